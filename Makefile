@@ -1,0 +1,55 @@
+# Every target sets up what it needs: a machine with Python 3.11 or newer and make is enough.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+PORT ?= 8350
+
+.PHONY: help setup serve demo test soak check bench eval lock clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+
+$(READY): requirements/dev.txt requirements/uv.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "refdesk needs Python 3.11 or newer: make PYTHON=python3.11 …")'
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	test -x $(BIN)/uv || $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/uv.txt
+	$(BIN)/uv pip sync --quiet --python $(BIN)/python --require-hashes --compile-bytecode requirements/dev.txt requirements/uv.txt
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --editable .
+	@touch $@
+
+setup: $(READY) ## make the environment in .venv
+
+serve: $(READY) ## run the server on http://127.0.0.1:8350 (MCP at /mcp, REST, pages)
+	$(BIN)/refdesk serve --port $(PORT) --no-auth
+
+demo: $(READY) ## a tour on a sample world: start its feed, sync it, search it
+	$(BIN)/python -m sample_world.demo
+
+test: $(READY) ## the tests
+	$(BIN)/python -m pytest -n 2 -m "not soak"
+
+soak: $(READY) ## the long forms of the tests
+	REFDESK_SOAK=1 $(BIN)/python -m pytest --timeout 3600
+
+check: $(READY) ## format, lint, types, imports
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/pyright --warnings
+	$(BIN)/lint-imports
+
+bench: $(READY) ## speed, as ratios in one run
+	$(BIN)/python -m benchmarks.speed
+
+eval: $(READY) ## retrieval quality on the development collections
+	$(BIN)/python -m benchmarks.quality
+
+lock: ## write the pinned requirement files anew
+	$(BIN)/uv pip compile --quiet --universal --no-emit-index-url --generate-hashes --python-version 3.11 \
+		--no-header pyproject.toml --group dev --extra hnsw -o requirements/dev.txt
+	$(BIN)/uv pip compile --quiet --universal --no-emit-index-url --generate-hashes --python-version 3.11 \
+		--no-header pyproject.toml -o requirements/run.txt
+
+clean: ## remove what the targets made
+	rm -rf .venv .pytest_cache .ruff_cache .hypothesis .import_linter_cache build dist

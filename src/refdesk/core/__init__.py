@@ -1,0 +1,1 @@
+"""What refdesk does, knowing no engine, no transport and no toolset."""

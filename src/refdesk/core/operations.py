@@ -1,0 +1,103 @@
+"""The one table that MCP, REST and the command line are faces of: operations, resources and the toolsets they form."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from refdesk.core.knowledge_base import KnowledgeBase
+    from refdesk.model import Principal
+
+HttpMethod: TypeAlias = Literal["GET", "POST"]
+ErrorFormat: TypeAlias = Literal["nested", "flat"]
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a handler gets besides its input: who calls, and the core's face."""
+
+    principal: Principal
+    knowledge_base: KnowledgeBase
+
+
+@dataclass(frozen=True, slots=True)
+class Effects:
+    """What calling an operation may do, said truthfully to clients as MCP annotations."""
+
+    read_only: bool
+    idempotent: bool
+    destructive: bool = False
+    open_world: bool = False
+
+
+READS = Effects(read_only=True, idempotent=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Where REST offers it. In the path `{name}` stands for the input field of that name."""
+
+    method: HttpMethod
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One thing a toolset can do.
+
+    Attributes:
+        name: The MCP tool name, exactly.
+        description: A prompt: what it is for, when to use it, what to use next.
+        input: Model of the arguments; forbids unknown ones.
+        output: Model of the answer.
+        handler: Called with the context and a validated input; returns an `output` or raises a `RefdeskError`.
+        scopes: All of them are needed.
+        errors: Codes a caller can meet, each with a sentence saying when.
+        examples: Inputs that work.
+    """
+
+    name: str
+    title: str
+    description: str
+    input: type[BaseModel]
+    output: type[BaseModel]
+    handler: Callable[[Context, Any], Awaitable[BaseModel]]
+    scopes: frozenset[str]
+    effects: Effects
+    route: Route
+    errors: Mapping[str, str] = field(default_factory=dict[str, str])
+    examples: tuple[Mapping[str, object], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """Something to read at a fixed address, in JSON.
+
+    Attributes:
+        max_age_seconds: For how long a client may keep it.
+    """
+
+    uri: str
+    name: str
+    description: str
+    output: type[BaseModel]
+    reader: Callable[[Context], Awaitable[BaseModel]]
+    scopes: frozenset[str]
+    route: Route
+    max_age_seconds: int = 60
+    errors: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+@dataclass(frozen=True, slots=True)
+class Toolset:
+    """A folder under `toolsets/`: its operations and resources, under one server label."""
+
+    name: str
+    description: str
+    operations: tuple[Operation, ...]
+    resources: tuple[Resource, ...] = ()
+    error_format: ErrorFormat = "nested"

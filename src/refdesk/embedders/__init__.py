@@ -1,0 +1,1 @@
+"""Embedding models: one module or folder each, behind one port."""

@@ -1,0 +1,355 @@
+"""The values everything speaks in: frozen, engine-free, transport-free.
+
+The words are those of `docs/reference/glossary.md`; code uses no synonyms for them. All instants are aware and in UTC.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING, Literal, TypeAlias, Union
+
+if TYPE_CHECKING:
+    from numpy import float32
+    from numpy.typing import NDArray
+
+JsonValue: TypeAlias = Union[str, int, float, bool, None, "Sequence[JsonValue]", "Mapping[str, JsonValue]"]
+JsonObject: TypeAlias = Mapping[str, JsonValue]
+Vector: TypeAlias = "NDArray[float32]"
+"""Shape `(dimensions,)`, unit length."""
+
+SHARED_ORG = "*"
+"""The org of what is the same for everybody, such as a vendor's feed. No caller can hold it: org names are `[a-z0-9-]+`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """Who calls."""
+
+    org: str
+    agent: str
+    scopes: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Collection:
+    """The documents of one toolset in one org. Every read and write names one, so no query can cross an org."""
+
+    org: str
+    toolset: str
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Span:
+    """A stretch of time, both ends included. An instant is a span whose ends are equal."""
+
+    start: datetime
+    end: datetime
+
+
+class State(StrEnum):
+    """Where a document stands in its life."""
+
+    CURRENT = "current"
+    SUPERSEDED = "superseded"
+    WITHDRAWN = "withdrawn"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """One thing known.
+
+    Attributes:
+        id: Unique within its collection; opaque.
+        title: One line; weighs more than the body in search.
+        body: The text that is searched, embedded and cut into snippets.
+        author: The agent or source that made it.
+        facets: Named sets of values to filter and count by, in the author's spelling.
+        spans: Named times to filter and sort by; several under one name are alternatives.
+        version: 1 for the first; each replacement adds one.
+        data: The toolset's own record, whole.
+    """
+
+    collection: Collection
+    id: str
+    title: str
+    body: str
+    author: str
+    created_at: datetime
+    modified_at: datetime
+    facets: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    spans: Mapping[str, tuple[Span, ...]] = field(default_factory=dict[str, tuple[Span, ...]])
+    state: State = State.CURRENT
+    version: int = 1
+    data: JsonObject = field(default_factory=dict[str, JsonValue])
+
+    @property
+    def digest(self) -> str:
+        """Hex digest of everything but `version`: equal digests mean nothing changed."""
+        content = [
+            *(self.id, self.title, self.body, self.author, self.state.value),
+            *(self.created_at.isoformat(), self.modified_at.isoformat()),
+            {name: list(values) for name, values in self.facets.items()},
+            {name: [[s.start.isoformat(), s.end.isoformat()] for s in spans] for name, spans in self.spans.items()},
+            self.data,
+        ]
+        return _digest(json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":")))
+
+    @property
+    def text_digest(self) -> str:
+        """Hex digest of what is embedded (title and body): vectors made from an equal one stay valid."""
+        return _digest(f"{self.title}\x00{self.body}")
+
+
+def _digest(text: str) -> str:
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """One version of a document, as it was kept when `recorded_at` came."""
+
+    document: Document
+    recorded_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """Names one document, or a thing outside refdesk such as a task."""
+
+    toolset: str
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A typed edge within one org: `source` does `kind` to `target` (supersedes, references, produced, affects)."""
+
+    org: str
+    source: Reference
+    kind: str
+    target: Reference
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class RecordKey:
+    """Names a record: `kind` is the sort of bookkeeping, `name` is unique in its org and kind."""
+
+    org: str
+    kind: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A small piece of bookkeeping that is no document: a job, lease, watermark, counter, token or key."""
+
+    key: RecordKey
+    value: JsonObject
+    due_at: datetime | None = None
+
+
+# Filters: a closed union, matched with `match` and `assert_never`.
+
+
+@dataclass(frozen=True, slots=True)
+class HasAll:
+    """The facet holds every one of the values (case and compatibility forms do not matter)."""
+
+    facet: str
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HasAny:
+    """The facet holds at least one of the values; no values match nothing."""
+
+    facet: str
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Overlaps:
+    """One and the same span under any of `names` touches [`since`, `until`]; an open end is `None`."""
+
+    names: tuple[str, ...]
+    since: datetime | None = None
+    until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class InState:
+    """The document is in one of the states."""
+
+    states: tuple[State, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """The condition does not hold."""
+
+    condition: Filter
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    """Every condition holds; none at all holds always."""
+
+    conditions: tuple[Filter, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    """At least one condition holds; none at all never holds."""
+
+    conditions: tuple[Filter, ...]
+
+
+Filter: TypeAlias = HasAll | HasAny | Overlaps | InState | Not | And | Or
+
+
+def facet_key(value: str) -> str:
+    """Return the form in which facet values are compared: NFKC, case-folded, outer blanks removed."""
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", value).casefold()).strip()
+
+
+# Finding
+
+
+@dataclass(frozen=True, slots=True)
+class TextQuery:
+    """What is asked in words, after analysis.
+
+    Attributes:
+        terms: Distinct analysed terms in the order asked; any may match, more matching ones rank higher.
+        phrases: Runs of analysed terms; each must occur, adjacent and in order, within the title or within the body.
+    """
+
+    terms: tuple[str, ...]
+    phrases: tuple[tuple[str, ...], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class VectorQuery:
+    """What is asked as a vector of the named model; only vectors of that model are compared."""
+
+    vector: Vector
+    model: str
+
+
+SortBy: TypeAlias = Literal["all_terms", "lexical", "modified", "created", "title", "id"]
+
+
+@dataclass(frozen=True, slots=True)
+class SortKey:
+    """One key of an order. `all_terms`: whether every term occurs. `lexical`: the BM25 score. `title`: by `facet_key`."""
+
+    by: SortBy
+    descending: bool = False
+
+
+BEST_FIRST = (SortKey("lexical", descending=True), SortKey("modified", descending=True), SortKey("id"))
+"""The order of the lexical list; ties newest first, then by id."""
+
+
+@dataclass(frozen=True, slots=True)
+class FindRequest:
+    """What a store is asked to find.
+
+    Without `text` and `vector` every document that passes `where` matches. With `text` a document matches when it
+    holds at least one term and every phrase (a query of phrases only: every phrase). With `vector` the `depth`
+    nearest documents join those; with `vector` alone no document matches by text. Withdrawn documents are never found.
+
+    Attributes:
+        where: Applied while candidates are made, never after.
+        depth: How many documents from each list, 1 or more.
+        order: Of the text matches (or, without text, of all); its first `depth` are returned.
+        facets: Names of facets to count over everything that matches (by `text` and `where`).
+    """
+
+    collection: Collection
+    text: TextQuery | None = None
+    vector: VectorQuery | None = None
+    where: Filter | None = None
+    depth: int = 100
+    order: tuple[SortKey, ...] = BEST_FIRST
+    facets: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A document found, with its score on both sides.
+
+    Attributes:
+        lexical: Exact BM25 over title and body, 0.0 when no term occurs.
+        cosine: Of its best passage, in [-1, 1]; `None` while it has no vector of the query's model.
+        passage: Where in the body the best passage stands (start, end in code points).
+        all_terms: Every term of the query occurs in its title or body.
+    """
+
+    id: str
+    modified_at: datetime
+    lexical: float = 0.0
+    cosine: float | None = None
+    passage: tuple[int, int] | None = None
+    all_terms: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FacetCount:
+    """How many matching documents hold a value, in its most frequent spelling."""
+
+    value: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a store found.
+
+    Attributes:
+        candidates: Text matches first, in the order asked, at most `depth`; then documents that only the vector found,
+            nearest first, ties by id. With a vector, each of them carries both scores.
+        total: How many documents match by `text` and `where`, whatever the depth.
+        facets: For each facet asked, its counts, most frequent first, ties by value.
+    """
+
+    candidates: tuple[Candidate, ...]
+    total: int
+    facets: Mapping[str, tuple[FacetCount, ...]] = field(default_factory=dict[str, tuple[FacetCount, ...]])
+
+
+# Embedding
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingModel:
+    """Which vectors these are: vectors of two models are never compared."""
+
+    name: str
+    dimensions: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EmbeddedPassage:
+    """A piece of a document's body, `start` to `end` in code points, with its vector."""
+
+    start: int
+    end: int
+    vector: Vector
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionStatistics:
+    """Counts of one collection: documents by state, and vectors by model (documents that have them, in any state but
+    withdrawn)."""
+
+    collection: Collection
+    documents: Mapping[State, int]
+    embedded: Mapping[str, int]

@@ -1,0 +1,227 @@
+"""The ports: what the core asks of the world. Each sentence here is a promise the conformance suites hold engines to.
+
+Everything is opened with `async with`, safe for concurrent use from one event loop, and raises only `refdesk.errors`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from refdesk.model import (
+        Collection,
+        CollectionStatistics,
+        Document,
+        EmbeddedPassage,
+        EmbeddingModel,
+        FindRequest,
+        Found,
+        JsonObject,
+        Link,
+        Record,
+        RecordKey,
+        Reference,
+        Revision,
+        Vector,
+    )
+
+
+class Clock(Protocol):
+    """Where instants come from."""
+
+    def now(self) -> datetime:
+        """Return the present instant, aware, in UTC."""
+        ...
+
+
+class Identifiers(Protocol):
+    """Where ids come from."""
+
+    def new(self) -> str:
+        """Return a new id: a UUID as text, version 7, so that ids sort by age."""
+        ...
+
+
+class Reader(Protocol):
+    """Reads of the truth. Outside a transaction each call sees every commit made before it, by any process."""
+
+    async def get_documents(self, collection: Collection, ids: Sequence[str]) -> list[Document | None]:
+        """Return one entry per id, in the order asked; `None` where there is none. Withdrawn documents are returned."""
+        ...
+
+    async def get_revisions(self, collection: Collection, id: str) -> list[Revision]:
+        """Return every version of a document, the present one last; empty when there never was one."""
+        ...
+
+    async def get_digests(self, collection: Collection) -> Mapping[str, str]:
+        """Return id → `Document.digest` of every document that is not withdrawn."""
+        ...
+
+    async def get_unembedded(self, collection: Collection, model: str, limit: int) -> list[str]:
+        """Return ids of at most `limit` documents, not withdrawn, without vectors of `model`, by id."""
+        ...
+
+    async def get_links(self, org: str, reference: Reference) -> list[Link]:
+        """Return the links that start or end at `reference`, oldest first, ties by kind, source, target."""
+        ...
+
+    async def get_record(self, key: RecordKey) -> Record | None:
+        """Return the record, whether or not it is due, or `None`."""
+        ...
+
+    async def list_records(
+        self,
+        kind: str,
+        *,
+        org: str | None = None,
+        due_until: datetime | None = None,
+        limit: int = 1000,
+    ) -> list[Record]:
+        """Return at most `limit` records of a kind, soonest due first (never due last), ties by org and name.
+
+        Args:
+            kind: The kind.
+            org: Only this org's; `None` is for the server's own work (jobs, sweeps) and never reachable by a caller.
+            due_until: Only records with `due_at` at or before this instant.
+            limit: At most this many.
+        """
+        ...
+
+
+class Transaction(Reader, Protocol):
+    """Reads and writes that happen together or not at all.
+
+    Its reads see its own writes and no other transaction can change what it has read before it ends. Leaving the block
+    commits and returns once the commit is durable; leaving it by an exception undoes everything.
+    """
+
+    async def put_documents(self, documents: Sequence[Document]) -> None:
+        """Add or replace documents. A replaced version is kept and stays readable by `get_revisions`.
+
+        A document's vectors stay when its `text_digest` is unchanged, and go when it changed. Each write adds one to
+        the store's change sequence, in the same commit.
+
+        Raises:
+            ConflictError: A `version` is not the stored one plus one (or 1 for a new document); nothing is written.
+        """
+        ...
+
+    async def put_vectors(
+        self, collection: Collection, id: str, model: EmbeddingModel, text_digest: str, passages: Sequence[EmbeddedPassage]
+    ) -> bool:
+        """Set a document's vectors of one model, replacing those of that model.
+
+        Returns:
+            Whether they were kept: `False` (and nothing written) when the document is gone or its text has changed.
+        """
+        ...
+
+    async def remove_vectors(self, model: str) -> int:
+        """Remove every vector of a model, in all collections; return from how many documents."""
+        ...
+
+    async def put_links(self, links: Sequence[Link]) -> None:
+        """Add links. One with the same org, source, kind and target is left as it was."""
+        ...
+
+    async def put_records(self, records: Sequence[Record]) -> None:
+        """Add or replace records."""
+        ...
+
+    async def remove_records(self, keys: Sequence[RecordKey]) -> None:
+        """Remove records. Removing what is not there is not an error."""
+        ...
+
+
+class Store(Reader, Protocol):
+    """What every storage engine must do. Nothing acknowledged is ever lost; nothing half-written is ever seen."""
+
+    @property
+    def engine(self) -> str:
+        """The engine's name and version, for people."""
+        ...
+
+    def transaction(self) -> AbstractAsyncContextManager[Transaction]:
+        """Open a transaction. Transactions of one store run one after another, across processes.
+
+        Raises:
+            StoreError: The engine failed, or another process held the store too long. A failed commit is no proof
+                that nothing was written: repeat only what is idempotent.
+        """
+        ...
+
+    async def find(self, request: FindRequest) -> Found:
+        """Return the documents that match, with exact scores. See `FindRequest` and `Found`.
+
+        Sees every commit made before the call, by any process. BM25 has k1 = 1.2, b = 0.4 and a title weight of 2 (a
+        word in the title counts as two words of one text); document frequencies and lengths are those of the
+        collection's documents that are not withdrawn.
+        """
+        ...
+
+    async def get_statistics(self) -> list[CollectionStatistics]:
+        """Return the counts of every collection that holds a document, in order."""
+        ...
+
+    async def check(self) -> None:
+        """Return when the store can be read and written.
+
+        Raises:
+            StoreError: It cannot; the message says why.
+        """
+        ...
+
+
+class Embedder(Protocol):
+    """Turns text into vectors: unit length, the same text always the same vector."""
+
+    @property
+    def model(self) -> EmbeddingModel:
+        """The model's name (unique among all embedders) and the width of its vectors."""
+        ...
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether embedding can start at once, without loading a model first."""
+        ...
+
+    async def load(self) -> None:
+        """Get ready. Calling it again, or twice at once, loads once.
+
+        Raises:
+            EmbedderError: The model is missing or damaged, or its service cannot be reached.
+            MissingDependencyError: An optional dependency is not installed.
+        """
+        ...
+
+    async def embed_passages(self, texts: Sequence[str]) -> list[Vector]:
+        """Return one vector per text, in order; loads first where needed. Text beyond the model's window is ignored."""
+        ...
+
+    async def embed_query(self, text: str) -> Vector:
+        """Return the vector of a question; loads first where needed."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SourcePage:
+    """Some records from a source, as it gave them, and how many it holds in all where it says so."""
+
+    records: tuple[JsonObject, ...]
+    total: int | None = None
+
+
+class Source(Protocol):
+    """Where a toolset's documents come from when they are not written by agents."""
+
+    def read(self, since: str | None) -> AsyncIterator[SourcePage]:
+        """Yield the records changed at or after the watermark `since`, or all of them, each at least once.
+
+        Raises:
+            SourceError: The source failed for good; pages already yielded stay valid.
+        """
+        ...

@@ -1,0 +1,1 @@
+"""The faces: MCP, REST and who may call them."""

@@ -1,0 +1,1 @@
+"""Storage engines: one module or folder each, nothing shared but the port."""

@@ -1,0 +1,1 @@
+"""Toolsets: folders that look alike, one for each kind of knowledge."""
