@@ -1,0 +1,27 @@
+"""What every test may use: one event loop, and the real records where they are present."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder of real records: `REFDESK_TEST_DATA`, else beside the repository. Required when `CI=true`."""
+    folder = Path(os.environ.get("REFDESK_TEST_DATA") or REPOSITORY.parent / "shared" / "data")
+    if not folder.is_dir():
+        reason = "no folder of real records: set REFDESK_TEST_DATA to one"
+        if os.environ.get("CI") == "true":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    return folder
