@@ -1,0 +1,155 @@
+"""Text to terms, the same for documents and questions: what two texts must share to match.
+
+A word is a run of letters and digits of any script. It is compared without case, diacritics and compatibility forms,
+and English inflection is taken off (Snowball's English stemmer, "Porter2"; words of other languages pass nearly
+unchanged). Scripts written without blanks (Han, kana, Hangul, Thai, Lao, Khmer, Burmese) give overlapping pairs
+of characters. Nothing in a text is syntax but the double quotes of a question.
+"""
+
+from __future__ import annotations
+
+import threading
+import unicodedata
+from collections.abc import Iterator
+from functools import lru_cache
+
+import regex
+import Stemmer
+
+from refdesk.model import TextQuery
+
+VERSION = 1
+"""Raised by one whenever some text gives other terms than before, so that what was indexed must be analysed anew."""
+
+MAX_TERMS = 64
+"""A question's further terms are dropped: beyond these they change its meaning no more, only its cost."""
+
+MAX_PHRASES = 16
+"""Quoted words beyond these phrases count as plain words."""
+
+MAX_TERM_LENGTH = 64
+"""Code points of a word that are compared; beyond them stands encoded data, not language."""
+
+_STOP_WORDS = """
+    a an the this that these those
+    i me my we our you your he she it its they them their
+    am is are was were be been being do does did has have had can could should would will shall must
+    and or but if then than so as of at by for from in into on onto to with about
+    how what when where which who whom whose why
+    not no there here some any please want need get
+"""
+
+_INVISIBLE = "\u00ad\u200c\u200d\u2060"
+_UNSPACED = (
+    r"\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\u30fc\uff70\uff9e\uff9f\u3005\u3007"
+)
+_LETTER = rf"[\p{{L}}\p{{N}}\u3300-\u33ff--[{_UNSPACED}]]"
+_WORD = regex.compile(
+    rf"""
+    (?P<unspaced>[{_UNSPACED}][{_UNSPACED}\p{{M}}]*+)
+    | [A-Za-z](?:\#|\+\+)(?!\w)
+    | {_LETTER}[\p{{L}}\p{{N}}\p{{M}}\u3300-\u33ff{_INVISIBLE}--[{_UNSPACED}]]*+ (?:['’](?i:s|t|d|m|re|ve|ll)(?!\w))?
+    """,
+    regex.VERBOSE | regex.VERSION1,
+)
+_CONTRACTION = regex.compile(r"['’](?:s|d|m|re|ve|ll)$")
+_DIACRITIC = regex.compile(
+    rf"[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u064b-\u065f\u0670\u1ab0-\u1aff\u1dc0-\u1dff\ufe20-\ufe2f{_INVISIBLE}]"
+)
+_PLURAL_INITIALS = regex.compile(r"[b-df-hj-np-tv-xz]{1,2}[b-df-hj-np-rtv-xz]s")
+"""VMs, TVs: Snowball leaves words without a vowel alone."""
+_NATIVE_DIGIT = regex.compile(r"[\p{Nd}--0-9]", regex.VERSION1)
+_UNDECOMPOSED = str.maketrans(
+    {"ø": "o", "ł": "l", "đ": "d", "ð": "d", "ħ": "h", "ı": "i", "æ": "ae", "œ": "oe", "þ": "th"}
+)
+_QUOTED = regex.compile(r'(?<![0-9])["“”„‟＂]([^"“”„‟＂]*)["“”„‟＂]')
+
+_of_thread = threading.local()
+
+
+def analyse(text: str) -> list[str]:
+    """Return the terms of a text in its order, repetitions and stop words included; linear in its length.
+
+    Any string will do, with control characters and lone surrogates in it: they part words.
+    """
+    return [term for match in _WORD.finditer(text) for term in _get_terms(match)]
+
+
+def locate(text: str) -> Iterator[tuple[int, int, str]]:
+    """Yield (start, end, term) for each term that `analyse` returns, in its order; offsets count code points of `text`.
+
+    A term that is a part of a compatibility form, such as one half of a fraction sign, has the offsets of the whole.
+    """
+    for match in _WORD.finditer(text):
+        start, end = match.span()
+        terms = _get_terms(match)
+        is_paired = len(terms) == end - start - 1 and match["unspaced"] is not None
+        for index, term in enumerate(terms):
+            yield (start + index, start + index + 2, term) if is_paired else (start, end, term)
+
+
+def parse_query(text: str) -> TextQuery:
+    """Return what a question asks for.
+
+    Words in double quotes, straight or curly, form a phrase (a single word too). A quote without its partner, and one
+    behind a digit (the inch sign), is just text. Of the other words each term counts once, stop words only where
+    nothing else remains. See `MAX_TERMS` and `MAX_PHRASES`.
+    """
+    phrases: dict[tuple[str, ...], None] = {}
+
+    def take(match: regex.Match[str]) -> str:
+        if len(phrases) >= MAX_PHRASES:
+            return match[0]
+        if phrase := analyse(match[1])[:MAX_TERMS]:
+            phrases[tuple(phrase)] = None
+        return "\n"
+
+    asked = dict.fromkeys(analyse(_QUOTED.sub(take, text)))
+    terms = [term for term in asked if term not in _get_stop_terms()]
+    if not terms and not phrases:
+        terms = list(asked)
+    return TextQuery(tuple(terms[:MAX_TERMS]), tuple(phrases))
+
+
+def fold(text: str) -> str:
+    """Return the text in NFKC, without case and diacritics, digits as 0 to 9; folding again changes nothing."""
+    if text.isascii():
+        return text.lower()
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    folded = unicodedata.normalize(
+        "NFKC", _DIACRITIC.sub("", unicodedata.normalize("NFKD", folded)).translate(_UNDECOMPOSED)
+    )
+    return _NATIVE_DIGIT.sub(lambda digit: str(unicodedata.decimal(digit[0], digit[0])), folded)
+
+
+def _get_terms(match: regex.Match[str]) -> tuple[str, ...]:
+    if match["unspaced"] is not None:
+        return _pair(fold(match[0]))
+    return _get_word_terms(match[0][:MAX_TERM_LENGTH])
+
+
+def _pair(run: str) -> tuple[str, ...]:
+    return tuple(map(str.__add__, run, run[1:])) or (run,)
+
+
+@lru_cache(maxsize=1 << 16)
+def _get_word_terms(word: str) -> tuple[str, ...]:
+    folded = _CONTRACTION.sub("", fold(word)).replace("'", "").replace("’", "")
+    parts = [folded] if folded.isalnum() else [match[0] for match in _WORD.finditer(folded)]
+    return tuple(_stem(part[:MAX_TERM_LENGTH]) for part in parts)
+
+
+def _stem(word: str) -> str:
+    if _PLURAL_INITIALS.fullmatch(word):
+        return word[:-1]
+    # A stemmer keeps state while it works and must not be shared between threads.
+    try:
+        stemmer: Stemmer.Stemmer = _of_thread.stemmer
+    except AttributeError:
+        stemmer = _of_thread.stemmer = Stemmer.Stemmer("english", 0)
+    return stemmer.stemWord(word)
+
+
+@lru_cache(maxsize=1)
+def _get_stop_terms() -> frozenset[str]:
+    return frozenset(map(_stem, _STOP_WORDS.split()))
