@@ -1,0 +1,97 @@
+"""Leases: work that only one process may do at a time, and that a crash never blocks.
+
+A lease is a record with an expiry. Its holder renews it while working; a holder that died on this machine is replaced
+at once, one that died elsewhere when its lease runs out.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from refdesk.model import SHARED_ORG, Record, RecordKey
+
+if TYPE_CHECKING:
+    from refdesk.protocols import Clock, Store, Transaction
+
+KIND = "lease"
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """One worker in one process: `token` tells two in the same process apart."""
+
+    host: str = field(default_factory=socket.gethostname)
+    process: int = field(default_factory=os.getpid)
+    token: str = field(default_factory=lambda: uuid4().hex)
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The right to do `name`, held by at most one holder until it expires.
+
+    Attributes:
+        name: What it is about, such as `sync:azure-updates`.
+        duration: How long it holds without being renewed; renew it at a third of that.
+    """
+
+    name: str
+    store: Store
+    clock: Clock
+    holder: Holder
+    duration: timedelta = timedelta(seconds=15)
+
+    async def acquire(self) -> bool:
+        """Take the lease, or take it again; return whether it is ours now."""
+        async with self.store.transaction() as transaction:
+            record = await transaction.get_record(self._key)
+            if record is not None and self._binds_us(record):
+                return False
+            await transaction.put_records([self._record()])
+        return True
+
+    async def renew(self, transaction: Transaction) -> bool:
+        """Extend the lease inside a transaction; return `False` when another holder took it meanwhile."""
+        record = await transaction.get_record(self._key)
+        if record is None or record.value["token"] != self.holder.token:
+            return False
+        await transaction.put_records([self._record()])
+        return True
+
+    async def release(self) -> None:
+        """Give the lease back, if it is still ours."""
+        async with self.store.transaction() as transaction:
+            record = await transaction.get_record(self._key)
+            if record is not None and record.value["token"] == self.holder.token:
+                await transaction.remove_records([self._key])
+
+    @property
+    def _key(self) -> RecordKey:
+        return RecordKey(SHARED_ORG, KIND, self.name)
+
+    def _record(self) -> Record:
+        value = {"host": self.holder.host, "process": self.holder.process, "token": self.holder.token}
+        return Record(self._key, value, due_at=self.clock.now() + self.duration)
+
+    def _binds_us(self, record: Record) -> bool:
+        if record.value["token"] == self.holder.token or _expired(record, self.clock.now()):
+            return False
+        return not (record.value["host"] == self.holder.host and _is_dead(int(str(record.value["process"]))))
+
+
+def _expired(record: Record, now: datetime) -> bool:
+    return record.due_at is None or record.due_at <= now
+
+
+def _is_dead(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        return False
+    return False
