@@ -1,0 +1,29 @@
+"""The analysed text of a document as bytes: small enough to store, complete enough to count terms and verify phrases."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from functools import lru_cache
+from itertools import chain
+
+from refdesk.core.analysis import analyse
+
+ANALYSIS_VERSION = 1
+"""Goes up when `encode_terms` would give other bytes for the same text; stored bytes of another version are useless."""
+
+
+@lru_cache(maxsize=1 << 16)
+def hash_term(term: str) -> int:
+    """Return the 64-bit number that stands for a term, the same in every process."""
+    return int.from_bytes(hashlib.blake2b(term.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
+
+
+def encode_terms(title: str, body: str) -> bytes:
+    """Return the terms of a document: little-endian uint64, first how many are the title's, then the title's, the body's.
+
+    Each term is its `hash_term`; order and repetitions are kept.
+    """
+    in_title, in_body = analyse(title), analyse(body)
+    numbers = map(hash_term, chain(in_title, in_body))
+    return struct.pack(f"<{1 + len(in_title) + len(in_body)}Q", len(in_title), *numbers)
