@@ -46,12 +46,13 @@ _UNSPACED = (
 _LETTER = rf"[\p{{L}}\p{{N}}\u3300-\u33ff--[{_UNSPACED}]]"
 _WORD = regex.compile(
     rf"""
-    (?P<unspaced>[{_UNSPACED}][{_UNSPACED}\p{{M}}]*+)
+    [{_UNSPACED}][{_UNSPACED}\p{{M}}]*+
     | [A-Za-z](?:\#|\+\+)(?!\w)
     | {_LETTER}[\p{{L}}\p{{N}}\p{{M}}\u3300-\u33ff{_INVISIBLE}--[{_UNSPACED}]]*+ (?:['’](?i:s|t|d|m|re|ve|ll)(?!\w))?
     """,
     regex.VERBOSE | regex.VERSION1,
 )
+_STARTS_UNSPACED = regex.compile(f"[{_UNSPACED}]", regex.VERSION1)
 _CONTRACTION = regex.compile(r"['’](?:s|d|m|re|ve|ll)$")
 _DIACRITIC = regex.compile(
     rf"[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u064b-\u065f\u0670\u1ab0-\u1aff\u1dc0-\u1dff\ufe20-\ufe2f{_INVISIBLE}]"
@@ -72,20 +73,21 @@ def analyse(text: str) -> list[str]:
 
     Any string will do, with control characters and lone surrogates in it: they part words.
     """
-    return [term for match in _WORD.finditer(text) for term in _get_terms(match)]
+    return [term for word in _WORD.findall(text) for term in _get_terms(word)]
 
 
-def locate(text: str) -> Iterator[tuple[int, int, str]]:
+def locate(text: str, start: int = 0) -> Iterator[tuple[int, int, str]]:
     """Yield (start, end, term) for each term that `analyse` returns, in its order; offsets count code points of `text`.
 
-    A term that is a part of a compatibility form, such as one half of a fraction sign, has the offsets of the whole.
+    Begins at the offset `start`, which must not lie within a word. A term that is a part of a compatibility form, such
+    as one half of a fraction sign, has the offsets of the whole.
     """
-    for match in _WORD.finditer(text):
-        start, end = match.span()
-        terms = _get_terms(match)
-        is_paired = len(terms) == end - start - 1 and match["unspaced"] is not None
+    for match in _WORD.finditer(text, start):
+        begin, end = match.span()
+        terms = _get_terms(match[0])
+        is_paired = len(terms) == end - begin - 1 and is_unspaced(match[0])
         for index, term in enumerate(terms):
-            yield (start + index, start + index + 2, term) if is_paired else (start, end, term)
+            yield (begin + index, begin + index + 2, term) if is_paired else (begin, end, term)
 
 
 def parse_query(text: str) -> TextQuery:
@@ -105,7 +107,7 @@ def parse_query(text: str) -> TextQuery:
         return "\n"
 
     asked = dict.fromkeys(analyse(_QUOTED.sub(take, text)))
-    terms = [term for term in asked if term not in _get_stop_terms()]
+    terms = [term for term in asked if term not in get_stop_terms()]
     if not terms and not phrases:
         terms = list(asked)
     return TextQuery(tuple(terms[:MAX_TERMS]), tuple(phrases))
@@ -122,21 +124,26 @@ def fold(text: str) -> str:
     return _NATIVE_DIGIT.sub(lambda digit: str(unicodedata.decimal(digit[0], digit[0])), folded)
 
 
-def _get_terms(match: regex.Match[str]) -> tuple[str, ...]:
-    if match["unspaced"] is not None:
-        return _pair(fold(match[0]))
-    return _get_word_terms(match[0][:MAX_TERM_LENGTH])
+def is_unspaced(word: str) -> bool:
+    """Return whether a word is of a script written without blanks, so that its terms are pairs of characters."""
+    return _STARTS_UNSPACED.match(word) is not None
 
 
-def _pair(run: str) -> tuple[str, ...]:
-    return tuple(map(str.__add__, run, run[1:])) or (run,)
+def _get_terms(word: str) -> tuple[str, ...]:
+    # Long runs are rarely met again: they would only fill the cache.
+    return _get_short_word_terms(word) if len(word) <= MAX_TERM_LENGTH else _get_new_terms(word)
 
 
-@lru_cache(maxsize=1 << 16)
-def _get_word_terms(word: str) -> tuple[str, ...]:
-    folded = _CONTRACTION.sub("", fold(word)).replace("'", "").replace("’", "")
-    parts = [folded] if folded.isalnum() else [match[0] for match in _WORD.finditer(folded)]
+def _get_new_terms(word: str) -> tuple[str, ...]:
+    if _STARTS_UNSPACED.match(word):
+        run = fold(word)
+        return tuple(map(str.__add__, run, run[1:])) or (run,)
+    folded = _CONTRACTION.sub("", fold(word[:MAX_TERM_LENGTH])).replace("'", "").replace("’", "")
+    parts = [folded] if folded.isalnum() else _WORD.findall(folded)
     return tuple(_stem(part[:MAX_TERM_LENGTH]) for part in parts)
+
+
+_get_short_word_terms = lru_cache(maxsize=1 << 16)(_get_new_terms)
 
 
 def _stem(word: str) -> str:
@@ -151,5 +158,6 @@ def _stem(word: str) -> str:
 
 
 @lru_cache(maxsize=1)
-def _get_stop_terms() -> frozenset[str]:
+def get_stop_terms() -> frozenset[str]:
+    """Return the terms of words too common to tell one document from another."""
     return frozenset(map(_stem, _STOP_WORDS.split()))
