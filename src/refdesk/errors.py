@@ -10,7 +10,8 @@
     │   ├── NotFoundError           no such thing, as far as this caller may know
     │   ├── ConflictError           it changed since it was read, or is already otherwise
     │   ├── TooLargeError           the request is larger than is read
-    │   └── LimitExceededError      a quota or a rate; may be tried again later
+    │   ├── LimitExceededError      too many requests; may be tried again later
+    │   └── QuotaExceededError      no more may be kept
     ├── WorldError                  something outside failed; may pass
     │   ├── StoreError
     │   ├── EmbedderError
@@ -82,7 +83,7 @@ class TooLargeError(CallerError):
 
 
 class LimitExceededError(CallerError):
-    """A quota or a rate is used up; `retry_after_seconds` says when to try again, where that is known."""
+    """A rate is used up; `retry_after_seconds` says when to try again, where that is known."""
 
     code = "LIMIT_EXCEEDED"
 
@@ -95,6 +96,12 @@ class LimitExceededError(CallerError):
     ) -> None:
         super().__init__(message, details=details)
         self.retry_after_seconds = retry_after_seconds
+
+
+class QuotaExceededError(CallerError):
+    """No more may be kept; trying again does not help. `details` has `used` and `limit`."""
+
+    code = "QUOTA_EXCEEDED"
 
 
 class WorldError(RefdeskError):

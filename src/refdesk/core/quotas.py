@@ -1,0 +1,71 @@
+"""Quotas: how much an org, and an agent in it, may keep. Checked and counted in the transaction of the write itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from refdesk.errors import QuotaExceededError
+from refdesk.model import Record, RecordKey
+
+if TYPE_CHECKING:
+    from refdesk.protocols import Reader, Transaction
+
+KIND = "quota"
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """The most that may be kept; `None` is no limit."""
+
+    name: str
+    per_org: int | None = None
+    per_agent: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """How much of a quota an org and one of its agents have used."""
+
+    org: int
+    agent: int
+
+
+async def spend(transaction: Transaction, quota: Quota, org: str, agent: str, amount: int = 1) -> None:
+    """Count `amount` against both limits.
+
+    Raises:
+        QuotaExceededError: It would pass a limit; nothing is counted. `details` has `quota`, `scope`, `used`, `limit`.
+    """
+    usage = await read_usage(transaction, quota, org, agent)
+    for scope, used, limit in (("org", usage.org, quota.per_org), ("agent", usage.agent, quota.per_agent)):
+        if limit is not None and used + amount > limit:
+            raise QuotaExceededError(
+                f"The quota {quota.name} of this {scope} is used up: {used} of {limit}. "
+                "Ask whoever runs this server to raise it.",
+                details={"quota": quota.name, "scope": scope, "used": used, "limit": limit},
+            )
+    await transaction.put_records(
+        [
+            Record(_org_key(quota, org), {"used": usage.org + amount}),
+            Record(_agent_key(quota, org, agent), {"used": usage.agent + amount}),
+        ]
+    )
+
+
+async def read_usage(reader: Reader, quota: Quota, org: str, agent: str) -> Usage:
+    """Return how much has been used."""
+    return Usage(await _read(reader, _org_key(quota, org)), await _read(reader, _agent_key(quota, org, agent)))
+
+
+async def _read(reader: Reader, key: RecordKey) -> int:
+    record = await reader.get_record(key)
+    return int(str(record.value["used"])) if record is not None else 0
+
+
+def _org_key(quota: Quota, org: str) -> RecordKey:
+    return RecordKey(org, KIND, f"{quota.name}:org")
+
+
+def _agent_key(quota: Quota, org: str, agent: str) -> RecordKey:
+    return RecordKey(org, KIND, f"{quota.name}:agent:{agent}")
