@@ -1,0 +1,242 @@
+"""How well the ranking finds what was judged relevant: nDCG@10 and Recall@100, beside a plain FTS5 in the same run.
+
+Each collection is a folder with `corpus.jsonl`, `queries.jsonl` and `qrels.tsv`, as in BEIR, below `retrieval/` in the
+folder of real records. Vectors are kept in `.benchmarks/`, so that only the first run embeds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import hashlib
+import json
+import os
+import sqlite3
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import log2
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+from numpy import float32
+from numpy.typing import NDArray
+
+from refdesk.core.analysis import analyse, parse_query
+from refdesk.core.bm25 import TITLE_WEIGHT, idf, term_score
+from refdesk.core.fusion import convex, reciprocal_rank
+from refdesk.core.passages import embedding_text, split
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+CACHE = REPOSITORY / ".benchmarks" / "vectors"
+DEPTH = 100
+
+Scores: TypeAlias = Mapping[int, float]
+Matrix: TypeAlias = NDArray[float32]
+Ranking: TypeAlias = Callable[[int], Sequence[int]]
+"""From the number of a query to the numbers of documents, best first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A collection: (title, body) of each document, its questions, and for each which documents answer it how well."""
+
+    name: str
+    documents: list[tuple[str, str]]
+    queries: list[str]
+    relevant: list[Mapping[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Quality:
+    """Means over the questions of a collection, in [0, 1]."""
+
+    ndcg: float
+    recall: float
+
+
+def get_data_folder() -> Path:
+    """Return the folder of the collections, which need not exist."""
+    data = os.environ.get("REFDESK_TEST_DATA") or REPOSITORY.parent / "shared" / "data"
+    return Path(data) / "retrieval"
+
+
+def read_collection(folder: Path) -> Judged:
+    """Return a collection; questions without a relevant document are left out."""
+    documents = [json.loads(line) for line in (folder / "corpus.jsonl").open(encoding="utf-8")]
+    number = {row["_id"]: index for index, row in enumerate(documents)}
+    judged: defaultdict[str, dict[int, int]] = defaultdict(dict)
+    with (folder / "qrels.tsv").open(encoding="utf-8") as file:
+        for row in csv.DictReader(file, delimiter="\t"):
+            if int(row["score"]) > 0 and row["corpus-id"] in number:
+                judged[row["query-id"]][number[row["corpus-id"]]] = int(row["score"])
+    queries = [json.loads(line) for line in (folder / "queries.jsonl").open(encoding="utf-8")]
+    queries = [row for row in queries if row["_id"] in judged]
+    return Judged(
+        folder.name,
+        [(row.get("title") or "", row["text"]) for row in documents],
+        [row["text"] for row in queries],
+        [judged[row["_id"]] for row in queries],
+    )
+
+
+def measure(relevant: Sequence[Mapping[int, int]], rank: Ranking) -> Quality:
+    """Return the quality of a ranking: nDCG@10 with linear gains, and Recall@100."""
+    ndcgs: list[float] = []
+    recalls: list[float] = []
+    for number, judged in enumerate(relevant):
+        ranked = list(rank(number))[:DEPTH]
+        ideal = sum(gain / log2(place + 2) for place, gain in enumerate(sorted(judged.values(), reverse=True)[:10]))
+        gained = sum(judged.get(found, 0) / log2(place + 2) for place, found in enumerate(ranked[:10]))
+        ndcgs.append(gained / ideal)
+        recalls.append(len(judged.keys() & set(ranked)) / len(judged))
+    return Quality(sum(ndcgs) / len(ndcgs), sum(recalls) / len(recalls))
+
+
+class LexicalIndex:
+    """Exact BM25 by a plain loop over postings, with the analysis and the arithmetic of the core."""
+
+    def __init__(self, documents: Sequence[tuple[str, str]]) -> None:
+        self._postings: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
+        self._lengths: list[int] = []
+        for number, (title, body) in enumerate(documents):
+            counts = Counter(analyse(body))
+            for term in analyse(title):
+                counts[term] += TITLE_WEIGHT
+            for term, count in counts.items():
+                self._postings[term].append((number, count))
+            self._lengths.append(counts.total())
+        self._mean_length = sum(self._lengths) / max(1, len(self._lengths))
+
+    def score(self, query: str) -> dict[int, float]:
+        """Return BM25 of every document that holds a term of the query."""
+        parsed = parse_query(query)
+        terms = dict.fromkeys([*parsed.terms, *(term for phrase in parsed.phrases for term in phrase)])
+        scores: defaultdict[int, float] = defaultdict(float)
+        for term in terms:
+            postings = self._postings.get(term, [])
+            weight = idf(len(self._lengths), len(postings))
+            for number, count in postings:
+                scores[number] += term_score(count, self._lengths[number], self._mean_length, weight)
+        return scores
+
+
+def rank_scores(scores: Scores) -> list[int]:
+    """Return the `DEPTH` best, ties by number."""
+    return sorted(scores, key=lambda number: (-scores[number], number))[:DEPTH]
+
+
+def read_plain_fts5(collection: Judged) -> Ranking:
+    """Return the peer: SQLite's FTS5 as most set it up, with the porter tokenizer and any word of the question."""
+    database = sqlite3.connect(":memory:")
+    database.execute("CREATE VIRTUAL TABLE document USING fts5(title, body, tokenize = 'porter unicode61')")
+    database.executemany("INSERT INTO document (rowid, title, body) VALUES (?, ?, ?)", _number(collection.documents))
+
+    def rank(number: int) -> list[int]:
+        words = "".join(c if c.isalnum() else " " for c in collection.queries[number]).split()
+        match = " OR ".join(f'"{word}"' for word in words)
+        found = database.execute(
+            "SELECT rowid FROM document WHERE document MATCH ? ORDER BY rank, rowid LIMIT ?", (match, DEPTH)
+        )
+        return [rowid for (rowid,) in found]
+
+    return rank
+
+
+def _number(documents: Sequence[tuple[str, str]]) -> Iterable[tuple[int, str, str]]:
+    return ((number, title, body) for number, (title, body) in enumerate(documents))
+
+
+def embed(name: str, texts: Sequence[str], pieces: int) -> Matrix:
+    """Return the vectors of the texts by the local model, from the cache where they are there."""
+    from refdesk.embedders.local.model import SentenceEncoder
+
+    digest = hashlib.blake2b(json.dumps([pieces, *texts]).encode(), digest_size=8).hexdigest()
+    path = CACHE / f"{name}-{digest}.npy"
+    if path.exists():
+        return np.load(path)
+    encoder = SentenceEncoder()
+    vectors: list[NDArray[float32]] = []
+    for done, text in enumerate(texts, start=1):
+        vectors.append(encoder.encode(text, pieces))
+        if done % 50 == 0 or done == len(texts):
+            print(f"\r{name}: {done} of {len(texts)} texts embedded", end="", file=sys.stderr, flush=True)
+    print(file=sys.stderr)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    np.save(path, np.stack(vectors))
+    return np.stack(vectors)
+
+
+def get_cosines(collection: Judged) -> Matrix:
+    """Return the cosine of each question (row) with the best passage of each document (column)."""
+    from refdesk.embedders.local import PASSAGE_PIECES, QUERY_PIECES
+
+    spans = [split(title, body) for title, body in collection.documents]
+    texts = [
+        embedding_text(title, body, span)
+        for (title, body), passages in zip(collection.documents, spans, strict=True)
+        for span in passages
+    ]
+    passages = embed(f"{collection.name}-passages", texts, PASSAGE_PIECES)
+    queries = embed(f"{collection.name}-queries", collection.queries, QUERY_PIECES)
+    starts = np.cumsum([0, *(len(passages) for passages in spans)])[:-1]
+    return np.maximum.reduceat(queries @ passages.T, starts, axis=1)
+
+
+def fuse(
+    lexical: Scores, cosines: NDArray[float32], combine: Callable[[list[int], list[int], list[int]], Scores]
+) -> list[int]:
+    """Return the ranking that `combine` makes of the lexical list, the dense list and their union."""
+    words = rank_scores(lexical)
+    dense = [int(number) for number in np.argsort(-cosines, kind="stable")[:DEPTH]]
+    union = list(dict.fromkeys([*words, *dense]))
+    return rank_scores(combine(words, dense, union))
+
+
+def get_rankings(collection: Judged) -> dict[str, Ranking]:
+    """Return the ways of ranking that are compared, by name."""
+    index = LexicalIndex(collection.documents)
+    lexical = [index.score(query) for query in collection.queries]
+    cosines = get_cosines(collection)
+
+    def by_convex(number: int) -> list[int]:
+        scores, row = lexical[number], cosines[number]
+
+        def combine(_words: list[int], _dense: list[int], union: list[int]) -> Scores:
+            fused = convex([scores.get(entry, 0.0) for entry in union], [float(row[entry]) for entry in union])
+            return dict(zip(union, fused, strict=True))
+
+        return fuse(scores, row, combine)
+
+    return {
+        "FTS5 porter (peer)": read_plain_fts5(collection),
+        "lexical": lambda number: rank_scores(lexical[number]),
+        "dense": lambda number: list(np.argsort(-cosines[number], kind="stable")[:DEPTH]),
+        "reciprocal rank": lambda number: fuse(
+            lexical[number], cosines[number], lambda words, dense, _: reciprocal_rank([words, dense])
+        ),
+        "convex": by_convex,
+    }
+
+
+def main() -> None:
+    """Print one table for the collections asked for."""
+    folder = get_data_folder()
+    known = sorted(path.parent.name for path in folder.glob("*/qrels.tsv"))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--collections", nargs="+", choices=known, default=known, metavar="NAME")
+    names: list[str] = parser.parse_args().collections
+    if not names:
+        sys.exit(f"No collections in {folder}: set REFDESK_TEST_DATA to the folder of real records.")
+    print(f"{'collection':<12}{'ranking':<22}{'nDCG@10':>8}{'Recall@100':>12}")
+    for name in names:
+        collection = read_collection(folder / name)
+        for ranking, rank in get_rankings(collection).items():
+            quality = measure(collection.relevant, rank)
+            print(f"{name:<12}{ranking:<22}{quality.ndcg:>8.3f}{quality.recall:>12.3f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

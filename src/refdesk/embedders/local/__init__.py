@@ -1,0 +1,123 @@
+"""The embedding model that comes with refdesk: no network, no key, English.
+
+all-MiniLM-L6-v2 with int8 weights, in the process itself. Importing this package is cheap; the model and its runtime
+are loaded when first needed, in a worker thread.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+import anyio
+import anyio.to_thread
+
+from refdesk.errors import EmbedderError, MissingDependencyError
+from refdesk.model import EmbeddingModel
+
+if TYPE_CHECKING:
+    from refdesk.embedders.local.model import SentenceEncoder
+    from refdesk.model import Vector
+
+MODEL = EmbeddingModel(name="all-minilm-l6-v2-int8", dimensions=384)
+
+PASSAGE_PIECES = 256
+"""Word pieces of a passage that are read, as in the model's training."""
+
+QUERY_PIECES = 64
+"""Word pieces of a question that are read: a longer one costs as much as a passage and is found no better."""
+
+CACHED_QUERIES = 512
+
+
+class LocalEmbedder:
+    """Embeds in worker threads: passages one at a time, questions beside them, so that indexing never delays a search.
+
+    Args:
+        model_path: The ONNX file; `None` is the packaged one. Its digest must be the known one.
+        parallel_queries: How many questions are embedded at once; `None` is one per processor.
+    """
+
+    def __init__(self, model_path: Path | None = None, *, parallel_queries: int | None = None) -> None:
+        self._model_path = model_path
+        self._encoder: SentenceEncoder | None = None
+        self._loading = threading.Lock()
+        self._passage_threads = anyio.CapacityLimiter(1)
+        self._query_threads = anyio.CapacityLimiter(parallel_queries or os.cpu_count() or 1)
+        self._query_vectors: OrderedDict[str, Vector] = OrderedDict()
+
+    @property
+    def model(self) -> EmbeddingModel:
+        """The packaged model, 384 wide."""
+        return MODEL
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the model is in memory."""
+        return self._encoder is not None
+
+    async def __aenter__(self) -> LocalEmbedder:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._encoder = None
+        self._query_vectors.clear()
+
+    async def load(self) -> None:
+        """Return once the model is in memory. A cancelled caller leaves the loading to the others.
+
+        Raises:
+            EmbedderError: The model file is missing or not the known one; calling again tries again.
+            MissingDependencyError: ONNX Runtime or the model's package is not installed.
+        """
+        if self._encoder is None:
+            await anyio.to_thread.run_sync(self._load, abandon_on_cancel=True, limiter=self._passage_threads)
+
+    async def embed_passages(self, texts: Sequence[str]) -> list[Vector]:
+        """Return one vector per text, in order, of its first `PASSAGE_PIECES` word pieces."""
+        return [
+            await anyio.to_thread.run_sync(self._encode, text, PASSAGE_PIECES, limiter=self._passage_threads)
+            for text in texts
+        ]
+
+    async def embed_query(self, text: str) -> Vector:
+        """Return the vector of a question's first `QUERY_PIECES` word pieces; the last questions are remembered."""
+        vector = self._query_vectors.get(text)
+        if vector is None:
+            vector = await anyio.to_thread.run_sync(
+                self._encode, text, QUERY_PIECES, abandon_on_cancel=True, limiter=self._query_threads
+            )
+        self._query_vectors[text] = vector
+        self._query_vectors.move_to_end(text)
+        if len(self._query_vectors) > CACHED_QUERIES:
+            self._query_vectors.popitem(last=False)
+        return vector
+
+    def _encode(self, text: str, limit: int) -> Vector:
+        return (self._encoder or self._load()).encode(text, limit)
+
+    def _load(self) -> SentenceEncoder:
+        with self._loading:
+            if self._encoder is None:
+                self._encoder = _open_encoder(self._model_path)
+            return self._encoder
+
+
+def _open_encoder(model_path: Path | None) -> SentenceEncoder:
+    try:
+        from refdesk.embedders.local.model import SentenceEncoder
+    except ImportError as error:
+        raise MissingDependencyError(
+            f"The local embedding model needs the package {error.name}: install refdesk with its dependencies."
+        ) from error
+    try:
+        return SentenceEncoder(model_path)
+    except (RuntimeError, ValueError) as error:
+        raise EmbedderError("The local embedding model could not be loaded: install refdesk anew.") from error

@@ -1,0 +1,15 @@
+"""The part of ONNX Runtime that is used; its own annotations leave out the types of arguments."""
+
+from collections.abc import Mapping, Sequence
+
+from numpy import float32, int64
+from numpy.typing import NDArray
+
+class SessionOptions:
+    intra_op_num_threads: int
+    inter_op_num_threads: int
+    log_severity_level: int
+
+class InferenceSession:
+    def __init__(self, path_or_bytes: bytes, sess_options: SessionOptions, *, providers: Sequence[str]) -> None: ...
+    def run(self, output_names: Sequence[str], input_feed: Mapping[str, NDArray[int64]]) -> list[NDArray[float32]]: ...
