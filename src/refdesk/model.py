@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from numpy import float32
     from numpy.typing import NDArray
 
-JsonValue: TypeAlias = Union[str, int, float, bool, None, "Sequence[JsonValue]", "Mapping[str, JsonValue]"]
+JsonValue: TypeAlias = Union[str, int, float, bool, "Sequence[JsonValue]", "Mapping[str, JsonValue]", None]
 JsonObject: TypeAlias = Mapping[str, JsonValue]
 Vector: TypeAlias = "NDArray[float32]"
 """Shape `(dimensions,)`, unit length."""
 
 SHARED_ORG = "*"
-"""The org of what is the same for everybody, such as a vendor's feed. No caller can hold it: org names are `[a-z0-9-]+`."""
+"""The org of what is the same for everybody, such as a vendor's feed. Nobody calls in it: org names are `[a-z0-9-]+`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +248,10 @@ SortBy: TypeAlias = Literal["all_terms", "lexical", "modified", "created", "titl
 
 @dataclass(frozen=True, slots=True)
 class SortKey:
-    """One key of an order. `all_terms`: whether every term occurs. `lexical`: the BM25 score. `title`: by `facet_key`."""
+    """One key of an order.
+
+    `all_terms` is whether every term occurs, `lexical` the BM25 score; titles are compared by `facet_key`.
+    """
 
     by: SortBy
     descending: bool = False
@@ -271,6 +274,8 @@ class FindRequest:
         depth: How many documents from each list, 1 or more.
         order: Of the text matches (or, without text, of all); its first `depth` are returned.
         facets: Names of facets to count over everything that matches (by `text` and `where`).
+        title_contains: The newest `depth` documents whose title contains this (by `facet_key`) join the text matches.
+        effort: How widely an approximate vector index searches, 1 to 200; exact search ignores it.
     """
 
     collection: Collection
@@ -280,6 +285,8 @@ class FindRequest:
     depth: int = 100
     order: tuple[SortKey, ...] = BEST_FIRST
     facets: tuple[str, ...] = ()
+    title_contains: str | None = None
+    effort: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,6 +298,7 @@ class Candidate:
         cosine: Of its best passage, in [-1, 1]; `None` while it has no vector of the query's model.
         passage: Where in the body the best passage stands (start, end in code points).
         all_terms: Every term of the query occurs in its title or body.
+        title_contains: Its title contains what `FindRequest.title_contains` asked for.
     """
 
     id: str
@@ -299,6 +307,7 @@ class Candidate:
     cosine: float | None = None
     passage: tuple[int, int] | None = None
     all_terms: bool = False
+    title_contains: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,8 +323,8 @@ class Found:
     """What a store found.
 
     Attributes:
-        candidates: Text matches first, in the order asked, at most `depth`; then documents that only the vector found,
-            nearest first, ties by id. With a vector, each of them carries both scores.
+        candidates: Text matches first, in the order asked, at most `depth`; then documents that only the title or the
+            vector found, nearest first (without a vector last), ties by id. With a vector, each carries both scores.
         total: How many documents match by `text` and `where`, whatever the depth.
         facets: For each facet asked, its counts, most frequent first, ties by value.
     """
