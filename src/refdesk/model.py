@@ -24,7 +24,7 @@ Vector: TypeAlias = "NDArray[float32]"
 """Shape `(dimensions,)`, unit length."""
 
 SHARED_ORG = "*"
-"""The org of what is the same for everybody, such as a vendor's feed. Nobody calls in it: org names are `[a-z0-9-]+`."""
+"""The org of what is the same for all, such as a vendor's feed. Org names are `[a-z0-9-]+`, so nobody calls in it."""
 
 
 @dataclass(frozen=True, slots=True)

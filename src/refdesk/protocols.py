@@ -65,6 +65,10 @@ class Reader(Protocol):
         """Return ids of at most `limit` documents, not withdrawn, without vectors of `model`, by id."""
         ...
 
+    async def get_embedded(self, collection: Collection, model: str, ids: Sequence[str]) -> frozenset[str]:
+        """Return those of `ids` whose documents have vectors of `model`."""
+        ...
+
     async def get_links(self, org: str, reference: Reference) -> list[Link]:
         """Return the links that start or end at `reference`, oldest first, ties by kind, source, target."""
         ...

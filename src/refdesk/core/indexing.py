@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import anyio
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 Embedded: TypeAlias = tuple[Document, list[EmbeddedPassage]]
+EmbeddingStatus: TypeAlias = Literal["ready", "pending", "failed"]
 
 FAILURE_KIND = "embedding_failure"
 MAX_ATTEMPTS = 5
@@ -188,11 +189,25 @@ class Indexer:
             is_same = record is not None and record.value["text_digest"] == document.text_digest
             attempts = 1 + (_failure(record).attempts if record is not None and is_same else 0)
             wait = timedelta(seconds=FIRST_RETRY_SECONDS * 4 ** (attempts - 1))
-            value: dict[str, JsonValue] = dict(reason=reason, attempts=attempts, text_digest=document.text_digest)
-            value |= {"toolset": document.collection.toolset, "id": document.id}
+            value: dict[str, JsonValue] = {"toolset": document.collection.toolset, "id": document.id}
+            value |= {"reason": reason, "attempts": attempts, "text_digest": document.text_digest}
             due_at = None if attempts >= MAX_ATTEMPTS else self.clock.now() + wait
             await transaction.put_records([Record(key, value, due_at=due_at)])
         logger.warning("document not embedded", extra={"document": document.id, "attempts": attempts})
+
+
+async def get_statuses(
+    store: Store, semantics: Semantics, collection: Collection, ids: Sequence[str]
+) -> list[EmbeddingStatus]:
+    """Return for each document whether its vectors are `ready`, `pending`, or `failed` until somebody retries."""
+    embedder = await semantics.get_active() or semantics.wanted
+    embedded = await store.get_embedded(collection, embedder.model.name, ids)
+    return ["ready" if id in embedded else await _get_status(store, collection, id) for id in ids]
+
+
+async def _get_status(store: Store, collection: Collection, id: str) -> EmbeddingStatus:
+    record = await store.get_record(_failure_key(collection, id))
+    return "failed" if record is not None and _failure(record).is_final else "pending"
 
 
 async def _embed_all(embedder: Embedder, documents: Sequence[Document]) -> list[Embedded]:

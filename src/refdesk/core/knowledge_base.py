@@ -5,17 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from refdesk.core import retrieval
+from refdesk.core import indexing, retrieval
 from refdesk.core.clock import SystemClock
 from refdesk.core.identifiers import Uuid7Identifiers
 from refdesk.model import State
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from refdesk.core.indexing import EmbeddingStatus
+    from refdesk.core.quotas import Quota
     from refdesk.core.retrieval import SearchRequest, SearchResult
     from refdesk.core.semantics import Semantics
-    from refdesk.model import Collection, Document, Revision
+    from refdesk.model import Collection, Document, Revision, VectorQuery
     from refdesk.protocols import Clock, Identifiers, Store
 
 
@@ -25,12 +27,14 @@ class KnowledgeBase:
 
     Attributes:
         semantics: Where question vectors come from; `None` where search is lexical only.
+        quotas: By name; what is not named is counted and not limited.
     """
 
     store: Store
     semantics: Semantics | None = None
     clock: Clock = field(default_factory=SystemClock)
     identifiers: Identifiers = field(default_factory=Uuid7Identifiers)
+    quotas: Mapping[str, Quota] = field(default_factory=dict[str, "Quota"])
 
     async def search(self, request: SearchRequest) -> SearchResult:
         """Return one page of what matches, best first. See `retrieval.search`."""
@@ -44,3 +48,18 @@ class KnowledgeBase:
     async def get_history(self, collection: Collection, id: str) -> list[Revision]:
         """Return every version of a document, the present one last; empty when there never was one."""
         return await self.store.get_revisions(collection, id)
+
+    async def embed_question(self, text: str) -> VectorQuery | None:
+        """Return the question's vector, or `None` where there is no model, or none yet; never waits for one to load."""
+        return (await self.semantics.embed_query(text))[0] if self.semantics is not None else None
+
+    async def get_embedding_statuses(self, collection: Collection, ids: Sequence[str]) -> list[EmbeddingStatus]:
+        """Return for each document whether its vectors are `ready`, `pending`, or `failed` for good."""
+        if self.semantics is None:
+            return ["pending" for _ in ids]
+        return await indexing.get_statuses(self.store, self.semantics, collection, ids)
+
+    def note_change(self) -> None:
+        """Let the background work look at once for what there is to do."""
+        if self.semantics is not None:
+            self.semantics.doorbell.ring()

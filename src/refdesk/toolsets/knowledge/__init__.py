@@ -1,0 +1,13 @@
+"""What agents wrote down: stored, searched, superseded, never lost."""
+
+from __future__ import annotations
+
+from refdesk.core.operations import Toolset
+from refdesk.toolsets.knowledge.models import TOOLSET_NAME
+from refdesk.toolsets.knowledge.operations import OPERATIONS
+
+TOOLSET = Toolset(
+    name=TOOLSET_NAME,
+    description="Knowledge that agents store, search and supersede.",
+    operations=OPERATIONS,
+)

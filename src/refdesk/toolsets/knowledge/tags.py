@@ -1,0 +1,37 @@
+"""Tags: one spelling for each, whoever wrote it. Storing and searching share this normaliser."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+
+import regex
+
+MOST_TAGS = 16
+LONGEST_TAG = 64
+
+_BLANKS = regex.compile(r"[\s_]+")
+_TAG = regex.compile(r"[\p{L}\p{M}\p{N}]+(-[\p{L}\p{M}\p{N}]+)*")
+
+
+def normalise_tags(tags: Sequence[str]) -> tuple[str, ...]:
+    """Return the tags in lower-case kebab form, in the order given, each once.
+
+    Raises:
+        ValueError: One is empty or holds something else than letters, digits and single hyphens, or there are more
+            than `MOST_TAGS`.
+    """
+    normal = tuple(dict.fromkeys(_normalise(tag) for tag in tags))
+    if len(normal) > MOST_TAGS:
+        raise ValueError(f"has {len(normal)} different tags, and at most {MOST_TAGS} are allowed")
+    return normal
+
+
+def _normalise(tag: str) -> str:
+    normal = _BLANKS.sub("-", unicodedata.normalize("NFKC", tag).strip().lower())
+    normal = unicodedata.normalize("NFKC", normal)
+    if not _TAG.fullmatch(normal):
+        raise ValueError("holds a tag that is not made of words: use letters and digits, joined by single hyphens")
+    if len(normal) > LONGEST_TAG:
+        raise ValueError(f"holds a tag longer than {LONGEST_TAG} characters")
+    return normal
