@@ -99,6 +99,10 @@ class _MemoryReader:
         living = (document.id for document in _get_living(self._content, collection))
         return sorted(id for id in living if not self._content.vectors.get((model, (collection, id))))[:limit]
 
+    async def get_embedded(self, collection: Collection, model: str, ids: Sequence[str]) -> frozenset[str]:
+        """See `Reader.get_embedded`."""
+        return frozenset(id for id in ids if self._content.vectors.get((model, (collection, id))))
+
     async def get_links(self, org: str, reference: Reference) -> list[Link]:
         """See `Reader.get_links`."""
         links = [

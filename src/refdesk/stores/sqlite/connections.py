@@ -1,0 +1,194 @@
+"""Connections to the store's file: one that writes, a few that read, all work in threads.
+
+A hop to a thread costs more than a statement, so each hop carries a whole unit of work.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Concatenate, ParamSpec, TypeVar
+
+import anyio
+import anyio.to_thread
+import apsw
+
+from refdesk.errors import ConfigurationError, StoreError
+from refdesk.stores.sqlite.driver import Connection
+from refdesk.stores.sqlite.failures import translated
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+READERS = 4
+"""How many reads of one process may run at once; more only queue for two or four cores."""
+
+SLICE_MILLISECONDS = 250
+"""How long a thread waits for another process's transaction before it looks whether its task was cancelled."""
+
+PATIENCE_MILLISECONDS = 10_000
+"""Only a transaction that writes waits for another; everything waits while a process recovers or resets the WAL."""
+
+_FULL = 2
+
+
+def open_file(path: Path) -> Connection:
+    """Return a connection to the file, made if absent: readable by its owner only, as it holds private notes.
+
+    Raises:
+        StoreError: The file or its folder cannot be made, read or written, or is not a database.
+    """
+    with translated():
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        return Connection(path, PATIENCE_MILLISECONDS)
+
+
+def enter_wal(connection: Connection) -> bool:
+    """Put the file into WAL mode; return whether that is done (`False`: another process is using it just now).
+
+    Raises:
+        ConfigurationError: The file's place does not allow it, such as a network drive.
+    """
+    try:
+        mode = connection.set_pragma("journal_mode", "wal")
+    except apsw.BusyError:
+        return False
+    if mode != "wal":
+        raise ConfigurationError(
+            "The store's file is in a place where SQLite cannot keep a write-ahead log, such as a network drive. "
+            "Name a file on a local disk in REFDESK_STORE."
+        )
+    return True
+
+
+def configure(connection: Connection) -> None:
+    """Make commits survive a loss of power, and read the settings back.
+
+    With `synchronous=NORMAL` a loss of power takes back commits that were acknowledged; `mmap_size` other than 0 was
+    part of the reported corruptions.
+
+    Raises:
+        ConfigurationError: SQLite did not take a setting.
+    """
+    wanted = {"synchronous": _FULL, "foreign_keys": 1, "mmap_size": 0, "journal_mode": "wal"}
+    connection.set_pragma("synchronous", "FULL")
+    connection.set_pragma("foreign_keys", 1)
+    connection.set_pragma("mmap_size", 0)
+    for name, value in wanted.items():
+        found = connection.get_pragma(name)
+        if found != value and not (name == "mmap_size" and found is None):
+            raise ConfigurationError(f"SQLite did not take {name}={value}: install another build of apsw.")
+
+
+class Readers:
+    """Connections that only read; opened when needed, kept for the next read."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._limiter = anyio.CapacityLimiter(READERS)
+        self._idle: list[Connection] = []
+
+    async def run(self, function: Callable[Concatenate[Connection, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Return what `function` returns; all it reads is of one moment, after every commit made before the call."""
+        return await anyio.to_thread.run_sync(
+            lambda: self._call(lambda connection: function(connection, *args, **kwargs)), limiter=self._limiter
+        )
+
+    def close(self) -> None:
+        """Close what is idle."""
+        while self._idle:
+            self._idle.pop().close()
+
+    def _call(self, function: Callable[[Connection], R]) -> R:
+        with translated():
+            connection = self._take()
+            try:
+                connection.execute("BEGIN")
+                result = function(connection)
+                connection.execute("COMMIT")
+            except BaseException:
+                # Its transaction, and after an I/O error more than that, is in doubt: the next read gets a new one.
+                connection.close()
+                raise
+            self._idle.append(connection)
+            return result
+
+    def _take(self) -> Connection:
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return self._open()
+
+    def _open(self) -> Connection:
+        connection = Connection(self._path, PATIENCE_MILLISECONDS)
+        connection.set_pragma("query_only", 1)
+        connection.set_pragma("mmap_size", 0)
+        return connection
+
+
+class Writer:
+    """The one connection of this process that writes, and the lock that hands it from task to task."""
+
+    def __init__(self, connection: Connection, patience_seconds: float) -> None:
+        self._connection = connection
+        self._patience_seconds = patience_seconds
+        self._thread = anyio.CapacityLimiter(1)
+        self.lock = anyio.Lock()
+
+    async def begin(self) -> None:
+        """Start a transaction that will not fail for another's sake later.
+
+        Raises:
+            StoreError: Another process held the store for longer than the patience.
+        """
+        deadline = anyio.current_time() + self._patience_seconds
+        while not await self.call(_try_begin):
+            if anyio.current_time() >= deadline:
+                raise StoreError("Another process held the store too long. Try again; look for a process that hangs.")
+
+    async def call(self, function: Callable[Concatenate[Connection, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Return what `function` returns, run in a thread; a cancelled task waits for it."""
+        return await anyio.to_thread.run_sync(
+            lambda: self._call(lambda connection: function(connection, *args, **kwargs)), limiter=self._thread
+        )
+
+    async def commit(self) -> None:
+        """Return when what was written is on the disk."""
+        with anyio.CancelScope(shield=True):
+            await self.call(_commit)
+
+    async def roll_back(self) -> None:
+        """Undo the transaction, if there still is one; the connection is ready for the next."""
+        with anyio.CancelScope(shield=True):
+            await self.call(_roll_back)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+    def _call(self, function: Callable[[Connection], R]) -> R:
+        with translated():
+            return function(self._connection)
+
+
+def _try_begin(connection: Connection) -> bool:
+    connection.set_busy_timeout(SLICE_MILLISECONDS)
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+    except apsw.BusyError:
+        return False
+    finally:
+        connection.set_busy_timeout(PATIENCE_MILLISECONDS)
+    return True
+
+
+def _commit(connection: Connection) -> None:
+    if connection.in_transaction:
+        connection.execute("COMMIT")
+
+
+def _roll_back(connection: Connection) -> None:
+    if connection.in_transaction:
+        connection.execute("ROLLBACK")

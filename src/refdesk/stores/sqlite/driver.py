@@ -1,0 +1,66 @@
+"""apsw's connection with the types it lacks, narrowed to what the store uses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import apsw
+
+Row: TypeAlias = tuple[Any, ...]
+Value: TypeAlias = str | int | bytes | None
+Bindings: TypeAlias = Sequence[Value] | Mapping[str, Value]
+
+SQLITE_VERSION = apsw.sqlite_lib_version()
+
+
+class Connection:
+    """An open file, which must exist. Any thread may use it, one at a time; raises `apsw.Error`."""
+
+    def __init__(self, path: Path, busy_milliseconds: int) -> None:
+        self._driver: Any = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+        self.set_busy_timeout(busy_milliseconds)
+
+    def set_busy_timeout(self, milliseconds: int) -> None:
+        """Set how long a statement waits for locks of other connections."""
+        self._driver.set_busy_timeout(milliseconds)
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether one was begun and has not ended."""
+        return self._driver.in_transaction
+
+    def execute(self, statements: str, bindings: Bindings = ()) -> list[Row]:
+        """Run the statements to their end; return the rows they gave."""
+        return self._driver.execute(statements, bindings).fetchall()
+
+    def execute_many(self, statement: str, bindings: Iterable[Bindings]) -> None:
+        """Run the statement once for each of the bindings."""
+        self._driver.executemany(statement, bindings)
+
+    def get_row(self, statement: str, bindings: Bindings = ()) -> Row | None:
+        """Return the first row, or `None` where there is none."""
+        rows = self.execute(statement, bindings)
+        return rows[0] if rows else None
+
+    def stream(self, statement: str, bindings: Bindings = ()) -> Iterator[Row]:
+        """Return the rows one by one, for reads too large to hold at once."""
+        return self._driver.execute(statement, bindings)
+
+    def get_pragma(self, name: str) -> str | int | None:
+        """Return what a setting is."""
+        return self._driver.pragma(name)
+
+    def set_pragma(self, name: str, value: str | int) -> str | int | None:
+        """Set it; return what SQLite answers."""
+        return self._driver.pragma(name, value)
+
+    def savepoint(self) -> AbstractContextManager[object]:
+        """Return a block that is undone alone when an exception leaves it."""
+        return self._driver
+
+    def close(self) -> None:
+        """Close it, undoing a transaction that is open."""
+        self._driver.close(True)

@@ -1,0 +1,178 @@
+"""Reads of the truth: each function runs in one hop, on a connection in a transaction."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from datetime import datetime
+
+from refdesk.model import (
+    Collection,
+    CollectionStatistics,
+    Document,
+    Link,
+    Record,
+    RecordKey,
+    Reference,
+    Revision,
+    State,
+)
+from refdesk.stores.sqlite.driver import Connection, Row
+from refdesk.stores.sqlite.rows import (
+    decode_document,
+    decode_instant,
+    decode_record,
+    decode_revision,
+    encode_instant,
+)
+
+_GET_COLLECTION = "SELECT key, changed FROM collections WHERE org = ? AND toolset = ?"
+_GET_DOCUMENT = """
+    SELECT version, state, created_at, modified_at, author, title, facets, spans, body, data FROM documents
+    WHERE collection = ? AND id = ?
+"""
+_GET_REVISIONS = """
+    SELECT recorded_at, version, state, created_at, modified_at, author, title, facets, spans, body, data
+    FROM revisions WHERE document = :key
+    UNION ALL
+    SELECT recorded_at, version, state, created_at, modified_at, author, title, facets, spans, body, data
+    FROM documents WHERE key = :key
+    ORDER BY version
+"""
+_GET_DIGESTS = "SELECT id, digest FROM documents WHERE collection = ? AND state <> 'withdrawn'"
+_GET_UNEMBEDDED = """
+    SELECT id FROM documents
+    WHERE collection = ? AND state <> 'withdrawn' AND NOT EXISTS (
+        SELECT 1 FROM vectors
+        WHERE vectors.document = documents.key AND vectors.model = (SELECT key FROM models WHERE name = ?)
+    )
+    ORDER BY id LIMIT ?
+"""
+_HAS_VECTORS = """
+    SELECT 1 FROM documents JOIN vectors ON vectors.document = documents.key
+    WHERE collection = ? AND id = ? AND vectors.model = (SELECT key FROM models WHERE name = ?) LIMIT 1
+"""
+_GET_LINKS = """
+    SELECT source_toolset, source_id, kind, target_toolset, target_id, created_at FROM links
+    WHERE org = :org AND source_toolset = :toolset AND source_id = :id
+    UNION
+    SELECT source_toolset, source_id, kind, target_toolset, target_id, created_at FROM links
+    WHERE org = :org AND target_toolset = :toolset AND target_id = :id
+    ORDER BY created_at, kind, source_toolset, source_id, target_toolset, target_id
+"""
+_GET_RECORD = "SELECT org, kind, name, due_at, value FROM records WHERE org = ? AND kind = ? AND name = ?"
+_LIST_RECORDS = """
+    SELECT org, kind, name, due_at, value FROM records WHERE kind = :kind
+    ORDER BY due_at IS NULL, due_at, org, name LIMIT :limit
+"""
+_LIST_DUE_RECORDS = """
+    SELECT org, kind, name, due_at, value FROM records
+    WHERE kind = :kind AND (due_at IS NULL) = 0 AND due_at <= :due_until
+    ORDER BY due_at, org, name LIMIT :limit
+"""
+# The plus keeps SQLite from walking every org's records in due order: those of one org are few.
+_LIST_RECORDS_OF_ORG = """
+    SELECT org, kind, name, due_at, value FROM records
+    WHERE org = :org AND kind = :kind AND (:due_until IS NULL OR due_at <= :due_until)
+    ORDER BY +(due_at IS NULL), due_at, name LIMIT :limit
+"""
+_COUNT_STATES = """
+    SELECT org, toolset, state, count(*) FROM documents JOIN collections ON collections.key = documents.collection
+    GROUP BY collection, state
+"""
+_COUNT_EMBEDDED = """
+    SELECT org, toolset, models.name, count(DISTINCT document) FROM vectors
+    JOIN documents ON documents.key = vectors.document
+    JOIN collections ON collections.key = documents.collection
+    JOIN models ON models.key = vectors.model
+    WHERE state <> 'withdrawn' GROUP BY collection, model
+"""
+
+
+def get_collection(connection: Connection, collection: Collection) -> tuple[int, int] | None:
+    """Return the collection's number and its last change, or `None` before its first document."""
+    row = connection.get_row(_GET_COLLECTION, (collection.org, collection.toolset))
+    return None if row is None else (row[0], row[1])
+
+
+def get_documents(connection: Connection, collection: Collection, ids: Sequence[str]) -> list[Document | None]:
+    """See `Reader.get_documents`."""
+    found = get_collection(connection, collection)
+    if found is None:
+        return [None] * len(ids)
+    rows = [(id, connection.get_row(_GET_DOCUMENT, (found[0], id))) for id in ids]
+    return [None if row is None else decode_document(collection, id, row) for id, row in rows]
+
+
+def get_revisions(connection: Connection, collection: Collection, id: str) -> list[Revision]:
+    """See `Reader.get_revisions`."""
+    select = (
+        "SELECT documents.key FROM documents JOIN collections ON collections.key = collection "
+        "WHERE org = ? AND toolset = ? AND id = ?"
+    )
+    row = connection.get_row(select, (collection.org, collection.toolset, id))
+    rows = [] if row is None else connection.execute(_GET_REVISIONS, {"key": row[0]})
+    return [decode_revision(collection, id, row) for row in rows]
+
+
+def get_digests(connection: Connection, collection: Collection) -> dict[str, str]:
+    """See `Reader.get_digests`."""
+    found = get_collection(connection, collection)
+    rows = [] if found is None else connection.execute(_GET_DIGESTS, (found[0],))
+    return {row[0]: row[1] for row in rows}
+
+
+def get_unembedded(connection: Connection, collection: Collection, model: str, limit: int) -> list[str]:
+    """See `Reader.get_unembedded`."""
+    found = get_collection(connection, collection)
+    rows = [] if found is None else connection.execute(_GET_UNEMBEDDED, (found[0], model, limit))
+    return [id for (id,) in rows]
+
+
+def get_embedded(connection: Connection, collection: Collection, model: str, ids: Sequence[str]) -> frozenset[str]:
+    """See `Reader.get_embedded`."""
+    found = get_collection(connection, collection)
+    if found is None:
+        return frozenset()
+    return frozenset(id for id in ids if connection.get_row(_HAS_VECTORS, (found[0], id, model)))
+
+
+def get_links(connection: Connection, org: str, reference: Reference) -> list[Link]:
+    """See `Reader.get_links`."""
+    bindings = {"org": org, "toolset": reference.toolset, "id": reference.id}
+    return [_decode_link(org, row) for row in connection.execute(_GET_LINKS, bindings)]
+
+
+def get_record(connection: Connection, key: RecordKey) -> Record | None:
+    """See `Reader.get_record`."""
+    row = connection.get_row(_GET_RECORD, (key.org, key.kind, key.name))
+    return None if row is None else decode_record(row)
+
+
+def list_records(
+    connection: Connection, kind: str, org: str | None, due_until: datetime | None, limit: int
+) -> list[Record]:
+    """See `Reader.list_records`."""
+    due = None if due_until is None else encode_instant(due_until)
+    statement = _LIST_RECORDS if due is None else _LIST_DUE_RECORDS
+    if org is not None:
+        statement = _LIST_RECORDS_OF_ORG
+    bindings = {"kind": kind, "org": org, "due_until": due, "limit": limit}
+    return [decode_record(row) for row in connection.execute(statement, bindings)]
+
+
+def get_statistics(connection: Connection) -> list[CollectionStatistics]:
+    """See `Store.get_statistics`."""
+    documents: defaultdict[Collection, dict[State, int]] = defaultdict(lambda: dict.fromkeys(State, 0))
+    embedded: defaultdict[Collection, dict[str, int]] = defaultdict(dict)
+    for org, toolset, state, count in connection.execute(_COUNT_STATES):
+        documents[Collection(org, toolset)][State(state)] = count
+    for org, toolset, model, count in connection.execute(_COUNT_EMBEDDED):
+        embedded[Collection(org, toolset)][model] = count
+    return [CollectionStatistics(each, documents[each], embedded[each]) for each in sorted(documents)]
+
+
+def _decode_link(org: str, row: Row) -> Link:
+    source_toolset, source_id, kind, target_toolset, target_id, created_at = row
+    source, target = Reference(source_toolset, source_id), Reference(target_toolset, target_id)
+    return Link(org, source, kind, target, decode_instant(created_at))

@@ -1,0 +1,260 @@
+"""The embedded engine: one SQLite file that any number of processes share, and search indexes made from it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, Protocol, TypeVar
+
+import anyio
+import anyio.to_thread
+
+from refdesk.core.clock import SystemClock
+from refdesk.errors import StoreError
+from refdesk.stores.sqlite import reading, writing
+from refdesk.stores.sqlite.connections import Readers, Writer, configure, enter_wal, open_file
+from refdesk.stores.sqlite.driver import SQLITE_VERSION, Connection
+from refdesk.stores.sqlite.migrations import get_missing, load_migrations, migrate
+from refdesk.stores.sqlite.rows import encode_instant, encode_passages
+from refdesk.stores.sqlite.versions import require_safe
+
+if TYPE_CHECKING:
+    from refdesk.model import (
+        Collection,
+        CollectionStatistics,
+        Document,
+        EmbeddedPassage,
+        EmbeddingModel,
+        FindRequest,
+        Found,
+        Link,
+        Record,
+        RecordKey,
+        Reference,
+        Revision,
+    )
+    from refdesk.protocols import Clock, Store
+    from refdesk.stores.sqlite.derived import DerivedIndexes
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+PATIENCE_SECONDS = 30.0
+"""How long a transaction waits for those of other processes, which are a few milliseconds each."""
+
+RETRY_SECONDS = 0.02
+
+
+class _Runner(Protocol):
+    async def run(self, function: Callable[Concatenate[Connection, P], R], *args: P.args, **kwargs: P.kwargs) -> R: ...
+
+
+class _SqliteReader:
+    def __init__(self, runner: _Runner) -> None:
+        self._runner = runner
+
+    async def get_documents(self, collection: Collection, ids: Sequence[str]) -> list[Document | None]:
+        """See `Reader.get_documents`."""
+        return await self._runner.run(reading.get_documents, collection, ids)
+
+    async def get_revisions(self, collection: Collection, id: str) -> list[Revision]:
+        """See `Reader.get_revisions`."""
+        return await self._runner.run(reading.get_revisions, collection, id)
+
+    async def get_digests(self, collection: Collection) -> Mapping[str, str]:
+        """See `Reader.get_digests`."""
+        return await self._runner.run(reading.get_digests, collection)
+
+    async def get_unembedded(self, collection: Collection, model: str, limit: int) -> list[str]:
+        """See `Reader.get_unembedded`."""
+        return await self._runner.run(reading.get_unembedded, collection, model, limit)
+
+    async def get_embedded(self, collection: Collection, model: str, ids: Sequence[str]) -> frozenset[str]:
+        """See `Reader.get_embedded`."""
+        return await self._runner.run(reading.get_embedded, collection, model, ids)
+
+    async def get_links(self, org: str, reference: Reference) -> list[Link]:
+        """See `Reader.get_links`."""
+        return await self._runner.run(reading.get_links, org, reference)
+
+    async def get_record(self, key: RecordKey) -> Record | None:
+        """See `Reader.get_record`."""
+        return await self._runner.run(reading.get_record, key)
+
+    async def list_records(
+        self, kind: str, *, org: str | None = None, due_until: datetime | None = None, limit: int = 1000
+    ) -> list[Record]:
+        """See `Reader.list_records`."""
+        return await self._runner.run(reading.list_records, kind, org, due_until, limit)
+
+
+class _Session:
+    """One transaction on the writer: begins at the first statement, so that nobody waits while rows are prepared."""
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+        self._has_begun = False
+        self._has_ended = False
+
+    async def run(self, function: Callable[Concatenate[Connection, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
+        if self._has_ended:
+            raise RuntimeError("this transaction has ended")
+        if not self._has_begun:
+            await self._writer.begin()
+            self._has_begun = True
+        return await self._writer.call(function, *args, **kwargs)
+
+    async def commit(self) -> None:
+        await self._writer.commit()
+
+    async def end(self) -> None:
+        """Undo what was not committed."""
+        self._has_ended = True
+        await self._writer.roll_back()
+
+
+class SqliteTransaction(_SqliteReader):
+    """See `Transaction`."""
+
+    def __init__(self, session: _Session, clock: Clock) -> None:
+        super().__init__(session)
+        self._session = session
+        self._clock = clock
+
+    async def put_documents(self, documents: Sequence[Document]) -> None:
+        """See `Transaction.put_documents`."""
+        rows = await anyio.to_thread.run_sync(writing.prepare_documents, documents)
+        await self._session.run(writing.put_documents, rows, encode_instant(self._clock.now()))
+
+    async def put_vectors(
+        self,
+        collection: Collection,
+        id: str,
+        model: EmbeddingModel,
+        text_digest: str,
+        passages: Sequence[EmbeddedPassage],
+    ) -> bool:
+        """See `Transaction.put_vectors`. A withdrawn document counts as gone; vectors are kept in half precision."""
+        rows = encode_passages(model, passages)
+        return await self._session.run(writing.put_vectors, collection, id, model, text_digest, rows)
+
+    async def remove_vectors(self, model: str) -> int:
+        """See `Transaction.remove_vectors`."""
+        return await self._session.run(writing.remove_vectors, model)
+
+    async def put_links(self, links: Sequence[Link]) -> None:
+        """See `Transaction.put_links`."""
+        await self._session.run(writing.put_links, links)
+
+    async def put_records(self, records: Sequence[Record]) -> None:
+        """See `Transaction.put_records`."""
+        await self._session.run(writing.put_records, records)
+
+    async def remove_records(self, keys: Sequence[RecordKey]) -> None:
+        """See `Transaction.remove_records`."""
+        await self._session.run(writing.remove_records, keys)
+
+
+class SqliteStore(_SqliteReader):
+    """See `Store`."""
+
+    def __init__(self, readers: Readers, writer: Writer, clock: Clock) -> None:
+        super().__init__(readers)
+        self._readers = readers
+        self._writer = writer
+        self._clock = clock
+        self._indexes: DerivedIndexes | None = None
+
+    @property
+    def engine(self) -> str:
+        """See `Store.engine`."""
+        return f"SQLite {SQLITE_VERSION}"
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncGenerator[SqliteTransaction, None]:
+        """See `Store.transaction`."""
+        async with _open_session(self._writer) as session:
+            yield SqliteTransaction(session, self._clock)
+
+    async def find(self, request: FindRequest) -> Found:
+        """See `Store.find`."""
+        indexes = self._get_indexes()
+        found = await indexes.find(request)
+        if not self._writer.lock.statistics().locked and (renewed := indexes.take_renewed()):
+            # It only saves the next process work, so it yields to whoever needs the store.
+            with suppress(StoreError):
+                async with _open_session(self._writer) as session:
+                    await session.run(writing.put_terms, renewed)
+        return found
+
+    async def get_statistics(self) -> list[CollectionStatistics]:
+        """See `Store.get_statistics`."""
+        return await self._readers.run(reading.get_statistics)
+
+    async def check(self) -> None:
+        """See `Store.check`."""
+        await self._readers.run(reading.get_statistics)
+        async with _open_session(self._writer) as session:
+            await session.run(writing.probe)
+
+    def _get_indexes(self) -> DerivedIndexes:
+        # numpy and the analysis are loaded by the first search, not by the start.
+        if self._indexes is None:
+            from refdesk.stores.sqlite.derived import DerivedIndexes
+
+            self._indexes = DerivedIndexes(self._readers)
+        return self._indexes
+
+
+@asynccontextmanager
+async def open_store(
+    path: Path, *, clock: Clock | None = None, patience_seconds: float = PATIENCE_SECONDS
+) -> AsyncGenerator[Store, None]:
+    """Yield the store kept in the file at `path`; the file and its folder are made where there are none.
+
+    Args:
+        path: On a local disk; beside it stand SQLite's `-wal` and `-shm` files.
+        clock: Says when revisions were recorded; the machine's clock by default.
+        patience_seconds: How long a transaction waits for another process's.
+
+    Raises:
+        ConfigurationError: This SQLite loses data, or the file is of a newer refdesk or another program.
+        StoreError: The file cannot be used; the message says why.
+    """
+    require_safe(SQLITE_VERSION)
+    clock = clock or SystemClock()
+    writer = Writer(await anyio.to_thread.run_sync(open_file, path), patience_seconds)
+    readers = Readers(path)
+    try:
+        await _prepare(writer, clock, patience_seconds)
+        yield SqliteStore(readers, writer, clock)
+    finally:
+        with anyio.CancelScope(shield=True):
+            await anyio.to_thread.run_sync(readers.close)
+            await anyio.to_thread.run_sync(writer.close)
+
+
+@asynccontextmanager
+async def _open_session(writer: Writer) -> AsyncGenerator[_Session, None]:
+    async with writer.lock:
+        session = _Session(writer)
+        try:
+            yield session
+            await session.commit()
+        finally:
+            await session.end()
+
+
+async def _prepare(writer: Writer, clock: Clock, patience_seconds: float) -> None:
+    deadline = anyio.current_time() + patience_seconds
+    while not await writer.call(enter_wal):
+        if anyio.current_time() >= deadline:
+            raise StoreError("Another process held the store too long. Try again; look for a process that hangs.")
+        await anyio.sleep(RETRY_SECONDS)
+    await writer.call(configure)
+    migrations = load_migrations()
+    if await writer.call(get_missing, migrations):
+        async with _open_session(writer) as session:
+            await session.run(migrate, migrations, encode_instant(clock.now()))

@@ -1,0 +1,201 @@
+"""Writes of the truth: each function runs in one hop, inside the one writer's transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from refdesk.errors import ConflictError, InvalidInputError
+from refdesk.model import Collection, Document, EmbeddingModel, Link, Record, RecordKey, State
+from refdesk.stores.sqlite.driver import Connection, Value
+from refdesk.stores.sqlite.rows import (
+    DocumentRow,
+    RenewedTerms,
+    check_texts,
+    encode_document,
+    encode_instant,
+    encode_record,
+    encode_terms_columns,
+)
+
+_PUT_DOCUMENT = """
+    INSERT INTO documents (
+        collection, id, version, state, created_at, modified_at, recorded_at, digest, text_digest, written,
+        analysis, terms_check, author, title, facets, spans, terms, body, data
+    ) VALUES (
+        :collection, :id, :version, :state, :created_at, :modified_at, :recorded_at, :digest, :text_digest, :written,
+        :analysis, :terms_check, :author, :title, :facets, :spans, :terms, :body, :data
+    ) ON CONFLICT (collection, id) DO UPDATE SET
+        version = :version, state = :state, created_at = :created_at, modified_at = :modified_at,
+        recorded_at = :recorded_at, digest = :digest, text_digest = :text_digest, written = :written,
+        analysis = :analysis, terms_check = :terms_check, author = :author, title = :title, facets = :facets,
+        spans = :spans, terms = :terms, body = :body, data = :data
+"""
+_KEEP_REVISION = """
+    INSERT INTO revisions (
+        document, version, state, created_at, modified_at, recorded_at, author, title, facets, spans, body, data
+    )
+    SELECT key, version, state, created_at, modified_at, recorded_at, author, title, facets, spans, body, data
+    FROM documents WHERE key = ?
+"""
+_NEXT_CHANGES = "UPDATE counters SET value = value + ? WHERE name = 'change' RETURNING value"
+_TOUCH_COLLECTION = """
+    INSERT INTO collections (org, toolset, changed) VALUES (?, ?, ?)
+    ON CONFLICT (org, toolset) DO UPDATE SET changed = excluded.changed RETURNING key
+"""
+_GET_TEXT_STATE = """
+    SELECT documents.key, text_digest, state FROM documents JOIN collections ON collections.key = documents.collection
+    WHERE org = ? AND toolset = ? AND id = ?
+"""
+
+
+def prepare_documents(documents: Sequence[Document]) -> list[DocumentRow]:
+    """Return the rows of documents; their analysis is most of the work, and needs no connection.
+
+    Raises:
+        InvalidInputError: A text or value in one cannot be stored.
+    """
+    from refdesk.stores.sqlite.index import ANALYSIS_VERSION, encode_terms
+
+    return [
+        encode_document(document, encode_terms(document.title, document.body), ANALYSIS_VERSION)
+        for document in documents
+    ]
+
+
+def put_documents(connection: Connection, rows: Sequence[DocumentRow], recorded_at: int) -> None:
+    """See `Transaction.put_documents`."""
+    if not rows:
+        return
+    # A savepoint: a caller that catches the conflict and goes on commits none of these.
+    with connection.savepoint():
+        last = _advance(connection, len(rows))
+        collections = {row.collection: _touch(connection, row.collection, last) for row in rows}
+        for written, row in enumerate(rows, last - len(rows) + 1):
+            _put_document(connection, collections[row.collection], row, recorded_at, written)
+
+
+def put_vectors(
+    connection: Connection,
+    collection: Collection,
+    id: str,
+    model: EmbeddingModel,
+    text_digest: str,
+    passages: Sequence[tuple[int, int, bytes]],
+) -> bool:
+    """See `Transaction.put_vectors`."""
+    row = connection.get_row(_GET_TEXT_STATE, (collection.org, collection.toolset, id))
+    if row is None or row[1] != text_digest or row[2] == State.WITHDRAWN:
+        return False
+    document, model_key = row[0], _get_model(connection, model)
+    connection.execute("DELETE FROM vectors WHERE document = ? AND model = ?", (document, model_key))
+    connection.execute_many(
+        "INSERT INTO vectors (document, model, first, last, vector) VALUES (?, ?, ?, ?, ?)",
+        [(document, model_key, *passage) for passage in passages],
+    )
+    change = _advance(connection, 1)
+    _touch(connection, collection, change)
+    connection.execute("UPDATE documents SET embedded = ? WHERE key = ?", (change, document))
+    return True
+
+
+def remove_vectors(connection: Connection, model: str) -> int:
+    """See `Transaction.remove_vectors`."""
+    row = connection.get_row("SELECT key FROM models WHERE name = ?", (model,))
+    if row is None:
+        return 0
+    change = _advance(connection, 1)
+    removed = connection.execute(
+        "UPDATE documents SET embedded = ? WHERE key IN (SELECT document FROM vectors WHERE model = ?) RETURNING key",
+        (change, row[0]),
+    )
+    connection.execute(
+        "UPDATE collections SET changed = :change "
+        "WHERE key IN (SELECT collection FROM documents WHERE embedded = :change)",
+        {"change": change},
+    )
+    connection.execute("DELETE FROM vectors WHERE model = ?", row)
+    connection.execute("DELETE FROM models WHERE key = ?", row)
+    return len(removed)
+
+
+def put_terms(connection: Connection, renewed: Sequence[RenewedTerms]) -> None:
+    """Replace the analysed text of documents that were not written since; no change in the sense of the sequence."""
+    connection.execute_many(
+        "UPDATE documents SET terms = :terms, analysis = :analysis, terms_check = :terms_check "
+        "WHERE key = :key AND written = :written",
+        [
+            {**encode_terms_columns(each.terms, each.analysis), "key": each.key, "written": each.written}
+            for each in renewed
+        ],
+    )
+
+
+def put_links(connection: Connection, links: Sequence[Link]) -> None:
+    """See `Transaction.put_links`."""
+    connection.execute_many(
+        "INSERT INTO links VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", [_encode_link(link) for link in links]
+    )
+
+
+def put_records(connection: Connection, records: Sequence[Record]) -> None:
+    """See `Transaction.put_records`."""
+    connection.execute_many(
+        "INSERT INTO records (org, kind, name, due_at, value) VALUES (?, ?, ?, ?, ?) "
+        "ON CONFLICT (org, kind, name) DO UPDATE SET due_at = excluded.due_at, value = excluded.value",
+        [encode_record(record) for record in records],
+    )
+
+
+def remove_records(connection: Connection, keys: Sequence[RecordKey]) -> None:
+    """See `Transaction.remove_records`."""
+    connection.execute_many(
+        "DELETE FROM records WHERE org = ? AND kind = ? AND name = ?", [(key.org, key.kind, key.name) for key in keys]
+    )
+
+
+def probe(connection: Connection) -> None:
+    """Write a row and remove it again, so that the commit goes to the disk and leaves nothing."""
+    connection.execute("INSERT INTO counters (name, value) VALUES ('probe', 0)")
+    connection.execute("DELETE FROM counters WHERE name = 'probe'")
+
+
+def _advance(connection: Connection, changes: int) -> int:
+    """Return the last of the next `changes` numbers of the change sequence."""
+    ((last,),) = connection.execute(_NEXT_CHANGES, (changes,))
+    return last
+
+
+def _touch(connection: Connection, collection: Collection, change: int) -> int:
+    ((key,),) = connection.execute(_TOUCH_COLLECTION, (collection.org, collection.toolset, change))
+    return key
+
+
+def _put_document(connection: Connection, collection: int, row: DocumentRow, recorded_at: int, written: int) -> None:
+    select = "SELECT key, version, text_digest FROM documents WHERE collection = ? AND id = ?"
+    previous = connection.get_row(select, (collection, row.id))
+    key, version, text_digest = previous or (None, 0, row.text_digest)
+    if row.version != version + 1:
+        raise ConflictError("The document changed since it was read: read it again and repeat the change.")
+    if key is not None:
+        connection.execute(_KEEP_REVISION, (key,))
+    if row.text_digest != text_digest:
+        connection.execute("DELETE FROM vectors WHERE document = ?", (key,))
+    place: dict[str, Value] = {"collection": collection, "id": row.id, "recorded_at": recorded_at, "written": written}
+    connection.execute(_PUT_DOCUMENT, {**row.columns, **place})
+
+
+def _get_model(connection: Connection, model: EmbeddingModel) -> int:
+    check_texts(model.name)
+    connection.execute(
+        "INSERT INTO models (name, dimensions) VALUES (?, ?) ON CONFLICT DO NOTHING", (model.name, model.dimensions)
+    )
+    ((key, dimensions),) = connection.execute("SELECT key, dimensions FROM models WHERE name = ?", (model.name,))
+    if dimensions != model.dimensions:
+        raise InvalidInputError("The store holds vectors of this model in another width: remove those first.")
+    return key
+
+
+def _encode_link(link: Link) -> tuple[str, str, str, str, str, str, int]:
+    ends = (link.source.toolset, link.source.id, link.kind, link.target.toolset, link.target.id)
+    check_texts(link.org, *ends)
+    return (link.org, *ends, encode_instant(link.created_at))
