@@ -1,4 +1,4 @@
-"""The analysed text of a document as bytes: small enough to store, complete enough to count terms and verify phrases."""
+"""The analysed text of a document as bytes: all that counting terms and verifying phrases takes."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def hash_term(term: str) -> int:
 
 
 def encode_terms(title: str, body: str) -> bytes:
-    """Return the terms of a document: little-endian uint64, first how many are the title's, then the title's, the body's.
+    """Return the terms of a document, in order and with repetitions.
 
-    Each term is its `hash_term`; order and repetitions are kept.
+    They are little-endian uint64: how many the title has, then `hash_term` of each of the title's and of the body's.
     """
     in_title, in_body = analyse(title), analyse(body)
     numbers = map(hash_term, chain(in_title, in_body))

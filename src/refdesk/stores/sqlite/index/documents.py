@@ -1,0 +1,181 @@
+"""What is known of each document besides its words, by row.
+
+Every version of a document gets a row of its own; the row before it stays and is dead. So columns only grow, and an
+older view stays true to its time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from refdesk.core.bm25 import TITLE_WEIGHT
+from refdesk.model import State, facet_key
+from refdesk.stores.sqlite.index.columns import Column, Floats, Integers, Mask, Rows, expand_ranges, get_offsets
+from refdesk.stores.sqlite.index.facets import Facet, FacetColumn
+from refdesk.stores.sqlite.index.postings import GAPS, TokenStream
+from refdesk.stores.sqlite.index.rows import IndexRow
+from refdesk.stores.sqlite.index.spans import SpanColumn, Spans, to_number
+
+STATES = tuple(State)
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Documents:
+    """The documents as they stood at one time.
+
+    Attributes:
+        is_live: Whether a row is its document's present version.
+        living: How many are.
+        mean_length: Mean of `lengths` over the living; 1.0 where every text is empty.
+        ids: By row; may be longer than there are rows. So may `titles` and `instants`.
+        titles: `facet_key` of the title.
+        instants: When modified.
+        states: Place in `STATES`.
+        created: Microseconds since 1970; so is `modified`.
+        lengths: Terms of the body plus `TITLE_WEIGHT` times those of the title.
+        starts: Position of the first token.
+    """
+
+    is_live: Mask
+    living: int
+    mean_length: float
+    ids: Sequence[str]
+    titles: Sequence[str]
+    instants: Sequence[datetime]
+    states: NDArray[np.int8]
+    created: Integers
+    modified: Integers
+    lengths: Floats
+    starts: Integers
+    facets: Mapping[str, Facet]
+    spans: Mapping[str, Spans]
+
+    @property
+    def count(self) -> int:
+        """How many rows there are, dead ones included."""
+        return len(self.is_live)
+
+
+class DocumentColumns:
+    """Gathers documents, one row after the other."""
+
+    def __init__(self) -> None:
+        self._ids: list[str] = []
+        self._titles: list[str] = []
+        self._instants: list[datetime] = []
+        self._states = Column(np.int8)
+        self._created = Column(np.int64)
+        self._modified = Column(np.int64)
+        self._numbers = (self._states, self._created, self._modified)
+        self._title_lengths = Column(np.int64)
+        self._text_lengths = Column(np.int64)
+        self._lengths = Column(np.float64)
+        self._starts = Column(np.int64)
+        self._facets: dict[str, FacetColumn] = {}
+        self._spans: dict[str, SpanColumn] = {}
+        self.positions = 0
+        """How many positions the tokens of all rows take."""
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def view(self, is_live: Mask) -> Documents:
+        """Return what has been gathered so far, of which these rows are alive."""
+        living = int(np.count_nonzero(is_live))
+        lengths = self._lengths.view
+        return Documents(
+            is_live=is_live,
+            living=living,
+            mean_length=float(lengths @ is_live) / max(living, 1) or 1.0,
+            ids=self._ids,
+            titles=self._titles,
+            instants=self._instants,
+            states=self._states.view,
+            created=self._created.view,
+            modified=self._modified.view,
+            lengths=lengths,
+            starts=self._starts.view,
+            facets={name: column.view for name, column in self._facets.items()},
+            spans={name: column.view for name, column in self._spans.items()},
+        )
+
+    def extend(self, rows: Sequence[IndexRow]) -> TokenStream:
+        """Append documents and return their tokens."""
+        stream = _read_tokens(rows, len(self), self.positions)
+        self._extend_named(rows, len(self))
+        self._ids.extend(row.id for row in rows)
+        self._titles.extend(facet_key(row.title) for row in rows)
+        self._instants.extend(row.modified_at for row in rows)
+        self._states.extend([STATES.index(row.state) for row in rows])
+        self._created.extend([to_number(row.created_at) for row in rows])
+        self._modified.extend([to_number(row.modified_at) for row in rows])
+        self._extend_lengths(stream)
+        return stream
+
+    def renumber(self, kept: Rows, tokens: NDArray[np.uint64]) -> tuple[DocumentColumns, TokenStream]:
+        """Return columns of the kept rows alone, in their order, and their tokens.
+
+        Args:
+            kept: Rows, ascending.
+            tokens: The tokens of all rows, by position.
+        """
+        new_rows = np.full(len(self), -1, np.int32)
+        new_rows[kept] = np.arange(len(kept))
+        columns = DocumentColumns()
+        columns._ids = [self._ids[row] for row in kept.tolist()]
+        columns._titles = [self._titles[row] for row in kept.tolist()]
+        columns._instants = [self._instants[row] for row in kept.tolist()]
+        for column, values in zip(columns._numbers, self._numbers, strict=True):
+            column.extend(values.view[kept])
+        columns._facets = {name: column.renumber(new_rows) for name, column in self._facets.items()}
+        columns._spans = {name: column.renumber(new_rows) for name, column in self._spans.items()}
+        stream = self._select_tokens(kept, tokens)
+        columns._extend_lengths(stream)
+        return columns, stream
+
+    def _select_tokens(self, kept: Rows, tokens: NDArray[np.uint64]) -> TokenStream:
+        title_lengths, lengths = self._title_lengths.view[kept], self._text_lengths.view[kept]
+        starts = self._starts.view[kept]
+        part_starts = np.stack((starts, starts + title_lengths + 1), axis=1).ravel()
+        part_lengths = np.stack((title_lengths, lengths - title_lengths), axis=1).ravel()
+        return TokenStream(0, 0, tokens[expand_ranges(part_starts, part_lengths)], title_lengths, lengths)
+
+    def _extend_named(self, rows: Sequence[IndexRow], first: int) -> None:
+        for name, values in _group_by_name([row.facets for row in rows], first).items():
+            self._facets.setdefault(name, FacetColumn()).extend(values)
+        for name, spans in _group_by_name([row.spans for row in rows], first).items():
+            self._spans.setdefault(name, SpanColumn()).extend(spans)
+
+    def _extend_lengths(self, stream: TokenStream) -> None:
+        self._starts.extend(self.positions + get_offsets(stream.lengths + GAPS)[:-1])
+        self._title_lengths.extend(stream.title_lengths)
+        self._text_lengths.extend(stream.lengths)
+        self._lengths.extend(stream.lengths + (TITLE_WEIGHT - 1) * stream.title_lengths)
+        self.positions += stream.size
+
+
+def _group_by_name(held: Sequence[Mapping[str, Sequence[T]]], first: int) -> dict[str, list[tuple[int, Sequence[T]]]]:
+    """Return name → (row, items) of every document that has items under it, by row; the documents begin at `first`."""
+    named: dict[str, list[tuple[int, Sequence[T]]]] = {}
+    for row, each in enumerate(held, first):
+        for name, items in each.items():
+            if items:
+                named.setdefault(name, []).append((row, items))
+    return named
+
+
+def _read_tokens(rows: Sequence[IndexRow], first_row: int, first_position: int) -> TokenStream:
+    """Return the tokens of documents; see `encode_terms` for how they are written."""
+    numbers = np.frombuffer(b"".join(row.terms for row in rows), "<u8").astype(np.uint64)
+    counts = np.array([len(row.terms) // 8 for row in rows], np.int64)
+    headers = get_offsets(counts)[:-1]
+    title_lengths = numbers[headers].astype(np.int64)
+    return TokenStream(first_row, first_position, np.delete(numbers, headers), title_lengths, counts - 1)

@@ -1,0 +1,133 @@
+"""Facet values by row: who holds a value, and how many of those that match hold each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from refdesk.model import FacetCount, facet_key
+from refdesk.stores.sqlite.index.columns import Column, Mask, RowNumbers, Rows, expand_ranges
+
+FEW = 16
+"""When fewer than one row in this many matches, their values are looked up row by row instead of by a scan of all."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Facet:
+    """What the documents hold under one name: one entry per document and value, by row.
+
+    Attributes:
+        rows: Row of each entry, ascending.
+        values: Number of each entry's value, whatever its spelling.
+        spellings: Number of each entry's spelling.
+        is_first: Whether the entry is the first of its document with that value.
+        numbers: The value numbers by `facet_key`. May know more values than the entries hold.
+        texts: The spellings by their number. May be longer, too.
+        value_of: The value number of each spelling.
+    """
+
+    rows: Rows
+    values: Rows
+    spellings: Rows
+    is_first: Mask
+    numbers: Mapping[str, int]
+    texts: Sequence[str]
+    value_of: Rows
+
+    def mark_holders(self, value: str, rows: int) -> Mask:
+        """Return a mask over `rows` rows: which hold the value."""
+        mask = np.zeros(rows, np.bool_)
+        number = self.numbers.get(facet_key(value))
+        if number is not None:
+            mask[self.rows[self.values == number]] = True
+        return mask
+
+    def count(self, matching: Mask) -> tuple[FacetCount, ...]:
+        """Return how many matching documents hold each value, most frequent first, ties by value."""
+        entries = self._get_entries(matching)
+        values = self.values[entries]
+        holders = np.bincount(values[self.is_first[entries]])
+        uses = np.bincount(self.spellings[entries])
+        usual = self._get_usual_spellings(uses)
+        counts = [FacetCount(usual[number], int(holders[number])) for number in np.flatnonzero(holders).tolist()]
+        return tuple(sorted(counts, key=lambda each: (-each.count, each.value)))
+
+    def _get_entries(self, matching: Mask) -> RowNumbers:
+        if FEW * np.count_nonzero(matching) > len(matching):
+            return np.flatnonzero(matching[self.rows])
+        wanted = np.flatnonzero(matching).astype(self.rows.dtype)
+        starts = np.searchsorted(self.rows, wanted)
+        return expand_ranges(starts, np.searchsorted(self.rows, wanted, side="right") - starts)
+
+    def _get_usual_spellings(self, uses: NDArray[np.intp]) -> Mapping[int, str]:
+        used = np.flatnonzero(uses)
+        ranked = zip((-uses[used]).tolist(), map(self.texts.__getitem__, used.tolist()), strict=True)
+        usual: dict[int, tuple[int, str]] = {}
+        for value, rank in zip(self.value_of[used].tolist(), ranked, strict=True):
+            usual[value] = min(rank, usual.get(value, rank))
+        return {value: text for value, (_, text) in usual.items()}
+
+
+class FacetColumn:
+    """Gathers the entries of one facet, in the order of rows."""
+
+    def __init__(self) -> None:
+        self._rows = Column(np.int32)
+        self._values = Column(np.int32)
+        self._spellings = Column(np.int32)
+        self._is_first = Column(np.bool_)
+        self._value_of = Column(np.int32)
+        self._numbers: dict[str, int] = {}
+        self._texts: list[str] = []
+        self._spelling_numbers: dict[str, int] = {}
+
+    @property
+    def view(self) -> Facet:
+        """Return what has been gathered so far; stays as it is when more is."""
+        return Facet(
+            rows=self._rows.view,
+            values=self._values.view,
+            spellings=self._spellings.view,
+            is_first=self._is_first.view,
+            numbers=self._numbers,
+            texts=self._texts,
+            value_of=self._value_of.view,
+        )
+
+    def extend(self, held: Sequence[tuple[int, Sequence[str]]]) -> None:
+        """Append the values of documents, given as (row, values) by row."""
+        spellings = [self._get_spelling(text) for _, texts in held for text in texts]
+        rows = np.array([row for row, texts in held for _ in texts], np.int32)
+        values = self._value_of.view[spellings]
+        pairs = rows.astype(np.int64) << 32 | values
+        is_first = np.zeros(len(pairs), np.bool_)
+        is_first[np.unique(pairs, return_index=True)[1]] = True
+        self._append(rows, values, np.asarray(spellings, np.int32), is_first)
+
+    def renumber(self, new_rows: Rows) -> FacetColumn:
+        """Return a column with each entry under its new row, without those whose new row is -1."""
+        old = self.view
+        kept = new_rows[old.rows] >= 0
+        used, codes = np.unique(old.spellings[kept], return_inverse=True)
+        column = FacetColumn()
+        texts = map(self._texts.__getitem__, used.tolist())
+        spellings = np.array([column._get_spelling(text) for text in texts], np.int32)[codes]
+        column._append(new_rows[old.rows[kept]], column._value_of.view[spellings], spellings, old.is_first[kept])
+        return column
+
+    def _append(self, rows: Rows, values: Rows, spellings: Rows, is_first: Mask) -> None:
+        self._rows.extend(rows)
+        self._values.extend(values)
+        self._spellings.extend(spellings)
+        self._is_first.extend(is_first)
+
+    def _get_spelling(self, text: str) -> int:
+        number = self._spelling_numbers.get(text)
+        if number is None:
+            number = self._spelling_numbers[text] = len(self._texts)
+            self._texts.append(text)
+            self._value_of.extend([self._numbers.setdefault(facet_key(text), len(self._numbers))])
+        return number

@@ -1,0 +1,59 @@
+"""Nearest passages by a graph (HNSW), for collections where comparing all of them takes too long.
+
+Source: Malkov and Yashunin, "Efficient and robust approximate nearest neighbor search using Hierarchical Navigable
+Small World graphs" (2018), in the library usearch, which the extra `hnsw` brings. Without it everything is compared.
+"""
+
+from __future__ import annotations
+
+import threading
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from refdesk.model import Vector
+    from refdesk.stores.sqlite.index.columns import Integers
+
+NEIGHBOURS = 16
+EFFORT_TO_ADD = 128
+"""How many neighbours are weighed when one is added, the `efConstruction` of the source."""
+
+
+def is_available() -> bool:
+    """Return whether the library is installed."""
+    return find_spec("usearch") is not None
+
+
+class Graph:
+    """The passages 0 to `size` - 1 of one model. Safe to search in any thread while another adds."""
+
+    def __init__(self, dimensions: int) -> None:
+        # Importing the library takes longer than most searches, and most collections never need it.
+        from usearch.index import Index
+
+        self._index = Index(
+            ndim=dimensions, metric="ip", dtype="f16", connectivity=NEIGHBOURS, expansion_add=EFFORT_TO_ADD
+        )
+        # The library lets searches run beside additions, but not beside the growth that an addition may need.
+        self._lock = threading.Lock()
+        self._size = 0
+
+    @property
+    def size(self) -> int:
+        """How many passages it holds."""
+        return self._size
+
+    def extend(self, vectors: NDArray[np.float32]) -> None:
+        """Add the next passages."""
+        with self._lock:
+            self._index.add(np.arange(self._size, self._size + len(vectors)), vectors, threads=1)
+            self._size += len(vectors)
+
+    def search(self, query: Vector, count: int) -> Integers:
+        """Return about `count` passages that are nearest, fewer than asked where it holds fewer."""
+        with self._lock:
+            return self._index.search(query, count, threads=1).keys.astype(np.int64)

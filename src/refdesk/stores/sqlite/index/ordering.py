@@ -1,0 +1,49 @@
+"""The first rows in an order, without sorting the rest."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from refdesk.stores.sqlite.index.columns import Integers, RowNumbers
+
+SortValues: TypeAlias = Callable[[RowNumbers, int], "NDArray[np.float64] | NDArray[np.int64]"]
+"""Gives each of some rows the value it is sorted by, smallest first. Rows that are certainly not among the first so
+many may all get one value above the others'."""
+
+
+def select_first(rows: RowNumbers, order: Sequence[SortValues], depth: int) -> RowNumbers:
+    """Return the first `depth` of the rows, in order; the last key must tell any two apart."""
+    if len(rows) > depth:
+        rows = _prune(rows, order, depth)
+    values = [get_values(rows, len(rows)) for get_values in reversed(order)]
+    return rows[np.lexsort(values)]
+
+
+def _prune(rows: RowNumbers, order: Sequence[SortValues], depth: int) -> RowNumbers:
+    """Return the first `depth` in any order: key by key, those below the value at the edge are in, those at it open."""
+    chosen: list[RowNumbers] = []
+    for get_values in order:
+        values = get_values(rows, depth)
+        edge = np.partition(values, depth - 1)[depth - 1]
+        below = rows[values < edge]
+        chosen.append(below)
+        rows, depth = rows[values == edge], depth - len(below)
+        if len(rows) == depth:
+            break
+    return np.concatenate([*chosen, rows[:depth]])
+
+
+def rank_texts(texts: Sequence[str], depth: int, *, descending: bool) -> Integers:
+    """Return numbers that compare as the texts do, or the other way round; see `SortValues` about `depth`."""
+    if len(texts) > depth:
+        pick = heapq.nlargest if descending else heapq.nsmallest
+        distinct = sorted(set(pick(depth, texts)), reverse=descending)
+    else:
+        distinct = sorted(set(texts), reverse=descending)
+    ranks = {text: rank for rank, text in enumerate(distinct)}
+    return np.array([ranks.get(text, len(distinct)) for text in texts], np.int64)

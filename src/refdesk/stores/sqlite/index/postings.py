@@ -1,0 +1,192 @@
+"""Which documents hold a term, how often and where: immutable segments, made from token streams and merged.
+
+A token's position is its place in one numbering of all tokens of the index (`TokenStream.starts`), with a gap between a
+document's title and body and behind each document, so that two tokens are adjacent in a text exactly when their
+positions differ by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from refdesk.core.bm25 import TITLE_WEIGHT
+from refdesk.stores.sqlite.index.columns import Integers, Rows, Scalar, expand_ranges, get_offsets
+
+GAPS = 2
+"""Positions of a document that hold no token: one behind its title, one behind its body."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TokenStream:
+    """The tokens of consecutive documents.
+
+    Attributes:
+        first_row: Row of the first document.
+        first_position: Position of its first token.
+        tokens: Numbers of the terms of each document, title before body, one document behind the other.
+        title_lengths: Per document, how many of its tokens are the title's.
+        lengths: Per document, how many tokens it has.
+    """
+
+    first_row: int
+    first_position: int
+    tokens: NDArray[np.uint64]
+    title_lengths: Integers
+    lengths: Integers
+
+    @property
+    def size(self) -> int:
+        """How many positions it takes."""
+        return int(self.lengths.sum()) + GAPS * len(self.lengths)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Segment:
+    """The postings of consecutive rows: for each term its rows, ascending, and its positions, ascending.
+
+    Attributes:
+        base: What its positions count from. They are 32 bits wide, which bounds a segment to four billion tokens.
+        terms: Numbers of the terms, ascending.
+        row_offsets: `rows[row_offsets[i]:row_offsets[i + 1]]` are those of `terms[i]`.
+        frequencies: Beside `rows`: occurrences in the body plus `TITLE_WEIGHT` times those in the title.
+        position_offsets: The same for `positions`.
+        size: How many rows it was made of.
+    """
+
+    base: int
+    terms: NDArray[np.uint64]
+    row_offsets: Integers
+    rows: Rows
+    frequencies: NDArray[np.float32]
+    position_offsets: Integers
+    positions: NDArray[np.uint32]
+    size: int
+
+    def locate(self, terms: NDArray[np.uint64]) -> list[int]:
+        """Return the place of each term in `terms`, -1 where it does not occur."""
+        if not len(self.terms):
+            return [-1] * len(terms)
+        places = np.minimum(np.searchsorted(self.terms, terms), len(self.terms) - 1)
+        return np.where(self.terms[places] == terms, places, -1).tolist()
+
+    def get_rows(self, place: int) -> slice:
+        """Return where the rows of the term at `place` stand."""
+        return slice(int(self.row_offsets[place]), int(self.row_offsets[place + 1]))
+
+    def get_positions(self, place: int) -> Integers:
+        """Return the positions of the term at `place`, counted from the start of the index."""
+        start, end = self.position_offsets[place : place + 2]
+        return self.positions[start:end].astype(np.int64) + self.base
+
+
+def build_segment(stream: TokenStream) -> Segment:
+    """Return the postings of a stream."""
+    order = _sort_tokens(stream.tokens)
+    sorted_tokens = stream.tokens[order]
+    starts_term = _differs_from_previous(sorted_tokens)
+    rows, weights, positions = _describe_tokens(stream)
+    rows, weights = rows[order], weights[order]
+    starts_posting = starts_term | _differs_from_previous(rows)
+    postings, term_starts = np.flatnonzero(starts_posting), np.flatnonzero(starts_term)
+    return Segment(
+        base=stream.first_position,
+        terms=sorted_tokens[term_starts],
+        row_offsets=np.append(np.searchsorted(postings, term_starts), len(postings)),
+        rows=(rows[postings] + stream.first_row).astype(np.int32),
+        frequencies=np.add.reduceat(weights, postings) if len(postings) else weights,
+        position_offsets=np.append(term_starts, len(order)),
+        positions=positions[order],
+        size=len(stream.lengths),
+    )
+
+
+def _sort_tokens(tokens: NDArray[np.uint64]) -> Integers:
+    """Return the stable order of the tokens.
+
+    Sorting plain numbers is several times faster than sorting an index (measured: 0.6 s against 1.7 s for 13 million),
+    so a token's place is packed into its low bits. Where the high bits alone do not tell two terms apart, the slow way
+    is taken.
+    """
+    low = np.uint64(max(len(tokens), 1).bit_length())
+    packed = (tokens >> low << low) | np.arange(len(tokens), dtype=np.uint64)
+    packed.sort()
+    order = (packed & ((np.uint64(1) << low) - np.uint64(1))).astype(np.int64)
+    ordered = tokens[order]
+    return order if bool((ordered[1:] >= ordered[:-1]).all()) else np.argsort(tokens, kind="stable")
+
+
+def _describe_tokens(stream: TokenStream) -> tuple[Rows, NDArray[np.float32], NDArray[np.uint32]]:
+    """Return row, weight and position of each token, the first two counted from the start of the stream."""
+    count = len(stream.lengths)
+    parts = np.stack((stream.title_lengths, stream.lengths - stream.title_lengths), axis=1).ravel()
+    rows = np.repeat(np.arange(count, dtype=np.int32), stream.lengths)
+    weights = np.repeat(np.tile(np.array([TITLE_WEIGHT, 1], np.float32), count), parts)
+    positions = np.arange(len(stream.tokens)) + np.repeat(np.arange(2 * count), parts)
+    return rows, weights, positions.astype(np.uint32)
+
+
+def _differs_from_previous(values: NDArray[np.generic]) -> NDArray[np.bool_]:
+    differs = np.ones(len(values), np.bool_)
+    np.not_equal(values[1:], values[:-1], out=differs[1:])
+    return differs
+
+
+def merge_segments(first: Segment, second: Segment) -> Segment:
+    """Return one segment with the postings of two, of which `second` has the higher rows."""
+    terms = np.union1d(first.terms, second.terms)
+    places = (np.searchsorted(terms, first.terms), np.searchsorted(terms, second.terms))
+    row_runs = _interleave(len(terms), places, (first.row_offsets, second.row_offsets))
+    position_runs = _interleave(len(terms), places, (first.position_offsets, second.position_offsets))
+    moved = second.positions + np.uint32(second.base - first.base)
+    return Segment(
+        base=first.base,
+        terms=terms,
+        row_offsets=row_runs.offsets,
+        rows=row_runs.fill(first.rows, second.rows),
+        frequencies=row_runs.fill(first.frequencies, second.frequencies),
+        position_offsets=position_runs.offsets,
+        positions=position_runs.fill(first.positions, moved),
+        size=first.size + second.size,
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Interleaving:
+    """Where the items of two lists of runs go when the second's run is put behind the first's."""
+
+    offsets: Integers
+    from_first: Integers
+    from_second: Integers
+
+    def fill(self, first: NDArray[Scalar], second: NDArray[Scalar]) -> NDArray[Scalar]:
+        """Return the items of both, in their places."""
+        merged = np.empty(len(first) + len(second), first.dtype)
+        merged[self.from_first] = first
+        merged[self.from_second] = second
+        return merged
+
+
+def _interleave(count: int, places: tuple[Integers, Integers], offsets: tuple[Integers, Integers]) -> _Interleaving:
+    lengths = [np.zeros(count, np.int64), np.zeros(count, np.int64)]
+    for each, at, edges in zip(lengths, places, offsets, strict=True):
+        each[at] = np.diff(edges)
+    merged = get_offsets(lengths[0] + lengths[1])
+    starts = merged[:-1]
+    return _Interleaving(
+        offsets=merged,
+        from_first=expand_ranges(starts, lengths[0]),
+        from_second=expand_ranges(starts + lengths[0], lengths[1]),
+    )
+
+
+def restore_tokens(segments: Iterable[Segment], size: int) -> NDArray[np.uint64]:
+    """Return the term number at each of `size` positions, 0 in the gaps: the opposite of `build_segment`."""
+    tokens = np.zeros(size, np.uint64)
+    for segment in segments:
+        positions = segment.positions.astype(np.int64) + segment.base
+        tokens[positions] = np.repeat(segment.terms, np.diff(segment.position_offsets))
+    return tokens
