@@ -31,12 +31,13 @@ MAX_TERM_LENGTH = 64
 """Code points of a word that are compared; beyond them stands encoded data, not language."""
 
 _STOP_WORDS = """
-    a an the this that these those
+    a an the this that these those such
     i me my we our you your he she it its they them their
-    am is are was were be been being do does did has have had can could should would will shall must
-    and or but if then than so as of at by for from in into on onto to with about
+    am is are was were be been being do does did has have had can could should would will shall must might
+    and or but if then than so as of at by for from in into on onto to with about between through during
     how what when where which who whom whose why
-    not no there here some any please want need get
+    not no there here some any each both also just very much many more most other
+    please want need get use used using make tell know
 """
 
 _INVISIBLE = "\u00ad\u200c\u200d\u2060"
@@ -59,10 +60,8 @@ _DIACRITIC = regex.compile(
 )
 _PLURAL_INITIALS = regex.compile(r"[b-df-hj-np-tv-xz]{1,2}[b-df-hj-np-rtv-xz]s")
 """VMs, TVs: Snowball leaves words without a vowel alone."""
-_NATIVE_DIGIT = regex.compile(r"[\p{Nd}--0-9]", regex.VERSION1)
-_UNDECOMPOSED = str.maketrans(
-    {"ø": "o", "ł": "l", "đ": "d", "ð": "d", "ħ": "h", "ı": "i", "æ": "ae", "œ": "oe", "þ": "th"}
-)
+_UNDECOMPOSED = {"ø": "o", "ł": "l", "đ": "d", "ð": "d", "ħ": "h", "ı": "i", "æ": "ae", "œ": "oe", "þ": "th"}
+_SPECIAL = regex.compile("[" + "".join(_UNDECOMPOSED) + r"]|[\p{Nd}--0-9]", regex.VERSION1)
 _QUOTED = regex.compile(r'(?<![0-9])["“”„‟＂]([^"“”„‟＂]*)["“”„‟＂]')
 
 _of_thread = threading.local()
@@ -117,11 +116,13 @@ def fold(text: str) -> str:
     """Return the text in NFKC, without case and diacritics, digits as 0 to 9; folding again changes nothing."""
     if text.isascii():
         return text.lower()
-    folded = unicodedata.normalize("NFKC", text).casefold()
-    folded = unicodedata.normalize(
-        "NFKC", _DIACRITIC.sub("", unicodedata.normalize("NFKD", folded)).translate(_UNDECOMPOSED)
-    )
-    return _NATIVE_DIGIT.sub(lambda digit: str(unicodedata.decimal(digit[0], digit[0])), folded)
+    decomposed = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", text).casefold())
+    return unicodedata.normalize("NFKC", _SPECIAL.sub(_replace, _DIACRITIC.sub("", decomposed)))
+
+
+def _replace(special: regex.Match[str]) -> str:
+    sign = special[0]
+    return _UNDECOMPOSED.get(sign) or str(unicodedata.decimal(sign, sign))
 
 
 def is_unspaced(word: str) -> bool:

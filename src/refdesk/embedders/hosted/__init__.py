@@ -1,0 +1,1 @@
+"""Embedding models behind an HTTP service: one module per service, one client for all."""

@@ -1,0 +1,133 @@
+"""POSTs to an embedding service: batches, time limits, repetition, and errors that tell no secret."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from types import TracebackType
+from typing import cast
+
+import anyio
+import httpx2
+import numpy as np
+from numpy import float32
+
+from refdesk.errors import EmbedderError
+from refdesk.model import JsonObject, Vector
+
+TIMEOUT_SECONDS = 30.0
+CONNECT_TIMEOUT_SECONDS = 5.0
+MAX_ATTEMPTS = 5
+FIRST_DELAY_SECONDS = 0.5
+MAX_DELAY_SECONDS = 30.0
+"""A service that asks for a longer pause has failed for this call."""
+
+_REPEATED_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
+
+
+class EmbeddingClient:
+    """One service, over kept-alive connections.
+
+    Args:
+        service: Its name in messages.
+        headers: Sent with each request; they hold the key and are never shown.
+        dimensions: The width every vector must have.
+        first_delay_seconds: The pause before the first repetition is up to this long, doubled for each further one.
+    """
+
+    def __init__(
+        self,
+        service: str,
+        base_url: str,
+        headers: Mapping[str, str],
+        dimensions: int,
+        *,
+        first_delay_seconds: float = FIRST_DELAY_SECONDS,
+    ) -> None:
+        self._service = service
+        self._dimensions = dimensions
+        self._first_delay = first_delay_seconds
+        self._http = httpx2.AsyncClient(
+            base_url=base_url.rstrip("/") + "/",
+            headers=dict(headers),
+            timeout=httpx2.Timeout(TIMEOUT_SECONDS, connect=CONNECT_TIMEOUT_SECONDS),
+            follow_redirects=False,
+        )
+
+    async def __aenter__(self) -> EmbeddingClient:
+        await self._http.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self._http.__aexit__(kind, error, traceback)
+
+    async def embed(
+        self, path: str, body: JsonObject, read: Callable[[bytes], Sequence[Sequence[float]]], count: int
+    ) -> list[Vector]:
+        """Return the `count` vectors that the service answers a request with, at unit length.
+
+        Args:
+            path: Below the base URL.
+            body: The request, as JSON.
+            read: Takes the vectors out of the answer, in the order of the texts; raises `ValueError` where it cannot.
+            count: How many texts were sent.
+
+        Raises:
+            EmbedderError: The service refused, stayed away through all attempts or answered nonsense.
+        """
+        response = await self._post(path, body)
+        try:
+            vectors = np.array(read(response.content), dtype=float32)
+            norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+        except ValueError as error:
+            raise EmbedderError(f"{self._service} answered in an unknown form.") from error
+        if vectors.shape != (count, self._dimensions):
+            found = " x ".join(map(str, vectors.shape))
+            raise EmbedderError(
+                f"{self._service} answered {found} numbers instead of {count} x {self._dimensions}: check the model "
+                "and its dimensions."
+            )
+        if not np.isfinite(norms).all() or not norms.all():
+            raise EmbedderError(f"{self._service} answered a vector without a direction.")
+        return list(cast("np.ndarray[tuple[int, int], np.dtype[float32]]", vectors / norms))
+
+    async def _post(self, path: str, body: JsonObject) -> httpx2.Response:
+        for attempt in range(1, MAX_ATTEMPTS + 1):
+            delay = random.uniform(0.0, self._first_delay * 2 ** (attempt - 1))
+            try:
+                response = await self._http.post(path, json=body)
+            except (httpx2.TransportError, httpx2.DecodingError) as error:
+                failure = EmbedderError(f"{self._service} cannot be reached ({type(error).__name__}).")
+            else:
+                if response.status_code == 200:
+                    return response
+                failure = EmbedderError(self._explain(response))
+                if response.status_code not in _REPEATED_STATUS:
+                    raise failure
+                delay = max(delay, _get_retry_after(response))
+            if attempt == MAX_ATTEMPTS or delay > MAX_DELAY_SECONDS:
+                raise failure
+            await anyio.sleep(delay)
+        raise AssertionError("unreachable")
+
+    def _explain(self, response: httpx2.Response) -> str:
+        status = response.status_code
+        advice = {401: "check the key", 403: "check the key", 404: "check the base URL and the model"}
+        return f"{self._service} answered with status {status}" + (f": {advice[status]}." if status in advice else ".")
+
+
+def _get_retry_after(response: httpx2.Response) -> float:
+    """Return the seconds that `Retry-After` asks for, as a number or a date (RFC 9110, 10.2.3); 0 without it."""
+    value = response.headers.get("Retry-After", "")
+    try:
+        return max(0.0, float(value))
+    except ValueError:
+        pass
+    try:
+        return max(0.0, (parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds())
+    except (TypeError, ValueError):
+        return 0.0

@@ -1,0 +1,107 @@
+"""Embedding models behind the OpenAI API `POST /embeddings`, at OpenAI or any server that speaks it (Ollama, vLLM)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain
+from types import TracebackType
+
+from pydantic import BaseModel
+
+from refdesk.embedders.hosted.client import FIRST_DELAY_SECONDS, EmbeddingClient
+from refdesk.model import EmbeddingModel, JsonValue, Vector
+
+BASE_URL = "https://api.openai.com/v1"
+MODEL = "text-embedding-3-small"
+DIMENSIONS = 1536
+
+BATCH = 128
+"""Texts in one request: OpenAI allows 2048, servers on one machine fewer."""
+
+MAX_LENGTH = 8192
+"""Code points that are sent of a text, which no model's 8192 tokens fall short of."""
+
+
+class _Item(BaseModel):
+    index: int
+    embedding: list[float]
+
+
+class _Answer(BaseModel):
+    data: list[_Item]
+
+
+class OpenAIEmbedder:
+    """Embeds by a model behind the OpenAI API.
+
+    Args:
+        key: The API key; `None` for a server that asks for none.
+        model: The model's name.
+        dimensions: The width of its vectors. Other than `DIMENSIONS`, it is also asked for where `is_cut` says so.
+        is_cut: Ask the service for vectors of `dimensions`, which only some models can be cut to.
+        base_url: Of the service, with the version.
+        first_delay_seconds: See `EmbeddingClient`.
+    """
+
+    def __init__(
+        self,
+        key: str | None = None,
+        *,
+        model: str = MODEL,
+        dimensions: int = DIMENSIONS,
+        is_cut: bool = False,
+        base_url: str = BASE_URL,
+        first_delay_seconds: float = FIRST_DELAY_SECONDS,
+    ) -> None:
+        self._name = model
+        self._dimensions = dimensions
+        self._is_cut = is_cut
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        self._client = EmbeddingClient(
+            "The embedding service", base_url, headers, dimensions, first_delay_seconds=first_delay_seconds
+        )
+
+    @property
+    def model(self) -> EmbeddingModel:
+        """Named after the API, its model and the width, which change the vectors."""
+        return EmbeddingModel(f"openai-{self._name}-{self._dimensions}", self._dimensions)
+
+    @property
+    def is_ready(self) -> bool:
+        """Always: there is nothing to load."""
+        return True
+
+    async def __aenter__(self) -> OpenAIEmbedder:
+        await self._client.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self._client.__aexit__(kind, error, traceback)
+
+    async def load(self) -> None:
+        """Return at once: the service is asked when there is something to embed."""
+
+    async def embed_passages(self, texts: Sequence[str]) -> list[Vector]:
+        """Return one vector per text, in order."""
+        batches = [texts[start : start + BATCH] for start in range(0, len(texts), BATCH)]
+        return list(chain.from_iterable([await self._embed_batch(batch) for batch in batches]))
+
+    async def embed_query(self, text: str) -> Vector:
+        """Return the vector a passage of the same text has."""
+        [vector] = await self._embed_batch([text])
+        return vector
+
+    async def _embed_batch(self, texts: Sequence[str]) -> list[Vector]:
+        # The service refuses an empty text.
+        inputs = [text[:MAX_LENGTH].strip() or "-" for text in texts]
+        body: dict[str, JsonValue] = {"model": self._name, "input": inputs, "encoding_format": "float"}
+        if self._is_cut:
+            body["dimensions"] = self._dimensions
+        return await self._client.embed("embeddings", body, _read_in_order, len(texts))
+
+
+def _read_in_order(answer: bytes) -> list[list[float]]:
+    data = _Answer.model_validate_json(answer).data
+    return [item.embedding for item in sorted(data, key=lambda item: item.index)]
