@@ -94,7 +94,7 @@ class DocumentColumns:
         return Documents(
             is_live=is_live,
             living=living,
-            mean_length=float(lengths @ is_live) / max(living, 1) or 1.0,
+            mean_length=float(np.sum(lengths, where=is_live)) / max(living, 1) or 1.0,
             ids=self._ids,
             titles=self._titles,
             instants=self._instants,

@@ -16,6 +16,10 @@ from refdesk.stores.sqlite.index.postings import Segment
 from refdesk.stores.sqlite.index.terms import hash_term
 
 
+DENSE = 8
+"""From one in this many positions wanted, a table of all is faster than a binary search for each."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Scores:
     """What a question in words says of each row, dead ones included.
@@ -92,7 +96,13 @@ def _find_adjacent(positions: Sequence[Integers]) -> Integers:
     rarest = min(range(len(positions)), key=lambda each: len(positions[each]))
     starts = positions[rarest] - rarest
     for distance, others in sorted(enumerate(positions), key=lambda each: len(each[1])):
-        wanted = starts + distance
-        places = np.minimum(np.searchsorted(others, wanted), len(others) - 1)
-        starts = starts[others[places] == wanted]
+        starts = starts[_contains(others, starts + distance)]
     return starts
+
+
+def _contains(positions: Integers, wanted: Integers) -> Mask:
+    """Return which of `wanted` are among the positions, both ascending; `positions` are not empty."""
+    if len(wanted) * DENSE > len(positions):
+        return np.isin(wanted, positions, assume_unique=True, kind="table")
+    places = np.minimum(np.searchsorted(positions, wanted), len(positions) - 1)
+    return positions[places] == wanted

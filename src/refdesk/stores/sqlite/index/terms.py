@@ -7,10 +7,12 @@ import struct
 from functools import lru_cache
 from itertools import chain
 
+from refdesk.core import analysis
 from refdesk.core.analysis import analyse
 
-ANALYSIS_VERSION = 1
-"""Goes up when `encode_terms` would give other bytes for the same text; stored bytes of another version are useless."""
+ANALYSIS_VERSION = 1000 + analysis.VERSION
+"""Goes up, by a thousand for another layout, when `encode_terms` would give other bytes for some text; stored bytes of
+another version are useless."""
 
 
 @lru_cache(maxsize=1 << 16)

@@ -172,7 +172,8 @@ class PassageColumns:
         for row in rows:
             held.setdefault(row.key, []).append(row)
         group_rows = self._group_rows.copy()
-        for group in filter(None.__ne__, (self._group_of.pop(key, None) for key in held)):
+        for key in self._group_of.keys() & held.keys():
+            group = self._group_of.pop(key)
             group_rows[group] = -1
             self._dead += int(self._group_sizes.view[group])
         self._group_rows = group_rows
