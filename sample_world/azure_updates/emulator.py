@@ -70,9 +70,10 @@ class Emulator:
         return deliver(_encode(found), fault)
 
     def _read(self, request: Request, fault: FaultRule | None) -> Record | None:
-        if request.url.path == FEED_PATH:
+        path = request.url.path.removesuffix("/")
+        if path == FEED_PATH:
             return self._read_page(parse_query(request.query_params.multi_items()), fault)
-        parent, _, id = request.url.path.rpartition("/")
+        parent, _, id = path.rpartition("/")
         return self._feed.get(id) if parent == FEED_PATH else None
 
     def _read_page(self, query: FeedQuery, fault: FaultRule | None) -> Record:

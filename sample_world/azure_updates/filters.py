@@ -211,7 +211,7 @@ class _Parser:
         member = self._require_name()
         if member not in kind:
             raise BadFilterError(f"Could not find a property named '{member}' on an availability.")
-        return (lambda scope: cast("Scope", scope[name]).get(member)), kind[member]
+        return (lambda scope: _member(scope[name], member)), kind[member]
 
     def _parse_literal(self, name: str, kind: ValueKind) -> object:
         token = self._peek()
@@ -229,6 +229,10 @@ def _read_literal(token: _Token) -> object:
     if token.kind == "string":
         return token.text[1:-1].replace("''", "'")
     return to_ticks(token.text) if token.kind == "instant" else float(token.text)
+
+
+def _member(item: object, name: str) -> object:
+    return cast("Scope", item).get(name) if isinstance(item, dict) else None
 
 
 def _items(scope: Scope, collection: str) -> list[object]:
