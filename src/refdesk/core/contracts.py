@@ -1,0 +1,146 @@
+"""The contracts: what each tool and resource takes and gives, as JSON Schema written out from the models.
+
+The schemas are flat (nothing is referred to), without noise, and valid under draft-07 and 2020-12 alike. The faces show
+clients the same schemas, and `contracts/` holds them for readers: `python -m refdesk.core.contracts` writes them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pydantic import BaseModel
+
+    from refdesk.core.operations import Operation, Resource, Toolset
+
+Schema: TypeAlias = dict[str, object]
+
+DRAFT = "http://json-schema.org/draft-07/schema#"
+
+HTTP_STATUS: Mapping[str, int] = {
+    "INVALID_INPUT": 400,
+    "UNAUTHENTICATED": 401,
+    "PERMISSION_DENIED": 403,
+    "NOT_FOUND": 404,
+    "CONFLICT": 409,
+    "TOO_LARGE": 413,
+    "LIMIT_EXCEEDED": 429,
+}
+"""By error code; every other code is 500."""
+
+
+def get_input_schema(model: type[BaseModel]) -> Schema:
+    """Return the schema of arguments: what may be left out has a default, and null is not among the types."""
+    schema = model.model_json_schema(mode="validation")
+    return _clean(schema, schema.get("$defs", {}), keep_defaults=True)
+
+
+def get_output_schema(model: type[BaseModel]) -> Schema:
+    """Return the schema of an answer: what is not required may be absent."""
+    schema = model.model_json_schema(mode="validation")
+    return _clean(schema, schema.get("$defs", {}), keep_defaults=False)
+
+
+def describe_operation(operation: Operation) -> Schema:
+    """Return the contract of a tool: the schema of its arguments, with examples, errors and what it returns."""
+    schema = get_input_schema(operation.input)
+    return {
+        "$schema": DRAFT,
+        "name": operation.name,
+        "title": operation.title,
+        **schema,
+        "description": operation.description,
+        "examples": [dict(example) for example in operation.examples],
+        "errors": _describe_errors(operation.errors),
+        "returns": get_output_schema(operation.output),
+    }
+
+
+def describe_resource(resource: Resource) -> Schema:
+    """Return the contract of a resource: where it is, and the schema of what is read there."""
+    schema = get_output_schema(resource.output)
+    return {
+        "$schema": DRAFT,
+        "uri": resource.uri,
+        "name": resource.name,
+        "mimeType": "application/json",
+        **schema,
+        "description": resource.description,
+        "errors": _describe_errors(resource.errors),
+    }
+
+
+def render_contracts(toolset: Toolset) -> dict[str, str]:
+    """Return the text of each contract by file name: `search-things-tool.json`, `things-guide-resource.json`."""
+    tools = {f"{_to_name(each.name)}-tool.json": describe_operation(each) for each in toolset.operations}
+    resources = {f"{_to_name(each.uri)}-resource.json": describe_resource(each) for each in toolset.resources}
+    return {name: _to_text(contract) for name, contract in {**tools, **resources}.items()}
+
+
+def write_contracts(toolset: Toolset, folder: Path) -> None:
+    """Let the folder hold the toolset's contracts and no other JSON file."""
+    folder.mkdir(parents=True, exist_ok=True)
+    contracts = render_contracts(toolset)
+    for path in folder.glob("*.json"):
+        if path.name not in contracts:
+            path.unlink()
+    for name, text in contracts.items():
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Write the contracts of toolsets: first the folder, then the modules that hold a `TOOLSET`."""
+    folder, *modules = arguments
+    for module in modules:
+        toolset = cast("Toolset", import_module(module).TOOLSET)
+        write_contracts(toolset, Path(folder) / toolset.name)
+
+
+def _clean(schema: Mapping[str, object], definitions: Mapping[str, Schema], *, keep_defaults: bool) -> Schema:
+    """Return the schema with references replaced by what they name, and titles and empty defaults left out."""
+    if "$ref" in schema:
+        name = str(schema["$ref"]).rpartition("/")[2]
+        schema = {**definitions[name], **{key: value for key, value in schema.items() if key != "$ref"}}
+    cleaned: Schema = {}
+    for key, value in schema.items():
+        if key in ("title", "$defs") or (key == "default" and not (keep_defaults and value not in (None, "", [], {}))):
+            continue
+        cleaned[key] = _clean_value(key, value, definitions, keep_defaults=keep_defaults)
+    if "properties" in cleaned:
+        cleaned.setdefault("additionalProperties", False)
+    return cleaned
+
+
+def _clean_value(key: str, value: object, definitions: Mapping[str, Schema], *, keep_defaults: bool) -> object:
+    if key in ("properties", "patternProperties"):
+        schemas = cast("Mapping[str, Schema]", value)
+        return {name: _clean(each, definitions, keep_defaults=keep_defaults) for name, each in schemas.items()}
+    if key in ("anyOf", "allOf", "oneOf"):
+        return [_clean(each, definitions, keep_defaults=keep_defaults) for each in cast("list[Schema]", value)]
+    if key in ("items", "additionalProperties") and isinstance(value, Mapping):
+        return _clean(cast("Schema", value), definitions, keep_defaults=keep_defaults)
+    return value
+
+
+def _describe_errors(errors: Mapping[str, str]) -> list[Schema]:
+    return [{"code": code, "status": HTTP_STATUS.get(code, 500), "when": when} for code, when in errors.items()]
+
+
+def _to_name(name: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+
+
+def _to_text(contract: Schema) -> str:
+    return json.dumps(contract, ensure_ascii=False, indent=2) + "\n"
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
