@@ -65,21 +65,25 @@ def get_data_folder() -> Path:
 
 def read_collection(folder: Path) -> Judged:
     """Return a collection; questions without a relevant document are left out."""
-    documents = [json.loads(line) for line in (folder / "corpus.jsonl").open(encoding="utf-8")]
+    documents = _read_lines(folder / "corpus.jsonl")
     number = {row["_id"]: index for index, row in enumerate(documents)}
     judged: defaultdict[str, dict[int, int]] = defaultdict(dict)
     with (folder / "qrels.tsv").open(encoding="utf-8") as file:
         for row in csv.DictReader(file, delimiter="\t"):
             if int(row["score"]) > 0 and row["corpus-id"] in number:
                 judged[row["query-id"]][number[row["corpus-id"]]] = int(row["score"])
-    queries = [json.loads(line) for line in (folder / "queries.jsonl").open(encoding="utf-8")]
-    queries = [row for row in queries if row["_id"] in judged]
+    queries = [row for row in _read_lines(folder / "queries.jsonl") if row["_id"] in judged]
     return Judged(
         folder.name,
         [(row.get("title") or "", row["text"]) for row in documents],
         [row["text"] for row in queries],
         [judged[row["_id"]] for row in queries],
     )
+
+
+def _read_lines(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
 
 
 def measure(relevant: Sequence[Mapping[int, int]], rank: Ranking) -> Quality:
