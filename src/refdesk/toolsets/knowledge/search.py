@@ -136,15 +136,21 @@ async def _resolve(
         found = [(documents.get(c.id), c, score) for c, score in ranked]
         return [_Match(document, score, c.passage) for document, c, score in found if document is not None]
     heads = await _read(base, collection, [supersession.get_head_id(document) for document in documents.values()])
+    own = {candidate.id: candidate for candidate, _ in ranked}
     matches: dict[str, _Match] = {}
     for candidate, score in ranked:
         document = documents.get(candidate.id)
         head = heads.get(supersession.get_head_id(document)) if document is not None else None
-        if head is None or head.id in matches or not _passes(head, asked, now):
-            continue
-        is_own = head.id == candidate.id
-        matches[head.id] = _Match(head, score, candidate.passage if is_own else None, None if is_own else candidate.id)
+        if head is not None and head.id not in matches and _passes(head, asked, now):
+            matches[head.id] = _match(head, score, candidate, own.get(head.id))
     return list(matches.values())
+
+
+def _match(head: Document, score: float, found: Candidate, own: Candidate | None) -> _Match:
+    """Return the head's match. Its own words explain it before an old entry's do."""
+    if own is not None and (own.id == found.id or own.lexical > 0 or own.title_contains):
+        return _Match(head, score, own.passage)
+    return _Match(head, score, None, matched_via=found.id)
 
 
 async def _read(base: KnowledgeBase, collection: Collection, ids: Sequence[str]) -> Mapping[str, Document]:

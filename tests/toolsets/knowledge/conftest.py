@@ -1,0 +1,73 @@
+"""A knowledge base on each engine, with a clock that tests move and two agents of one org and one of another."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from refdesk.core.clock import FixedClock
+from refdesk.core.identifiers import SequentialIdentifiers
+from refdesk.core.indexing import Indexer
+from refdesk.core.knowledge_base import KnowledgeBase
+from refdesk.core.operations import Context
+from refdesk.core.quotas import Quota
+from refdesk.core.semantics import Semantics
+from refdesk.embedders.hashing import HashingEmbedder
+from refdesk.model import Principal
+from refdesk.toolsets.knowledge import models, operations
+from tests.core.fakes import NOW
+from tests.stores.conftest import ENGINES
+
+SCOPES = frozenset({"knowledge:read", "knowledge:write"})
+
+
+@dataclass(slots=True)
+class Desk:
+    """What an agent can do, in one line each."""
+
+    base: KnowledgeBase
+    clock: FixedClock
+    org: str = "acme"
+    agent: str = "ann"
+    scopes: frozenset[str] = field(default=SCOPES)
+
+    def as_agent(self, agent: str, org: str = "acme", *scopes: str) -> Desk:
+        return replace(self, agent=agent, org=org, scopes=self.scopes | set(scopes))
+
+    def limit(self, *, per_org: int | None = None, per_agent: int | None = None) -> Desk:
+        quota = Quota(operations.QUOTA_NAME, per_org, per_agent)
+        return replace(self, base=replace(self.base, quotas={quota.name: quota}))
+
+    @property
+    def context(self) -> Context:
+        return Context(Principal(self.org, self.agent, self.scopes), self.base)
+
+    async def store(self, title: str, body: str = "Some text.", **more: object) -> models.StoreOutput:
+        entry = models.StoreInput.model_validate({"title": title, "body": body, **more})
+        return await operations.store_knowledge(self.context, entry)
+
+    async def search(self, query: str, **more: object) -> list[models.KnowledgeResult]:
+        asked = models.SearchInput.model_validate({"query": query, **more})
+        return (await operations.search_knowledge(self.context, asked)).results
+
+    async def supersede(self, old: str, new: str) -> str:
+        pair = models.SupersedeInput.model_validate({"oldId": old, "newId": new})
+        return (await operations.supersede_knowledge(self.context, pair)).head_id
+
+    async def get(self, id: str) -> models.KnowledgeEntry:
+        return await operations.get_knowledge(self.context, models.GetInput(id=id))
+
+    async def embed(self) -> None:
+        assert self.base.semantics is not None
+        await Indexer(self.base.store, self.base.semantics, self.clock).run_once()
+
+
+@pytest.fixture(params=ENGINES)
+async def desk(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerator[Desk]:
+    clock = FixedClock(NOW)
+    async with ENGINES[request.param](tmp_path, clock) as store:
+        base = KnowledgeBase(store, Semantics(store, HashingEmbedder()), clock, SequentialIdentifiers())
+        yield Desk(base, clock)

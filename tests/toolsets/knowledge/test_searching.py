@@ -1,0 +1,167 @@
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from pydantic import ValidationError
+
+from refdesk.model import Candidate
+from refdesk.toolsets.knowledge.models import SearchInput
+from refdesk.toolsets.knowledge.search import rank
+from tests.core.fakes import NOW
+from tests.toolsets.knowledge.conftest import Desk
+
+
+async def find(desk: Desk, query: str, **more: object) -> list[str]:
+    return [result.title for result in await desk.search(query, **more)]
+
+
+async def test_an_entry_is_found_by_its_words_at_once_and_by_its_vector_later(desk: Desk) -> None:
+    await desk.store("Night maintenance", "The bank's gateway is down on Sundays.")
+    [result] = await desk.search("gateway down")
+    assert (result.embedding_status, result.snippet) == ("pending", "The bank's gateway is down on Sundays.")
+    await desk.embed()
+    [result] = await desk.search("gateway down")
+    assert (result.embedding_status, result.score) == ("ready", 1.0)
+
+
+async def test_an_entry_whose_title_contains_the_question_is_found_though_no_whole_word_matches(desk: Desk) -> None:
+    await desk.store("Reauthentication loop")
+    assert await find(desk, "authentic") == ["Reauthentication loop"]
+    assert await find(desk, "AUTHENTIC") == ["Reauthentication loop"]
+
+
+async def test_text_is_never_syntax(desk: Desk) -> None:
+    await desk.store("Discounts", "100% of orders_old")
+    assert await find(desk, "%") == []
+    assert await find(desk, "_") == []
+    assert await find(desk, '"orders') == ["Discounts"]
+
+
+async def test_several_tags_mean_all_of_them_in_any_spelling(desk: Desk) -> None:
+    await desk.store("refund one", tags=["a", "b-c"])
+    await desk.store("refund two", tags=["a"])
+    assert await find(desk, "refund", tags=["A", "B_C"]) == ["refund one"]
+    assert len(await find(desk, "refund", tags=["a"])) == 2
+
+
+async def test_expired_entries_are_left_out_from_that_instant_on_unless_asked_for(desk: Desk) -> None:
+    await desk.store("refund", expiresAt=(NOW + timedelta(hours=1)).isoformat())
+    desk.clock.advance(timedelta(minutes=59))
+    assert await find(desk, "refund") == ["refund"]
+    desk.clock.advance(timedelta(minutes=1))
+    assert await find(desk, "refund") == []
+    assert await find(desk, "refund", includeExpired=True) == ["refund"]
+
+
+async def test_superseded_entries_are_left_out_unless_asked_for(desk: Desk) -> None:
+    old, new = (await desk.store("refund limit 300")).id, (await desk.store("refund limit 500")).id
+    await desk.supersede(old, new)
+    assert await find(desk, "refund limit") == ["refund limit 500"]
+    results = {result.id: result for result in await desk.search("refund limit", includeSuperseded=True)}
+    assert (results[old].superseded_by, results[new].superseded_by) == (new, None)
+
+
+async def test_the_old_wording_leads_to_the_head_and_says_how(desk: Desk) -> None:
+    old = (await desk.store("Zebra printers jam", "Open the flap.")).id
+    middle = (await desk.store("Label devices stop", "Open the lid.")).id
+    head = (await desk.store("Devices of stock room halt", "Call the vendor.")).id
+    await desk.supersede(old, middle)
+    await desk.supersede(middle, head)
+    [result] = await desk.search("zebra printers")
+    assert (result.id, result.matched_via, result.snippet) == (head, old, "Call the vendor.")
+
+
+async def test_a_head_that_matches_itself_does_not_claim_an_old_wording(desk: Desk) -> None:
+    old, new = (await desk.store("refund", "a long story about a refund")).id, (await desk.store("refund")).id
+    await desk.supersede(old, new)
+    [result] = await desk.search("refund")
+    assert (result.id, result.matched_via) == (new, None)
+
+
+async def test_a_head_that_the_filters_refuse_is_not_reached_by_old_wording(desk: Desk) -> None:
+    old, new = (await desk.store("zebra", tags=["x"])).id, (await desk.store("stripes", tags=["y"])).id
+    await desk.supersede(old, new)
+    assert await find(desk, "zebra", tags=["x"]) == []
+    assert await find(desk, "zebra", tags=["y"]) == ["stripes"]
+
+
+async def test_filters_never_eat_result_slots(desk: Desk) -> None:
+    for number in range(130):
+        await desk.store(f"refund refund refund {number}", tags=["common"])
+    for number in range(5):
+        await desk.store(f"about one refund, told at some length {number}", "x " * 200, tags=["rare"])
+    assert len(await find(desk, "refund", tags=["rare"], limit=5)) == 5
+
+
+async def test_superseded_entries_never_eat_result_slots(desk: Desk) -> None:
+    olds = [(await desk.store(f"refund refund refund {number}")).id for number in range(110)]
+    head = (await desk.store("entirely different words")).id
+    for old in olds:
+        await desk.supersede(old, head)
+    for number in range(5):
+        await desk.store(f"about one refund, told at some length {number}", "x " * 200)
+    found = await find(desk, "refund", limit=6)
+    assert found[0] == "entirely different words"
+    assert len(found) == 6
+
+
+async def test_the_last_sentence_of_a_long_body_can_be_found_and_is_shown(desk: Desk) -> None:
+    await desk.store("Handbook", "Nothing to see here. " * 1500 + "The safe's code is walrus.")
+    await desk.embed()
+    [result] = await desk.search("walrus")
+    assert "walrus" in result.snippet
+    assert len(result.snippet) <= 240
+
+
+async def test_a_score_below_the_least_asked_for_is_left_out(desk: Desk) -> None:
+    await desk.store("refund limit of gold members")
+    await desk.store("limit")
+    await desk.embed()
+    scores = [result.score for result in await desk.search("refund limit")]
+    assert scores == sorted(scores, reverse=True)
+    assert len(await desk.search("refund limit", minScore=scores[0])) == 1
+    assert await desk.search("refund limit", minScore=1.0) == [] or scores[0] == 1.0
+
+
+async def test_ties_come_newest_first(desk: Desk) -> None:
+    for title in ("refund", "refund"):
+        await desk.store(title)
+        desk.clock.advance(timedelta(minutes=1))
+    first, second = await desk.search("refund")
+    assert first.created_at > second.created_at
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"query": ""},
+        {"query": "  "},
+        {"query": "x" * 2001},
+        {"limit": 0},
+        {"limit": 51},
+        {"minScore": 1.1},
+        {"minScore": -0.1},
+        {"efSearch": 0},
+        {"efSearch": 201},
+        {"tags": ["!"]},
+        {"offset": 1},
+    ],
+)
+def test_what_the_contract_does_not_allow_is_refused(wrong: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        SearchInput.model_validate({"query": "x", **wrong})
+
+
+def test_first_in_every_list_scores_one_and_a_pending_vector_costs_nothing() -> None:
+    ranked = rank(
+        [
+            Candidate("both", NOW, lexical=2.0, cosine=0.9),
+            Candidate("words", NOW, lexical=1.0, cosine=0.1),
+            Candidate("pending", NOW, lexical=3.0),
+        ]
+    )
+    scores = {candidate.id: score for candidate, score in ranked}
+    assert scores["pending"] == 1.0
+    assert 1.0 > scores["both"] > scores["words"] > 0.0
+    assert [score for _, score in rank([Candidate("only", NOW, lexical=1.0, cosine=0.5, title_contains=True)])] == [1.0]

@@ -1,0 +1,160 @@
+from __future__ import annotations
+
+from datetime import timedelta
+from uuid import uuid4
+
+import anyio
+import pytest
+from pydantic import ValidationError
+
+from refdesk.core.quotas import Quota, read_usage
+from refdesk.errors import ConflictError, InvalidInputError, NotFoundError, QuotaExceededError
+from refdesk.toolsets.knowledge.models import StoreInput, StoreOutput, get_collection
+from tests.core.fakes import NOW
+from tests.toolsets.knowledge.conftest import Desk
+
+
+async def test_a_stored_entry_can_be_read_whole(desk: Desk) -> None:
+    stored = await desk.store("Refund limit", "500 EUR.", tags=["Refunds", "EU Policy"], confidence=95)
+    assert (stored.embedding_status, stored.created_at, stored.replayed) == ("pending", NOW, False)
+    entry = await desk.get(stored.id)
+    assert (entry.title, entry.body, entry.author, entry.source) == ("Refund limit", "500 EUR.", "ann", "agent")
+    assert (entry.tags, entry.confidence, entry.expires_at) == (["refunds", "eu-policy"], 95, None)
+    assert [member.id for member in entry.chain] == [stored.id]
+
+
+async def test_what_is_left_out_gets_the_defaults(desk: Desk) -> None:
+    entry = await desk.get((await desk.store("x")).id)
+    assert (entry.tags, entry.confidence, entry.task_refs, entry.is_expired) == ([], 80, [], False)
+
+
+@pytest.mark.parametrize("kind", ["references", "produced"])
+async def test_a_task_reference_can_be_read_back(desk: Desk, kind: str) -> None:
+    stored = await desk.store("x", taskRef={"taskId": "T-1", "kind": kind})
+    assert [task.model_dump() for task in (await desk.get(stored.id)).task_refs] == [{"task_id": "T-1", "kind": kind}]
+
+
+async def test_an_expiry_must_lie_in_the_future(desk: Desk) -> None:
+    for seconds in (0, -1):
+        with pytest.raises(InvalidInputError, match="future"):
+            await desk.store("x", expiresAt=(NOW + timedelta(seconds=seconds)).isoformat())
+    stored = await desk.store("x", expiresAt=(NOW + timedelta(seconds=1)).isoformat())
+    assert not (await desk.get(stored.id)).is_expired
+    desk.clock.advance(timedelta(seconds=1))
+    assert (await desk.get(stored.id)).is_expired
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"title": ""},
+        {"title": "x" * 201},
+        {"title": " \n"},
+        {"body": ""},
+        {"body": "x" * 32_001},
+        {"tags": [""]},
+        {"tags": ["a/b"]},
+        {"tags": [f"t{n}" for n in range(17)]},
+        {"tags": "refunds"},
+        {"tags": [1]},
+        {"confidence": -1},
+        {"confidence": 101},
+        {"confidence": "high"},
+        {"expiresAt": "soon"},
+        {"taskRef": {"taskId": "T", "kind": "owns"}},
+        {"taskRef": {"kind": "produced"}},
+        {"clientToken": "not-a-uuid"},
+        {"surprise": 1},
+    ],
+)
+def test_what_the_contract_does_not_allow_is_refused(wrong: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        StoreInput.model_validate({"title": "x", "body": "y", **wrong})
+
+
+def test_the_largest_of_everything_is_allowed() -> None:
+    entry = StoreInput.model_validate(
+        {"title": "ü" * 200, "body": "字" * 32_000, "tags": [f"t{n}" for n in range(16)] * 2, "confidence": 100}
+    )
+    assert len(entry.tags) == 16
+
+
+async def test_a_repeated_call_with_the_same_token_stores_nothing_twice(desk: Desk) -> None:
+    token = str(uuid4())
+    first = await desk.store("x", clientToken=token)
+    desk.clock.advance(timedelta(seconds=59.9))
+    again = await desk.store("x", clientToken=token)
+    assert again == first.model_copy(update={"replayed": True})
+    assert (await read_usage(desk.base.store, Quota("knowledge_stored"), "acme", "ann")).agent == 1
+    desk.clock.advance(timedelta(seconds=0.2))
+    assert (await desk.store("x", clientToken=token)).id != first.id
+
+
+async def test_a_token_used_for_something_else_is_a_conflict_and_stores_nothing(desk: Desk) -> None:
+    token = str(uuid4())
+    await desk.store("x", clientToken=token)
+    with pytest.raises(ConflictError):
+        await desk.store("y", clientToken=token)
+    assert (await read_usage(desk.base.store, Quota("knowledge_stored"), "acme", "ann")).agent == 1
+
+
+async def test_a_refused_call_leaves_its_token_unused(desk: Desk) -> None:
+    token = str(uuid4())
+    full = desk.limit(per_agent=0)
+    with pytest.raises(QuotaExceededError):
+        await full.store("x", clientToken=token)
+    assert not (await desk.store("x", clientToken=token)).replayed
+
+
+async def test_calls_that_race_with_one_token_make_one_entry(desk: Desk) -> None:
+    token, answers = str(uuid4()), list[StoreOutput]()
+
+    async def store() -> None:
+        answers.append(await desk.store("x", clientToken=token))
+
+    async with anyio.create_task_group() as group:
+        for _ in range(20):
+            group.start_soon(store)
+    assert len({answer.id for answer in answers}) == 1
+    assert sum(not answer.replayed for answer in answers) == 1
+
+
+async def test_over_the_quota_nothing_is_stored_and_the_error_says_how_much_is_used(desk: Desk) -> None:
+    limited = desk.limit(per_org=3, per_agent=2)
+    await limited.store("one")
+    await limited.store("two")
+    with pytest.raises(QuotaExceededError) as caught:
+        await limited.store("three")
+    assert caught.value.details is not None
+    assert (caught.value.details["used"], caught.value.details["limit"]) == (2, 2)
+    await limited.as_agent("bob").store("three")
+    with pytest.raises(QuotaExceededError):
+        await limited.as_agent("bob").store("four")
+    await limited.as_agent("ann", "other").store("theirs")
+
+
+async def test_parallel_calls_never_overshoot_the_quota(desk: Desk) -> None:
+    limited, refused = desk.limit(per_org=10), list[str]()
+
+    async def store(number: int) -> None:
+        try:
+            await limited.store(f"entry {number}")
+        except QuotaExceededError:
+            refused.append(str(number))
+
+    async with anyio.create_task_group() as group:
+        for number in range(25):
+            group.start_soon(store, number)
+    assert len(refused) == 15
+    assert len(await desk.base.store.get_digests(get_collection("acme"))) == 10
+
+
+async def test_another_orgs_entry_looks_like_one_that_does_not_exist(desk: Desk) -> None:
+    stored = await desk.store("secret")
+    stranger, unknown = desk.as_agent("ann", "other"), str(uuid4())
+    with pytest.raises(NotFoundError) as foreign:
+        await stranger.get(stored.id)
+    with pytest.raises(NotFoundError) as missing:
+        await stranger.get(unknown)
+    assert foreign.value.message.replace(stored.id, unknown) == missing.value.message
+    assert await stranger.search("secret") == []
