@@ -80,6 +80,18 @@ def test_under_a_selective_filter_the_answer_is_exact() -> None:
     assert get_recall(pair, HasAny("few", ("x",))) == 1.0
 
 
+def test_under_a_filter_that_only_far_documents_pass_the_answer_is_exact() -> None:
+    pair = make_pair()
+    vectors, wanted = make_vectors(1, COUNT), make_vectors(98, 1)[0]
+    far = np.flatnonzero(vectors @ wanted < 0).tolist()
+    for index in pair:
+        index.apply([to_row(make_document(each, facets={"far": ("x",)})) for each in far])
+    assert len(far) > COUNT // 4
+    request = FindRequest(COLLECTION, vector=VectorQuery(wanted, "m"), where=HasAny("far", ("x",)), depth=10)
+    found, nearest = (find_ids(index, request) for index in pair)
+    assert found == nearest
+
+
 def test_passages_that_are_not_in_the_graph_yet_are_found() -> None:
     pair = make_pair()
     wanted = make_vectors(3, 1)

@@ -9,6 +9,7 @@ from refdesk.stores.sqlite.index.postings import (
     GAPS,
     Segment,
     TokenStream,
+    append_segment,
     build_segment,
     merge_segments,
     restore_tokens,
@@ -62,6 +63,17 @@ def test_merged_segments_are_what_one_of_all_documents_would_be() -> None:
         assert second.size == moved.size
         merged = merge_segments(build_segment(first), build_segment(moved))
         assert describe(merged) == describe(build_segment(make_stream(documents)))
+
+
+def test_documents_that_come_one_by_one_make_few_segments() -> None:
+    segments: tuple[Segment, ...] = ()
+    position = 0
+    for row in range(1000):
+        stream = make_stream([([1], [2, 3])], row, position)
+        position += stream.size
+        segments = append_segment(segments, build_segment(stream))
+        assert len(segments) <= 4
+        assert sum(segment.size for segment in segments) == row + 1
 
 
 def test_terms_whose_numbers_begin_alike_are_told_apart() -> None:

@@ -12,13 +12,9 @@ from refdesk.model import FindRequest, Found, State
 from refdesk.stores.sqlite.index.columns import Mask, Rows
 from refdesk.stores.sqlite.index.documents import DocumentColumns
 from refdesk.stores.sqlite.index.finding import Snapshot, find
-from refdesk.stores.sqlite.index.postings import Segment, build_segment, merge_segments, restore_tokens
+from refdesk.stores.sqlite.index.postings import Segment, append_segment, build_segment, restore_tokens
 from refdesk.stores.sqlite.index.rows import IndexRow, VectorRow
 from refdesk.stores.sqlite.index.vectors import PassageColumns
-
-MERGE_RATIO = 8
-"""A segment joins the one before it unless that has more than this many times its rows: so there are few segments (five
-at 100,000 rows), and a row is rewritten some eight times for each factor of eight that the index grows."""
 
 COMPACT_ABOVE = 1024
 GRAPH_ABOVE = 100_000
@@ -119,10 +115,7 @@ class CollectionIndex:
             return
         first = len(self._documents)
         self._row_of.update((row.key, number) for number, row in enumerate(rows, first))
-        segments = [*self._segments, build_segment(self._documents.extend(rows))]
-        while len(segments) > 1 and MERGE_RATIO * segments[-1].size >= segments[-2].size:
-            segments[-2:] = [merge_segments(*segments[-2:])]
-        self._segments = tuple(segments)
+        self._segments = append_segment(self._segments, build_segment(self._documents.extend(rows)))
         self._is_live = np.concatenate((self._is_live, np.ones(len(rows), np.bool_)))
 
     def _compact(self) -> None:

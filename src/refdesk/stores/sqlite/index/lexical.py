@@ -15,7 +15,6 @@ from refdesk.stores.sqlite.index.documents import Documents
 from refdesk.stores.sqlite.index.postings import Segment
 from refdesk.stores.sqlite.index.terms import hash_term
 
-
 DENSE = 8
 """From one in this many positions wanted, a table of all is faster than a binary search for each."""
 

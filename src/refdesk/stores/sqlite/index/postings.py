@@ -7,7 +7,7 @@ positions differ by one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +15,10 @@ from numpy.typing import NDArray
 
 from refdesk.core.bm25 import TITLE_WEIGHT
 from refdesk.stores.sqlite.index.columns import Integers, Rows, Scalar, expand_ranges, get_offsets
+
+MERGE_RATIO = 8
+"""So there are few segments (at most six at 100,000 rows), and each row is rewritten some eight times for each factor
+of eight that the index grows."""
 
 GAPS = 2
 """Positions of a document that hold no token: one behind its title, one behind its body."""
@@ -135,9 +139,19 @@ def _differs_from_previous(values: NDArray[np.generic]) -> NDArray[np.bool_]:
     return differs
 
 
+def append_segment(segments: Sequence[Segment], segment: Segment) -> tuple[Segment, ...]:
+    """Return the segments with one more, merged so that each has over `MERGE_RATIO` times the rows of the next."""
+    kept = list(segments)
+    while kept and MERGE_RATIO * segment.size >= kept[-1].size:
+        segment = merge_segments(kept.pop(), segment)
+    return (*kept, segment)
+
+
 def merge_segments(first: Segment, second: Segment) -> Segment:
     """Return one segment with the postings of two, of which `second` has the higher rows."""
-    terms = np.union1d(first.terms, second.terms)
+    terms = np.concatenate((first.terms, second.terms))
+    terms.sort()
+    terms = terms[_differs_from_previous(terms)]
     places = (np.searchsorted(terms, first.terms), np.searchsorted(terms, second.terms))
     row_runs = _interleave(len(terms), places, (first.row_offsets, second.row_offsets))
     position_runs = _interleave(len(terms), places, (first.position_offsets, second.position_offsets))

@@ -25,9 +25,6 @@ MIN_FETCH = 256
 OVER_FETCH = 3
 """The graph is asked for this many times the passages that should be enough, given the share that is wanted."""
 
-EXACT_SHARE = 0.02
-"""Where a smaller share of the documents is wanted, all of those are compared."""
-
 EXACT_FETCH = 8
 """Asking the graph for more than one passage in this many costs more than comparing all."""
 
@@ -57,17 +54,13 @@ class Passages:
     graph: Graph | None
     exact_below: int
 
-    def find_groups(self, wanted: Mask) -> Integers:
-        """Return the groups whose document the mask over rows marks."""
-        return np.flatnonzero(np.append(wanted, False)[self.group_rows])
-
     def find_groups_of(self, rows: RowNumbers, count: int) -> Integers:
         """Return the group of each row's document, -1 where it has none; there are `count` rows in all."""
         groups = np.full(count + 1, -1, np.int64)
         groups[self.group_rows] = np.arange(len(self.group_rows))
         return groups[rows]
 
-    def compare(self, groups: Integers, query: Vector) -> Similarities:
+    def _compare_groups(self, groups: Integers, query: Vector) -> Similarities:
         """Return the cosine of each group's best passage, in [-1, 1]."""
         if not len(groups):
             return np.empty(0, np.float32)
@@ -80,26 +73,29 @@ class Passages:
 
     def find_nearest(self, wanted: Mask, query: Vector, depth: int) -> tuple[Integers, Similarities]:
         """Return groups among which are the `depth` nearest of the wanted documents, and their cosines, unordered."""
-        groups = self.find_groups(wanted)
-        if self.graph is not None and (near := self._search_graph(self.graph, groups, query, depth)) is not None:
-            groups = near
-        return groups, self.compare(groups, query)
+        is_wanted = np.append(wanted, np.False_)[self.group_rows]
+        groups = self._search_graph(self.graph, is_wanted, query, depth) if self.graph else None
+        if groups is None:
+            groups = np.flatnonzero(is_wanted)
+        return groups, self._compare_groups(groups, query)
 
-    def _search_graph(self, graph: Graph, groups: Integers, query: Vector, depth: int) -> Integers | None:
+    def _search_graph(self, graph: Graph, is_wanted: Mask, query: Vector, depth: int) -> Integers | None:
         """Return a short list of the groups, or `None` when only comparing all of them is certain to be right.
 
-        A graph leads to the nearest of all documents. Where few of them are wanted, it would lead past those.
+        The graph leads to the nearest of all documents. Only where it leads to `depth` that are wanted are they the
+        nearest of those.
         """
-        share = len(groups) / len(self.group_rows)
-        fetch = max(MIN_FETCH, int(OVER_FETCH * depth * len(self.vectors) / (len(groups) or 1)))
-        if len(groups) < self.exact_below or share < EXACT_SHARE or EXACT_FETCH * fetch > graph.size:
+        count = int(np.count_nonzero(is_wanted))
+        fetch = max(MIN_FETCH, OVER_FETCH * depth * len(self.vectors) // max(count, 1))
+        if count < self.exact_below or EXACT_FETCH * fetch > graph.size:
             return None
         # What is added from here on is compared twice, which does no harm.
         size = graph.size
         passages = graph.search(query, fetch)
         found = np.searchsorted(self.group_starts, passages[passages < len(self.vectors)], side="right") - 1
-        near = np.intersect1d(found, groups)
-        newer = groups[(self.group_starts + self.group_sizes)[groups] > size]
+        near = np.unique(found[is_wanted[found]])
+        first_newer = max(0, int(np.searchsorted(self.group_starts, size)) - 1)
+        newer = first_newer + np.flatnonzero(is_wanted[first_newer:])
         return np.union1d(near, newer) if len(near) >= depth else None
 
     def find_best_passages(self, groups: Integers, query: Vector) -> tuple[Similarities, Integers]:
