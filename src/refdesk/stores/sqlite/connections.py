@@ -6,7 +6,8 @@ A hop to a thread costs more than a statement, so each hop carries a whole unit 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
@@ -52,7 +53,8 @@ def enter_wal(connection: Connection) -> bool:
         ConfigurationError: The file's place does not allow it, such as a network drive.
     """
     try:
-        mode = connection.set_pragma("journal_mode", "wal")
+        with _waiting_briefly(connection):
+            mode = connection.set_pragma("journal_mode", "wal")
     except apsw.BusyError:
         return False
     if mode != "wal":
@@ -148,6 +150,19 @@ class Writer:
             if anyio.current_time() >= deadline:
                 raise StoreError("Another process held the store too long. Try again; look for a process that hangs.")
 
+    async def work(self, function: Callable[Concatenate[Connection, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Return what `function` returns, run inside the transaction that was begun.
+
+        Raises:
+            StoreError: A failure has ended the transaction.
+        """
+
+        def run(connection: Connection) -> R:
+            _require_transaction(connection)
+            return function(connection, *args, **kwargs)
+
+        return await self.call(run)
+
     async def call(self, function: Callable[Concatenate[Connection, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Return what `function` returns, run in a thread; a cancelled task waits for it."""
         return await anyio.to_thread.run_sync(
@@ -174,21 +189,34 @@ class Writer:
 
 
 def _try_begin(connection: Connection) -> bool:
-    connection.set_busy_timeout(SLICE_MILLISECONDS)
     try:
-        connection.execute("BEGIN IMMEDIATE")
+        with _waiting_briefly(connection):
+            connection.execute("BEGIN IMMEDIATE")
     except apsw.BusyError:
         return False
-    finally:
-        connection.set_busy_timeout(PATIENCE_MILLISECONDS)
     return True
 
 
+def _require_transaction(connection: Connection) -> None:
+    # A full disk or an I/O error may end a transaction: what came next would be committed on its own.
+    if not connection.in_transaction:
+        raise StoreError("An earlier failure has undone this transaction. Repeat all of it.")
+
+
 def _commit(connection: Connection) -> None:
-    if connection.in_transaction:
-        connection.execute("COMMIT")
+    _require_transaction(connection)
+    connection.execute("COMMIT")
 
 
 def _roll_back(connection: Connection) -> None:
     if connection.in_transaction:
         connection.execute("ROLLBACK")
+
+
+@contextmanager
+def _waiting_briefly(connection: Connection) -> Generator[None, None, None]:
+    connection.set_busy_timeout(SLICE_MILLISECONDS)
+    try:
+        yield
+    finally:
+        connection.set_busy_timeout(PATIENCE_MILLISECONDS)

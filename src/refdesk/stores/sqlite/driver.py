@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -57,9 +57,18 @@ class Connection:
         """Set it; return what SQLite answers."""
         return self._driver.pragma(name, value)
 
-    def savepoint(self) -> AbstractContextManager[object]:
-        """Return a block that is undone alone when an exception leaves it."""
-        return self._driver
+    @contextmanager
+    def savepoint(self) -> Generator[None, None, None]:
+        """Run a block that is undone alone when an exception leaves it."""
+        self.execute("SAVEPOINT block")
+        try:
+            yield
+        except BaseException:
+            # After a full disk or an I/O error SQLite may have undone the whole transaction already.
+            if self.in_transaction:
+                self.execute("ROLLBACK TO block; RELEASE block")
+            raise
+        self.execute("RELEASE block")
 
     def close(self) -> None:
         """Close it, undoing a transaction that is open."""

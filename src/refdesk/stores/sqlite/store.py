@@ -104,10 +104,11 @@ class _Session:
         if not self._has_begun:
             await self._writer.begin()
             self._has_begun = True
-        return await self._writer.call(function, *args, **kwargs)
+        return await self._writer.work(function, *args, **kwargs)
 
     async def commit(self) -> None:
-        await self._writer.commit()
+        if self._has_begun:
+            await self._writer.commit()
 
     async def end(self) -> None:
         """Undo what was not committed."""
