@@ -1,0 +1,167 @@
+"""API keys: who calls over HTTP. Only a key's hash is kept, so nobody can read one out of the store.
+
+A key is 256 random bits, so a plain SHA-256 of it suffices: there is nothing to guess (OWASP, "Cryptographic Storage").
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from refdesk.errors import InvalidInputError, NotFoundError, UnauthenticatedError
+from refdesk.model import SHARED_ORG, Principal, Record, RecordKey
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from refdesk.model import JsonValue
+    from refdesk.protocols import Clock, Store
+
+KIND = "api_key"
+PREFIX = "refdesk_"
+SCOPES = {
+    "knowledge:read": "search and read what agents of the org wrote",
+    "knowledge:write": "store entries, and supersede by or of one's own",
+    "knowledge:write_others": "supersede entries that others wrote",
+    "skills:read": "search and read playbooks",
+    "skills:write": "learn, refine and judge playbooks",
+    "updates:read": "search vendors' announcements",
+    "articles:read": "search and read help-desk articles",
+    "admin": "see the server's inner state",
+}
+
+_ORG = re.compile(r"[a-z0-9-]{1,64}")
+_AGENT = re.compile(r"[^\x00-\x1f\x7f]{1,64}")
+_MOST_KEYS = 100_000
+_REFUSED = "The API key is unknown, expired or revoked. Ask whoever runs this server for a valid one."
+
+
+@dataclass(frozen=True, slots=True)
+class ApiKey:
+    """What is known of a key. `id` is public: it names the key in lists and revokes it, but opens nothing."""
+
+    id: str
+    org: str
+    agent: str
+    scopes: tuple[str, ...]
+    created_at: datetime
+    expires_at: datetime | None = None
+    revoked_at: datetime | None = None
+
+    def is_valid(self, now: datetime) -> bool:
+        """Whether it still opens anything; it does not any more from the instant on at which it expires."""
+        return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRing:
+    """The keys of one server.
+
+    Attributes:
+        random_text: Makes the secret part: at least 256 bits, URL-safe.
+    """
+
+    store: Store
+    clock: Clock
+    random_text: Callable[[], str] = lambda: secrets.token_urlsafe(32)
+
+    async def create(
+        self, *, org: str, agent: str, scopes: Sequence[str], expires_at: datetime | None = None
+    ) -> tuple[ApiKey, str]:
+        """Make a key and return it with its secret, which is kept nowhere and cannot be shown again.
+
+        Raises:
+            InvalidInputError: A name or a scope is not allowed, or the expiry is not in the future.
+        """
+        now = self.clock.now()
+        _check(org, agent, scopes, expires_at, now)
+        secret = PREFIX + self.random_text()
+        key = ApiKey(_hash(secret)[:12], org, agent, tuple(sorted(set(scopes))), now, expires_at)
+        await self._write(_hash(secret), key)
+        return key, secret
+
+    async def identify(self, secret: str) -> Principal:
+        """Return who holds the key.
+
+        Raises:
+            UnauthenticatedError: It is unknown, expired or revoked; the answer does not say which.
+        """
+        record = await self.store.get_record(RecordKey(SHARED_ORG, KIND, _hash(secret)))
+        key = _read(record) if record is not None else None
+        if key is None or not key.is_valid(self.clock.now()):
+            raise UnauthenticatedError(_REFUSED)
+        return Principal(key.org, key.agent, frozenset(key.scopes))
+
+    async def list(self, org: str | None = None) -> list[ApiKey]:
+        """Return the keys of an org, or of all, oldest first, those that open nothing any more included."""
+        records = await self.store.list_records(KIND, limit=_MOST_KEYS)
+        keys = [_read(record) for record in records]
+        return sorted((key for key in keys if org in (None, key.org)), key=lambda key: (key.created_at, key.id))
+
+    async def revoke(self, id: str) -> ApiKey:
+        """Let a key open nothing from now on, and return it. Doing it again changes nothing.
+
+        Raises:
+            NotFoundError: There is no key with this id.
+        """
+        for record in await self.store.list_records(KIND, limit=_MOST_KEYS):
+            key = _read(record)
+            if key.id == id and key.revoked_at is None:
+                key = ApiKey(key.id, key.org, key.agent, key.scopes, key.created_at, key.expires_at, self.clock.now())
+                await self._write(record.key.name, key)
+            if key.id == id:
+                return key
+        raise NotFoundError(f"There is no key {id}. `refdesk keys list` shows the ids.")
+
+    async def _write(self, hash: str, key: ApiKey) -> None:
+        value: dict[str, JsonValue] = {
+            "id": key.id,
+            "org": key.org,
+            "agent": key.agent,
+            "scopes": list(key.scopes),
+            "created_at": key.created_at.isoformat(),
+            "expires_at": key.expires_at.isoformat() if key.expires_at else None,
+            "revoked_at": key.revoked_at.isoformat() if key.revoked_at else None,
+        }
+        async with self.store.transaction() as transaction:
+            await transaction.put_records([Record(RecordKey(SHARED_ORG, KIND, hash), value)])
+
+
+def _check(org: str, agent: str, scopes: Sequence[str], expires_at: datetime | None, now: datetime) -> None:
+    if not _ORG.fullmatch(org):
+        raise InvalidInputError("An org is named by 1 to 64 lower-case letters, digits and hyphens.")
+    if not _AGENT.fullmatch(agent):
+        raise InvalidInputError("An agent is named by 1 to 64 characters.")
+    if unknown := sorted(set(scopes) - SCOPES.keys()):
+        raise InvalidInputError(f"There is no scope {', '.join(unknown)}. There are: {', '.join(SCOPES)}.")
+    if not scopes:
+        raise InvalidInputError(f"A key needs at least one scope of: {', '.join(SCOPES)}.")
+    if expires_at is not None and expires_at <= now:
+        raise InvalidInputError("A key must expire in the future.")
+
+
+def _hash(secret: str) -> str:
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _read(record: Record) -> ApiKey:
+    value = record.value
+    scopes = value["scopes"]
+    assert isinstance(scopes, list)
+    return ApiKey(
+        id=str(value["id"]),
+        org=str(value["org"]),
+        agent=str(value["agent"]),
+        scopes=tuple(str(scope) for scope in scopes),
+        created_at=datetime.fromisoformat(str(value["created_at"])),
+        expires_at=_instant(value["expires_at"]),
+        revoked_at=_instant(value["revoked_at"]),
+    )
+
+
+def _instant(value: JsonValue) -> datetime | None:
+    return datetime.fromisoformat(str(value)) if value is not None else None
