@@ -1,0 +1,137 @@
+"""What every engine promises about links and records."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from refdesk.errors import InvalidInputError
+from refdesk.model import Link, Record, RecordKey, Reference
+from refdesk.protocols import Store
+from tests.stores.samples import NOW, day
+
+A, B, C = (Reference("notes", id) for id in "abc")
+
+
+def link(source: Reference, kind: str, target: Reference, days: int = 0, org: str = "acme") -> Link:
+    return Link(org, source, kind, target, day(days))
+
+
+def record(name: str, due: int | None = None, *, kind: str = "job", org: str = "acme") -> Record:
+    return Record(RecordKey(org, kind, name), {"of": name}, None if due is None else NOW + timedelta(seconds=due))
+
+
+async def put_links(store: Store, *links: Link) -> None:
+    async with store.transaction() as transaction:
+        await transaction.put_links(links)
+
+
+async def put_records(store: Store, *records: Record) -> None:
+    async with store.transaction() as transaction:
+        await transaction.put_records(records)
+
+
+async def list_names(store: Store, **options: object) -> list[str]:
+    records = await store.list_records("job", **options)  # pyright: ignore[reportArgumentType]
+    return [each.key.name for each in records]
+
+
+async def test_links_are_found_from_both_ends_oldest_first(store: Store) -> None:
+    newer, older, elsewhere = (
+        link(A, "references", B, days=2),
+        link(C, "supersedes", A, days=1),
+        link(B, "references", C),
+    )
+    await put_links(store, newer, older, elsewhere)
+    assert await store.get_links("acme", A) == [older, newer]
+    assert await store.get_links("acme", B) == [elsewhere, newer]
+
+
+async def test_links_of_one_instant_come_by_kind_source_and_target(store: Store) -> None:
+    ordered = [link(A, "affects", A), link(A, "references", B), link(A, "references", C), link(B, "references", A)]
+    await put_links(store, *reversed(ordered))
+    assert await store.get_links("acme", A) == ordered
+
+
+async def test_a_link_from_a_thing_to_itself_comes_once(store: Store) -> None:
+    await put_links(store, link(A, "references", A))
+    assert await store.get_links("acme", A) == [link(A, "references", A)]
+
+
+async def test_a_link_that_is_there_is_left_as_it_was(store: Store) -> None:
+    await put_links(store, link(A, "references", B, days=1))
+    await put_links(store, link(A, "references", B, days=5), link(A, "affects", B, days=5))
+    assert [(each.kind, each.created_at) for each in await store.get_links("acme", B)] == [
+        ("references", day(1)),
+        ("affects", day(5)),
+    ]
+
+
+async def test_a_link_may_name_things_outside(store: Store) -> None:
+    task = Reference("", "task 7 – ü")
+    await put_links(store, link(A, "produced", task))
+    assert await store.get_links("acme", task) == [link(A, "produced", task)]
+
+
+async def test_a_record_comes_back_as_it_was_put_and_is_replaced_by_its_key(store: Store) -> None:
+    key = RecordKey("acme", "token", "ünïcode / 1")
+    first = Record(key, {"list": [1, 2.5, None], "text": "x"}, NOW + timedelta(microseconds=1))
+    await put_records(store, first)
+    assert await store.get_record(key) == first
+    await put_records(store, Record(key, {}))
+    assert await store.get_record(key) == Record(key, {})
+
+
+async def test_a_record_that_is_not_there_is_none(store: Store) -> None:
+    await put_records(store, record("a"))
+    for key in (RecordKey("acme", "job", "b"), RecordKey("acme", "lease", "a"), RecordKey("zenith", "job", "a")):
+        assert await store.get_record(key) is None
+
+
+async def test_records_are_listed_soonest_due_first_and_never_due_last(store: Store) -> None:
+    await put_records(store, record("never"), record("late", 9), record("past", -9), record("soon", 1))
+    assert await list_names(store) == ["past", "soon", "late", "never"]
+    assert await list_names(store, limit=2) == ["past", "soon"]
+
+
+@pytest.mark.parametrize("org", [None, "acme"])
+async def test_only_due_records_are_listed_when_that_is_asked(store: Store, org: str | None) -> None:
+    await put_records(store, record("never"), record("late", 9), record("now", 0), record("past", -9))
+    assert await list_names(store, due_until=NOW, org=org) == ["past", "now"]
+    assert await list_names(store, due_until=NOW - timedelta(seconds=10), org=org) == []
+
+
+async def test_records_due_together_come_by_org_and_name(store: Store) -> None:
+    await put_records(store, *(record(name, org=org) for org in ("zenith", "acme") for name in ("b", "a")))
+    listed = await store.list_records("job")
+    assert [(each.key.org, each.key.name) for each in listed] == [
+        ("acme", "a"),
+        ("acme", "b"),
+        ("zenith", "a"),
+        ("zenith", "b"),
+    ]
+
+
+async def test_records_of_one_org_or_kind_are_listed_alone(store: Store) -> None:
+    await put_records(store, record("a"), record("b", org="zenith"), record("c", kind="lease"))
+    assert await list_names(store) == ["a", "b"]
+    assert await list_names(store, org="zenith") == ["b"]
+    assert await list_names(store, org="nobody") == []
+
+
+async def test_removing_records_leaves_the_others_and_may_name_what_is_not_there(store: Store) -> None:
+    await put_records(store, record("a"), record("b"))
+    async with store.transaction() as transaction:
+        await transaction.remove_records([record("a").key, record("nobody").key])
+        assert await transaction.get_record(record("a").key) is None
+    assert await list_names(store) == ["b"]
+
+
+async def test_records_and_links_refuse_text_that_no_engine_can_keep(store: Store) -> None:
+    for bad in (record("\x00"), record("\ud800"), Record(record("a").key, {"x": "\x00"})):
+        with pytest.raises(InvalidInputError):
+            await put_records(store, bad)
+    with pytest.raises(InvalidInputError):
+        await put_links(store, link(A, "references", Reference("notes", "\ud800")))
+    assert await list_names(store) == []
