@@ -1,0 +1,449 @@
+"""The composition root: settings become a running desk. The only place that sees everything.
+
+Engines, models and toolsets are imported when they are chosen, so what is not used costs nothing. The store is opened
+when it is first needed or shortly after the start, whichever comes first: a client that has just started the process is
+answered before anything heavy is loaded.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from urllib.parse import unquote
+
+import anyio
+
+from refdesk import errors
+from refdesk.core.operations import Context
+
+if TYPE_CHECKING:
+    from anyio.abc import TaskGroup
+
+    from refdesk.core.indexing import Indexer
+    from refdesk.core.knowledge_base import KnowledgeBase
+    from refdesk.core.operations import Toolset
+    from refdesk.core.semantics import Semantics
+    from refdesk.core.syncing import Syncer
+    from refdesk.embedders.hashing import HashingEmbedder
+    from refdesk.embedders.hosted.gemini import GeminiEmbedder
+    from refdesk.embedders.hosted.openai import OpenAIEmbedder
+    from refdesk.embedders.local import LocalEmbedder
+    from refdesk.model import CollectionStatistics, EmbeddingModel, Principal
+    from refdesk.protocols import Embedder, Store
+    from refdesk.settings import EmbedderName, Settings
+
+    AnyEmbedder: TypeAlias = LocalEmbedder | HashingEmbedder | GeminiEmbedder | OpenAIEmbedder
+
+logger = logging.getLogger(__name__)
+
+IDLE_START_SECONDS = 3.0
+"""How long the store may stay closed after the start when nobody asks for it."""
+
+SYNC_CHECK_SECONDS = 600.0
+"""How often a server that runs for days looks whether a sync is due."""
+
+SYNC_RETRY_SECONDS = 60.0
+"""The pause after a sync that failed; it doubles up to `SYNC_CHECK_SECONDS`."""
+
+TOOLSET_NAMES = ("azure-updates",)
+EXPECTED_ENGINES = ("postgresql", "neo4j")
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """What is open once the store is."""
+
+    knowledge_base: KnowledgeBase
+    semantics: Semantics
+    indexer: Indexer
+
+
+@dataclass(frozen=True, slots=True)
+class ToolsetHealth:
+    """How one toolset stands.
+
+    Attributes:
+        documents: How many it can find.
+        as_of: When it was last brought up to date from its source; `None` when never, or when it has none.
+        problem: What keeps it from being current, or `None`.
+    """
+
+    documents: int
+    as_of: datetime | None = None
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """Whether the desk works: `degraded` answers but not with everything, `failing` does not answer."""
+
+    status: Literal["ok", "degraded", "failing"]
+    problems: tuple[str, ...]
+    toolsets: Mapping[str, ToolsetHealth]
+    pending_embeddings: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as plain JSON values."""
+        toolsets = {
+            name: {"documents": one.documents, "asOf": one.as_of.isoformat() if one.as_of else None}
+            for name, one in self.toolsets.items()
+        }
+        return {
+            "status": self.status,
+            "problems": list(self.problems),
+            "toolsets": toolsets,
+            "pendingEmbeddings": self.pending_embeddings,
+        }
+
+
+OpenBase: TypeAlias = Callable[[], AbstractAsyncContextManager[Base]]
+
+
+@dataclass(slots=True)
+class Desk:
+    """Everything that serves: the toolsets in play, the knowledge base, and the background work.
+
+    Attributes:
+        in_background: Whether to sync and embed for as long as the store is open.
+        broken: Background work that ended by a bug.
+    """
+
+    settings: Settings
+    toolsets: tuple[Toolset, ...]
+    open_base: OpenBase
+    in_background: bool = True
+    broken: set[str] = field(default_factory=set[str])
+    _base: Base | None = None
+    _failure: errors.RefdeskError | None = None
+    _wanted: anyio.Event = field(default_factory=anyio.Event)
+    _tried: anyio.Event = field(default_factory=anyio.Event)
+
+    def wake(self) -> None:
+        """Let the store be opened and the background work begin, without waiting for either."""
+        self._wanted.set()
+
+    async def get_base(self) -> Base:
+        """Return what is open; opens it first where needed.
+
+        Raises:
+            RefdeskError: It cannot be opened; the next call tries again.
+        """
+        if self._base is None:
+            tried = self._tried
+            self.wake()
+            await tried.wait()
+        if self._base is None:
+            raise self._failure or errors.StoreError("The store is closed; the server is shutting down.")
+        return self._base
+
+    async def get_context(self, principal: Principal) -> Context:
+        """Return what a handler gets for this caller; errors as in `get_base`."""
+        return Context(principal, (await self.get_base()).knowledge_base)
+
+    async def get_health(self) -> Health:
+        """Return how the desk stands; never raises for what is wrong with it."""
+        try:
+            base = await self.get_base()
+            await base.knowledge_base.store.check()
+            toolsets = await self._get_toolset_healths(base)
+            pending, failed = await base.indexer.count_pending(), await base.indexer.list_failures()
+        except errors.RefdeskError as error:
+            return Health("failing", (error.message,), {}, 0)
+        problems = [f"Background work ended by a bug: {name}; see the log and restart." for name in sorted(self.broken)]
+        problems += [one.problem for one in toolsets.values() if one.problem]
+        set_aside = sum(failure.is_final for failure in failed)
+        if set_aside:
+            problems.append(f"{set_aside} documents could not be embedded and are found by their words only.")
+        return Health(
+            "failing" if self.broken else "degraded" if problems else "ok", tuple(problems), toolsets, pending
+        )
+
+    async def _get_toolset_healths(self, base: Base) -> dict[str, ToolsetHealth]:
+        counts: Counter[str] = Counter()
+        for statistics in await base.knowledge_base.store.get_statistics():
+            counts[statistics.collection.toolset] += count_living(statistics)
+        return {
+            toolset.name: await self._get_toolset_health(base, toolset.name, counts[toolset.name])
+            for toolset in self.toolsets
+        }
+
+    async def _get_toolset_health(self, base: Base, name: str, documents: int) -> ToolsetHealth:
+        syncer = choose_syncer(self.settings, name, base.knowledge_base.store)
+        if syncer is None:
+            return ToolsetHealth(documents)
+        status = await syncer.get_status()
+        problem = None
+        if await syncer.is_due(base.knowledge_base.clock.now()):
+            since = (
+                "was never synced" if status.last_success is None else f"was last synced {status.last_success:%F %R}"
+            )
+            problem = f"{name} {since}: {status.last_error or 'a sync is due; run refdesk sync ' + name}"
+        return ToolsetHealth(documents, status.last_success, problem)
+
+    async def run(self) -> None:
+        """Keep the store open, once it is wanted, and the background work going, until cancelled."""
+        while True:
+            with anyio.move_on_after(IDLE_START_SECONDS):
+                await self._wanted.wait()
+            try:
+                async with self.open_base() as base:
+                    self._settle(base, None)
+                    await self._work(base)
+            except errors.RefdeskError as error:
+                logger.warning("store not opened", extra={"reason": error.message})
+                self._settle(None, error)
+                await self._wanted.wait()
+            except Exception:
+                logger.exception("opening the store broke")
+                self._settle(None, errors.StoreError("The store broke while it was opened; see the server's log."))
+                await self._wanted.wait()
+
+    def _settle(self, base: Base | None, failure: errors.RefdeskError | None) -> None:
+        """Tell everyone who waits how opening went, and let the next one ask anew."""
+        self._base, self._failure = base, failure
+        self._wanted = anyio.Event()
+        tried, self._tried = self._tried, anyio.Event()
+        tried.set()
+
+    async def _work(self, base: Base) -> None:
+        try:
+            async with anyio.create_task_group() as group:
+                if self.in_background:
+                    self._start_background(group, base)
+                await anyio.sleep_forever()
+        finally:
+            self._base = None
+
+    def _start_background(self, group: TaskGroup, base: Base) -> None:
+        group.start_soon(self._supervise, "embedding", base.indexer.run)
+        for toolset in self.toolsets:
+            syncer = choose_syncer(self.settings, toolset.name, base.knowledge_base.store)
+            if syncer is not None:
+                group.start_soon(self._supervise, f"sync of {toolset.name}", partial(keep_current, syncer, base))
+
+    async def _supervise(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await work()
+        except Exception:
+            logger.exception("background work broke", extra={"work": name})
+            self.broken.add(name)
+
+
+@asynccontextmanager
+async def open_desk(
+    settings: Settings, toolsets: Sequence[Toolset], *, in_background: bool = True
+) -> AsyncGenerator[Desk]:
+    """Yield a desk that answers; on leaving, its background work has stopped and its store is closed.
+
+    Args:
+        settings: The settings.
+        toolsets: The toolsets in play.
+        in_background: Whether to sync and embed meanwhile; a command that only asks one thing does not.
+
+    Raises:
+        ConfigurationError: A setting names what there is not.
+    """
+    open_store = choose_store(settings)
+    desk = Desk(settings, tuple(toolsets), lambda: _open_base(settings, open_store), in_background)
+    failure: Exception | None = None
+    async with anyio.create_task_group() as group:
+        group.start_soon(desk.run)
+        try:
+            yield desk
+        except Exception as error:
+            failure = error  # raised below, so that it does not come out wrapped in a group
+        finally:
+            group.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
+
+
+def load_toolsets(names: Sequence[str] = ()) -> tuple[Toolset, ...]:
+    """Return the toolsets of these names, in the order of the table; all of them without a name.
+
+    Raises:
+        ConfigurationError: There is no toolset of such a name.
+    """
+    unknown = sorted(set(names) - set(TOOLSET_NAMES))
+    if unknown:
+        raise errors.ConfigurationError(f"There is no toolset {unknown[0]}; there are {', '.join(TOOLSET_NAMES)}.")
+    return tuple(_load_toolset(name) for name in TOOLSET_NAMES if not names or name in names)
+
+
+def _load_toolset(name: str) -> Toolset:
+    match name:
+        case "azure-updates":
+            from refdesk.toolsets import azure_updates
+
+            return azure_updates.TOOLSET
+        case _:
+            raise errors.ConfigurationError(f"There is no toolset {name}.")
+
+
+def choose_syncer(settings: Settings, name: str, store: Store) -> Syncer | None:
+    """Return what brings a toolset up to date with its source, or `None` when it has no source."""
+    if name != "azure-updates":
+        return None
+    from refdesk.core.clock import SystemClock
+    from refdesk.core.syncing import Syncer
+    from refdesk.toolsets.azure_updates.models import COLLECTION
+    from refdesk.toolsets.azure_updates.records import to_document
+    from refdesk.toolsets.azure_updates.source import AzureUpdatesSource
+
+    return Syncer(
+        store,
+        AzureUpdatesSource(settings.azure_updates_url),
+        COLLECTION,
+        to_document,
+        SystemClock(),
+        stale_after=timedelta(hours=settings.azure_updates_stale_hours),
+        full_after=timedelta(hours=settings.azure_updates_full_hours),
+    )
+
+
+async def keep_current(syncer: Syncer, base: Base) -> None:
+    """Sync whenever it is due, until cancelled. Failures are logged and tried again later each time."""
+    pause = SYNC_RETRY_SECONDS
+    while True:
+        try:
+            if await syncer.is_due(base.knowledge_base.clock.now()):
+                report = await syncer.sync()
+                logger.info("synced", extra={"toolset": syncer.collection.toolset, "outcome": report.outcome})
+                base.knowledge_base.note_change()
+            pause = SYNC_RETRY_SECONDS
+            await anyio.sleep(SYNC_CHECK_SECONDS)
+        except errors.RefdeskError as error:
+            logger.warning("not synced", extra={"toolset": syncer.collection.toolset, "reason": error.message})
+            await anyio.sleep(pause)
+            pause = min(2 * pause, SYNC_CHECK_SECONDS)
+
+
+def count_living(statistics: CollectionStatistics) -> int:
+    """Return how many documents of a collection can be found."""
+    from refdesk.model import State
+
+    return sum(count for state, count in statistics.documents.items() if state is not State.WITHDRAWN)
+
+
+OpenStore: TypeAlias = "Callable[[], AbstractAsyncContextManager[Store]]"
+
+
+def choose_store(settings: Settings) -> OpenStore:
+    """Return how to open the store that the settings name.
+
+    Raises:
+        ConfigurationError: The URL names an engine that there is not, or no file.
+    """
+    scheme, separator, rest = settings.store_url.partition("://")
+    if not separator:
+        raise errors.ConfigurationError("REFDESK_STORE is no URL; write sqlite:///path/to/file or memory://.")
+    if scheme == "memory":
+        return _open_memory
+    if scheme == "sqlite":
+        path = Path(unquote(rest.removeprefix("/"))) if rest != "/" else None
+        if path is None or not rest.startswith("/"):
+            raise errors.ConfigurationError("REFDESK_STORE names no file; write sqlite:///path/to/file.")
+        return lambda: _open_sqlite(path)
+    later = " yet" if scheme in EXPECTED_ENGINES else ""
+    raise errors.ConfigurationError(f"REFDESK_STORE names {scheme}, which is not served{later}; use sqlite or memory.")
+
+
+@asynccontextmanager
+async def _open_memory() -> AsyncGenerator[Store]:
+    from refdesk.stores.memory import MemoryStore
+
+    yield MemoryStore()
+
+
+@asynccontextmanager
+async def _open_sqlite(path: Path) -> AsyncGenerator[Store]:
+    from refdesk.stores.sqlite import open_store
+
+    async with open_store(path) as store:
+        yield store
+
+
+@asynccontextmanager
+async def _open_base(settings: Settings, open_store: OpenStore) -> AsyncGenerator[Base]:
+    from refdesk.core.clock import SystemClock
+    from refdesk.core.indexing import Indexer
+    from refdesk.core.knowledge_base import KnowledgeBase
+    from refdesk.core.semantics import Semantics
+
+    async with AsyncExitStack() as stack:
+        store = await stack.enter_async_context(open_store())
+        wanted = await stack.enter_async_context(choose_embedder(settings, settings.embedder))
+
+        def reopen(model: EmbeddingModel) -> Embedder | None:
+            embedder = find_embedder(settings, model)
+            return embedder if embedder is None else stack.push_async_exit(embedder)
+
+        semantics, clock = Semantics(store, wanted, reopen), SystemClock()
+        yield Base(KnowledgeBase(store, semantics, clock), semantics, Indexer(store, semantics, clock))
+
+
+def choose_embedder(settings: Settings, name: EmbedderName) -> AnyEmbedder:
+    """Return the embedder of that name; nothing is loaded yet.
+
+    Raises:
+        ConfigurationError: It needs a setting that is missing.
+    """
+    match name:
+        case "local":
+            from refdesk.embedders.local import LocalEmbedder
+
+            return LocalEmbedder()
+        case "hashing":
+            from refdesk.embedders.hashing import HashingEmbedder
+
+            return HashingEmbedder()
+        case "gemini":
+            return _choose_gemini(settings)
+        case "openai":
+            return _choose_openai(settings)
+
+
+def _choose_gemini(settings: Settings) -> AnyEmbedder:
+    from refdesk.embedders.hosted.gemini import GeminiEmbedder
+
+    if settings.gemini_api_key is None:
+        raise errors.ConfigurationError("REFDESK_EMBEDDER is gemini, which needs a key: set REFDESK_GEMINI_API_KEY.")
+    return GeminiEmbedder(
+        settings.gemini_api_key.get_secret_value(),
+        model=settings.gemini_embedding_model,
+        dimensions=settings.gemini_embedding_dimensions,
+        base_url=settings.gemini_base_url,
+    )
+
+
+def _choose_openai(settings: Settings) -> AnyEmbedder:
+    from refdesk.embedders.hosted.openai import OpenAIEmbedder
+
+    key = settings.openai_api_key
+    return OpenAIEmbedder(
+        key.get_secret_value() if key else None,
+        model=settings.openai_embedding_model,
+        dimensions=settings.openai_embedding_dimensions,
+        is_cut=settings.openai_embedding_is_cut,
+        base_url=settings.openai_base_url,
+    )
+
+
+def find_embedder(settings: Settings, model: EmbeddingModel) -> AnyEmbedder | None:
+    """Return the embedder of a model that vectors are kept of, or `None` when it cannot be had with these settings."""
+    names: tuple[EmbedderName, ...] = ("local", "hashing", "gemini", "openai")
+    for name in names:
+        try:
+            embedder = choose_embedder(settings, name)
+        except errors.ConfigurationError:
+            continue
+        if embedder.model == model:
+            return embedder
+    return None

@@ -1,0 +1,67 @@
+"""The command line: `refdesk serve`, `sync`, `search`, `export`, `doctor`.
+
+Commands import what they need when they run, so that `refdesk --help` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+import traceback
+from typing import Any
+
+import click
+
+from refdesk import __version__, errors
+from refdesk.cli.doctor import doctor
+from refdesk.cli.export import export
+from refdesk.cli.search import search
+from refdesk.cli.serve import serve
+from refdesk.cli.sync import sync
+
+
+class _CallerMistake(click.ClickException):
+    exit_code = 2
+
+
+class _Commands(click.Group):
+    """Ends every error in one sentence on stderr: exit status 2 when the caller can mend it, else 1."""
+
+    def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - as click has it
+        try:
+            return super().invoke(ctx)
+        except errors.CallerError as error:
+            raise _CallerMistake(error.message) from None
+        except errors.RefdeskError as error:
+            raise click.ClickException(error.message) from None
+        except (click.ClickException, click.exceptions.Exit, click.Abort, OSError):
+            raise
+        except Exception as error:
+            raise click.ClickException(_tell_bug(error)) from None
+
+
+def _tell_bug(error: Exception) -> str:
+    from refdesk.settings import load_settings
+
+    if load_settings().log_level == "debug":
+        traceback.print_exception(error)
+    return f"Internal error ({type(error).__name__}); REFDESK_LOG_LEVEL=debug shows where. Please report it."
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="refdesk")
+def cli() -> None:
+    """The reference desk for AI agents: ranked, sourced, current knowledge over MCP and REST.
+
+    Settings are environment variables that start with REFDESK_; none is needed.
+    """
+
+
+cli.add_command(serve)
+cli.add_command(sync)
+cli.add_command(search)
+cli.add_command(export)
+cli.add_command(doctor)
+
+
+def main() -> None:
+    """Run the command line and exit."""
+    cli.main(prog_name="refdesk")

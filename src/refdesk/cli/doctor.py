@@ -1,0 +1,183 @@
+"""`refdesk doctor`: what is configured, reachable, stale, pending and failed, and what to do about it."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from refdesk import errors
+from refdesk.cli import asking
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from refdesk.app import Base, Desk
+    from refdesk.settings import Settings
+
+FEED_SECONDS = 5.0
+MOST_SHOWN = 3
+_COLORS = {"ok": "green", "warn": "yellow", "fail": "red"}
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was looked at.
+
+    Attributes:
+        status: `warn` works, but not all of it; `fail` does not work.
+        found: What was found.
+        advice: What to do about it; empty when nothing.
+    """
+
+    name: str
+    status: Literal["ok", "warn", "fail"]
+    found: str
+    advice: str = ""
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print the checks as JSON.")
+def doctor(as_json: bool) -> None:
+    """Look at everything and say what is wrong and what to do; exit status 1 if something fails."""
+    import anyio
+
+    checks = anyio.run(run_checks)
+    if as_json:
+        from refdesk.server.answers import to_text
+
+        click.echo(to_text({"ok": not _has_failed(checks), "checks": [asdict(check) for check in checks]}))
+    else:
+        for check in checks:
+            click.echo(render(check))
+    sys.exit(_has_failed(checks))
+
+
+def render(check: Check) -> str:
+    """Return a check as one line, and a second one where there is something to do."""
+    status = click.style(f"{check.status:<4}", fg=_COLORS[check.status], bold=True)
+    advice = f"\n{'':21}{check.advice}" if check.advice else ""
+    return f"{status}  {check.name:<14} {check.found}{advice}"
+
+
+def _has_failed(checks: list[Check]) -> bool:
+    return any(check.status == "fail" for check in checks)
+
+
+async def run_checks() -> list[Check]:
+    """Return every check that could be made, in the order in which they build on each other."""
+    from refdesk.app import load_toolsets, open_desk
+    from refdesk.settings import load_settings
+
+    try:
+        settings = load_settings()
+        asking.configure_logging(settings.log_level)
+        async with open_desk(settings, load_toolsets(), in_background=False) as desk:
+            found = f"embedder {settings.embedder}, org {settings.org}"
+            return [Check("settings", "ok", found), *[check async for check in _look(desk)]]
+    except errors.ConfigurationError as error:
+        return [
+            Check("settings", "fail", error.message, "Change or unset the variable; see the reference of settings.")
+        ]
+
+
+async def _look(desk: Desk) -> AsyncIterator[Check]:
+    yield _check_home(desk.settings)
+    try:
+        base = await desk.get_base()
+        await base.knowledge_base.store.check()
+    except errors.RefdeskError as error:
+        yield Check("store", "fail", error.message, "Nothing can be answered until the store opens.")
+        return
+    yield Check("store", "ok", f"{base.knowledge_base.store.engine}: opens, is safe, takes writes; schema is current")
+    for check in await _check_toolsets(desk):
+        yield check
+    yield await _check_quarantine(base)
+    yield await _check_embeddings(base)
+    yield await _check_model(base)
+    yield await _check_feed(desk.settings)
+
+
+def _check_home(settings: Settings) -> Check:
+    if settings.store is not None:
+        return Check("data folder", "ok", "not used: REFDESK_STORE says where things are kept")
+    try:
+        settings.home.mkdir(parents=True, exist_ok=True)
+        probe = settings.home / ".doctor"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        advice = "Give yourself the right to write there, or set REFDESK_HOME to another folder."
+        return Check("data folder", "fail", f"{settings.home} cannot be written: {error.strerror}", advice)
+    return Check("data folder", "ok", str(settings.home))
+
+
+async def _check_toolsets(desk: Desk) -> list[Check]:
+    health = await desk.get_health()
+    checks: list[Check] = []
+    for name, one in health.toolsets.items():
+        as_of = f", as of {one.as_of:%Y-%m-%d %H:%M} UTC" if one.as_of else ""
+        found = f"{one.documents} documents{as_of}"
+        if one.problem:
+            checks.append(Check(name, "warn", f"{found}; {one.problem}", f"Run refdesk sync {name}."))
+        else:
+            checks.append(Check(name, "ok", found))
+    return checks
+
+
+async def _check_quarantine(base: Base) -> Check:
+    from refdesk.core.sync_log import QUARANTINE
+
+    records = await base.knowledge_base.store.list_records(QUARANTINE)
+    if not records:
+        return Check("quarantine", "ok", "no record of a source is set aside")
+    shown = "; ".join(f"{record.key.name}: {record.value.get('reason')}" for record in records[:MOST_SHOWN])
+    advice = "They are read again by every full sync; nothing else is held up."
+    return Check("quarantine", "warn", f"{len(records)} records could not be read: {shown}", advice)
+
+
+async def _check_embeddings(base: Base) -> Check:
+    pending, failures = await base.indexer.count_pending(), await base.indexer.list_failures()
+    if failures:
+        reasons = "; ".join(sorted({failure.reason for failure in failures})[:MOST_SHOWN])
+        return Check(
+            "embeddings", "warn", f"{len(failures)} documents failed: {reasons}", "They are found by words only."
+        )
+    if pending:
+        advice = "A running server embeds them; until then they are found by words only."
+        return Check("embeddings", "ok", f"{pending} documents still to embed", advice)
+    return Check("embeddings", "ok", "every document has its vectors")
+
+
+async def _check_model(base: Base) -> Check:
+    model = base.semantics.wanted.model
+    try:
+        await base.semantics.wanted.load()
+        await base.semantics.wanted.embed_query("refdesk")
+    except errors.RefdeskError as error:
+        return Check("model", "fail", error.message, "Search goes on by words only.")
+    active = await base.semantics.get_active()
+    if active is not None and active.model != model:
+        return Check("model", "ok", f"{model.name} works; {active.model.name} is searched until all is embedded anew")
+    return Check("model", "ok", f"{model.name} loads and answers, {model.dimensions} wide")
+
+
+async def _check_feed(settings: Settings) -> Check:
+    import anyio
+
+    from refdesk.core.clock import SystemClock
+    from refdesk.toolsets.azure_updates.source import AzureUpdatesSource
+
+    advice = "Search goes on with what is on file. Check the network, a proxy, or REFDESK_AZURE_UPDATES_URL."
+    source = AzureUpdatesSource(settings.azure_updates_url, total_seconds=FEED_SECONDS, connect_seconds=FEED_SECONDS)
+    try:
+        with anyio.fail_after(FEED_SECONDS):
+            async for _ in source.read(SystemClock().now().isoformat()):
+                break
+    except errors.RefdeskError as error:
+        return Check("feed", "warn", error.message, advice)
+    except TimeoutError:
+        return Check("feed", "warn", f"no answer within {FEED_SECONDS:g} seconds", advice)
+    return Check("feed", "ok", f"{settings.azure_updates_url} answers")

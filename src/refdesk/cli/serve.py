@@ -1,0 +1,75 @@
+"""`refdesk serve`: the server, over stdio or HTTP."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from refdesk import errors
+
+toolset_option = click.option(
+    "--toolset", "names", multiple=True, metavar="NAME", help="Only this toolset; may be said more than once."
+)
+
+
+@click.command()
+@click.option("--stdio", is_flag=True, help="Serve one client over stdin and stdout.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--port", default=8350, show_default=True, type=click.IntRange(0, 65535), help="0 for any free one.")
+@toolset_option
+@click.option("--sse", is_flag=True, help="Also serve the retired SSE transport at /sse.")
+@click.option("--no-auth", is_flag=True, help="Serve HTTP without keys, to this machine only.")
+@click.option("--org", metavar="ORG", help="The org that callers belong to.")
+@click.option("--agent", metavar="AGENT", help="The agent that callers are. Default: their client's name.")
+def serve(
+    stdio: bool,
+    host: str,
+    port: int,
+    names: tuple[str, ...],
+    sse: bool,
+    no_auth: bool,
+    org: str | None,
+    agent: str | None,
+) -> None:
+    """Serve MCP at /mcp, REST and pages over HTTP, or MCP over stdio."""
+    if stdio:
+        _run_stdio(names, org, agent)
+    else:
+        _run_http(names, org, agent, host=host, port=port, sse=sse, no_auth=no_auth)
+
+
+def _run_stdio(names: tuple[str, ...], org: str | None, agent: str | None) -> None:
+    """Serve over stdio until stdin ends."""
+    from refdesk.app import load_toolsets
+    from refdesk.server import process
+    from refdesk.settings import load_settings
+
+    process.serve_stdio(load_settings(org=org, agent=agent), load_toolsets(names))
+
+
+def _run_http(
+    names: tuple[str, ...], org: str | None, agent: str | None, *, host: str, port: int, sse: bool, no_auth: bool
+) -> None:
+    """Serve over HTTP until told to stop.
+
+    Raises:
+        ConfigurationError: Nobody said how callers prove who they are.
+    """
+    if not no_auth:
+        raise errors.ConfigurationError(
+            "HTTP is not served without keys unless you say so: add --no-auth to serve this machine only, or --stdio."
+        )
+    from refdesk.app import load_toolsets
+    from refdesk.server import process
+    from refdesk.settings import load_settings
+
+    settings = load_settings(org=org, agent=agent)
+    process.serve_http(settings, load_toolsets(names), host=host, port=port, sse=sse, announce=_announce)
+
+
+def _announce(url: str) -> None:
+    if sys.stderr.isatty():
+        click.echo(
+            f"refdesk is open at {url} (MCP at {url}/mcp, operations at {url}/docs). Ctrl-C closes it.", err=True
+        )

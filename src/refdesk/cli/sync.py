@@ -1,0 +1,108 @@
+"""`refdesk sync`: bring a toolset up to date with its source now."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from refdesk import errors
+from refdesk.cli import asking
+
+if TYPE_CHECKING:
+    from refdesk.core.sync_log import SyncReport
+    from refdesk.core.syncing import OnProgress, SyncProgress
+    from refdesk.settings import Settings
+
+
+@click.command()
+@click.argument("name", metavar="TOOLSET")
+@click.option("--full", is_flag=True, help="Compare everything, not only what changed.")
+@click.option("--force", is_flag=True, help="Withdraw what is gone from the source even when it is suspiciously much.")
+@click.option("--json", "as_json", is_flag=True, help="Print what was done as JSON.")
+def sync(name: str, full: bool, force: bool, as_json: bool) -> None:
+    """Bring TOOLSET, such as azure-updates, up to date with its source."""
+    import anyio
+
+    from refdesk.settings import load_settings
+
+    settings = load_settings()
+    asking.configure_logging(settings.log_level)
+    with _progress() as on_progress:
+        report = anyio.run(_sync, settings, name, full, force, on_progress)
+    if as_json:
+        from refdesk.server.answers import to_text
+
+        click.echo(to_text(to_json(report)))
+    else:
+        click.echo(describe(name, report))
+
+
+async def _sync(settings: Settings, name: str, full: bool, force: bool, on_progress: OnProgress | None) -> SyncReport:
+    from refdesk.app import choose_syncer, load_toolsets, open_desk
+
+    toolsets = load_toolsets([name])
+    async with open_desk(settings, toolsets, in_background=False) as desk:
+        syncer = choose_syncer(settings, name, (await desk.get_base()).knowledge_base.store)
+        if syncer is None:
+            raise errors.InvalidInputError(f"{name} has no source to be synced with.")
+        return await syncer.sync(full=full, force=force, on_progress=on_progress)
+
+
+def to_json(report: SyncReport) -> dict[str, Any]:
+    """Return what a sync did, changes left out: the changelog has them."""
+    return {
+        "outcome": report.outcome,
+        "kind": report.kind,
+        "startedAt": report.started_at.isoformat(),
+        "finishedAt": report.finished_at.isoformat(),
+        "added": report.added,
+        "changed": report.changed,
+        "withdrawn": report.withdrawn,
+        "restored": report.restored,
+        "unchanged": report.unchanged,
+        "quarantined": report.quarantined,
+        "withheld": report.withheld,
+    }
+
+
+def describe(name: str, report: SyncReport) -> str:
+    """Return what a sync did, in one or two sentences."""
+    if report.outcome == "busy":
+        return f"Another process is syncing {name} at this moment; nothing was done."
+    counts = [
+        f"{count} {word}"
+        for word in ("added", "changed", "withdrawn", "restored", "unchanged")
+        if (count := getattr(report, word))
+    ]
+    seconds = (report.finished_at - report.started_at).total_seconds()
+    text = f"{name} is current ({report.kind} sync, {seconds:.1f} s): {', '.join(counts) or 'nothing to do'}."
+    if report.quarantined:
+        text += f" {report.quarantined} records could not be read and were set aside; refdesk doctor says why."
+    if report.withheld:
+        text += (
+            f" {report.withheld} are gone from the source, suspiciously many, and were kept; --force withdraws them."
+        )
+    return text
+
+
+@contextmanager
+def _progress() -> Generator[OnProgress | None]:
+    """Yield what shows progress on a terminal; nothing is shown elsewhere."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("Reading the feed"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("", total=None)
+
+        def show(state: SyncProgress) -> None:
+            progress.update(task, completed=state.read, total=state.total)
+
+        yield show

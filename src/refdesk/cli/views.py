@@ -1,0 +1,88 @@
+"""How search results look to a person: as wide as the terminal, and plain text when piped."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+WIDEST = 110
+"""Longer lines are hard to read."""
+
+PIPED_WIDTH = 100
+SNIPPET_LINES = 3
+
+_FACTS = ("id", "status", "modified", "createdAt", "updated_at", "confidence")
+_BODIES = ("snippet", "description", "problem", "summary")
+_MONTH = re.compile(r"^(\d{4}-\d\d)-01$")
+_DAY = re.compile(r"^\d{4}-\d\d-\d\d(?=T)")
+_LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
+_MARKS = re.compile(r"(?m)^\s*(?:#+|[*-]|\d+\.)\s+|[*_`]{1,3}(?=\S)|(?<=\S)[*_`]{1,3}")
+
+
+def show(answers: Mapping[str, Mapping[str, Any]], query: str) -> None:
+    """Print the results of each toolset, best first."""
+    console = Console(highlight=False, soft_wrap=False)
+    console.width = min(console.width, WIDEST) if console.is_terminal else PIPED_WIDTH
+    words: list[str] = re.findall(r"\w{3,}", query)
+    for name, answer in answers.items():
+        if len(answers) > 1:
+            console.print(Text(name, style="bold underline"))
+        _show_one(console, answer, words)
+
+
+def _show_one(console: Console, answer: Mapping[str, Any], words: list[str]) -> None:
+    offset = int(answer.get("offset", 0))
+    hits = answer["results"]
+    for number, hit in enumerate(hits, offset + 1):
+        _show_hit(console, number, hit, words)
+    console.print(Text(_summary(len(hits), offset, answer.get("total")), style="dim"))
+
+
+def _show_hit(console: Console, number: int, hit: Mapping[str, Any], words: list[str]) -> None:
+    grid = Table.grid(padding=(0, 2, 0, 0), pad_edge=False)
+    grid.add_column(width=3, justify="right", style="dim")
+    grid.add_column()
+    title = Text(_one_line(str(hit.get("title", ""))), style="bold")
+    body = Text(_body(hit, (console.width - 5) * SNIPPET_LINES))
+    for text in (title, body):
+        text.highlight_words(words, style="bold yellow", case_sensitive=False)
+    grid.add_row(str(number), title)
+    grid.add_row("", Text(" · ".join(_facts(hit)), style="cyan"))
+    if body:
+        grid.add_row("", body)
+    console.print(grid)
+    console.print()
+
+
+def _facts(hit: Mapping[str, Any]) -> Iterator[str]:
+    for key in _FACTS:
+        if hit.get(key) is not None:
+            day = _DAY.match(str(hit[key]))
+            yield day.group() if day else str(hit[key])
+    for availability in hit.get("availabilities", []):
+        yield " ".join(_MONTH.sub(r"\1", str(value)) for value in availability.values() if value is not None)
+    if hit.get("tags"):
+        yield ", ".join(hit["tags"])
+
+
+def _body(hit: Mapping[str, Any], length: int) -> str:
+    body = next((str(hit[key]) for key in _BODIES if hit.get(key)), "")
+    text = _one_line(_MARKS.sub("", _LINK.sub(r"\1", body)))
+    return text if len(text) <= length else text[: length - 1].rsplit(" ", 1)[0] + "…"
+
+
+def _one_line(text: str) -> str:
+    return " ".join("".join(character if character.isprintable() else " " for character in text).split())
+
+
+def _summary(shown: int, offset: int, total: object) -> str:
+    if not shown:
+        return "Nothing found." if not offset else "Nothing further."
+    return f"{offset + 1} to {offset + shown}" + (f" of {total}" if total is not None else "")

@@ -1,0 +1,112 @@
+"""The one way in: every face runs operations and reads resources through here, so that they cannot drift.
+
+Arguments pass the strict gate and the input model; only `RefdeskError`s come out, anything else is a bug that is logged
+once under an incident number and told to the caller as no more than that number.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+from uuid import uuid4
+
+import anyio
+from pydantic import ValidationError
+
+from refdesk import errors
+from refdesk.server import answers, strict_json, wording
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from refdesk.app import Desk
+    from refdesk.core.operations import Context, Operation, Resource
+    from refdesk.model import Principal
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """One caller at one desk.
+
+    Attributes:
+        face: Which face the call came through, for the log.
+    """
+
+    desk: Desk
+    principal: Principal
+    face: str
+
+    async def run(self, operation: Operation, arguments: object) -> dict[str, Any]:
+        """Return the answer of an operation as plain JSON values.
+
+        Raises:
+            RefdeskError: The arguments are wrong, the caller may not, or the operation refused or failed.
+        """
+        with _guard(self, operation.name):
+            self._require(operation.scopes)
+            validated = validate(operation, arguments)
+            return await self._answer(lambda context: operation.handler(context, validated))
+
+    async def read(self, resource: Resource) -> dict[str, Any]:
+        """Return a resource as plain JSON values; errors as in `run`."""
+        with _guard(self, resource.uri):
+            self._require(resource.scopes)
+            return await self._answer(resource.reader)
+
+    def may(self, scopes: frozenset[str]) -> bool:
+        """Return whether the caller has all of `scopes`."""
+        return scopes <= self.principal.scopes
+
+    def _require(self, scopes: frozenset[str]) -> None:
+        missing = sorted(scopes - self.principal.scopes)
+        if missing:
+            raise errors.PermissionDeniedError(
+                f"This needs the scope {', '.join(missing)}; ask whoever runs the server for a key that has it.",
+                details={"missingScopes": missing},
+            )
+
+    async def _answer(self, ask: Callable[[Context], Awaitable[BaseModel]]) -> dict[str, Any]:
+        seconds = self.desk.settings.request_timeout_seconds
+        with anyio.move_on_after(seconds):
+            return answers.to_json(await ask(await self.desk.get_context(self.principal)))
+        raise errors.WorldError(f"No answer within {seconds:g} seconds; try again, or ask for less at once.")
+
+
+def validate(operation: Operation, arguments: object) -> BaseModel:
+    """Return the arguments as the operation's input.
+
+    Raises:
+        InvalidInputError: They are no object, hold what cannot be kept, or do not fit the model.
+    """
+    if not isinstance(arguments, Mapping):
+        raise errors.InvalidInputError("The arguments must be one JSON object.")
+    strict_json.check(cast("object", arguments))
+    try:
+        return operation.input.model_validate(arguments)
+    except ValidationError as error:
+        raise wording.invalid_input(error, operation.input) from None
+
+
+@contextmanager
+def _guard(caller: Caller, target: str) -> Generator[None]:
+    context = {"target": target, "face": caller.face, "org": caller.principal.org, "agent": caller.principal.agent}
+    try:
+        yield
+    except errors.CallerError as error:
+        logger.info("call refused", extra=context | {"code": error.code})
+        raise
+    except errors.RefdeskError as error:
+        logger.warning("call failed", extra=context | {"code": error.code, "reason": error.message})
+        raise
+    except Exception:
+        incident = uuid4().hex[:8]
+        logger.exception("call broke", extra=context | {"incident": incident})
+        raise errors.RefdeskError(
+            f"Internal error; whoever runs the server finds it in the log as incident {incident}.",
+            details={"incident": incident},
+        ) from None

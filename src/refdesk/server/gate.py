@@ -1,0 +1,99 @@
+"""The ASGI gate in front of everything over HTTP: who may be asked as whom, from which page, and how much.
+
+A browser that is tricked into calling a server on its own machine (DNS rebinding) names another host or origin than
+this server's; such requests end here. So do requests that two readers would take apart differently.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from starlette.datastructures import Headers, MutableHeaders
+
+from refdesk import errors
+from refdesk.server import strict_json
+from refdesk.server.replies import reply_error
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
+
+SECURITY_HEADERS = {
+    "content-security-policy": (
+        "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "cross-origin-resource-policy": "same-origin",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """Passes on requests that name this server, from its own pages or none.
+
+    Attributes:
+        hosts: Host names, beside loopback, that a request may name.
+        origins: Web origins, beside this server's own, whose pages may call.
+    """
+
+    app: ASGIApp
+    hosts: frozenset[str] = frozenset()
+    origins: frozenset[str] = frozenset()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one connection."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+
+        async def send_guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in SECURITY_HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        refusal = self._refuse(Headers(scope=scope))
+        if refusal is None:
+            await self.app(scope, receive, send_guarded)
+        else:
+            status, error = refusal
+            await reply_error(error, "nested", status)(scope, receive, send_guarded)
+
+    def _refuse(self, headers: Headers) -> tuple[int, errors.CallerError] | None:
+        hosts = headers.getlist("host")
+        if len(hosts) != 1:
+            return 400, errors.InvalidInputError("Send exactly one Host header.")
+        if "transfer-encoding" in headers and "content-length" in headers:
+            return 400, errors.InvalidInputError("Send Content-Length or Transfer-Encoding, not both.")
+        if not self._is_ours(hosts[0]):
+            return 421, errors.InvalidInputError(
+                "This server does not answer to that host name; whoever runs it can add it to REFDESK_ALLOWED_HOSTS."
+            )
+        origin = headers.get("origin")
+        if origin is not None and not self._may_call(origin, hosts[0]):
+            return 403, errors.PermissionDeniedError(
+                "Pages of that origin may not call this server; whoever runs it can add it to REFDESK_ALLOWED_ORIGINS."
+            )
+        if _declared_length(headers) > strict_json.MAX_BYTES:
+            return 413, strict_json.too_large()
+        return None
+
+    def _is_ours(self, host: str) -> bool:
+        name, _, port = host.lower().rpartition(":") if not host.endswith("]") else (host.lower(), "", "")
+        if not name:
+            name, port = port, ""
+        return (not port or port.isdecimal()) and (name in LOOPBACK or name in self.hosts)
+
+    def _may_call(self, origin: str, host: str) -> bool:
+        return origin.lower() in (f"http://{host.lower()}", f"https://{host.lower()}") or origin.lower() in self.origins
+
+
+def _declared_length(headers: Headers) -> int:
+    length = headers.get("content-length", "0")
+    return int(length) if length.isdecimal() and len(length) < 20 else strict_json.MAX_BYTES + 1

@@ -1,0 +1,134 @@
+"""Everything over HTTP in one ASGI application: MCP, REST, health and pages, behind one gate."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from mcp.server.sse import SseServerTransport
+from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.routing import Mount, Route
+
+from refdesk import errors
+from refdesk.server import eras, mcp, openapi, pages, rest, strict_json
+from refdesk.server.gate import Gate
+from refdesk.server.replies import reply, reply_error
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from mcp.server.lowlevel import Server
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.types import Receive, Scope, Send
+
+    from refdesk.app import Desk
+    from refdesk.model import Principal
+    from refdesk.settings import StdioEra
+
+logger = logging.getLogger(__name__)
+
+UNGUARDED = TransportSecuritySettings(enable_dns_rebinding_protection=False)
+"""The gate has checked host and origin already, for every route alike."""
+
+MESSAGES = "/messages/"
+MOST_SESSIONS = 1000
+
+
+def build_app(desk: Desk, principal: Principal, *, sse: bool = False) -> Gate:
+    """Return the application for a desk without keys: everyone who reaches it is `principal`.
+
+    Its lifespan runs the MCP sessions; it ends them when it ends. The desk is opened and closed by the caller.
+    """
+    server = mcp.build_server(desk, mcp.identify_local(principal, is_agent_known=False))
+    sessions = StreamableHTTPSessionManager(
+        server,
+        json_response=True,
+        security_settings=UNGUARDED,
+        max_request_body_size=strict_json.MAX_BYTES,
+        max_sessions=MOST_SESSIONS,
+    )
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncGenerator[None]:
+        async with sessions.run():
+            yield
+
+    routes = [Route("/mcp", StreamableHTTPASGIApp(sessions)), *_own_routes(desk, sse=sse)]
+    routes += rest.routes(desk, lambda _: principal)
+    app = Starlette(
+        routes=[*routes, *(_sse_routes(server, desk.settings.stdio_era) if sse else [])],
+        lifespan=lifespan,
+        exception_handlers={HTTPException: _refuse, Exception: _break},
+    )
+    settings = desk.settings
+    return Gate(app, _lowered(settings.allowed_hosts), _lowered(settings.allowed_origins))
+
+
+def _own_routes(desk: Desk, *, sse: bool) -> list[Route]:
+    description = openapi.describe(desk.toolsets)
+
+    async def health(_: Request) -> Response:
+        found = await desk.get_health()
+        return reply(found.to_json(), 503 if found.status == "failing" else 200)
+
+    async def described(_: Request) -> Response:
+        return reply(description)
+
+    async def start(request: Request) -> Response:
+        return pages.start_page(desk.toolsets, await desk.get_health(), str(request.base_url).rstrip("/"), sse=sse)
+
+    async def docs(request: Request) -> Response:
+        return pages.docs_page(desk.toolsets, str(request.base_url).rstrip("/"))
+
+    return [
+        Route("/health", health),
+        Route("/openapi.json", described),
+        Route("/", start),
+        Route("/docs", docs),
+        Route("/assets/{name}", pages.asset),
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Events:
+    """The retired SSE transport: one stream for each client."""
+
+    server: Server[Any]
+    transport: SseServerTransport
+    era: StdioEra
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async with self.transport.connect_sse(scope, receive, send) as (read, write):
+            await eras.run(self.server, read, write, self.era)
+
+
+def _sse_routes(server: Server[Any], era: StdioEra) -> list[Route | Mount]:
+    transport = SseServerTransport(MESSAGES, UNGUARDED, max_request_body_size=strict_json.MAX_BYTES)
+    events = Route("/sse", _Events(server, transport, era), methods=["GET"])
+    return [events, Mount(MESSAGES, transport.handle_post_message)]
+
+
+async def _refuse(_: Request, error: Exception) -> Response:
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    if status == 404:
+        return reply_error(errors.NotFoundError("No such address; see /docs for those there are."), "nested")
+    if status == 405:
+        return reply_error(errors.InvalidInputError("That address has another method; see /docs."), "nested", 405)
+    return reply_error(errors.InvalidInputError("The request cannot be answered."), "nested", status)
+
+
+async def _break(request: Request, error: Exception) -> Response:
+    incident = uuid4().hex[:8]
+    logger.error("request broke", extra={"path": request.url.path, "incident": incident}, exc_info=error)
+    return reply_error(errors.RefdeskError(f"Internal error; see incident {incident} in the server's log."), "nested")
+
+
+def _lowered(names: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(name.lower() for name in names)

@@ -1,0 +1,133 @@
+"""The OpenAPI 3.1 description of the REST face, written out of the table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from refdesk import __version__
+from refdesk.core import contracts
+from refdesk.server.replies import STATUSES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from refdesk.core.operations import ErrorFormat, Operation, Resource, Toolset
+
+JSON = "application/json"
+
+NESTED_ERROR: contracts.Schema = {
+    "type": "object",
+    "properties": {
+        "error": {
+            "type": "object",
+            "properties": {"code": {"type": "string"}, "message": {"type": "string"}, "details": {"type": "object"}},
+            "required": ["code", "message"],
+            "additionalProperties": False,
+        }
+    },
+    "required": ["error"],
+    "additionalProperties": False,
+}
+FLAT_ERROR: contracts.Schema = {
+    "type": "object",
+    "properties": {"error": {"type": "string"}, "detail": {"type": "string"}},
+    "required": ["error", "detail"],
+    "additionalProperties": False,
+}
+
+_STATUS_OF_CODE = {kind.code: status for kind, status in STATUSES.items()}
+_ALWAYS = ("INVALID_INPUT", "TOO_LARGE")
+
+
+def describe(toolsets: tuple[Toolset, ...]) -> dict[str, Any]:
+    """Return the whole description, paths in the table's order."""
+    paths: dict[str, Any] = {}
+    for toolset in toolsets:
+        for operation in toolset.operations:
+            route = operation.route
+            paths.setdefault(route.path, {})[route.method.lower()] = _operation(toolset, operation)
+        for resource in toolset.resources:
+            route = resource.route
+            paths.setdefault(route.path, {})[route.method.lower()] = _resource(toolset, resource)
+    paths["/health"] = {"get": _health()}
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "refdesk",
+            "version": __version__,
+            "description": "The reference desk for AI agents: ranked, sourced, current knowledge.",
+        },
+        "tags": [{"name": toolset.name, "description": toolset.description} for toolset in toolsets],
+        "paths": paths,
+    }
+
+
+def _operation(toolset: Toolset, operation: Operation) -> dict[str, Any]:
+    described: dict[str, Any] = {
+        "operationId": operation.name,
+        "tags": [toolset.name],
+        "summary": operation.title,
+        "description": operation.description,
+    }
+    schema = contracts.get_input_schema(operation.input)
+    if operation.route.method == "POST":
+        examples = {f"example {n}": {"value": dict(value)} for n, value in enumerate(operation.examples, 1)}
+        content: dict[str, Any] = {"schema": schema} | ({"examples": examples} if examples else {})
+        described["requestBody"] = {"required": True, "content": {JSON: content}}
+    else:
+        described["parameters"] = _parameters(schema, operation.route.path)
+    return described | {
+        "responses": _responses(contracts.get_output_schema(operation.output), operation.errors, toolset)
+    }
+
+
+def _parameters(schema: Mapping[str, Any], path: str) -> list[dict[str, Any]]:
+    required = schema.get("required", [])
+    return [
+        {
+            "name": name,
+            "in": "path" if f"{{{name}}}" in path else "query",
+            "required": name in required,
+            "schema": inner,
+        }
+        for name, inner in schema["properties"].items()
+    ]
+
+
+def _resource(toolset: Toolset, resource: Resource) -> dict[str, Any]:
+    return {
+        "operationId": resource.uri,
+        "tags": [toolset.name],
+        "summary": resource.name,
+        "description": resource.description,
+        "responses": _responses(contracts.get_output_schema(resource.output), resource.errors, toolset),
+    }
+
+
+def _responses(schema: contracts.Schema, codes: Mapping[str, str], toolset: Toolset) -> dict[str, Any]:
+    responses: dict[str, Any] = {"200": {"description": "The answer.", "content": {JSON: {"schema": schema}}}}
+    sentences: dict[str, list[str]] = {"500": ["INTERNAL_ERROR: refdesk, or something it needs, failed."]}
+    for code, sentence in {**dict.fromkeys(_ALWAYS, "see the message."), **codes}.items():
+        status = str(_STATUS_OF_CODE.get(code, 500))
+        sentences.setdefault(status, []).append(f"{code}: {sentence}")
+    for status, found in sorted(sentences.items()):
+        content = {JSON: {"schema": _error_schema(toolset.error_format)}}
+        responses[status] = {"description": " ".join(found), "content": content}
+    return responses
+
+
+def _error_schema(form: ErrorFormat) -> contracts.Schema:
+    return FLAT_ERROR if form == "flat" else NESTED_ERROR
+
+
+def _health() -> dict[str, Any]:
+    content = {JSON: {"schema": {"type": "object"}}}
+    return {
+        "operationId": "health",
+        "summary": "Whether the server works",
+        "description": "What is served, how current it is, and what is wrong, if anything is.",
+        "responses": {
+            "200": {"description": "It works; `problems` says what could be better.", "content": content},
+            "503": {"description": "It does not; `problems` says why.", "content": content},
+        },
+    }

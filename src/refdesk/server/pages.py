@@ -1,0 +1,236 @@
+"""The pages a person sees: what this server is, and how to call it. All they need comes from here, offline too."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from html import escape
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from starlette.responses import HTMLResponse, Response
+
+from refdesk import __version__, errors
+from refdesk.core import contracts
+from refdesk.server.replies import reply_error
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from starlette.requests import Request
+
+    from refdesk.app import Health
+    from refdesk.core.operations import Operation, Resource, Route, Toolset
+
+ASSETS = {"page.css": "text/css", "try.js": "text/javascript", "mark.svg": "image/svg+xml"}
+
+_STATUS_WORDS = {
+    "ok": "Everything works",
+    "degraded": "It works, but not all of it",
+    "failing": "It does not work",
+}
+_BOUNDS = {"minimum": "from", "maximum": "to", "maxLength": "at most", "maxItems": "at most", "format": "as"}
+_CLIENT = {"mcpServers": {"refdesk": {"command": "refdesk", "args": ["serve", "--stdio"]}}}
+
+
+async def asset(request: Request) -> Response:
+    """Return a style sheet, script or picture of the pages."""
+    name = request.path_params["name"]
+    if name not in ASSETS:
+        return reply_error(errors.NotFoundError("No such address; see /docs for those there are."), "nested")
+    content = (files("refdesk.server") / "assets" / name).read_text("utf-8")
+    return Response(content, media_type=ASSETS[name], headers={"cache-control": "no-cache"})
+
+
+def start_page(toolsets: Sequence[Toolset], health: Health, url: str, *, sse: bool) -> Response:
+    """Return the page that says what this server is, how current it is and where to go."""
+    faces = [("MCP", f"{url}/mcp", "streamable HTTP, for any MCP client")]
+    faces += [("MCP (SSE)", f"{url}/sse", "for clients that know nothing newer")] if sse else []
+    faces += [
+        ("REST", f"{url}/docs", "every operation, with a form to try it"),
+        ("OpenAPI", f"{url}/openapi.json", "the same for machines"),
+        ("Health", f"{url}/health", "200 while it works, 503 when not"),
+    ]
+    problems = "".join(f"<li>{escape(problem)}</li>" for problem in health.problems)
+    return _page(
+        "refdesk",
+        "<h1>refdesk</h1>"
+        '<p class="lead">The reference desk for AI agents: one server that an agent asks, '
+        "and that answers from what it has on file.</p>"
+        f'<p class="status {health.status}"><span class="dot"></span>{_STATUS_WORDS[health.status]}</p>'
+        + (f'<ul class="problems">{problems}</ul>' if problems else "")
+        + "<h2>On the desk</h2>"
+        + _table(
+            ["Toolset", "Documents", "As of", "What it knows"],
+            [_toolset_cells(toolset, health) for toolset in toolsets],
+        )
+        + "<h2>Ways in</h2>"
+        + _table([], [(name, _link(at), escape(what)) for name, at, what in faces])
+        + "<h2>Connect a client</h2><p>Claude Code, over HTTP:</p>"
+        + _block(f"claude mcp add --transport http refdesk {url}/mcp")
+        + "<p>Any client that starts its servers itself:</p>"
+        + _block(json.dumps(_CLIENT, indent=2)),
+    )
+
+
+def docs_page(toolsets: Sequence[Toolset], url: str) -> Response:
+    """Return the page with every operation: arguments, schemas, examples, errors and a form to try it."""
+    contents = "".join(_contents(toolset) for toolset in toolsets)
+    sections = "".join(_toolset_section(toolset, url) for toolset in toolsets)
+    return _page(
+        "refdesk: operations",
+        f'<nav aria-label="Contents"><p><a href="/">refdesk</a> {escape(__version__)}</p>{contents}'
+        '<p><a href="/openapi.json">openapi.json</a></p></nav><main><h1>Operations</h1>'
+        '<p class="lead">Each is an MCP tool and a REST route at once, from one table: the same arguments, '
+        f'the same answers.</p>{sections}</main><script src="/assets/try.js" defer></script>',
+        layout="docs",
+    )
+
+
+def _page(title: str, body: str, layout: str = "plain") -> Response:
+    return HTMLResponse(
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f'<title>{escape(title)}</title><link rel="icon" href="/assets/mark.svg">'
+        f'<link rel="stylesheet" href="/assets/page.css"></head><body class="{layout}">{body}</body></html>',
+        headers={"cache-control": "no-store"},
+    )
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table of cells that are HTML already; the first of each row is its heading."""
+    heading = "".join(f"<th>{escape(cell)}</th>" for cell in head)
+    body = "".join(
+        f'<tr><th scope="row">{first}</th>{"".join(f"<td>{cell}</td>" for cell in rest)}</tr>' for first, *rest in rows
+    )
+    thead = f"<thead><tr>{heading}</tr></thead>" if head else ""
+    return f'<div class="wide"><table>{thead}<tbody>{body}</tbody></table></div>'
+
+
+def _block(text: str) -> str:
+    return f"<pre><code>{escape(text)}</code></pre>"
+
+
+def _code(text: str) -> str:
+    return f"<code>{escape(text)}</code>"
+
+
+def _link(address: str) -> str:
+    return f'<a href="{escape(address)}">{_code(address)}</a>'
+
+
+def _toolset_cells(toolset: Toolset, health: Health) -> Sequence[str]:
+    found = health.toolsets.get(toolset.name)
+    as_of = f"{found.as_of:%Y-%m-%d %H:%M} UTC" if found and found.as_of else "never"
+    name = f'<a href="/docs#{escape(toolset.name)}">{escape(toolset.name)}</a>'
+    return name, f"{found.documents:,}" if found else "–", as_of, escape(toolset.description)
+
+
+def _contents(toolset: Toolset) -> str:
+    items = "".join(
+        f'<li><a href="#{escape(_anchor(entry.route))}">{escape(entry.name)}</a></li>'
+        for entry in (*toolset.operations, *toolset.resources)
+    )
+    return f"<p><strong>{escape(toolset.name)}</strong></p><ul>{items}</ul>"
+
+
+def _toolset_section(toolset: Toolset, url: str) -> str:
+    operations = "".join(_operation(operation, url) for operation in toolset.operations)
+    resources = "".join(_resource(resource, url) for resource in toolset.resources)
+    head = f'<h2 id="{escape(toolset.name)}">{escape(toolset.name)}</h2><p>{escape(toolset.description)}</p>'
+    return f"<section>{head}{operations}{resources}</section>"
+
+
+def _operation(operation: Operation, url: str) -> str:
+    schema = contracts.get_input_schema(operation.input)
+    examples = [json.dumps(example, indent=2, ensure_ascii=False) for example in operation.examples]
+    return _article(
+        operation.route,
+        operation.title,
+        f"MCP tool {_code(operation.name)}",
+        operation.description,
+        "<h4>Arguments</h4>"
+        + _arguments(schema)
+        + ("<h4>Examples</h4>" + "".join(_block(example) for example in examples) if examples else "")
+        + _errors(operation.errors)
+        + _schema("Answer, as JSON Schema", contracts.get_output_schema(operation.output))
+        + _schema("Arguments, as JSON Schema", schema)
+        + _form(operation.route, url, examples[0] if examples else "{}"),
+    )
+
+
+def _resource(resource: Resource, url: str) -> str:
+    return _article(
+        resource.route,
+        resource.name,
+        f"MCP resource {_code(resource.uri)}",
+        resource.description,
+        _errors(resource.errors)
+        + _schema("Answer, as JSON Schema", contracts.get_output_schema(resource.output))
+        + _form(resource.route, url, None),
+    )
+
+
+def _article(route: Route, title: str, names: str, description: str, body: str) -> str:
+    paragraphs = "".join(f"<p>{escape(part)}</p>" for part in description.split("\n") if part.strip())
+    return (
+        f'<article id="{escape(_anchor(route))}"><h3>{escape(title)}</h3><p class="route">'
+        f'<span class="method">{route.method}</span> {_code(route.path)}</p>'
+        f'<p class="names">{names}</p>{paragraphs}{body}</article>'
+    )
+
+
+def _anchor(route: Route) -> str:
+    return f"{route.method}{route.path}".lower().replace("/", "-")
+
+
+def _arguments(schema: Mapping[str, Any]) -> str:
+    rows = list(_argument_rows(schema, ""))
+    return _table(["Name", "Type", "Default", "What it does"], rows) if rows else "<p>None.</p>"
+
+
+def _argument_rows(schema: Mapping[str, Any], prefix: str) -> Iterable[Sequence[str]]:
+    for name, inner in schema.get("properties", {}).items():
+        is_required = name in schema.get("required", [])
+        default = "required" if is_required else json.dumps(inner["default"]) if "default" in inner else ""
+        description = inner.get("description", "")
+        yield _code(prefix + name), escape(_type(inner)), escape(default), escape(description)
+        yield from _argument_rows(inner, f"{prefix}{name}.")
+
+
+def _type(schema: Mapping[str, Any]) -> str:
+    if "enum" in schema:
+        return " | ".join(json.dumps(value, ensure_ascii=False) for value in schema["enum"])
+    if "anyOf" in schema:
+        return " or ".join(_type(branch) for branch in schema["anyOf"])
+    kind = str(schema.get("type", "any"))
+    if kind == "array":
+        kind = f"list of {_type(schema.get('items', {}))}"
+    return ", ".join([kind, *(f"{word} {schema[key]}" for key, word in _BOUNDS.items() if key in schema)])
+
+
+def _errors(codes: Mapping[str, str]) -> str:
+    rows = [(_code(code), escape(when)) for code, when in codes.items()]
+    return f"<h4>Errors</h4>{_table([], rows)}" if rows else ""
+
+
+def _schema(title: str, schema: Mapping[str, Any]) -> str:
+    return f"<details><summary>{escape(title)}</summary>{_block(json.dumps(schema, indent=2))}</details>"
+
+
+def _form(route: Route, url: str, example: str | None) -> str:
+    label = f'<label>Arguments<textarea spellcheck="false" rows="7">{escape(example or "")}</textarea></label>'
+    return (
+        f'<form class="try" data-method="{route.method}" data-path="{escape(route.path)}"><h4>Try it</h4>'
+        + (label if example is not None else "")
+        + '<button type="submit">Send</button> <output class="took" aria-live="polite"></output>'
+        '<pre class="answer" tabindex="0" hidden><code></code></pre>'
+        f"<details><summary>From a terminal</summary>{_block(_curl(route, url, example))}</details></form>"
+    )
+
+
+def _curl(route: Route, url: str, example: str | None) -> str:
+    if example is None or route.method == "GET":
+        return f"curl {url}{route.path}"
+    data = shlex.quote(json.dumps(json.loads(example), ensure_ascii=False))
+    return f"curl {url}{route.path} \\\n  -H 'Content-Type: application/json' \\\n  -d {data}"

@@ -1,0 +1,20 @@
+"""Who calls where there are no keys: whoever can reach the process."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from refdesk.model import Principal
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from refdesk.core.operations import Toolset
+    from refdesk.settings import Settings
+
+
+def local_principal(settings: Settings, toolsets: Sequence[Toolset], agent: str) -> Principal:
+    """Return a caller of the settings' org that may do all that the toolsets can; `agent` if they name none."""
+    entries = [entry for toolset in toolsets for entry in (*toolset.operations, *toolset.resources)]
+    scopes = frozenset(scope for entry in entries for scope in entry.scopes)
+    return Principal(settings.org, settings.agent or agent, scopes)

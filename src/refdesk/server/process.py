@@ -1,0 +1,155 @@
+"""Runs a desk as a process: over stdio, or over HTTP until it is told to stop."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socket
+import sys
+from typing import TYPE_CHECKING
+
+import anyio
+
+from refdesk import errors
+from refdesk.app import open_desk
+from refdesk.server import logs, mcp, stdio
+from refdesk.server.principals import local_principal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from types import FrameType
+
+    import uvicorn
+    from starlette.types import ASGIApp
+
+    from refdesk.core.operations import Toolset
+    from refdesk.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+LOOPBACK_ADDRESSES = frozenset({"127.0.0.1", "::1", "localhost"})
+MOST_HEADER_BYTES = 32 * 1024
+DRAIN_SECONDS = 5
+"""How long requests that are being answered may take once the server is told to stop."""
+
+
+def serve_stdio(settings: Settings, toolsets: Sequence[Toolset]) -> None:
+    """Serve one client over stdin and stdout until stdin ends or a signal comes."""
+    logs.configure(settings.log_level)
+    anyio.run(_serve_stdio, settings, toolsets)
+
+
+async def _serve_stdio(settings: Settings, toolsets: Sequence[Toolset]) -> None:
+    principal = local_principal(settings, toolsets, "stdio")
+    identify = mcp.identify_local(principal, is_agent_known=settings.agent is not None)
+    async with open_desk(settings, toolsets) as desk, anyio.create_task_group() as group:
+        group.start_soon(_cancel_at_signal, group.cancel_scope)
+        await stdio.serve(mcp.build_server(desk, identify), settings.stdio_era)
+        group.cancel_scope.cancel()
+
+
+async def _cancel_at_signal(scope: anyio.CancelScope) -> None:
+    if sys.platform == "win32":
+        return
+    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        async for _ in signals:
+            scope.cancel()
+
+
+def serve_http(
+    settings: Settings,
+    toolsets: Sequence[Toolset],
+    *,
+    host: str,
+    port: int,
+    sse: bool,
+    announce: Callable[[str], None] = lambda _: None,
+) -> None:
+    """Serve over HTTP until SIGINT or SIGTERM; then finish what is being answered and close.
+
+    Args:
+        settings: The settings.
+        toolsets: The toolsets in play.
+        host: A loopback address; without keys no other is served.
+        port: The port; 0 for any free one.
+        sse: Whether the retired SSE transport is served too.
+        announce: Called with the server's URL once it listens.
+
+    Raises:
+        ConfigurationError: The address is not loopback, or is taken.
+    """
+    if host not in LOOPBACK_ADDRESSES:
+        raise errors.ConfigurationError(
+            f"--no-auth serves this machine only, so --host must be 127.0.0.1, ::1 or localhost, not {host}."
+        )
+    logs.configure(settings.log_level)
+    with _listen(host, port) as listener:
+        anyio.run(_serve_http, settings, toolsets, listener, sse, announce)
+
+
+async def _serve_http(
+    settings: Settings, toolsets: Sequence[Toolset], listener: socket.socket, sse: bool, announce: Callable[[str], None]
+) -> None:
+    from refdesk.server import http  # not for stdio, whose start it would slow
+
+    async with open_desk(settings, toolsets) as desk:
+        desk.wake()
+        principal = local_principal(settings, toolsets, "http")
+        server = _uvicorn(http.build_app(desk, principal, sse=sse))
+        _outlive_signals()
+        announce(_url(listener))
+        logger.info("listening", extra={"url": _url(listener)})
+        await server.serve(sockets=[listener])
+
+
+def _uvicorn(app: ASGIApp) -> uvicorn.Server:
+    import uvicorn
+
+    return uvicorn.Server(
+        uvicorn.Config(
+            app,
+            http="h11",
+            ws="none",
+            loop="asyncio",
+            lifespan="on",
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            timeout_keep_alive=30,
+            timeout_graceful_shutdown=DRAIN_SECONDS,
+            h11_max_incomplete_event_size=MOST_HEADER_BYTES,
+        )
+    )
+
+
+def _outlive_signals() -> None:
+    """Let uvicorn, which repeats the signal it stopped at, not end the process before the store is closed."""
+
+    def ignore(_number: int, _frame: FrameType | None) -> None:
+        return
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, ignore)
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        if os.name == "posix":
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen(256)
+    except OSError as error:
+        listener.close()
+        raise errors.ConfigurationError(
+            f"Port {port} on {host} cannot be used ({error.strerror}); choose another with --port."
+        ) from None
+    return listener
+
+
+def _url(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

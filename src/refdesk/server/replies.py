@@ -1,0 +1,54 @@
+"""HTTP replies: JSON in its compact form, and each error under its status."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from starlette.responses import Response
+
+from refdesk import errors
+from refdesk.server import answers
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from refdesk.core.operations import ErrorFormat
+
+STATUSES: Mapping[type[errors.CallerError], int] = {
+    errors.InvalidInputError: 400,
+    errors.UnauthenticatedError: 401,
+    errors.PermissionDeniedError: 403,
+    errors.NotFoundError: 404,
+    errors.ConflictError: 409,
+    errors.TooLargeError: 413,
+    errors.LimitExceededError: 429,
+    errors.QuotaExceededError: 429,
+}
+"""Whatever is not the caller's fault is 500, a failed dependency too: 503 is for `/health` alone."""
+
+
+def reply(value: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """Return a value as a JSON reply that nobody keeps."""
+    return Response(
+        answers.to_text(value),
+        status,
+        media_type="application/json",
+        headers={"cache-control": "no-store", **(headers or {})},
+    )
+
+
+def reply_error(error: errors.RefdeskError, form: ErrorFormat, status: int | None = None) -> Response:
+    """Return an error under its status, in its toolset's form."""
+    headers: dict[str, str] = {}
+    if isinstance(error, errors.LimitExceededError) and error.retry_after_seconds is not None:
+        headers["retry-after"] = str(max(1, math.ceil(error.retry_after_seconds)))
+    if isinstance(error, errors.UnauthenticatedError):
+        headers["www-authenticate"] = "Bearer"
+    body: dict[str, Any] = answers.error_to_json(error, form)
+    return reply(body, status or status_of(error), headers)
+
+
+def status_of(error: errors.RefdeskError) -> int:
+    """Return the HTTP status of an error."""
+    return next((status for kind, status in STATUSES.items() if isinstance(error, kind)), 500)

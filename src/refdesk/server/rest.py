@@ -1,0 +1,90 @@
+"""The REST face: each operation and resource of the table under its own route."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from starlette.routing import Route
+
+from refdesk import errors
+from refdesk.server import strict_json
+from refdesk.server.calls import Caller
+from refdesk.server.replies import reply, reply_error
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from refdesk.app import Desk
+    from refdesk.core.operations import Operation, Resource, Toolset
+    from refdesk.model import Principal
+
+
+def routes(desk: Desk, identify: Callable[[Request], Principal]) -> list[Route]:
+    """Return the routes of every operation and resource in play."""
+
+    def caller(request: Request) -> Caller:
+        return Caller(desk, identify(request), "rest")
+
+    found: list[Route] = []
+    for toolset in desk.toolsets:
+        for operation in toolset.operations:
+            endpoint = partial(_run, toolset, operation, caller)
+            found.append(Route(operation.route.path, endpoint, methods=[operation.route.method]))
+        for resource in toolset.resources:
+            endpoint = partial(_read, toolset, resource, caller)
+            found.append(Route(resource.route.path, endpoint, methods=[resource.route.method]))
+    return found
+
+
+async def _run(
+    toolset: Toolset, operation: Operation, caller: Callable[[Request], Caller], request: Request
+) -> Response:
+    try:
+        arguments = await read_arguments(request)
+        return reply(await caller(request).run(operation, arguments))
+    except errors.RefdeskError as error:
+        return reply_error(error, toolset.error_format)
+
+
+async def _read(
+    toolset: Toolset, resource: Resource, caller: Callable[[Request], Caller], request: Request
+) -> Response:
+    try:
+        answer = await caller(request).read(resource)
+    except errors.RefdeskError as error:
+        return reply_error(error, toolset.error_format)
+    return reply(answer, headers={"cache-control": f"private, max-age={resource.max_age_seconds}"})
+
+
+async def read_arguments(request: Request) -> dict[str, Any]:
+    """Return an operation's arguments: those of the path, with the body of a POST or the query of a GET.
+
+    Raises:
+        InvalidInputError: The body is not one strict JSON object, or a query parameter is given twice.
+        TooLargeError: The body is larger than is read.
+    """
+    if request.method == "POST":
+        return {**await _read_body(request), **request.path_params}
+    pairs = request.query_params.multi_items()
+    if len({name for name, _ in pairs}) != len(pairs):
+        raise errors.InvalidInputError("A query parameter is given twice; give each once.")
+    return {**dict(pairs), **request.path_params}
+
+
+async def _read_body(request: Request) -> dict[str, Any]:
+    # Only this type makes a browser ask before it lets a foreign page send.
+    if request.headers.get("content-type", "").split(";")[0].strip().lower() != "application/json":
+        raise errors.InvalidInputError("Send the arguments as JSON, with the header Content-Type: application/json.")
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > strict_json.MAX_BYTES:
+            raise strict_json.too_large()
+    value = strict_json.parse(body)
+    if not isinstance(value, dict):
+        raise errors.InvalidInputError("The body must be one JSON object.")
+    return value  # pyright: ignore[reportUnknownVariableType] - JSON objects have text keys

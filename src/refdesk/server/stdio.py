@@ -1,0 +1,76 @@
+"""The stdio transport: protocol on stdout and nothing else, and an end as soon as stdin ends.
+
+Lines are read in a thread that may be left behind, so a signal ends the process although nobody closes stdin.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
+
+import anyio
+import anyio.from_thread
+import anyio.lowlevel
+from mcp.server.stdio import stdio_server
+
+from refdesk.server import eras, strict_json
+
+if TYPE_CHECKING:
+    from anyio.lowlevel import EventLoopToken
+    from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+    from mcp.server.lowlevel import Server
+
+    from refdesk.settings import StdioEra
+
+
+async def serve(server: Server[Any], era: StdioEra) -> None:
+    """Serve one client over stdin and stdout until stdin ends."""
+    async with _stdin_lines() as lines:
+        stdin = cast("anyio.AsyncFile[str]", lines)  # the SDK only iterates over it
+        async with stdio_server(stdin=stdin) as (read, write):
+            await eras.run(server, read, write, era)
+
+
+@asynccontextmanager
+async def _stdin_lines() -> AsyncGenerator[MemoryObjectReceiveStream[str]]:
+    """Yield the lines of stdin; meanwhile whatever else reads fd 0 finds it empty."""
+    wire = _divert_stdin()
+    send, receive = anyio.create_memory_object_stream[str](0)
+    token = anyio.lowlevel.current_token()
+    threading.Thread(target=_read_lines, args=(wire, send, token), name="stdin", daemon=True).start()
+    async with receive:
+        yield receive
+
+
+def _divert_stdin() -> BinaryIO:
+    try:
+        wire, null = os.dup(0), os.open(os.devnull, os.O_RDONLY)
+        os.dup2(null, 0)
+        os.close(null)
+    except OSError:
+        return sys.stdin.buffer
+    return os.fdopen(wire, "rb", closefd=False)
+
+
+def _read_lines(wire: BinaryIO, send: MemoryObjectSendStream[str], token: EventLoopToken) -> None:
+    try:
+        while line := wire.readline(strict_json.MAX_BYTES + 1):
+            anyio.from_thread.run(send.send, _decode(wire, line), token=token)
+        anyio.from_thread.run_sync(send.close, token=token)
+    except (anyio.BrokenResourceError, anyio.RunFinishedError):
+        return
+
+
+def _decode(wire: BinaryIO, line: bytes) -> str:
+    """Return a line as text, or an empty one, which is no message, when it is too long or not UTF-8."""
+    is_whole = len(line) <= strict_json.MAX_BYTES
+    while line and not line.endswith(b"\n") and not is_whole:
+        line = wire.readline(strict_json.MAX_BYTES)
+    try:
+        return line.decode() if is_whole else ""
+    except UnicodeDecodeError:
+        return ""

@@ -1,0 +1,100 @@
+"""Rewrites a failed validation into one sentence that says what to send instead, without showing what was sent."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING, Any
+
+from refdesk import errors
+from refdesk.core import contracts
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pydantic import BaseModel, ValidationError
+    from pydantic_core import ErrorDetails
+
+MOST_PROBLEMS = 5
+"""More are counted, not listed: a caller mends the first ones first."""
+
+_WORDS = {
+    "Input should": "must",
+    "String should": "must",
+    "List should": "must",
+    "Tuple should": "must",
+    "Dictionary should": "must",
+    "greater than or equal to": "at least",
+    "less than or equal to": "at most",
+}
+
+
+def invalid_input(error: ValidationError, model: type[BaseModel]) -> errors.InvalidInputError:
+    """Return the error a caller sees: the first problems in the message, the fields that have them in `details`."""
+    schema = contracts.get_input_schema(model)
+    # A field that may be left out also takes null; that is not what a caller should send instead.
+    found = [
+        problem
+        for problem in error.errors(include_url=False, include_input=False)
+        if problem["type"] != "none_required"
+    ]
+    sentences = list(dict.fromkeys(_sentence(problem, schema) for problem in found))
+    fields = list(dict.fromkeys(_path(problem, schema) for problem in found if problem["loc"]))[:MOST_PROBLEMS]
+    message = " ".join(sentences[:MOST_PROBLEMS])
+    if len(sentences) > MOST_PROBLEMS:
+        message += f" And {len(sentences) - MOST_PROBLEMS} more."
+    return errors.InvalidInputError(message, details={"fields": fields} if fields else None)
+
+
+def _sentence(problem: ErrorDetails, schema: Mapping[str, Any]) -> str:
+    field = f"`{_path(problem, schema)}`"
+    match problem["type"]:
+        case "missing":
+            return f"{field} is required."
+        case "extra_forbidden":
+            return f"{field} is not an argument; {_known(problem['loc'], schema)}."
+        case "enum" | "literal_error":
+            return f"{field} must be one of {problem.get('ctx', {})['expected']}."
+        case "model_type" | "dict_type" | "model_attributes_type":
+            return f"{field} must be an object."
+        case "value_error" | "assertion_error" if not problem["loc"]:
+            return _ended(_plain(problem["msg"]))
+        case _:
+            return _ended(f"{field} {_plain(problem['msg'])}")
+
+
+def _plain(message: str) -> str:
+    """Return what pydantic says of a field so that it goes on after the field's name."""
+    text = message.removeprefix("Value error, ").removeprefix("Assertion failed, ")
+    for theirs, ours in _WORDS.items():
+        text = text.replace(theirs, ours)
+    return text
+
+
+def _ended(text: str) -> str:
+    return text if text.endswith((".", "!", "?")) else f"{text}."
+
+
+def _path(problem: ErrorDetails, schema: Mapping[str, Any]) -> str:
+    """Return where the problem is, as the caller wrote it: pydantic also names the branches of unions."""
+    *outer, last = problem["loc"] or ("",)
+    is_new = problem["type"] == "extra_forbidden"
+    path = ""
+    for part in (*outer, last):
+        inner = _step(schema, part)
+        if inner is None and not (is_new and part is last):
+            continue
+        path += f"[{part}]" if isinstance(part, int) else f".{part}" if path else part
+        schema = inner or {}
+    return path.replace("\x00", "?")[:120]
+
+
+def _step(schema: Mapping[str, Any], part: int | str) -> Mapping[str, Any] | None:
+    return schema.get("items") if isinstance(part, int) else schema.get("properties", {}).get(part)
+
+
+def _known(location: Sequence[int | str], schema: Mapping[str, Any]) -> str:
+    for part in location[:-1]:
+        schema = _step(schema, part) or schema
+    names = list(schema.get("properties", {}))
+    near = difflib.get_close_matches(str(location[-1]), names, n=1)
+    return f"did you mean `{near[0]}`" if near else f"the arguments are {', '.join(names)}" if names else "remove it"

@@ -1,0 +1,138 @@
+"""The settings: one frozen tree, and the only reader of the environment.
+
+Every setting is an environment variable that starts with `REFDESK_`; without any of them everything works, locally.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeAlias
+from urllib.parse import quote
+
+import platformdirs
+from pydantic import Field, SecretStr, ValidationError, field_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from refdesk import errors
+
+PREFIX = "REFDESK_"
+
+EmbedderName: TypeAlias = Literal["local", "hashing", "gemini", "openai"]
+StdioEra: TypeAlias = Literal["auto", "legacy", "modern"]
+LogLevel: TypeAlias = Literal["debug", "info", "warning", "error"]
+Names: TypeAlias = Annotated[tuple[str, ...], NoDecode]
+
+_URL = r"^https?://[^\s/]+"
+_NAME = r"^[a-z0-9-]{1,64}$"
+
+
+def _user_data_folder() -> Path:
+    return platformdirs.user_data_path("refdesk", appauthor=False)
+
+
+class Settings(BaseSettings):
+    """What whoever runs refdesk can choose. Descriptions name the unit; secrets never show in logs or errors."""
+
+    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="ignore", env_ignore_empty=True)
+
+    home: Path = Field(
+        default_factory=_user_data_folder,
+        description="The data folder; made when it is first written to. Default: the platform's user data folder.",
+    )
+    store: str | None = Field(
+        None, description="Where everything is kept, as a URL: `sqlite:///file` or `memory://`. Default: in the home."
+    )
+    org: str = Field("local", pattern=_NAME, description="The org that callers without a key belong to.")
+    agent: str | None = Field(
+        None, pattern=r"^[^\x00-\x1f]{1,64}$", description="The agent that callers over stdio are; default: their name."
+    )
+
+    embedder: EmbedderName = Field("local", description="Which embedding model makes vectors.")
+    gemini_api_key: SecretStr | None = Field(None, description="Key for Google's Gemini API.")
+    gemini_base_url: str = Field(
+        "https://generativelanguage.googleapis.com/v1beta",
+        pattern=_URL,
+        description="Where the Gemini API is, as a URL.",
+    )
+    gemini_embedding_model: str = Field("gemini-embedding-001", description="Which Gemini model makes vectors.")
+    gemini_embedding_dimensions: int = Field(768, ge=1, le=4096, description="Width of Gemini vectors, in numbers.")
+    openai_api_key: SecretStr | None = Field(
+        None, description="Key for the OpenAI-compatible service, if it needs one."
+    )
+    openai_base_url: str = Field(
+        "https://api.openai.com/v1", pattern=_URL, description="Where the OpenAI-compatible service is, as a URL."
+    )
+    openai_embedding_model: str = Field("text-embedding-3-small", description="Which of its models makes vectors.")
+    openai_embedding_dimensions: int = Field(1536, ge=1, le=4096, description="Width of its vectors, in numbers.")
+    openai_embedding_is_cut: bool = Field(
+        False, description="Whether the service is asked to cut its vectors to that width; not every model can."
+    )
+
+    azure_updates_url: str = Field(
+        "https://www.microsoft.com/releasecommunications/api/v2/azure",
+        pattern=_URL,
+        description="Where the Azure release communications API is, as a URL.",
+    )
+    azure_updates_stale_hours: float = Field(
+        6.0, gt=0, le=8760, description="After how many hours the updates are stale and a server start syncs them."
+    )
+    azure_updates_full_hours: float = Field(
+        24.0, gt=0, le=8760, description="After how many hours a sync compares everything, not only what changed."
+    )
+
+    stdio_era: StdioEra = Field(
+        "auto", description="Which protocol era stdio serves: 2025-11-25 (`legacy`), 2026-07-28 (`modern`) or both."
+    )
+    allowed_hosts: Names = Field(
+        (), description="Host names, beside loopback, that HTTP requests may name; separated by commas."
+    )
+    allowed_origins: Names = Field(
+        (), description="Web origins, beside the server's own, whose pages may call it; separated by commas."
+    )
+    request_timeout_seconds: float = Field(
+        30.0, gt=0, le=3600, description="How long one request may take, in seconds."
+    )
+    log_level: LogLevel = Field("info", description="The least grave entries that are logged.")
+
+    @field_validator("allowed_hosts", "allowed_origins", mode="before")
+    @classmethod
+    def _split(cls, value: object) -> object:
+        return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
+
+    @field_validator("log_level", mode="before")
+    @classmethod
+    def _lower(cls, value: object) -> object:
+        return value.lower() if isinstance(value, str) else value
+
+    @property
+    def store_url(self) -> str:
+        """The URL of the store, the default resolved."""
+        return self.store or f"sqlite:///{quote(str(self.home / 'refdesk.sqlite3'))}"
+
+
+def load_settings(*, org: str | None = None, agent: str | None = None) -> Settings:
+    """Return the settings of the environment; `org` and `agent` stand above it.
+
+    Raises:
+        ConfigurationError: A variable is malformed; the message names it and never shows its value.
+    """
+    chosen: dict[str, Any] = {name: value for name, value in (("org", org), ("agent", agent)) if value is not None}
+    try:
+        return Settings(**chosen)
+    except ValidationError as error:
+        raise errors.ConfigurationError(_explain(error)) from None
+
+
+def variable(name: str) -> str:
+    """Return the environment variable of a setting."""
+    return f"{PREFIX}{name.upper()}"
+
+
+def _explain(error: ValidationError) -> str:
+    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    name = str(first["loc"][0])
+    if first["type"] == "string_pattern_mismatch":
+        problem = "has the wrong form"
+    else:
+        problem = first["msg"].removeprefix("Value error, ").removeprefix("Input ").removeprefix("String ")
+    return f"{variable(name)} {problem}. It says: {Settings.model_fields[name].description}"

@@ -1,0 +1,59 @@
+"""A desk with the echo toolsets, and the faces in front of it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import httpx2
+import pytest
+from mcp.client import Client
+from starlette.applications import Starlette
+
+from refdesk.app import Desk
+from refdesk.model import Principal
+from refdesk.server import http, mcp
+from tests.server.echo import READER, echo_desk
+
+URL = "http://127.0.0.1:8350"
+
+
+@pytest.fixture
+async def desk(tmp_path: Path) -> AsyncGenerator[Desk]:
+    async with echo_desk(tmp_path) as opened:
+        yield opened
+
+
+@pytest.fixture(params=["legacy", "2026-07-28"])
+async def client(request: pytest.FixtureRequest, desk: Desk) -> AsyncGenerator[Client]:
+    async with connect(desk, request.param) as connected:
+        yield connected
+
+
+@pytest.fixture
+async def rest(desk: Desk) -> AsyncGenerator[httpx2.AsyncClient]:
+    async with open_http(desk) as connected:
+        yield connected
+
+
+@asynccontextmanager
+async def connect(desk: Desk, era: str, principal: Principal = READER) -> AsyncGenerator[Client]:
+    """An MCP client in this process, of one protocol era."""
+    server = mcp.build_server(desk, mcp.identify_local(principal, is_agent_known=True))
+    async with Client(server, mode=era) as connected:
+        yield connected
+
+
+@asynccontextmanager
+async def open_http(
+    desk: Desk, principal: Principal = READER, *, sse: bool = False
+) -> AsyncGenerator[httpx2.AsyncClient]:
+    """An HTTP client of the whole application, in this process."""
+    gate = http.build_app(desk, principal, sse=sse)
+    assert isinstance(gate.app, Starlette)
+    async with (
+        gate.app.router.lifespan_context(gate.app),
+        httpx2.AsyncClient(transport=httpx2.ASGITransport(app=gate), base_url=URL) as connected,
+    ):
+        yield connected
