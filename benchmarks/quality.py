@@ -15,6 +15,7 @@ import sqlite3
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from math import log2
 from pathlib import Path
@@ -132,21 +133,24 @@ def rank_scores(scores: Scores) -> list[int]:
     return sorted(scores, key=lambda number: (-scores[number], number))[:DEPTH]
 
 
-def read_plain_fts5(collection: Judged) -> Ranking:
+def rank_by_fts5(collection: Judged) -> Ranking:
     """Return the peer: SQLite's FTS5 as most set it up, with the porter tokenizer and any word of the question."""
-    database = sqlite3.connect(":memory:")
-    database.execute("CREATE VIRTUAL TABLE document USING fts5(title, body, tokenize = 'porter unicode61')")
-    database.executemany("INSERT INTO document (rowid, title, body) VALUES (?, ?, ?)", _number(collection.documents))
-
-    def rank(number: int) -> list[int]:
-        words = "".join(c if c.isalnum() else " " for c in collection.queries[number]).split()
-        match = " OR ".join(f'"{word}"' for word in words)
-        found = database.execute(
-            "SELECT rowid FROM document WHERE document MATCH ? ORDER BY rank, rowid LIMIT ?", (match, DEPTH)
+    with closing(sqlite3.connect(":memory:")) as database:
+        database.execute("CREATE VIRTUAL TABLE document USING fts5(title, body, tokenize = 'porter unicode61')")
+        database.executemany(
+            "INSERT INTO document (rowid, title, body) VALUES (?, ?, ?)", _number(collection.documents)
         )
-        return [rowid for (rowid,) in found]
+        ranked = [_match(database, query) for query in collection.queries]
+    return ranked.__getitem__
 
-    return rank
+
+def _match(database: sqlite3.Connection, query: str) -> list[int]:
+    words = "".join(sign if sign.isalnum() else " " for sign in query).split()
+    found = database.execute(
+        "SELECT rowid FROM document WHERE document MATCH ? ORDER BY rank, rowid LIMIT ?",
+        (" OR ".join(f'"{word}"' for word in words), DEPTH),
+    )
+    return [rowid for (rowid,) in found]
 
 
 def _number(documents: Sequence[tuple[str, str]]) -> Iterable[tuple[int, str, str]]:
@@ -215,7 +219,7 @@ def get_rankings(collection: Judged) -> dict[str, Ranking]:
         return fuse(scores, row, combine)
 
     return {
-        "FTS5 porter (peer)": read_plain_fts5(collection),
+        "FTS5 porter (peer)": rank_by_fts5(collection),
         "lexical": lambda number: rank_scores(lexical[number]),
         "dense": lambda number: list(np.argsort(-cosines[number], kind="stable")[:DEPTH]),
         "reciprocal rank": lambda number: fuse(

@@ -7,12 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from types import TracebackType
-from typing import cast
 
 import anyio
 import httpx2
 import numpy as np
-from numpy import float32
 
 from refdesk.errors import EmbedderError
 from refdesk.model import JsonObject, Vector
@@ -81,19 +79,19 @@ class EmbeddingClient:
         """
         response = await self._post(path, body)
         try:
-            vectors = np.array(read(response.content), dtype=float32)
-            norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+            vectors = np.array(read(response.content), dtype=np.float64)
         except ValueError as error:
             raise EmbedderError(f"{self._service} answered in an unknown form.") from error
         if vectors.shape != (count, self._dimensions):
-            found = " x ".join(map(str, vectors.shape))
             raise EmbedderError(
-                f"{self._service} answered {found} numbers instead of {count} x {self._dimensions}: check the model "
-                "and its dimensions."
+                f"{self._service} answered numbers in the shape {vectors.shape} instead of "
+                f"{(count, self._dimensions)}: check the model and its dimensions."
             )
-        if not np.isfinite(norms).all() or not norms.all():
+        with np.errstate(all="ignore"):
+            units = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+        if not np.allclose(np.linalg.norm(units, axis=1), 1.0, atol=1e-3):
             raise EmbedderError(f"{self._service} answered a vector without a direction.")
-        return list(cast("np.ndarray[tuple[int, int], np.dtype[float32]]", vectors / norms))
+        return list(units)
 
     async def _post(self, path: str, body: JsonObject) -> httpx2.Response:
         for attempt in range(1, MAX_ATTEMPTS + 1):

@@ -33,6 +33,7 @@ QUERY_PIECES = 64
 """Word pieces of a question that are read: a longer one costs as much as a passage and is found no better."""
 
 CACHED_QUERIES = 512
+"""At 1.5 kB each."""
 
 
 class LocalEmbedder:
@@ -41,14 +42,22 @@ class LocalEmbedder:
     Args:
         model_path: The ONNX file; `None` is the packaged one. Its digest must be the known one.
         parallel_queries: How many questions are embedded at once; `None` is one per processor.
+        cached_queries: How many questions' vectors are kept, the last asked.
     """
 
-    def __init__(self, model_path: Path | None = None, *, parallel_queries: int | None = None) -> None:
+    def __init__(
+        self,
+        model_path: Path | None = None,
+        *,
+        parallel_queries: int | None = None,
+        cached_queries: int = CACHED_QUERIES,
+    ) -> None:
         self._model_path = model_path
         self._encoder: SentenceEncoder | None = None
         self._loading = threading.Lock()
         self._passage_threads = anyio.CapacityLimiter(1)
         self._query_threads = anyio.CapacityLimiter(parallel_queries or os.cpu_count() or 1)
+        self._cached_queries = cached_queries
         self._query_vectors: OrderedDict[str, Vector] = OrderedDict()
 
     @property
@@ -96,7 +105,7 @@ class LocalEmbedder:
             )
         self._query_vectors[text] = vector
         self._query_vectors.move_to_end(text)
-        if len(self._query_vectors) > CACHED_QUERIES:
+        if len(self._query_vectors) > self._cached_queries:
             self._query_vectors.popitem(last=False)
         return vector
 
