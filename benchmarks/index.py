@@ -50,9 +50,9 @@ class Corpus:
 def make_corpus(size: int) -> Corpus:
     """Return a corpus, the same in every run."""
     generator = np.random.default_rng(size)
-    edges: NDArray[np.float64] = np.add.accumulate(1.0 / np.arange(1.0, VOCABULARY + 1))
-    draws = generator.random((size, TITLE_WORDS + BODY_WORDS)) * edges[-1]
-    ranks = np.searchsorted(edges, draws)
+    edges = np.cumsum(1.0 / np.arange(1, VOCABULARY + 1), dtype=np.float64)
+    draws = generator.random((size, TITLE_WORDS + BODY_WORDS)) * float(edges[-1])
+    ranks: NDArray[np.int64] = edges.searchsorted(draws)
     vectors = generator.standard_normal((size, WIDTH), dtype=np.float32)
     return Corpus(ranks, vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from refdesk.model import FacetCount, facet_key
 from refdesk.stores.sqlite.index.columns import Column, Mask, RowNumbers, Rows, expand_ranges
@@ -50,10 +49,10 @@ class Facet:
         entries = self._get_entries(matching)
         values = self.values[entries]
         holders = np.bincount(values[self.is_first[entries]])
-        uses = np.bincount(self.spellings[entries])
-        usual = self._get_usual_spellings(uses)
-        counts = [FacetCount(usual[number], int(holders[number])) for number in np.flatnonzero(holders).tolist()]
-        return tuple(sorted(counts, key=lambda each: (-each.count, each.value)))
+        held = np.flatnonzero(holders)
+        texts = self._get_usual_spellings(held, entries)
+        ranked = sorted(zip((-holders[held]).tolist(), texts, strict=True))
+        return tuple(FacetCount(text, -count) for count, text in ranked)
 
     def _get_entries(self, matching: Mask) -> RowNumbers:
         if FEW * np.count_nonzero(matching) > len(matching):
@@ -62,13 +61,22 @@ class Facet:
         starts = np.searchsorted(self.rows, wanted)
         return expand_ranges(starts, np.searchsorted(self.rows, wanted, side="right") - starts)
 
-    def _get_usual_spellings(self, uses: NDArray[np.intp]) -> Mapping[int, str]:
+    def _get_usual_spellings(self, values: RowNumbers, entries: RowNumbers) -> Iterable[str]:
+        """Return how each of the values is spelled most often in the entries; of equals the first as text."""
+        if self._has_one_spelling_each:
+            return map(self.texts.__getitem__, values.tolist())
+        uses = np.bincount(self.spellings[entries])
         used = np.flatnonzero(uses)
         ranked = zip((-uses[used]).tolist(), map(self.texts.__getitem__, used.tolist()), strict=True)
         usual: dict[int, tuple[int, str]] = {}
         for value, rank in zip(self.value_of[used].tolist(), ranked, strict=True):
             usual[value] = min(rank, usual.get(value, rank))
-        return {value: text for value, (_, text) in usual.items()}
+        return (usual[value][1] for value in values.tolist())
+
+    @property
+    def _has_one_spelling_each(self) -> bool:
+        """Whether spellings and values have the same numbers: both are numbered as they come."""
+        return not len(self.value_of) or int(self.value_of[-1]) == len(self.value_of) - 1
 
 
 class FacetColumn:
