@@ -60,17 +60,6 @@ class Passages:
         groups[self.group_rows] = np.arange(len(self.group_rows))
         return groups[rows]
 
-    def _compare_groups(self, groups: Integers, query: Vector) -> Similarities:
-        """Return the cosine of each group's best passage, in [-1, 1]."""
-        if not len(groups):
-            return np.empty(0, np.float32)
-        sizes = self.group_sizes[groups]
-        wanted = expand_ranges(self.group_starts[groups], sizes)
-        cosines = self._compare_passages(wanted, query)
-        if len(wanted) == len(groups):
-            return cosines
-        return np.maximum.reduceat(cosines, get_offsets(sizes)[:-1])
-
     def find_nearest(self, wanted: Mask, query: Vector, depth: int) -> tuple[Integers, Similarities]:
         """Return groups among which are the `depth` nearest of the wanted documents, and their cosines, unordered."""
         is_wanted = np.append(wanted, np.False_)[self.group_rows]
@@ -79,8 +68,18 @@ class Passages:
             groups = np.flatnonzero(is_wanted)
         return groups, self._compare_groups(groups, query)
 
+    def find_best_passages(self, groups: Integers, query: Vector) -> tuple[Similarities, Integers]:
+        """Return the cosine of each group's best passage and which it is; of equals the first."""
+        sizes = self.group_sizes[groups]
+        passages = expand_ranges(self.group_starts[groups], sizes)
+        cosines = _compare(self.vectors[passages], query)
+        offsets = get_offsets(sizes)[:-1]
+        best = np.maximum.reduceat(cosines, offsets) if len(groups) else cosines
+        at_best = np.flatnonzero(cosines == np.repeat(best, sizes))
+        return best, passages[at_best[np.searchsorted(at_best, offsets)]]
+
     def _search_graph(self, graph: Graph, is_wanted: Mask, query: Vector, depth: int) -> Integers | None:
-        """Return a short list of the groups, or `None` when only comparing all of them is certain to be right.
+        """Return groups near the query, or `None` where all of them must be compared to be right.
 
         The graph leads to the nearest of all documents. Only where it leads to `depth` that are wanted are they the
         nearest of those.
@@ -98,15 +97,16 @@ class Passages:
         newer = first_newer + np.flatnonzero(is_wanted[first_newer:])
         return np.union1d(near, newer) if len(near) >= depth else None
 
-    def find_best_passages(self, groups: Integers, query: Vector) -> tuple[Similarities, Integers]:
-        """Return the cosine of each group's best passage and which it is; of equals the first."""
+    def _compare_groups(self, groups: Integers, query: Vector) -> Similarities:
+        """Return the cosine of each group's best passage, in [-1, 1]."""
+        if not len(groups):
+            return np.empty(0, np.float32)
         sizes = self.group_sizes[groups]
-        passages = expand_ranges(self.group_starts[groups], sizes)
-        cosines = _compare(self.vectors[passages], query)
-        offsets = get_offsets(sizes)[:-1]
-        best = np.maximum.reduceat(cosines, offsets) if len(groups) else cosines
-        at_best = np.flatnonzero(cosines == np.repeat(best, sizes))
-        return best, passages[at_best[np.searchsorted(at_best, offsets)]]
+        wanted = expand_ranges(self.group_starts[groups], sizes)
+        cosines = self._compare_passages(wanted, query)
+        if len(wanted) == len(groups):
+            return cosines
+        return np.maximum.reduceat(cosines, get_offsets(sizes)[:-1])
 
     def _compare_passages(self, passages: Integers, query: Vector) -> Similarities:
         if GATHER_SHARE * len(passages) < len(self.vectors):
