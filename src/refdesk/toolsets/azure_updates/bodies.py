@@ -1,0 +1,58 @@
+"""Reading an HTTP body with a bound that holds while it is unpacked, whatever it was packed from."""
+
+from __future__ import annotations
+
+import zlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import httpx2
+
+_WINDOW_BITS = {"gzip": 31, "x-gzip": 31, "deflate": 15}
+
+
+class BodyTooLargeError(Exception):
+    """The body is larger than the bound."""
+
+
+class BrokenBodyError(Exception):
+    """The body is cut off, or is not packed as its header says."""
+
+
+async def read_body(response: httpx2.Response, max_bytes: int) -> bytes:
+    """Return the body, unpacked. Memory stays near `max_bytes` however far the body would unpack.
+
+    Raises:
+        BodyTooLargeError: It is larger than `max_bytes`, packed or unpacked.
+        BrokenBodyError: It cannot be unpacked.
+    """
+    encoding = response.headers.get("Content-Encoding", "identity").strip().lower()
+    if encoding in ("", "identity"):
+        return await _read_plain(response, max_bytes)
+    if encoding not in _WINDOW_BITS:
+        raise BrokenBodyError("the answer is packed in a way that was not asked for")
+    return await _read_packed(response, max_bytes, _WINDOW_BITS[encoding])
+
+
+async def _read_plain(response: httpx2.Response, max_bytes: int) -> bytes:
+    body = bytearray()
+    async for chunk in response.aiter_raw():
+        body += chunk
+        if len(body) > max_bytes:
+            raise BodyTooLargeError
+    return bytes(body)
+
+
+async def _read_packed(response: httpx2.Response, max_bytes: int, window_bits: int) -> bytes:
+    unpacker = zlib.decompressobj(window_bits)
+    body = bytearray()
+    async for chunk in response.aiter_raw():
+        try:
+            body += unpacker.decompress(chunk, max_bytes - len(body) + 1)
+        except zlib.error:
+            raise BrokenBodyError("the answer is not packed as it says") from None
+        if len(body) > max_bytes:
+            raise BodyTooLargeError
+    if not unpacker.eof:
+        raise BrokenBodyError("the packed answer is cut off")
+    return bytes(body)

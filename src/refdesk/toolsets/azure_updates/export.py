@@ -1,0 +1,101 @@
+"""Updates as text for other programs and people: JSON, CSV or Markdown."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import TYPE_CHECKING, Literal, TypeAlias, assert_never, cast
+
+from refdesk.toolsets.azure_updates.search import search_updates
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+
+    from refdesk.core.operations import Context
+    from refdesk.toolsets.azure_updates.models import SearchInput, Update
+
+Format: TypeAlias = Literal["json", "csv", "md"]
+
+PAGE = 100
+SEPARATOR = "; "
+COLUMNS = (
+    *("id", "title", "status", "tags", "productCategories", "products", "availabilities", "created", "modified"),
+    *("url", "description"),
+)
+# A spreadsheet runs a cell that begins so as a formula (OWASP, "CSV Injection").
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+
+
+async def list_matching(context: Context, request: SearchInput) -> AsyncIterator[Update]:
+    """Yield every update that matches, over all pages, in order; `limit` and `offset` of the request do not count."""
+    offset, has_more = 0, True
+    while has_more:
+        page = await search_updates(context, request.model_copy(update={"limit": PAGE, "offset": offset}))
+        for update in page.results:
+            yield update
+        offset, has_more = offset + PAGE, page.has_more
+
+
+def render(updates: Iterable[Update], format: Format) -> Iterator[str]:
+    """Yield the updates as one text in pieces: a JSON array, CSV with a header (RFC 4180), or Markdown by headings.
+
+    In CSV a cell that a spreadsheet would run as a formula begins with an apostrophe, and lists are joined by `; `.
+    """
+    match format:
+        case "json":
+            return _render_json(updates)
+        case "csv":
+            return _render_csv(updates)
+        case "md":
+            return _render_markdown(updates)
+        case _:
+            assert_never(format)
+
+
+def _render_json(updates: Iterable[Update]) -> Iterator[str]:
+    separator = "["
+    for update in updates:
+        yield separator + "\n" + json.dumps(update.model_dump(mode="json"), ensure_ascii=False)
+        separator = ","
+    yield "[]\n" if separator == "[" else "\n]\n"
+
+
+def _render_csv(updates: Iterable[Update]) -> Iterator[str]:
+    yield _write_row(COLUMNS)
+    for update in updates:
+        values = {**update.model_dump(mode="json"), "availabilities": _list_availabilities(update)}
+        yield _write_row([_to_cell(values.get(column)) for column in COLUMNS])
+
+
+def _write_row(cells: Sequence[str]) -> str:
+    row = io.StringIO()
+    csv.writer(row).writerow(cells)
+    return row.getvalue()
+
+
+def _to_cell(value: object) -> str:
+    if value is None:
+        return ""
+    text = SEPARATOR.join(cast("list[str]", value)) if isinstance(value, list) else str(value)
+    return f"'{text}" if text.startswith(_FORMULA_STARTS) else text
+
+
+def _render_markdown(updates: Iterable[Update]) -> Iterator[str]:
+    for update in updates:
+        facts = {
+            "Status": update.status or "",
+            "Availability": SEPARATOR.join(_list_availabilities(update)),
+            "Products": SEPARATOR.join(update.products),
+            "Categories": SEPARATOR.join(update.product_categories),
+            "Tags": SEPARATOR.join(update.tags),
+            "Modified": update.modified,
+            "Page": update.url,
+        }
+        lines = [f"- {name}: {value}" for name, value in facts.items() if value]
+        body = f"\n\n{update.description}" if update.description else ""
+        yield f"## {update.title}\n\n" + "\n".join(lines) + f"{body}\n\n"
+
+
+def _list_availabilities(update: Update) -> list[str]:
+    return [f"{each.ring} {each.date[:7]}" if each.date else each.ring for each in update.availabilities]

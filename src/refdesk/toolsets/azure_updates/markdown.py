@@ -1,0 +1,130 @@
+"""The feed's HTML as Markdown, by libraries: `nh3` makes it safe, `html-to-markdown` turns it over.
+
+Whatever comes in, the time is about linear in its size: elements nested deeper than any page needs are dissolved first,
+because both libraries slow down or grow without bound on them.
+"""
+
+from __future__ import annotations
+
+import re
+
+import html_to_markdown
+import nh3
+from selectolax.lexbor import LexborHTMLParser
+
+BASE_URL = "https://azure.microsoft.com"
+MAX_CHARACTERS = 400_000
+"""Of HTML that are read; the largest real description has 48,000."""
+
+MAX_DEPTH = 100
+
+_TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]*)[^<>]*>")
+# Void elements, those that hold no elements, and those that a parser closes by itself: they do not nest.
+_NOT_NESTING = frozenset(
+    {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "wbr"}
+) | {
+    *("p", "li", "dt", "dd", "option", "tr", "td", "th", "thead", "tbody", "tfoot", "script", "style", "template"),
+}
+_CODE = re.compile(r"(<(pre|code)\b[^>]*>.*?</\2>)", re.DOTALL)
+_BLANKS = re.compile(r"(?:\s|&nbsp;)+")
+_ESCAPED_TAG = re.compile(r"&lt;(?=[a-zA-Z/!?])")
+_PLAIN_TAG = re.compile(r"<(?=[a-zA-Z/!?])")
+# Zero-width characters, soft hyphens, direction marks and tag characters: they hide text or split words.
+_INVISIBLE = re.compile("[\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f]")
+_WITHOUT_TARGET = re.compile(r"!\[[^\]\n]{0,500}\]\(<?>?\)|(?<!!)\[\s?\]\([^)\s]{0,2000}\)")
+_REPEATED_TARGET = re.compile(r"\[(https?://[^\]\s]{1,1000})\]\(\1\)")
+
+_TAGS = {
+    *("h1", "h2", "h3", "h4", "h5", "h6", "p", "br", "hr", "pre", "blockquote", "ul", "ol", "li", "dl", "dt", "dd"),
+    *("table", "caption", "thead", "tbody", "tfoot", "tr", "th", "td", "figure", "figcaption", "img", "a", "code"),
+    *("b", "strong", "i", "em", "s", "del", "div", "span", "section", "article", "header", "footer", "aside", "main"),
+}
+_CLEANER = nh3.Cleaner(
+    tags=_TAGS,
+    attributes={"*": {"style", "hidden"}, "a": {"href"}, "img": {"src", "alt"}, "ol": {"start"}},
+    # What a browser would not show must stay recognisable as such; all other style goes.
+    filter_style_properties={"display", "visibility"},
+    url_schemes={"http", "https", "mailto", "tel"},
+    url_relative=("rewrite_with_base", BASE_URL),
+    link_rel=None,
+)
+_OPTIONS = html_to_markdown.ConversionOptions(
+    heading_style="atx",
+    bullets="-",
+    code_block_style="backticks",
+    newline_style="spaces",
+    autolinks=False,
+    compact_tables=True,
+    extract_metadata=False,
+    hidden_content="drop",
+)
+
+
+def to_markdown(html: str) -> str:
+    """Return the text of an HTML fragment as Markdown; empty when it has none.
+
+    ATX headings, `-` bullets, fenced code and tables are kept. Link targets are absolute; a link without one becomes
+    its text; images need an address of their own. Nothing a browser would hide stays, no invisible character, no
+    trailing blank but a hard line break, never two blank lines in a row, and no tag outside code. HTML beyond
+    `MAX_CHARACTERS` is cut off, and the text then ends in `…`.
+    """
+    kept = _flatten(html[:MAX_CHARACTERS])
+    try:
+        text = _convert(kept)
+    # The converter's errors have no common root, and a panic in it must not end a sync.
+    except Exception:
+        text = _to_text(kept)
+    tidy = _tidy(_INVISIBLE.sub("", text))
+    return f"{tidy}\n\n…".lstrip() if len(html) > MAX_CHARACTERS else tidy
+
+
+def to_line(text: str) -> str:
+    """Return plain text on one line: no invisible character, blanks folded."""
+    return " ".join(_INVISIBLE.sub("", text).split())
+
+
+def _convert(html: str) -> str:
+    clean = _CLEANER.clean(_INVISIBLE.sub("", html))
+    parts = _CODE.split(clean)
+    # The split yields text, code, name of its tag, text, …; code keeps its blanks and may show tags.
+    prepared = "".join(_prepare(part) if i % 3 == 0 else part for i, part in enumerate(parts) if i % 3 != 2)
+    markdown = html_to_markdown.convert(prepared, _OPTIONS).content or ""
+    if len(markdown) > 2 * MAX_CHARACTERS:
+        return _to_text(html)
+    return _REPEATED_TARGET.sub(r"\1", _WITHOUT_TARGET.sub("", markdown))
+
+
+def _prepare(html: str) -> str:
+    return _ESCAPED_TAG.sub("&amp;lt;", _BLANKS.sub(" ", html))
+
+
+def _to_text(html: str) -> str:
+    parser = LexborHTMLParser(html)
+    parser.strip_tags(["script", "style", "template"])
+    text = parser.body.text(separator="\n") if parser.body else ""
+    return _PLAIN_TAG.sub("&lt;", text)
+
+
+def _flatten(html: str) -> str:
+    """Return the HTML without the tags that nest deeper than `MAX_DEPTH`; their content stays."""
+    depth = 0
+
+    def keep(tag: re.Match[str]) -> str:
+        nonlocal depth
+        if tag[2].lower() in _NOT_NESTING:
+            return tag[0]
+        inner = depth if tag[1] else depth + 1
+        depth = max(0, depth + (-1 if tag[1] else 1))
+        return tag[0] if inner <= MAX_DEPTH else ""
+
+    return _TAG.sub(keep, html)
+
+
+def _tidy(markdown: str) -> str:
+    lines: list[str] = []
+    for line in markdown.split("\n"):
+        bare = line.rstrip()
+        if bare or (lines and lines[-1]):
+            lines.append(f"{bare}  " if bare and line.endswith("  ") else bare)
+    followed = zip(lines, [*lines[1:], ""], strict=False)
+    return "\n".join(line if after else line.rstrip() for line, after in followed).strip()

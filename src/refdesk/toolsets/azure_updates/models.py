@@ -1,0 +1,328 @@
+"""What is asked of azure-updates and what it answers, as the contract names it: camel case on the wire."""
+
+from __future__ import annotations
+
+import re
+from datetime import date
+from typing import Annotated, Literal, TypeAlias, cast, get_args
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    StrictBool,
+    model_serializer,
+    model_validator,
+)
+from pydantic.alias_generators import to_camel
+from pydantic.json_schema import SkipJsonSchema
+
+from refdesk.model import SHARED_ORG, Collection
+
+TOOLSET_NAME = "azure-updates"
+COLLECTION = Collection(SHARED_ORG, TOOLSET_NAME)
+"""The feed is the same for everybody, so it is kept once."""
+
+Ring: TypeAlias = Literal["General Availability", "Preview", "Private Preview", "Retirement", "Effective"]
+RINGS: tuple[Ring, ...] = get_args(Ring)
+
+FacetName: TypeAlias = Literal["tags", "productCategories", "products", "status", "availabilityRing"]
+FACETS: tuple[FacetName, ...] = get_args(FacetName)
+
+SortBy: TypeAlias = Literal[
+    "relevance", "modified:desc", "modified:asc", "created:desc", "created:asc", "title:asc", "title:desc"
+]
+ChangeKind: TypeAlias = Literal["added", "changed", "withdrawn", "restored"]
+
+DEFAULT_LIMIT = 50
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+
+
+def _refuse_nul(text: str) -> str:
+    if "\x00" in text:
+        raise ValueError("holds a NUL character: remove it")
+    return text
+
+
+def _read_day(value: object) -> object:
+    if isinstance(value, date):
+        return value
+    if not isinstance(value, str) or not _DAY.fullmatch(value):
+        raise ValueError("is no day: write it as YYYY-MM-DD, such as 2026-03-31")
+    try:
+        return date.fromisoformat(value)
+    except ValueError:
+        raise ValueError(f"names a day that is in no calendar: {value}") from None
+
+
+def _read_whole_number(value: object) -> object:
+    if isinstance(value, bool | str):
+        raise ValueError("is no whole number: write it without quotes, such as 10")  # noqa: TRY004 - pydantic wants it
+    return value
+
+
+def _read_ring(value: object) -> object:
+    rings = {ring.casefold(): ring for ring in RINGS}
+    return rings.get(value.strip().casefold(), value) if isinstance(value, str) else value
+
+
+Value: TypeAlias = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_refuse_nul)]
+Values: TypeAlias = Annotated[list[Value], Field(max_length=32)]
+Day: TypeAlias = Annotated[date, BeforeValidator(_read_day)]
+
+
+class _Input(BaseModel):
+    model_config = ConfigDict(alias_generator=to_camel, extra="forbid", frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_null_as_absent(cls, data: object) -> object:
+        if not isinstance(data, dict):
+            return data
+        return {name: value for name, value in cast("dict[str, object]", data).items() if value is not None}
+
+
+class Filters(_Input):
+    """Conditions on an update. All that are given must hold, and every value in a list."""
+
+    tags: Values = Field(
+        default_factory=list[str],
+        description="Tags that must all be present. The guide lists those in use.",
+        examples=[["Retirements"], ["Security", "Management"]],
+    )
+    product_categories: Values = Field(
+        default_factory=list[str],
+        description="Product categories that must all be present.",
+        examples=[["Compute"], ["AI + machine learning"]],
+    )
+    products: Values = Field(
+        default_factory=list[str],
+        description="Products that must all be present.",
+        examples=[["Virtual Machines"], ["Azure SQL Database"]],
+    )
+    status: Annotated[str, Field(max_length=200), AfterValidator(_refuse_nul)] = Field(
+        default="", description="The update's status, such as `Launched`, `In preview` or `In development`."
+    )
+    availability_ring: Annotated[Ring, BeforeValidator(_read_ring)] | SkipJsonSchema[None] = Field(
+        default=None, description="A ring that one of the update's availabilities is in.", examples=["Retirement"]
+    )
+    date_from: Day | SkipJsonSchema[None] = Field(
+        default=None,
+        description="First day, UTC, included: the update was modified, or has an availability month, on or after it.",
+        examples=["2026-01-01"],
+    )
+    date_to: Day | SkipJsonSchema[None] = Field(
+        default=None,
+        description="Last day, UTC, included. With `dateFrom`, one and the same date lies between the two.",
+        examples=["2026-03-31"],
+    )
+
+    @model_validator(mode="after")
+    def _refuse_reversed_days(self) -> Filters:
+        if self.date_from and self.date_to and self.date_from > self.date_to:
+            raise ValueError(f"dateFrom {self.date_from} is after dateTo {self.date_to}: swap them or widen the range")
+        return self
+
+
+class SearchInput(_Input):
+    """What `search_azure_updates` takes. Nothing is required: `{}` browses the newest updates."""
+
+    query: Annotated[str, Field(max_length=1000), AfterValidator(_refuse_nul)] = Field(
+        default="",
+        description=(
+            "Words or a question, searched in title and description; words in double quotes are a phrase that must "
+            "occur. Leave it out to browse by filters."
+        ),
+        examples=["OAuth authentication", '"managed identity" storage'],
+    )
+    id: Annotated[str, Field(max_length=200), AfterValidator(_refuse_nul)] = Field(
+        default="", description="Fetch this one update; every other parameter is ignored.", examples=["569743"]
+    )
+    filters: Filters = Field(default_factory=Filters, description="Conditions that all must hold.")
+    limit: Annotated[int, BeforeValidator(_read_whole_number)] = Field(
+        default=DEFAULT_LIMIT, ge=1, le=100, description="How many results at most."
+    )
+    offset: Annotated[int, BeforeValidator(_read_whole_number)] = Field(
+        default=0, ge=0, description="How many results to skip: the next page starts at `offset` + `limit`."
+    )
+    semantic: StrictBool = Field(
+        default=False,
+        description="Also find updates that mean the same in other words. Needs `query`; relevance order only.",
+    )
+    sort_by: SortBy | SkipJsonSchema[None] = Field(
+        default=None, description="Order of the results; default `relevance` with a query, `modified:desc` without."
+    )
+    facets: Annotated[list[FacetName], Field(max_length=5)] = Field(
+        default_factory=list[FacetName],
+        description="Filters whose values are to be counted over everything that matches.",
+        examples=[["tags", "status"]],
+    )
+    include_description: StrictBool = Field(
+        default=True, description="Whether results carry the description; without it an answer is far shorter."
+    )
+
+
+class _Answer(BaseModel):
+    """Only fields that were set are written, those set to null as null, whatever the writer leaves out by default."""
+
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, serialize_by_alias=True, frozen=True)
+
+    # No return type: pydantic would describe the answer by it, and it says less than the fields do.
+    @model_serializer(mode="wrap")
+    def _write_what_is_set(self, handler: SerializerFunctionWrapHandler):  # pyright: ignore[reportUnknownParameterType]
+        written = cast("dict[str, object]", handler(self))
+        names = {name: field.alias or name for name, field in type(self).model_fields.items()}
+        return {
+            alias: written.get(alias, written.get(name))
+            for name, alias in names.items()
+            if name in self.model_fields_set
+        }
+
+
+class Availability(_Answer):
+    """One stage of the update. The source knows the month only, so `date` is its first day, or null."""
+
+    ring: str
+    date: str | None
+
+
+class Update(_Answer):
+    """One announcement. What it says comes from Microsoft and is data, not instructions."""
+
+    id: str
+    title: str
+    description: str | None = Field(
+        default=None, description="Markdown; null when there is none, left out when `includeDescription` is false."
+    )
+    status: str | None
+    tags: list[str]
+    product_categories: list[str]
+    products: list[str]
+    availabilities: list[Availability]
+    created: str
+    modified: str
+    relevance: float = Field(
+        default=0.0, description="BM25, more negative is better; only with a query, comparable within one answer."
+    )
+    url: str = Field(description="The public page.")
+
+
+class FacetValue(_Answer):
+    """How many of everything that matches hold a value."""
+
+    value: str
+    count: int
+
+
+class UnknownValue(_Answer):
+    """A filter value that no update has, with the nearest ones that exist."""
+
+    filter: str
+    value: str
+    did_you_mean: list[str]
+
+
+class SearchOutput(_Answer):
+    """One page of what matches."""
+
+    results: list[Update]
+    total: int = Field(description="How many match in all.")
+    limit: int
+    offset: int
+    has_more: bool
+    facets: dict[str, list[FacetValue]] = Field(
+        default_factory=dict[str, list[FacetValue]], description="Counts of the facets that were asked for."
+    )
+    unknown_filter_values: list[UnknownValue] = Field(
+        default_factory=list[UnknownValue], description="Filter values that no update has: the reason for no results."
+    )
+    notes: list[str] = Field(default_factory=list[str], description="What to know about this answer.")
+
+
+class Guide(_Answer):
+    """The values that filters can take, and how fresh the data is."""
+
+    tags: list[str]
+    product_categories: list[str]
+    products: list[str]
+    statuses: list[str]
+    availability_rings: list[str]
+    total_updates: int
+    last_sync_timestamp: str | None = Field(description="When the last sync succeeded; null when none ever did.")
+    data_freshness_hours: float | None = Field(description="Hours since then, one decimal place; null likewise.")
+    query_tips: list[str] = Field(default_factory=list[str])
+
+
+class FieldChange(_Answer):
+    """One field of an update before and after. Descriptions are named but not quoted."""
+
+    field: str
+    before: str | list[str] | None = None
+    after: str | list[str] | None = None
+
+
+class UpdateChange(_Answer):
+    """What one sync did to one update."""
+
+    id: str
+    title: str
+    change: ChangeKind
+    version: int
+    fields: list[FieldChange] = Field(default_factory=list[FieldChange])
+
+
+class SyncRun(_Answer):
+    """One sync. `changes` holds at most the first few; `changesOmitted` says how many more there were."""
+
+    kind: Literal["full", "delta"]
+    outcome: Literal["succeeded", "failed"]
+    started_at: str
+    finished_at: str
+    added: int
+    changed: int
+    withdrawn: int
+    restored: int
+    unchanged: int
+    quarantined: int
+    error: str = ""
+    changes: list[UpdateChange]
+    changes_omitted: int = 0
+
+
+class Changelog(_Answer):
+    """The recent syncs, newest first."""
+
+    runs: list[SyncRun]
+
+
+class MonthCount(_Answer):
+    """The updates last modified in one month, in all and by product category."""
+
+    month: str
+    updates: int
+    product_categories: list[FacetValue]
+
+
+class QuarantinedRecord(_Answer):
+    """A record of the feed that could not be read, and why."""
+
+    id: str
+    reason: str
+
+
+class Statistics(_Answer):
+    """Counts over everything, and the last twelve months one by one, newest first."""
+
+    total_updates: int
+    statuses: list[FacetValue]
+    tags: list[FacetValue]
+    product_categories: list[FacetValue]
+    products: list[FacetValue] = Field(description="The twenty most frequent.")
+    availability_rings: list[FacetValue]
+    months: list[MonthCount]
+    quarantined: list[QuarantinedRecord]
+    last_sync_timestamp: str | None
+    last_full_sync_timestamp: str | None

@@ -1,0 +1,145 @@
+"""How a record of the feed becomes a document, and a document an answer's result."""
+
+from __future__ import annotations
+
+import json
+import re
+from calendar import monthrange
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from refdesk.core.syncing import InvalidRecordError
+from refdesk.model import Document, Span
+from refdesk.toolsets.azure_updates.markdown import to_line, to_markdown
+from refdesk.toolsets.azure_updates.models import COLLECTION
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from refdesk.model import JsonObject
+
+AUTHOR = "Microsoft Azure"
+MODIFIED = "modified"
+AVAILABILITY = "availability"
+
+_MONTH_NAMES = "january february march april may june july august september october november december"
+_MONTHS = {name: number for number, name in enumerate(_MONTH_NAMES.split(), start=1)}
+_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
+
+
+def _null_as_empty(value: object) -> object:
+    return [] if value is None else value
+
+
+_Names = Annotated[list[str], BeforeValidator(_null_as_empty)]
+
+
+class _Availability(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+    ring: str = Field(min_length=1)
+    year: int | None = None
+    month: str | None = None
+
+
+class _Record(BaseModel):
+    """The fields that are understood; others are allowed and kept."""
+
+    model_config = ConfigDict(strict=True)
+
+    id: str = Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x20\x7f]+$")
+    title: str = Field(min_length=1)
+    description: str | None = None
+    status: str | None = None
+    tags: _Names = []
+    productCategories: _Names = []
+    products: _Names = []
+    availabilities: Annotated[list[_Availability], BeforeValidator(_null_as_empty)] = []
+    created: str
+    modified: str
+
+
+def to_document(record: JsonObject) -> Document:
+    """Return the document of one record of the feed.
+
+    `body` is the description in Markdown, empty when there is none. `data` holds `record`, as the feed gave it with
+    every field, and `availabilities` as answers show them. A month that cannot be read gives an availability without a
+    date.
+
+    Raises:
+        InvalidRecordError: The record lacks what every update has, or holds what cannot be stored; says what.
+    """
+    _refuse_unstorable(record)
+    read = _read(record)
+    title = to_line(read.title)
+    if not title:
+        raise InvalidRecordError("title: is blank")
+    months = [(each.ring.strip(), _read_month(each)) for each in read.availabilities]
+    modified = _read_instant("modified", read.modified)
+    availabilities = [{"ring": ring, "date": span.start.date().isoformat() if span else None} for ring, span in months]
+    return Document(
+        collection=COLLECTION,
+        id=read.id,
+        title=title,
+        body=to_markdown(read.description or ""),
+        author=AUTHOR,
+        created_at=_read_instant("created", read.created),
+        modified_at=modified,
+        facets=_read_facets(read, [ring for ring, _ in months]),
+        spans={MODIFIED: (Span(modified, modified),), AVAILABILITY: tuple(span for _, span in months if span)},
+        data={"record": record, "availabilities": availabilities},
+    )
+
+
+def _read(record: JsonObject) -> _Record:
+    try:
+        return _Record.model_validate(record)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise InvalidRecordError(f"{place}: {first['msg']}") from None
+
+
+def _refuse_unstorable(record: JsonObject) -> None:
+    text = json.dumps(record, ensure_ascii=False)
+    if _NUL.search(text):
+        raise InvalidRecordError("a text holds a NUL character")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InvalidRecordError("a text holds half of a surrogate pair") from None
+
+
+def _read_facets(read: _Record, rings: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
+    return {
+        "tags": _clean(read.tags),
+        "productCategories": _clean(read.productCategories),
+        "products": _clean(read.products),
+        "status": _clean([read.status or ""]),
+        "availabilityRing": _clean(rings),
+    }
+
+
+def _clean(values: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(line for line in map(to_line, values) if line))
+
+
+def _read_instant(name: str, text: str) -> datetime:
+    """Return the instant, in UTC; without an offset it is in UTC already. Digits below a microsecond are cut."""
+    try:
+        instant = datetime.fromisoformat(text)
+        return instant.astimezone(UTC) if instant.tzinfo else instant.replace(tzinfo=UTC)
+    except (ValueError, OverflowError):
+        raise InvalidRecordError(f"{name}: is no instant") from None
+
+
+def _read_month(availability: _Availability) -> Span | None:
+    """Return the first to the last instant of the month, or `None` where the feed names none that exists."""
+    month = _MONTHS.get((availability.month or "").strip().casefold())
+    year = availability.year
+    if month is None or year is None or not 1 <= year <= 9999:
+        return None
+    last = monthrange(year, month)[1]
+    return Span(datetime(year, month, 1, tzinfo=UTC), datetime(year, month, last, 23, 59, 59, 999_999, tzinfo=UTC))

@@ -1,0 +1,169 @@
+"""What azure-updates offers to read: the guide, the changelog and the statistics."""
+
+from __future__ import annotations
+
+from calendar import monthrange
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Literal, cast
+
+from refdesk.core import sync_log
+from refdesk.core.retrieval import SearchRequest
+from refdesk.model import Overlaps, facet_key
+from refdesk.toolsets.azure_updates.models import (
+    COLLECTION,
+    FACETS,
+    RINGS,
+    TOOLSET_NAME,
+    Changelog,
+    FieldChange,
+    Guide,
+    MonthCount,
+    QuarantinedRecord,
+    Statistics,
+    SyncRun,
+    UpdateChange,
+)
+from refdesk.toolsets.azure_updates.results import get_age_hours, show_counts, show_instant
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from refdesk.core.knowledge_base import KnowledgeBase
+    from refdesk.core.operations import Context
+    from refdesk.core.sync_log import Change, SyncReport
+    from refdesk.model import Document, FacetCount
+
+MONTHS = 12
+MOST_PRODUCTS = 20
+MOST_RUNS = 20
+MOST_DETAILED = 100
+"""How many changes the changelog tells in full, over all runs."""
+
+QUERY_TIPS = (
+    "Filters are all AND, between and inside lists; an answer without results says which value is unknown.",
+    'Words in double quotes are a phrase that must occur: "managed identity". Of the other words any may match.',
+    "For retirements use availabilityRing Retirement with dateFrom and dateTo; the source knows months, not days.",
+    "Set includeDescription to false to survey many updates, then fetch one by id.",
+)
+
+
+async def read_guide(context: Context) -> Guide:
+    """Return the values that filters can take, each list in alphabetical order, and how fresh the data is."""
+    knowledge_base = context.knowledge_base
+    found = await knowledge_base.search(SearchRequest(COLLECTION, limit=1, facets=FACETS))
+    status = await sync_log.read_status(knowledge_base.store, TOOLSET_NAME)
+    last = status.last_success
+    return Guide(
+        tags=_sort_values(found.facets["tags"]),
+        product_categories=_sort_values(found.facets["productCategories"]),
+        products=_sort_values(found.facets["products"]),
+        statuses=_sort_values(found.facets["status"]),
+        availability_rings=list(RINGS),
+        total_updates=found.total,
+        last_sync_timestamp=None if last is None else show_instant(last),
+        data_freshness_hours=None if last is None else get_age_hours(last, knowledge_base.clock.now()),
+        query_tips=list(QUERY_TIPS),
+    )
+
+
+async def read_changelog(context: Context) -> Changelog:
+    """Return the recent syncs, newest first, with what each changed, from the revisions kept."""
+    reports = (await sync_log.read_runs(context.knowledge_base.store, TOOLSET_NAME))[:MOST_RUNS]
+    left, runs = MOST_DETAILED, list[SyncRun]()
+    for report in reports:
+        changes = [await _describe_change(context.knowledge_base, each) for each in report.changes[:left]]
+        left -= len(changes)
+        runs.append(_show_run(report, changes))
+    return Changelog(runs=runs)
+
+
+async def read_statistics(context: Context) -> Statistics:
+    """Return counts over everything and over each of the last twelve months, the present one first."""
+    knowledge_base = context.knowledge_base
+    found = await knowledge_base.search(SearchRequest(COLLECTION, limit=1, facets=FACETS))
+    status = await sync_log.read_status(knowledge_base.store, TOOLSET_NAME)
+    set_aside = await sync_log.read_quarantine(knowledge_base.store, TOOLSET_NAME)
+    now = knowledge_base.clock.now()
+    return Statistics(
+        total_updates=found.total,
+        statuses=show_counts(found.facets["status"]),
+        tags=show_counts(found.facets["tags"]),
+        product_categories=show_counts(found.facets["productCategories"]),
+        products=show_counts(found.facets["products"][:MOST_PRODUCTS]),
+        availability_rings=show_counts(found.facets["availabilityRing"]),
+        months=[await _count_month(knowledge_base, *_get_month_before(now, back)) for back in range(MONTHS)],
+        quarantined=[QuarantinedRecord(id=each.name, reason=each.reason) for each in set_aside],
+        last_sync_timestamp=status.last_success and show_instant(status.last_success),
+        last_full_sync_timestamp=status.last_full and show_instant(status.last_full),
+    )
+
+
+def _sort_values(counts: Sequence[FacetCount]) -> list[str]:
+    return sorted((each.value for each in counts), key=lambda value: (facet_key(value), value))
+
+
+async def _count_month(knowledge_base: KnowledgeBase, year: int, month: int) -> MonthCount:
+    first = datetime(year, month, 1, tzinfo=UTC)
+    last = datetime(year, month, monthrange(year, month)[1], 23, 59, 59, 999_999, tzinfo=UTC)
+    where = Overlaps(("modified",), first, last)
+    found = await knowledge_base.search(SearchRequest(COLLECTION, where=where, limit=1, facets=("productCategories",)))
+    return MonthCount(
+        month=f"{year:04}-{month:02}",
+        updates=found.total,
+        product_categories=show_counts(found.facets["productCategories"]),
+    )
+
+
+def _get_month_before(now: datetime, months: int) -> tuple[int, int]:
+    year, month = divmod(now.year * 12 + now.month - 1 - months, 12)
+    return year, month + 1
+
+
+def _show_run(report: SyncReport, changes: list[UpdateChange]) -> SyncRun:
+    optional: dict[str, object] = {"error": report.error} if report.error else {}
+    if report.written > len(changes):
+        optional["changes_omitted"] = report.written - len(changes)
+    run = SyncRun(
+        kind=report.kind,
+        outcome=cast("Literal['succeeded', 'failed']", report.outcome),
+        started_at=show_instant(report.started_at),
+        finished_at=show_instant(report.finished_at),
+        added=report.added,
+        changed=report.changed,
+        withdrawn=report.withdrawn,
+        restored=report.restored,
+        unchanged=report.unchanged,
+        quarantined=report.quarantined,
+        changes=changes,
+    )
+    return run.model_copy(update=optional)
+
+
+async def _describe_change(knowledge_base: KnowledgeBase, change: Change) -> UpdateChange:
+    history = await knowledge_base.get_history(COLLECTION, change.id)
+    versions = {revision.document.version: revision.document for revision in history}
+    after, before = versions[change.version], versions.get(change.version - 1)
+    shown = UpdateChange(id=change.id, title=after.title, change=change.kind, version=change.version)
+    fields = _compare(before, after) if before is not None else []
+    return shown.model_copy(update={"fields": fields}) if fields else shown
+
+
+def _compare(before: Document, after: Document) -> list[FieldChange]:
+    old, new = _get_fields(before), _get_fields(after)
+    changed = [
+        FieldChange.model_validate({"field": name, "before": _show_field(old[name]), "after": _show_field(new[name])})
+        for name in new
+        if old[name] != new[name]
+    ]
+    return [*changed, *([FieldChange(field="description")] if before.body != after.body else [])]
+
+
+def _get_fields(document: Document) -> Mapping[str, str | tuple[str, ...]]:
+    facets = {name: document.facets[name] for name in FACETS}
+    status = next(iter(facets["status"]), "")
+    modified = show_instant(document.modified_at)
+    return {"title": document.title, **facets, "status": status, "modified": modified}
+
+
+def _show_field(value: str | tuple[str, ...]) -> str | list[str]:
+    return value if isinstance(value, str) else list(value)

@@ -1,0 +1,69 @@
+"""How documents and bookkeeping are shown in answers."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, cast
+from urllib.parse import quote
+
+from refdesk.toolsets.azure_updates.models import Availability, FacetValue, Update
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from refdesk.model import Document, FacetCount
+
+PUBLIC_PAGE = "https://azure.microsoft.com/en-us/updates/?id="
+DESCRIPTION_CHARACTERS = 200_000
+"""Of descriptions in one answer; a hundred real updates have about 90,000."""
+
+
+def show_update(document: Document, *, relevance: float | None, longest: int | None) -> Update:
+    """Return the update as answers have it.
+
+    Args:
+        document: As `records.to_document` made it.
+        relevance: `None` leaves it out.
+        longest: How many characters of the description are shown; 0 leaves it out, `None` shows all.
+    """
+    record = cast("Mapping[str, object]", document.data["record"])
+    availabilities = cast("Sequence[Mapping[str, str | None]]", document.data["availabilities"])
+    optional: dict[str, object] = {}
+    if longest != 0:
+        optional["description"] = _shorten(document.body, longest) or None
+    if relevance is not None:
+        optional["relevance"] = relevance
+    return Update.model_validate(
+        {
+            "id": document.id,
+            "title": document.title,
+            "status": next(iter(document.facets["status"]), None),
+            "tags": list(document.facets["tags"]),
+            "productCategories": list(document.facets["productCategories"]),
+            "products": list(document.facets["products"]),
+            "availabilities": [Availability.model_validate(dict(each)) for each in availabilities],
+            "created": record["created"],
+            "modified": record["modified"],
+            "url": PUBLIC_PAGE + quote(document.id, safe=""),
+            **optional,
+        }
+    )
+
+
+def show_counts(counts: Sequence[FacetCount]) -> list[FacetValue]:
+    """Return counts as answers have them, in the same order."""
+    return [FacetValue(value=each.value, count=each.count) for each in counts]
+
+
+def show_instant(instant: datetime) -> str:
+    """Return an instant as the feed writes them: UTC, seven fractional digits, `Z`."""
+    return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f0Z")
+
+
+def get_age_hours(instant: datetime, now: datetime) -> float:
+    """Return the hours from `instant` to `now`, at least 0, to one decimal place."""
+    return round(max(0.0, (now - instant).total_seconds()) / 3600, 1)
+
+
+def _shorten(text: str, longest: int | None) -> str:
+    return text if longest is None or len(text) <= longest else text[:longest].rstrip() + "…"

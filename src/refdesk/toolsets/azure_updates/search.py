@@ -1,0 +1,182 @@
+"""`search_azure_updates`: a question becomes a search request, its result an answer."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, time
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from refdesk.core import sync_log
+from refdesk.core.retrieval import SearchRequest
+from refdesk.model import And, Filter, HasAll, Overlaps, SortKey, facet_key
+from refdesk.toolsets.azure_updates.models import (
+    COLLECTION,
+    DEFAULT_LIMIT,
+    TOOLSET_NAME,
+    Filters,
+    SearchInput,
+    SearchOutput,
+    UnknownValue,
+)
+from refdesk.toolsets.azure_updates.results import DESCRIPTION_CHARACTERS, get_age_hours, show_counts, show_update
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from datetime import date
+
+    from refdesk.core.knowledge_base import KnowledgeBase
+    from refdesk.core.operations import Context
+    from refdesk.core.retrieval import Hit, SearchResult
+    from refdesk.toolsets.azure_updates.models import Update
+
+STALE_HOURS = 48.0
+FARTHEST = 10**9
+"""The largest offset that is searched; beyond it every answer is empty anyway."""
+
+NEAREST_VALUES = 3
+
+RELEVANCE = (SortKey("all_terms", descending=True), SortKey("lexical", descending=True), SortKey("id"))
+ORDERS = {
+    "modified:desc": (SortKey("modified", descending=True), SortKey("id")),
+    "modified:asc": (SortKey("modified"), SortKey("id")),
+    "created:desc": (SortKey("created", descending=True), SortKey("id")),
+    "created:asc": (SortKey("created"), SortKey("id")),
+    "title:asc": (SortKey("title"), SortKey("id")),
+    "title:desc": (SortKey("title", descending=True), SortKey("id")),
+}
+
+
+async def search_updates(context: Context, request: SearchInput) -> SearchOutput:
+    """Return one page of the updates that match, or the one that `id` names."""
+    if request.id.strip():
+        return await _get_one(context.knowledge_base, request.id.strip())
+    return await _search(context.knowledge_base, request)
+
+
+async def _get_one(knowledge_base: KnowledgeBase, id: str) -> SearchOutput:
+    [document] = await knowledge_base.get(COLLECTION, [id])
+    results = [] if document is None else [show_update(document, relevance=None, longest=None)]
+    answer = SearchOutput(results=results, total=len(results), limit=DEFAULT_LIMIT, offset=0, has_more=False)
+    notes = [] if results else await _describe_data(knowledge_base)
+    return answer.model_copy(update={"notes": notes}) if notes else answer
+
+
+async def _search(knowledge_base: KnowledgeBase, request: SearchInput) -> SearchOutput:
+    found = await knowledge_base.search(_to_search_request(request))
+    results, is_cut = _show(found.hits, request)
+    extra: dict[str, object] = {}
+    if request.facets:
+        extra["facets"] = {name: show_counts(found.facets.get(name, ())) for name in dict.fromkeys(request.facets)}
+    if not found.total and (unknown := await _find_unknown(knowledge_base, request.filters)):
+        extra["unknown_filter_values"] = unknown
+    if notes := [*_explain(request, found, is_cut=is_cut), *await _describe_data(knowledge_base)]:
+        extra["notes"] = notes
+    answer = SearchOutput(
+        results=results,
+        total=found.total,
+        limit=request.limit,
+        offset=request.offset,
+        has_more=request.offset + request.limit < found.total,
+    )
+    return answer.model_copy(update=extra)
+
+
+def _to_search_request(request: SearchInput) -> SearchRequest:
+    return SearchRequest(
+        collection=COLLECTION,
+        text=request.query if request.query.strip() else None,
+        where=to_filter(request.filters),
+        semantic=request.semantic,
+        order=_choose_order(request),
+        offset=min(request.offset, FARTHEST),
+        limit=request.limit,
+        facets=tuple(dict.fromkeys(request.facets)),
+    )
+
+
+def _choose_order(request: SearchInput) -> tuple[SortKey, ...] | None:
+    """Return the order asked for; relevance has none of its own where vectors take part or nothing was asked."""
+    if request.sort_by is not None and request.sort_by != "relevance":
+        return ORDERS[request.sort_by]
+    return None if request.semantic or not request.query.strip() else RELEVANCE
+
+
+def to_filter(filters: Filters) -> Filter | None:
+    """Return the condition that all the filters make together; `None` when none is given."""
+    lists = (("tags", filters.tags), ("productCategories", filters.product_categories), ("products", filters.products))
+    conditions: list[Filter] = [HasAll(name, tuple(values)) for name, values in lists if values]
+    if filters.status.strip():
+        conditions.append(HasAll("status", (filters.status,)))
+    if filters.availability_ring is not None:
+        conditions.append(HasAll("availabilityRing", (filters.availability_ring,)))
+    if filters.date_from is not None or filters.date_to is not None:
+        since, until = _to_instant(filters.date_from, time.min), _to_instant(filters.date_to, time.max)
+        conditions.append(Overlaps(("modified", "availability"), since, until))
+    return And(tuple(conditions)) if conditions else None
+
+
+def _to_instant(day: date | None, at: time) -> datetime | None:
+    return None if day is None else datetime.combine(day, at, UTC)
+
+
+def _show(hits: Sequence[Hit], request: SearchInput) -> tuple[list[Update], bool]:
+    """Return the results, and whether a description was cut so that the answer stays within its ceiling."""
+    is_asked = bool(request.query.strip())
+    left, is_cut = DESCRIPTION_CHARACTERS, False
+    results: list[Update] = []
+    for place, hit in enumerate(hits):
+        longest = max(1, left // (len(hits) - place)) if request.include_description else 0
+        relevance = 0.0 - round(hit.lexical, 4) if is_asked else None
+        results.append(show_update(hit.document, relevance=relevance, longest=longest))
+        left -= min(longest, len(hit.document.body))
+        is_cut = is_cut or 0 < longest < len(hit.document.body)
+    return results, is_cut
+
+
+async def _find_unknown(knowledge_base: KnowledgeBase, filters: Filters) -> list[UnknownValue]:
+    """Return the filter values that no update has, each with the nearest that one has."""
+    asked = {
+        "tags": filters.tags,
+        "productCategories": filters.product_categories,
+        "products": filters.products,
+        "status": [filters.status] if filters.status.strip() else [],
+    }
+    names = tuple(name for name, values in asked.items() if values)
+    if not names:
+        return []
+    found = await knowledge_base.search(SearchRequest(COLLECTION, limit=1, facets=names))
+    known = {name: {facet_key(each.value): each.value for each in found.facets[name]} for name in names}
+    return [
+        UnknownValue(filter=name, value=value, did_you_mean=_get_nearest(facet_key(value), known[name]))
+        for name in names
+        for value in dict.fromkeys(asked[name])
+        if facet_key(value) not in known[name]
+    ]
+
+
+def _get_nearest(key: str, known: dict[str, str]) -> list[str]:
+    """Return at most `NEAREST_VALUES` known values: spelt alike first, then those with the longest part in common."""
+    alike = get_close_matches(key, known, n=NEAREST_VALUES, cutoff=0.6)
+    words = set(key.split())
+    sharing = sorted((other for other in known if words & set(other.split())), key=lambda other: (len(other), other))
+    return [known[other] for other in dict.fromkeys([*alike, *sharing])][:NEAREST_VALUES]
+
+
+def _explain(request: SearchInput, found: SearchResult, *, is_cut: bool) -> Iterable[str]:
+    if found.semantic == "loading":
+        yield "The model for semantic search is still loading: these are keyword matches. Ask again in some seconds."
+    if found.semantic == "unavailable":
+        yield "Semantic search is unavailable: these are keyword matches."
+    if request.semantic and request.query.strip() and request.sort_by not in (None, "relevance"):
+        yield "Semantic search orders by relevance: with another sortBy these are keyword matches."
+    if is_cut:
+        yield "Long descriptions are cut; fetch an update by id to read it whole."
+
+
+async def _describe_data(knowledge_base: KnowledgeBase) -> list[str]:
+    """Return what is wrong with the data, if anything: never synced, or long ago."""
+    status = await sync_log.read_status(knowledge_base.store, TOOLSET_NAME)
+    if status.last_success is None:
+        return ["No sync has succeeded yet, so updates may be missing. Whoever runs the server can sync now."]
+    hours = get_age_hours(status.last_success, knowledge_base.clock.now())
+    return [f"The last successful sync was {hours:.0f} hours ago: newer updates are missing."] * (hours > STALE_HOURS)

@@ -1,0 +1,264 @@
+"""The release communications API: reads the feed over HTTP, and is the only file of this toolset with I/O.
+
+It trusts nothing it is told: pages are computed, never followed; redirects are refused; bodies are bounded while they
+are unpacked; and a page that does not join the one before is noticed, so no record is passed over in silence.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import random
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, NoReturn, cast
+
+import anyio
+import httpx2
+
+from refdesk import __version__, errors
+from refdesk.core.clock import SystemClock
+from refdesk.protocols import SourcePage
+from refdesk.toolsets.azure_updates.bodies import BodyTooLargeError, BrokenBodyError, read_body
+
+if TYPE_CHECKING:
+    from refdesk.model import JsonObject
+    from refdesk.protocols import Clock
+
+logger = logging.getLogger(__name__)
+
+USER_AGENT = f"refdesk/{__version__}"
+RETRIED = frozenset({408, 429, 500, 502, 503, 504})
+MAX_TRIES = 4
+MAX_READINGS = 2
+EXCERPT_CHARACTERS = 200
+
+
+class _TryAgainError(Exception):
+    """One request failed in a way that may pass; `after` is how long the server asks to wait, in seconds."""
+
+    def __init__(self, reason: str, after: float | None = None) -> None:
+        super().__init__(reason)
+        self.after = after
+
+
+class _PagesShiftedError(Exception):
+    """The feed changed while it was read, so that records may have been passed over."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    records: tuple[JsonObject, ...]
+    total: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class AzureUpdatesSource:
+    """See `Source`. Each record may come more than once; a record that is no JSON object comes as `{"value": it}`.
+
+    Attributes:
+        url: Of the set of updates. HTTPS, or plain HTTP on this machine.
+        page_size: Records asked for at a time, 2 or more; the server may give fewer.
+        request_seconds: How long one request may take, answer included.
+        total_seconds: How long one reading may take.
+        max_pages: How many pages one reading may have.
+        max_body_bytes: How large an answer may be once unpacked.
+        first_wait: Upper bound of the wait before the second try, in seconds; it doubles from try to try.
+        max_wait: The longest wait between tries, also where the server asks for more.
+        sleep: Waits that many seconds.
+        chance: Where the jitter comes from.
+
+    Raises:
+        ConfigurationError: The URL is not one to read from.
+    """
+
+    url: str
+    page_size: int = 100
+    connect_seconds: float = 10.0
+    request_seconds: float = 60.0
+    total_seconds: float = 1800.0
+    max_pages: int = 5000
+    max_body_bytes: int = 32 * 2**20
+    first_wait: float = 1.0
+    max_wait: float = 60.0
+    clock: Clock = field(default_factory=SystemClock)
+    sleep: Callable[[float], Awaitable[None]] = anyio.sleep
+    chance: random.Random = field(default_factory=random.Random)
+
+    def __post_init__(self) -> None:
+        _check_url(self.url)
+
+    async def read(self, since: str | None) -> AsyncIterator[SourcePage]:
+        """Yield the records modified at or after `since` (ISO 8601), or all, by id. See `Source.read`.
+
+        When the feed changes underneath so that pages no longer join, it is read once more from the start.
+        """
+        async with self._open() as client:
+            for reading in range(1, MAX_READINGS + 1):
+                try:
+                    async for page in self._read_once(client, since):
+                        yield page
+                except _PagesShiftedError as error:
+                    logger.info("feed read again", extra={"reason": str(error), "reading": reading})
+                    if reading == MAX_READINGS:
+                        raise errors.SourceError(
+                            f"The feed changed while it was read: {error}. What was read is kept; sync again."
+                        ) from None
+                else:
+                    return
+
+    def _open(self) -> httpx2.AsyncClient:
+        is_local = httpx2.URL(self.url).scheme == "http"
+        return httpx2.AsyncClient(
+            headers={"User-Agent": USER_AGENT, "Accept": "application/json", "Accept-Encoding": "gzip, deflate"},
+            timeout=httpx2.Timeout(self.request_seconds, connect=self.connect_seconds),
+            follow_redirects=False,
+            trust_env=not is_local,
+        )
+
+    async def _read_once(self, client: httpx2.AsyncClient, since: str | None) -> AsyncGenerator[SourcePage]:
+        """Yield pages up to the end. Each page but the first begins with the last record of the one before."""
+        deadline = time.monotonic() + self.total_seconds
+        position, nameless = 0, 0
+        seen: set[str] = set()
+        last: JsonObject | None = None
+        for _ in range(self.max_pages):
+            page = await self._get_page(client, since, max(0, position - 1), deadline)
+            if last is not None and (not page.records or page.records[0].get("id") != last.get("id")):
+                raise _PagesShiftedError("a page did not join the one before")
+            fresh = page.records if last is None else page.records[1:]
+            if fresh:
+                seen.update(id for record in fresh if isinstance(id := record.get("id"), str))
+                nameless += sum(not isinstance(record.get("id"), str) for record in fresh)
+                position += len(fresh)
+                last = fresh[-1]
+                yield SourcePage(fresh, page.total)
+            if not fresh or (len(page.records) < self.page_size and position >= (page.total or position + 1)):
+                _check_count(len(seen) + nameless, page.total)
+                return
+        raise errors.SourceError(f"The feed has more than {self.max_pages} pages: it may never end.")
+
+    async def _get_page(self, client: httpx2.AsyncClient, since: str | None, skip: int, deadline: float) -> _Page:
+        """Return one page, trying again where that may help."""
+        for attempt in range(1, MAX_TRIES + 1):
+            if time.monotonic() > deadline:
+                raise errors.SourceError(f"Reading the feed took longer than {self.total_seconds:.0f} seconds.")
+            try:
+                with anyio.fail_after(self.request_seconds):
+                    return await self._ask(client, self._get_parameters(since, skip))
+            except (_TryAgainError, httpx2.TransportError, TimeoutError) as error:
+                reason = str(error) or "no answer in time"
+                if attempt == MAX_TRIES:
+                    raise errors.SourceError(
+                        f"The feed could not be read in {MAX_TRIES} tries, last because of: {reason}. Try again later."
+                    ) from error
+                wait = self._get_wait(attempt, error.after if isinstance(error, _TryAgainError) else None)
+                logger.info("feed asked again", extra={"reason": reason, "seconds": wait, "attempt": attempt})
+                await self.sleep(wait)
+        raise AssertionError("unreachable")
+
+    def _get_parameters(self, since: str | None, skip: int) -> dict[str, str]:
+        parameters = {"$count": "true", "$orderby": "id asc", "$top": str(self.page_size), "$skip": str(skip)}
+        if since is not None:
+            parameters["$filter"] = f"modified ge {_format_instant(since)}"
+        return parameters
+
+    async def _ask(self, client: httpx2.AsyncClient, parameters: dict[str, str]) -> _Page:
+        async with client.stream("GET", self.url, params=parameters) as response:
+            if response.status_code != 200:
+                await self._refuse(response)
+            try:
+                body = await read_body(response, self.max_body_bytes)
+            except BodyTooLargeError:
+                raise errors.SourceError(
+                    f"The feed sent more than {self.max_body_bytes // 2**20} MiB in one answer, which is not read."
+                ) from None
+            except BrokenBodyError as error:
+                raise _TryAgainError(str(error)) from error
+        return _parse_page(body)
+
+    async def _refuse(self, response: httpx2.Response) -> NoReturn:
+        status = response.status_code
+        if status in RETRIED or status >= 500:
+            raise _TryAgainError(f"HTTP {status}", self._read_retry_after(response.headers.get("Retry-After")))
+        if 300 <= status < 400:
+            host = httpx2.URL(self.url).join(response.headers.get("Location", "")).host
+            raise errors.SourceError(f"The feed redirects to {host or 'elsewhere'}, which is not followed.")
+        raise errors.SourceError(f"The feed refused the request with HTTP {status}.")
+
+    def _read_retry_after(self, value: str | None) -> float | None:
+        """Return the seconds to wait, from seconds or an HTTP date (RFC 9110 §10.2.3); `None` when it says neither."""
+        if value is None:
+            return None
+        if value.strip().isascii() and value.strip().isdigit():
+            return float(value)
+        try:
+            then = parsedate_to_datetime(value)
+        except ValueError:
+            return None
+        then = then if then.tzinfo else then.replace(tzinfo=UTC)
+        return max(0.0, (then - self.clock.now()).total_seconds())
+
+    def _get_wait(self, attempt: int, asked: float | None) -> float:
+        """Return how long to wait: what the server asks for, else exponential backoff with full jitter."""
+        if asked is not None:
+            return min(asked, self.max_wait)
+        return self.chance.uniform(0, min(self.max_wait, self.first_wait * 2 ** (attempt - 1)))
+
+
+def _check_url(url: str) -> None:
+    try:
+        parsed = httpx2.URL(url)
+    except (httpx2.InvalidURL, TypeError):
+        raise errors.ConfigurationError("REFDESK_AZURE_UPDATES_URL is not a URL.") from None
+    if parsed.userinfo or not parsed.host:
+        raise errors.ConfigurationError("REFDESK_AZURE_UPDATES_URL needs a host and takes no user name or password.")
+    if parsed.scheme != "https" and not (parsed.scheme == "http" and _is_loopback(parsed.host)):
+        raise errors.ConfigurationError(
+            "REFDESK_AZURE_UPDATES_URL must begin with https:// unless it is on this machine."
+        )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _check_count(read: int, total: int | None) -> None:
+    if total is not None and read < total:
+        raise _PagesShiftedError(f"it says that it holds {total} records and gave {read}")
+
+
+def _format_instant(text: str) -> str:
+    """Return the instant as the service writes it, in UTC with seven fractional digits."""
+    instant = datetime.fromisoformat(text).astimezone(UTC)
+    return instant.strftime("%Y-%m-%dT%H:%M:%S.%f0Z")
+
+
+def _parse_page(body: bytes) -> _Page:
+    try:
+        page = json.loads(body.decode("utf-8-sig"), parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):
+        raise _TryAgainError("the answer is not JSON") from None
+    records = cast("dict[str, object]", page).get("value") if isinstance(page, dict) else None
+    if not isinstance(records, list):
+        raise _TryAgainError("the answer holds no list of records")
+    total = cast("dict[str, object]", page).get("@odata.count")
+    return _Page(
+        tuple(_as_object(record) for record in cast("list[object]", records)),
+        total if isinstance(total, int) and not isinstance(total, bool) and total >= 0 else None,
+    )
+
+
+def _as_object(record: object) -> JsonObject:
+    return cast("JsonObject", record if isinstance(record, dict) else {"value": record})
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
