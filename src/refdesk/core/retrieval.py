@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 NEAREST = 100
 """How many of the nearest documents the vector list holds, whatever page is asked for."""
 
+FUSED = 400
+"""How many of the best text matches are fused with it, whatever page is asked for; the rest follow as they are."""
+
 NEWEST_FIRST = (SortKey("modified", descending=True), SortKey("id"))
 
 
@@ -91,12 +94,24 @@ async def search(store: Store, semantics: Semantics | None, request: SearchReque
     found = await store.find(_find_request(request, text, vector))
     if vector is not None:
         found = _keep_nearest(found)
-    scores = fusion.absolute(found.candidates, text) if text is not None else [0.0] * len(found.candidates)
-    ranked = list(zip(found.candidates, scores, strict=True))
-    if vector is not None:
-        ranked.sort(key=lambda pair: (-pair[1], -pair[0].modified_at.timestamp(), pair[0].id))
+    ranked = _rank(found.candidates, text, is_fused=vector is not None)
     page = ranked[request.offset : request.offset + request.limit]
     return SearchResult(await _hits(store, request.collection, page), found.total, found.facets, status)
+
+
+def _rank(candidates: Sequence[Candidate], text: TextQuery | None, *, is_fused: bool) -> list[tuple[Candidate, float]]:
+    """Return candidates with their scores. The store's order stands, but for what the vector list is fused with."""
+    if text is None:
+        return [(candidate, 0.0) for candidate in candidates]
+    if not is_fused:
+        return list(zip(candidates, fusion.absolute(candidates, text), strict=True))
+    matches = [candidate for candidate in candidates if candidate.lexical > 0]
+    fused = [*matches[:FUSED], *(candidate for candidate in candidates if candidate.lexical == 0)]
+    ranked = list(zip(fused, fusion.absolute(fused, text), strict=True))
+    ranked.sort(key=lambda pair: (-pair[1], -pair[0].modified_at.timestamp(), pair[0].id))
+    least = ranked[-1][1] if ranked else 0.0
+    rest = matches[FUSED:]
+    return ranked + [(c, min(least, score)) for c, score in zip(rest, fusion.absolute(rest, text), strict=True)]
 
 
 async def _embed(semantics: Semantics | None, request: SearchRequest) -> tuple[VectorQuery | None, SemanticStatus]:
@@ -114,7 +129,7 @@ def _find_request(request: SearchRequest, text: TextQuery | None, vector: Vector
         text=text,
         vector=vector,
         where=request.where,
-        depth=page_end if vector is None else max(page_end, NEAREST),
+        depth=page_end if vector is None else max(page_end, FUSED),
         order=request.order or (NEWEST_FIRST if text is None else BEST_FIRST),
         facets=request.facets,
     )
