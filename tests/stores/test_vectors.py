@@ -82,6 +82,17 @@ async def test_new_vectors_take_the_place_of_those_of_the_same_model_only(store:
     assert (by_model.cosine, by_other.cosine) == (0.0, 1.0)
 
 
+async def test_vectors_set_anew_count_at_the_next_search(store: Store) -> None:
+    documents = [make_document("a"), make_document("b")]
+    await put(store, *documents)
+    await embed(store, documents[0], passage(EAST))
+    assert await find_ids(store, asking(vector=near(EAST))) == ["a"]
+    await embed(store, documents[1], passage([1, 1, 0, 0]))
+    assert await find_ids(store, asking(vector=near(EAST))) == ["a", "b"]
+    await embed(store, documents[0], passage(NORTH))
+    assert await find_ids(store, asking(vector=near(EAST))) == ["b", "a"]
+
+
 async def test_removing_a_models_vectors_reaches_every_collection_and_no_other_model(store: Store) -> None:
     here = make_document("a")
     there = make_document("a", collection=Collection("zenith", "notes"))

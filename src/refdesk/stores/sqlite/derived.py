@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, TypeVar
 import anyio
 
 from refdesk.model import Collection, State
+from refdesk.stores.sqlite.growing import Grower
 from refdesk.stores.sqlite.index import ANALYSIS_VERSION, CollectionIndex, IndexRow, VectorRow, encode_terms
 from refdesk.stores.sqlite.reading import get_collection
 from refdesk.stores.sqlite.rows import RenewedTerms, decode_facets, decode_instant, decode_spans
@@ -80,6 +81,7 @@ class DerivedIndexes:
         self._readers = readers
         self._kept: OrderedDict[Collection, _KeptIndex] = OrderedDict()
         self._renewed: list[RenewedTerms] = []
+        self._grower = Grower()
 
     async def find(self, request: FindRequest) -> Found:
         """See `Store.find`."""
@@ -91,6 +93,10 @@ class DerivedIndexes:
         """Return what was analysed anew since the last call, to be written back."""
         renewed, self._renewed = self._renewed, []
         return renewed
+
+    def close(self) -> None:
+        """Stop what goes on in the background."""
+        self._grower.close()
 
     def _get(self, collection: Collection) -> _KeptIndex:
         kept = self._kept.setdefault(collection, _KeptIndex())
@@ -107,7 +113,10 @@ class DerivedIndexes:
         except BaseException:
             kept.reset()
             raise
-        return kept.index.find(request)
+        found = kept.index.find(request)
+        if request.vector is not None:
+            self._grower.grow(kept.index)
+        return found
 
     def _catch_up(self, connection: Connection, kept: _KeptIndex, collection: Collection) -> int:
         """Show the index every commit made so far; return the collection's number."""

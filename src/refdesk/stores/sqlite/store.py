@@ -200,6 +200,13 @@ class SqliteStore(_SqliteReader):
         async with _open_session(self._writer) as session:
             await session.run(writing.probe)
 
+    def close(self) -> None:
+        """Stop what goes on in the background and close every connection; blocks."""
+        if self._indexes is not None:
+            self._indexes.close()
+        self._readers.close()
+        self._writer.close()
+
     def _get_indexes(self) -> DerivedIndexes:
         # numpy and the analysis are loaded by the first search, not by the start.
         if self._indexes is None:
@@ -227,14 +234,13 @@ async def open_store(
     require_safe(SQLITE_VERSION)
     clock = clock or SystemClock()
     writer = Writer(await anyio.to_thread.run_sync(open_file, path), patience_seconds)
-    readers = Readers(path)
+    store = SqliteStore(Readers(path), writer, clock)
     try:
         await _prepare(writer, clock, patience_seconds)
-        yield SqliteStore(readers, writer, clock)
+        yield store
     finally:
         with anyio.CancelScope(shield=True):
-            await anyio.to_thread.run_sync(readers.close)
-            await anyio.to_thread.run_sync(writer.close)
+            await anyio.to_thread.run_sync(store.close)
 
 
 @asynccontextmanager
