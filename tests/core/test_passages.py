@@ -47,6 +47,12 @@ def test_passages_end_at_sentences_and_are_of_like_length() -> None:
     assert max(counts) - min(counts) <= 18
 
 
+def test_sentences_that_do_not_fit_together_stand_alone() -> None:
+    sentence = "word " * 120 + "end. "
+    body = sentence * 10
+    assert [body[start:end] for start, end in split("", body)] == [sentence.strip()] * 10
+
+
 def test_a_paragraph_end_is_preferred() -> None:
     first = "Words of the first paragraph stand here. " * 20
     second = "Words of the second paragraph stand here. " * 24
