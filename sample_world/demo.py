@@ -41,21 +41,12 @@ async def search(environment: Mapping[str, str]) -> None:
     """Ask what a person would ask."""
     say("Words are enough; those with all of them come first:")
     await run(environment, "search", "--toolset", "azure-updates", "--limit", "3", "kubernetes node patching")
+    await run(environment, "search", "--toolset", "azure-updates", "--limit", "2", "--semantic", "machines that heal")
     say("A phrase in quotes must occur:")
-    await run(environment, "search", "--toolset", "azure-updates", "--limit", "3", '"private endpoint" storage')
+    await run(environment, "search", "--toolset", "azure-updates", "--limit", "3", '"private endpoints" limits')
     say("What is being retired, as a table for a colleague:")
-    await run(
-        environment,
-        "export",
-        "azure-updates",
-        "--format",
-        "csv",
-        "--tag",
-        "Retirements",
-        "--date-from",
-        "2026-06-01",
-        most=8,
-    )
+    retired = ("--filter", "tags=Retirements", "--filter", "dateFrom=2026-06-01")
+    await run(environment, "export", "azure-updates", "--format", "csv", *retired, most=8)
 
 
 async def change_the_world(environment: Mapping[str, str], feed: RunningEmulator) -> None:
