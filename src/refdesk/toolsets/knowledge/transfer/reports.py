@@ -1,0 +1,128 @@
+"""What an export and an import have to say: exact counts, and every problem with its place."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+ExportFormat: TypeAlias = Literal["jsonl", "markdown"]
+ImportFormat: TypeAlias = Literal["jsonl", "markdown", "mcp-memory", "mem0", "basic-memory"]
+ProblemKind: TypeAlias = Literal["conflict", "invalid", "quota", "left_out"]
+Progress: TypeAlias = Callable[[int, int], None]
+"""Called with how many entries are done and how many there are."""
+
+MOST_PROBLEMS = 1000
+"""So many are listed; the counts are exact beyond it."""
+
+_LONGEST_QUOTE = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why something was not taken over.
+
+    Attributes:
+        kind: `conflict`: the id is taken by other content, which stays. `invalid`: the record is no entry, or its chain
+            does not hold. `quota`: no more may be kept. `left_out`: a part of a record, or a file, that has no place
+            in an entry; the rest of it is taken over.
+        place: Where it stands: a line, an item, or a file and a line.
+        message: The reason, in one sentence. Safe to print: what it quotes is short and holds no control character.
+    """
+
+    kind: ProblemKind
+    place: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportReport:
+    """What was written.
+
+    Attributes:
+        entries: How many.
+        links: Task references and other links, without the edges of chains.
+        superseded: How many of the entries are superseded.
+        problems: Entries that the format cannot hold whole; empty unless the store holds something unknown to it.
+    """
+
+    format: ExportFormat
+    entries: int
+    links: int
+    superseded: int
+    problems: tuple[Problem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportReport:
+    """What an import did, or, with `dry_run`, would do.
+
+    Attributes:
+        added: Entries that were not there.
+        unchanged: Entries that were there already, the same.
+        conflicts: Entries whose id is taken by other content; what is stored was left alone.
+        invalid: Records that are no valid entry, or whose chain does not hold.
+        over_quota: Entries that the quota had no room for.
+        left_out: Parts of records, and files, that were not taken over.
+        links_added: Links that were not there, without the edges of chains.
+        problems: The first `MOST_PROBLEMS`, in the order they were met.
+    """
+
+    format: ImportFormat
+    dry_run: bool
+    added: int = 0
+    unchanged: int = 0
+    conflicts: int = 0
+    invalid: int = 0
+    over_quota: int = 0
+    left_out: int = 0
+    links_added: int = 0
+    problems: tuple[Problem, ...] = ()
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts while an import goes on."""
+
+    added: int = 0
+    unchanged: int = 0
+    links_added: int = 0
+    kinds: Counter[ProblemKind] = field(default_factory=Counter["ProblemKind"])
+    problems: list[Problem] = field(default_factory=list[Problem])
+
+    def note(self, kind: ProblemKind, place: str, message: str) -> None:
+        """Count a problem, and list it while the list is short."""
+        self.kinds[kind] += 1
+        if len(self.problems) < MOST_PROBLEMS:
+            self.problems.append(Problem(kind, place, message))
+
+    def copy(self) -> Tally:
+        """Return an independent copy."""
+        return Tally(self.added, self.unchanged, self.links_added, Counter(self.kinds), list(self.problems))
+
+    def report(self, format: ImportFormat, *, dry_run: bool) -> ImportReport:
+        """Return the counts so far as a report."""
+        return ImportReport(
+            format=format,
+            dry_run=dry_run,
+            added=self.added,
+            unchanged=self.unchanged,
+            conflicts=self.kinds["conflict"],
+            invalid=self.kinds["invalid"],
+            over_quota=self.kinds["quota"],
+            left_out=self.kinds["left_out"],
+            links_added=self.links_added,
+            problems=tuple(self.problems),
+        )
+
+
+def quote(text: str) -> str:
+    """Return foreign text for a message: short, in quotes, and without anything that steers a terminal."""
+    short = text if len(text) <= _LONGEST_QUOTE else text[: _LONGEST_QUOTE - 1] + "…"
+    return f'"{printable(short)}"'
+
+
+def printable(text: str) -> str:
+    """Return the text with every character that does not print written as its number."""
+    return "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in text)
