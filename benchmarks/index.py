@@ -9,7 +9,7 @@ is faster.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -114,20 +114,21 @@ def get_words(ranks: NDArray[np.int64]) -> list[str]:
     return [WORDS[number] for number in numbers]
 
 
-def measure(calls: Sequence[Callable[[], object]]) -> float:
-    """Return the median time of the calls in milliseconds, each made once to warm up and once for the clock."""
-    times: list[float] = []
-    for call in calls:
-        call()
-        start = perf_counter()
-        call()
-        times.append((perf_counter() - start) * 1000)
-    return median(times)
+def measure(call: Callable[[], object]) -> float:
+    """Return the time of a call in milliseconds, after one to warm up."""
+    call()
+    start = perf_counter()
+    call()
+    return (perf_counter() - start) * 1000
 
 
-def report(name: str, index: float, other: float, of: str) -> None:
-    """Print one line."""
-    print(f"  {name:<32} {index:9.3f} ms   {of} {other:9.3f} ms   ratio {other / index:7.1f}")
+def compare(
+    name: str, calls: Iterable[Callable[[], object]], other: str, other_calls: Iterable[Callable[[], object]]
+) -> None:
+    """Print the median times of two ways to do the same, measured in turns, so that both meet the same load."""
+    pairs = [(measure(call), measure(other_call)) for call, other_call in zip(calls, other_calls, strict=True)]
+    ours, theirs = (median(times) for times in zip(*pairs, strict=True))
+    print(f"  {name:<32} {ours:9.3f} ms   {other} {theirs:9.3f} ms   ratio {theirs / ours:7.1f}")
 
 
 def draw_questions(low: int, high: int, terms: int) -> list[tuple[str, ...]]:
@@ -147,12 +148,11 @@ def compare_words(index: CollectionIndex, full_text: FullText) -> None:
     ):
         questions = draw_questions(low, high, terms)
         requests = [FindRequest(COLLECTION, text=TextQuery(each), depth=DEPTH) for each in questions]
-        plain = measure([partial(full_text.find, each) for each in questions])
-        report(name, measure([partial(index.find, each) for each in requests]), plain, "FTS5")
+        finds = (partial(full_text.find, each) for each in questions)
+        compare(name, (partial(index.find, each) for each in requests), "FTS5", finds)
         requests = [replace(each, where=FILTER, facets=("kind", "tag")) for each in requests]
-        filtered = measure([partial(index.find, each) for each in requests])
-        plain = measure([partial(full_text.find_filtered, each) for each in questions])
-        report("  2 filters, counting 2 facets", filtered, plain, "FTS5")
+        finds = (partial(full_text.find_filtered, each) for each in questions)
+        compare("  2 filters; ours counts 2 facets", (partial(index.find, each) for each in requests), "FTS5", finds)
 
 
 def compare_vectors(index: CollectionIndex, corpus: Corpus) -> None:
@@ -163,11 +163,11 @@ def compare_vectors(index: CollectionIndex, corpus: Corpus) -> None:
     def scan(query: NDArray[np.float32]) -> NDArray[np.intp]:
         return np.argpartition(-(corpus.vectors @ query), count)[:count]
 
-    plain = measure([partial(scan, query) for query in queries])
-    requests = [FindRequest(COLLECTION, vector=VectorQuery(query, "m"), depth=DEPTH) for query in queries]
-    report("nearest by vector", measure([partial(index.find, each) for each in requests]), plain, "plain")
-    requests = [replace(each, where=FILTER) for each in requests]
-    report("  2 filters", measure([partial(index.find, each) for each in requests]), plain, "plain")
+    for name, where in (("nearest by vector", None), ("  2 filters", FILTER)):
+        vectors = (VectorQuery(query, "m") for query in queries)
+        requests = [FindRequest(COLLECTION, vector=vector, where=where, depth=DEPTH) for vector in vectors]
+        scans = (partial(scan, query) for query in queries)
+        compare(name, (partial(index.find, each) for each in requests), "plain", scans)
 
 
 def fill_index(corpus: Corpus) -> CollectionIndex:
@@ -183,7 +183,7 @@ def fill_index(corpus: Corpus) -> CollectionIndex:
         index.set_vectors("m", WIDTH, keys, [VectorRow(key, 0, 1, vectors[key].tobytes()) for key in keys])
     print(f"  filled in batches of {BATCH}: text {loaded - start:.2f} s, vectors {perf_counter() - loaded:.2f} s")
     keys = np.random.default_rng(2).integers(0, len(rows), ROUNDS)
-    print(f"  one document changed: {measure([partial(index.apply, [rows[key]]) for key in keys]):.3f} ms")
+    print(f"  one document changed: {median(measure(partial(index.apply, [rows[key]])) for key in keys):.3f} ms")
     return index
 
 

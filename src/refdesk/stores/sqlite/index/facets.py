@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from refdesk.model import FacetCount, facet_key
-from refdesk.stores.sqlite.index.columns import Column, Mask, RowNumbers, Rows, expand_ranges
+from refdesk.stores.sqlite.index.columns import Column, Integers, Mask, RowNumbers, Rows, expand_ranges
 
 FEW = 16
 """When fewer than one row in this many matches, their values are looked up row by row instead of by a scan of all."""
@@ -28,7 +28,7 @@ class Facet:
         value_of: The value number of each spelling.
     """
 
-    rows: Rows
+    rows: Integers
     values: Rows
     spellings: Rows
     is_first: Mask
@@ -57,7 +57,7 @@ class Facet:
     def _get_entries(self, matching: Mask) -> RowNumbers:
         if FEW * np.count_nonzero(matching) > len(matching):
             return np.flatnonzero(matching[self.rows])
-        wanted = np.flatnonzero(matching).astype(self.rows.dtype)
+        wanted = np.flatnonzero(matching)
         starts = np.searchsorted(self.rows, wanted)
         return expand_ranges(starts, np.searchsorted(self.rows, wanted, side="right") - starts)
 
@@ -83,7 +83,7 @@ class FacetColumn:
     """Gathers the entries of one facet, in the order of rows."""
 
     def __init__(self) -> None:
-        self._rows = Column(np.int32)
+        self._rows = Column(np.int64)
         self._values = Column(np.int32)
         self._spellings = Column(np.int32)
         self._is_first = Column(np.bool_)
@@ -108,9 +108,9 @@ class FacetColumn:
     def extend(self, held: Sequence[tuple[int, Sequence[str]]]) -> None:
         """Append the values of documents, given as (row, values) by row."""
         spellings = [self._get_spelling(text) for _, texts in held for text in texts]
-        rows = np.array([row for row, texts in held for _ in texts], np.int32)
+        rows = np.array([row for row, texts in held for _ in texts], np.int64)
         values = self._value_of.view[spellings]
-        pairs = rows.astype(np.int64) << 32 | values
+        pairs = rows << 32 | values
         is_first = np.zeros(len(pairs), np.bool_)
         is_first[np.unique(pairs, return_index=True)[1]] = True
         self._append(rows, values, np.asarray(spellings, np.int32), is_first)
@@ -126,7 +126,7 @@ class FacetColumn:
         column._append(new_rows[old.rows[kept]], column._value_of.view[spellings], spellings, old.is_first[kept])
         return column
 
-    def _append(self, rows: Rows, values: Rows, spellings: Rows, is_first: Mask) -> None:
+    def _append(self, rows: Integers | Rows, values: Rows, spellings: Rows, is_first: Mask) -> None:
         self._rows.extend(rows)
         self._values.extend(values)
         self._spellings.extend(spellings)

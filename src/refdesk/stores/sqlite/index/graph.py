@@ -7,8 +7,9 @@ Small World graphs" (2018), in the library usearch, which the extra `hnsw` bring
 from __future__ import annotations
 
 import threading
+from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,10 +33,8 @@ class Graph:
     """The passages 0 to `size` - 1 of one model. Safe to search in any thread while another adds."""
 
     def __init__(self, dimensions: int) -> None:
-        # Importing the library takes longer than most searches, and most collections never need it.
-        from usearch.index import Index
-
-        self._index = Index(
+        # Importing the library takes longer than a search, and most collections never need it.
+        self._index: Any = import_module("usearch.index").Index(
             ndim=dimensions, metric="ip", dtype="f16", connectivity=NEIGHBOURS, expansion_add=EFFORT_TO_ADD
         )
         # The library lets searches run beside additions, but not beside the growth that an addition may need.
