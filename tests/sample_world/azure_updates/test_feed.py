@@ -175,9 +175,13 @@ def test_a_wrong_option_is_refused(name: str, value: str) -> None:
         parse_query([(name, value)])
 
 
-def test_an_option_said_twice_is_refused_and_an_unknown_plain_one_ignored() -> None:
+@pytest.mark.parametrize("names", [("$top", "top"), ("top", "$top"), ("$top", "$top"), ("TOP", "top")])
+def test_an_option_said_twice_is_refused(names: tuple[str, str]) -> None:
     with pytest.raises(BadQueryError, match="more than once"):
-        parse_query([("$top", "1"), ("top", "2")])
+        parse_query([(name, "1") for name in names])
+
+
+def test_an_unknown_option_without_the_dollar_sign_is_ignored() -> None:
     assert parse_query([("utm_source", "x")]).top is None
 
 

@@ -134,7 +134,7 @@ def test_deep_nesting_is_refused_instead_of_exhausting_the_stack() -> None:
     allowed = MAXIMUM_DEPTH - 1
     assert parse_filter("(" * allowed + "id eq '912345'" + ")" * allowed)(RECORD)
     with pytest.raises(BadFilterError, match="deeply"):
-        parse_filter("(" * 100_000 + "id eq '1'" + ")" * 100_000)
+        parse_filter("(" * 20_000 + "id eq '1'" + ")" * 20_000)
 
 
 @given(st.text())

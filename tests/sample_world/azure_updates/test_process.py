@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import anyio
 import httpx2
@@ -88,6 +90,22 @@ def test_one_line_of_json_says_where_it_listens_and_sigterm_ends_it(day: int) ->
         process.terminate()
         assert process.wait(BOUND) == -signal.SIGTERM
         assert process.stdout.read() == b""
+
+
+def test_sigterm_ends_it_while_a_request_hangs(tmp_path: Path) -> None:
+    faults = tmp_path / "faults.json"
+    faults.write_text('[{"fault": "hang"}]')
+    command = [*COMMAND, "--faults", str(faults)]
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, cwd=REPOSITORY) as process:
+        assert process.stdout is not None
+        address = urlsplit(str(json.loads(process.stdout.readline())["url"]))
+        with socket.create_connection((address.hostname, address.port), BOUND) as connection:
+            connection.sendall(f"GET {address.path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+            control = f"http://{address.netloc}/_emulator/requests"
+            while not httpx2.get(control, trust_env=False).json():
+                pass
+            process.terminate()
+            assert process.wait(BOUND) == -signal.SIGTERM
 
 
 def test_it_ends_when_its_input_is_closed() -> None:
