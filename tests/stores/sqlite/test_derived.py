@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 
@@ -41,7 +42,7 @@ def run_sql(path: Path, statement: str) -> list[tuple[object, ...]]:
         "terms = x'0102030405'",
         "terms = x''",
         "terms = (SELECT terms FROM documents WHERE id = 'b')",
-        f"analysis = {ANALYSIS_VERSION - 1}, terms = zeroblob(8)",
+        f"analysis = {ANALYSIS_VERSION - 1}, terms = zeroblob(8), terms_check = {crc32(bytes(8))}",
     ],
 )
 async def test_analysed_text_that_cannot_be_used_is_made_anew_and_written_back(path: Path, damage: str) -> None:

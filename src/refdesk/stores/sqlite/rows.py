@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, cast
 
+import numpy as np
+
 from refdesk.errors import InvalidInputError
 from refdesk.model import Collection, Document, Record, RecordKey, Revision, Span, State
 from refdesk.stores.sqlite.driver import Row, Value
@@ -158,8 +160,6 @@ def encode_passages(model: EmbeddingModel, passages: Sequence[EmbeddedPassage]) 
     Raises:
         InvalidInputError: A vector has not the model's width, or a component is not a finite number.
     """
-    import numpy as np
-
     for passage in passages:
         if passage.vector.shape != (model.dimensions,) or not np.isfinite(passage.vector).all():
             raise InvalidInputError("A vector's width is not that of its model, or a component is not a finite number.")

@@ -15,6 +15,7 @@ from refdesk.core.clock import SystemClock
 from refdesk.errors import StoreError
 from refdesk.stores.sqlite import reading, writing
 from refdesk.stores.sqlite.connections import Readers, Writer, configure, enter_wal, open_file
+from refdesk.stores.sqlite.derived import DerivedIndexes
 from refdesk.stores.sqlite.driver import SQLITE_VERSION, Connection
 from refdesk.stores.sqlite.migrations import get_missing, load_migrations, migrate
 from refdesk.stores.sqlite.rows import encode_instant, encode_passages
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
         Revision,
     )
     from refdesk.protocols import Clock, Store
-    from refdesk.stores.sqlite.derived import DerivedIndexes
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -166,7 +166,7 @@ class SqliteStore(_SqliteReader):
         self._readers = readers
         self._writer = writer
         self._clock = clock
-        self._indexes: DerivedIndexes | None = None
+        self._indexes = DerivedIndexes(readers)
 
     @property
     def engine(self) -> str:
@@ -181,9 +181,8 @@ class SqliteStore(_SqliteReader):
 
     async def find(self, request: FindRequest) -> Found:
         """See `Store.find`."""
-        indexes = self._get_indexes()
-        found = await indexes.find(request)
-        if not self._writer.lock.statistics().locked and (renewed := indexes.take_renewed()):
+        found = await self._indexes.find(request)
+        if not self._writer.lock.statistics().locked and (renewed := self._indexes.take_renewed()):
             # It only saves the next process work, so it yields to whoever needs the store.
             with suppress(StoreError):
                 async with _open_session(self._writer) as session:
@@ -202,18 +201,9 @@ class SqliteStore(_SqliteReader):
 
     def close(self) -> None:
         """Stop what goes on in the background and close every connection; blocks."""
-        if self._indexes is not None:
-            self._indexes.close()
+        self._indexes.close()
         self._readers.close()
         self._writer.close()
-
-    def _get_indexes(self) -> DerivedIndexes:
-        # numpy and the analysis are loaded by the first search, not by the start.
-        if self._indexes is None:
-            from refdesk.stores.sqlite.derived import DerivedIndexes
-
-            self._indexes = DerivedIndexes(self._readers)
-        return self._indexes
 
 
 @asynccontextmanager

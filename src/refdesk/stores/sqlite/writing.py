@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from refdesk.errors import ConflictError, InvalidInputError
 from refdesk.model import Collection, Document, EmbeddingModel, Link, Record, RecordKey, State
 from refdesk.stores.sqlite.driver import Connection, Value
+from refdesk.stores.sqlite.index import ANALYSIS_VERSION, encode_terms
 from refdesk.stores.sqlite.rows import (
     DocumentRow,
     RenewedTerms,
@@ -54,8 +55,6 @@ def prepare_documents(documents: Sequence[Document]) -> list[DocumentRow]:
     Raises:
         InvalidInputError: A text or value in one cannot be stored.
     """
-    from refdesk.stores.sqlite.index import ANALYSIS_VERSION, encode_terms
-
     return [
         encode_document(document, encode_terms(document.title, document.body), ANALYSIS_VERSION)
         for document in documents
