@@ -252,20 +252,26 @@ def _read_folder(folder: Path, intake: Intake) -> Iterator[NamedText]:
     while waiting:
         at, prefix = waiting.pop()
         folders: list[tuple[Path, str]] = []
-        for item in _list_folder(at):
+        for item in _list_folder(at, prefix, intake):
             path = f"{prefix}{os.fsencode(item.name).decode(errors='backslashreplace')}"
             if reason := _refuse(item, prefix):
                 intake.leave_out(printable(path), reason)
             elif item.is_dir(follow_symlinks=False):
                 folders.append((Path(item.path), f"{path}/"))
-            else:
-                yield _read_named(Path(item.path), path)
+            elif file := _read_named(Path(item.path), path, intake):
+                yield file
         waiting += reversed(folders)
 
 
-def _list_folder(folder: Path) -> list[os.DirEntry[str]]:
-    with os.scandir(folder) as items:
-        return sorted(items, key=lambda item: item.name)
+def _list_folder(folder: Path, prefix: str, intake: Intake) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as items:
+            return sorted(items, key=lambda item: item.name)
+    except OSError as error:
+        if not prefix:
+            raise
+        intake.refuse(printable(prefix), f"cannot be read: {error.strerror}")
+        return []
 
 
 def _refuse(item: os.DirEntry[str], prefix: str) -> str | None:
@@ -281,7 +287,15 @@ def _refuse(item: os.DirEntry[str], prefix: str) -> str | None:
     return None
 
 
-def _read_named(path: Path, name: str) -> NamedText:
+def _read_named(path: Path, name: str, intake: Intake) -> NamedText | None:
+    try:
+        return _open_named(path, name)
+    except OSError as error:
+        intake.refuse(printable(name), f"cannot be read: {error.strerror}")
+        return None
+
+
+def _open_named(path: Path, name: str) -> NamedText:
     # Between listing and opening, a file may have become a link or a pipe: neither is followed nor waited for.
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     with open(os.open(path, flags), "rb") as file:
