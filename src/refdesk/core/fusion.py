@@ -28,9 +28,9 @@ def absolute(candidates: Sequence[Candidate], text: TextQuery) -> list[float]:
     """Return the convex score of each candidate, scaled by how well the question is answered at all; order as `convex`.
 
     The scale is the `strength` of the strongest candidate, so the best answer to a question that the collection knows
-    nothing about shows a low score and a threshold can refuse it. Measured with the local model on three collections
-    with their own questions and those of the others: the median strength is 0.6 to 0.7 for a question of its own and
-    0.2 to 0.3 for a foreign one; 0.4 tells them apart in nine cases of ten.
+    nothing about shows a low score and a threshold can refuse it. Measured with the local model on four collections,
+    each asked its own questions and those of the others: 0.4 lets 96 to 100 % of its own pass and refuses 84 to 97 % of
+    the foreign ones. Without vectors the scale is coarser: many foreign words occur somewhere in a large collection.
     """
     scores = convex([candidate.lexical for candidate in candidates], [candidate.cosine for candidate in candidates])
     scale = max((strength(candidate, text) for candidate in candidates), default=0.0)
