@@ -93,7 +93,10 @@ async def running_emulator(
         )
         try:
             addresses = await _read_addresses(process, errors)
-            async with httpx2.AsyncClient(base_url=addresses["control"], trust_env=False, timeout=30) as control:
+            # Plain HTTP on loopback: without `verify` no trust store is read, which costs more than a request.
+            async with httpx2.AsyncClient(
+                base_url=addresses["control"], trust_env=False, verify=False, timeout=30
+            ) as control:
                 yield RunningEmulator(addresses["url"], process.pid, control)
         finally:
             with anyio.CancelScope(shield=True):

@@ -54,7 +54,7 @@ async def test_the_process_ends_when_its_block_is_cancelled_while_a_request_hang
     async with anyio.create_task_group() as group, running_emulator() as emulator:
         pid = emulator.pid
         await emulator.set_faults([{"fault": "hang"}])
-        async with httpx2.AsyncClient(trust_env=False) as client:
+        async with httpx2.AsyncClient(trust_env=False, verify=False) as client:
             with anyio.move_on_after(0.3):
                 await client.get(emulator.url)
             group.cancel_scope.cancel()
@@ -67,7 +67,7 @@ async def test_it_starts_with_the_records_and_faults_of_files(tmp_path: Path) ->
     faults.write_text('[{"fault": "status", "status": 500, "at": [1]}]')
     async with (
         running_emulator(records=records, faults=faults) as emulator,
-        httpx2.AsyncClient(trust_env=False) as client,
+        httpx2.AsyncClient(trust_env=False, verify=False) as client,
     ):
         assert (await client.get(emulator.url)).status_code == 500
         assert (await client.get(emulator.url)).json()["value"] == [{"id": "1", "title": "Only"}]
@@ -86,7 +86,7 @@ def test_one_line_of_json_says_where_it_listens_and_sigterm_ends_it(day: int) ->
         assert process.stdout is not None
         addresses = json.loads(process.stdout.readline())
         assert addresses["url"].endswith("/releasecommunications/api/v2/azure")
-        assert httpx2.get(f"{addresses['control']}/requests", trust_env=False).json() == []
+        assert httpx2.get(f"{addresses['control']}/requests", trust_env=False, verify=False).json() == []
         process.terminate()
         assert process.wait(BOUND) == -signal.SIGTERM
         assert process.stdout.read() == b""
@@ -102,7 +102,7 @@ def test_sigterm_ends_it_while_a_request_hangs(tmp_path: Path) -> None:
         with socket.create_connection((address.hostname, address.port), BOUND) as connection:
             connection.sendall(f"GET {address.path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
             control = f"http://{address.netloc}/_emulator/requests"
-            while not httpx2.get(control, trust_env=False).json():
+            while not httpx2.get(control, trust_env=False, verify=False).json():
                 pass
             process.terminate()
             assert process.wait(BOUND) == -signal.SIGTERM
