@@ -15,7 +15,7 @@ from refdesk.toolsets.azure_updates.models import COLLECTION
 from refdesk.toolsets.azure_updates.records import to_document
 from refdesk.toolsets.azure_updates.source import AzureUpdatesSource
 from sample_world.azure_updates.process import RunningEmulator, running_emulator
-from tests.toolsets.azure_updates.samples import Desk
+from tests.toolsets.azure_updates.samples import Desk, WorldSource
 
 NOW = datetime(2026, 11, 7, 12, tzinfo=UTC)
 
@@ -42,6 +42,17 @@ def desk(emulator: RunningEmulator) -> Desk:
     store = MemoryStore(clock)
     source = AzureUpdatesSource(emulator.url)
     syncer = Syncer(store, source, COLLECTION, to_document, clock)
+    return Desk(KnowledgeBase(store, None, clock), syncer, clock)
+
+
+@pytest.fixture(scope="session")
+async def library(anyio_backend: str) -> Desk:
+    """The sample world's first day as after a sync at `NOW`, for tests that only read."""
+    assert anyio_backend == "asyncio"
+    clock = FixedClock(NOW)
+    store = MemoryStore(clock)
+    syncer = Syncer(store, WorldSource(), COLLECTION, to_document, clock)
+    await syncer.sync()
     return Desk(KnowledgeBase(store, None, clock), syncer, clock)
 
 

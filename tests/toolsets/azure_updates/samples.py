@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, cast
@@ -12,10 +12,12 @@ from refdesk.core.knowledge_base import KnowledgeBase
 from refdesk.core.operations import Context
 from refdesk.core.syncing import Syncer
 from refdesk.model import JsonObject, Principal
+from refdesk.protocols import SourcePage
 from refdesk.stores.memory import MemoryStore
 from refdesk.toolsets.azure_updates.models import SearchInput
 from refdesk.toolsets.azure_updates.records import to_document
 from refdesk.toolsets.azure_updates.search import search_updates
+from sample_world.azure_updates.world import load_world
 
 CALLER = Principal("local", "tester", frozenset({"updates:read"}))
 
@@ -34,6 +36,14 @@ class Desk:
 
     async def ask(self, **arguments: object) -> dict[str, Any]:
         return await ask(self.context, **arguments)
+
+
+class WorldSource:
+    """The sample world's first day without a wire."""
+
+    async def read(self, since: str | None) -> AsyncIterator[SourcePage]:
+        assert since is None
+        yield SourcePage(tuple(cast("list[JsonObject]", load_world())))
 
 
 async def ask(context: Context, **arguments: object) -> dict[str, Any]:

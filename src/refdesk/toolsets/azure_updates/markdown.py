@@ -74,7 +74,7 @@ def to_markdown(html: str) -> str:
     # The converter's errors have no common root, and a panic in it must not end a sync.
     except Exception:
         text = _to_text(kept)
-    tidy = _tidy(_INVISIBLE.sub("", text))
+    tidy = _tidy(text)
     return f"{tidy}\n\n…".lstrip() if len(html) > MAX_CHARACTERS else tidy
 
 
@@ -84,7 +84,7 @@ def to_line(text: str) -> str:
 
 
 def _convert(html: str) -> str:
-    clean = _CLEANER.clean(_INVISIBLE.sub("", html))
+    clean = _INVISIBLE.sub("", _CLEANER.clean(html))
     parts = _CODE.split(clean)
     # The split yields text, code, name of its tag, text, …; code keeps its blanks and may show tags.
     prepared = "".join(_prepare(part) if i % 3 == 0 else part for i, part in enumerate(parts) if i % 3 != 2)
@@ -102,11 +102,13 @@ def _to_text(html: str) -> str:
     parser = LexborHTMLParser(html)
     parser.strip_tags(["script", "style", "template"])
     text = parser.body.text(separator="\n") if parser.body else ""
-    return _PLAIN_TAG.sub("&lt;", text)
+    return _PLAIN_TAG.sub("&lt;", _INVISIBLE.sub("", text))
 
 
 def _flatten(html: str) -> str:
     """Return the HTML without the tags that nest deeper than `MAX_DEPTH`; their content stays."""
+    if html.count("<") <= MAX_DEPTH:
+        return html
     depth = 0
 
     def keep(tag: re.Match[str]) -> str:

@@ -104,7 +104,7 @@ def _read(record: JsonObject) -> _Record:
 
 def _refuse_unstorable(record: JsonObject) -> None:
     text = json.dumps(record, ensure_ascii=False)
-    if _NUL.search(text):
+    if "\\u0000" in text and _NUL.search(text):
         raise InvalidRecordError("a text holds a NUL character")
     try:
         text.encode()

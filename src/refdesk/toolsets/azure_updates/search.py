@@ -165,6 +165,8 @@ def _get_nearest(key: str, known: dict[str, str]) -> list[str]:
 def _explain(request: SearchInput, found: SearchResult, *, is_cut: bool) -> Iterable[str]:
     if found.semantic == "loading":
         yield "The model for semantic search is still loading: these are keyword matches. Ask again in some seconds."
+    if found.semantic == "foreign":
+        yield "The model for semantic search does not read this script: these are keyword matches."
     if found.semantic == "unavailable":
         yield "Semantic search is unavailable: these are keyword matches."
     if request.semantic and request.query.strip() and request.sort_by not in (None, "relevance"):

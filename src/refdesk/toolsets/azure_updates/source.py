@@ -123,7 +123,7 @@ class AzureUpdatesSource:
     async def _read_once(self, client: httpx2.AsyncClient, since: str | None) -> AsyncGenerator[SourcePage]:
         """Yield pages up to the end. Each page but the first begins with the last record of the one before."""
         deadline = time.monotonic() + self.total_seconds
-        position, nameless = 0, 0
+        position, nameless, largest = 0, 0, 0
         seen: set[str] = set()
         last: JsonObject | None = None
         for _ in range(self.max_pages):
@@ -131,6 +131,7 @@ class AzureUpdatesSource:
             if last is not None and (not page.records or page.records[0].get("id") != last.get("id")):
                 raise _PagesShiftedError("a page did not join the one before")
             fresh = page.records if last is None else page.records[1:]
+            largest = max(largest, page.total or 0)
             if fresh:
                 seen.update(id for record in fresh if isinstance(id := record.get("id"), str))
                 nameless += sum(not isinstance(record.get("id"), str) for record in fresh)
@@ -138,7 +139,7 @@ class AzureUpdatesSource:
                 last = fresh[-1]
                 yield SourcePage(fresh, page.total)
             if not fresh or (len(page.records) < self.page_size and position >= (page.total or position + 1)):
-                _check_count(len(seen) + nameless, page.total)
+                _check_count(len(seen) + nameless, largest)
                 return
         raise errors.SourceError(f"The feed has more than {self.max_pages} pages: it may never end.")
 
@@ -230,8 +231,8 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
-def _check_count(read: int, total: int | None) -> None:
-    if total is not None and read < total:
+def _check_count(read: int, total: int) -> None:
+    if read < total:
         raise _PagesShiftedError(f"it says that it holds {total} records and gave {read}")
 
 

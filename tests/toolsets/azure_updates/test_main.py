@@ -1,0 +1,19 @@
+from __future__ import annotations
+
+import pytest
+
+from refdesk.toolsets.azure_updates.__main__ import to_command
+
+
+@pytest.mark.parametrize(
+    ("arguments", "command"),
+    [
+        ([], ["--stdio"]),
+        (["--http"], []),
+        (["--sse"], ["--sse"]),
+        (["--http", "--port", "0"], ["--port", "0"]),
+        (["--org", "acme"], ["--stdio", "--org", "acme"]),
+    ],
+)
+def test_the_toolset_serves_itself_alone(arguments: list[str], command: list[str]) -> None:
+    assert to_command(arguments) == ["serve", "--toolset", "azure-updates", *command]

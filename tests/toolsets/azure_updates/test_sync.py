@@ -1,0 +1,113 @@
+"""The sample world from its first day to its second, through the real client, with the feed's faults on the way."""
+
+from __future__ import annotations
+
+import pytest
+
+from refdesk import errors
+from refdesk.core import sync_log
+from refdesk.model import Document
+from refdesk.toolsets.azure_updates.models import COLLECTION, TOOLSET_NAME
+from sample_world.azure_updates.process import RunningEmulator
+from sample_world.azure_updates.world import load_changes, load_world
+from tests.toolsets.azure_updates.samples import Desk
+
+
+async def get_documents(desk: Desk) -> dict[str, Document]:
+    store = desk.knowledge_base.store
+    documents = await store.get_documents(COLLECTION, sorted(await store.get_digests(COLLECTION)))
+    return {document.id: document for document in documents if document is not None}
+
+
+def get_ids(*kinds: str) -> set[str]:
+    return {change["id"] for change in load_changes() if change["kind"] in kinds}
+
+
+async def test_the_first_sync_lands_everything_but_the_bad_record(synced: Desk) -> None:
+    documents = await get_documents(synced)
+    assert set(documents) == {str(record["id"]) for record in load_world()} - get_ids("repaired")
+    assert all(document.version == 1 for document in documents.values())
+    [bad] = await sync_log.read_quarantine(synced.knowledge_base.store, TOOLSET_NAME)
+    assert {bad.name} == get_ids("repaired")
+
+
+@pytest.mark.parametrize("full", [False, True])
+async def test_a_second_sync_writes_nothing(synced: Desk, full: bool) -> None:
+    report = await synced.syncer.sync(full=full)
+    assert (report.written, report.quarantined) == (0, int(full))
+    assert all(document.version == 1 for document in (await get_documents(synced)).values())
+
+
+async def test_a_delta_brings_what_is_dated_and_a_full_sync_the_rest(synced: Desk, emulator: RunningEmulator) -> None:
+    await emulator.set_world(day=2)
+    delta = await synced.syncer.sync()
+    assert {change.id for change in delta.changes} == get_ids("published", "repaired", "revised")
+    full = await synced.syncer.sync(full=True)
+    assert {change.id for change in full.changes if change.kind == "changed"} == get_ids(
+        "silently_retagged", "silently_edited"
+    )
+    assert {change.id for change in full.changes if change.kind == "withdrawn"} == get_ids("vanished")
+
+
+async def test_after_a_full_sync_the_desk_holds_exactly_the_later_state_and_every_earlier_version(
+    synced: Desk, emulator: RunningEmulator
+) -> None:
+    before = await get_documents(synced)
+    await emulator.set_world(day=2)
+    await synced.syncer.sync(full=True)
+    after = await get_documents(synced)
+    later = {str(record["id"]): record for record in load_world(day=2)}
+    assert {id: document.data["record"] for id, document in after.items()} == later
+    for id in get_ids("silently_retagged", "silently_edited", "revised", "vanished"):
+        history = await synced.knowledge_base.get_history(COLLECTION, id)
+        assert [revision.document.version for revision in history] == [1, 2]
+        assert history[0].document == before[id]
+    assert await sync_log.read_quarantine(synced.knowledge_base.store, TOOLSET_NAME) == []
+
+
+async def test_a_withdrawn_update_is_found_by_nothing(synced: Desk, emulator: RunningEmulator) -> None:
+    await emulator.set_world(day=2)
+    await synced.syncer.sync(full=True)
+    [id, *_] = sorted(get_ids("vanished"))
+    assert (await synced.ask(id=id))["results"] == []
+    [first, *_] = await synced.knowledge_base.get_history(COLLECTION, id)
+    title = first.document.title
+    assert id not in [result["id"] for result in (await synced.ask(query=title))["results"]]
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        {"fault": "empty_page", "at": [3]},
+        {"fault": "duplicate_page", "at": [2]},
+        {"fault": "page_shift", "at": [2], "withdraw": ["904507"]},
+        {"fault": "wrong_count", "at": [1, 2, 3, 4], "count_error": 20},
+    ],
+    ids=lambda fault: fault["fault"],
+)
+async def test_a_feed_in_disorder_never_withdraws_what_it_still_holds(
+    synced: Desk, emulator: RunningEmulator, fault: dict[str, object]
+) -> None:
+    await emulator.set_faults([fault])
+    report = await synced.syncer.sync(full=True)
+    assert (report.withdrawn, report.withheld) == (0, 0)
+
+
+async def test_an_emptied_feed_withdraws_nothing_unless_forced(synced: Desk, emulator: RunningEmulator) -> None:
+    await emulator.set_world([])
+    report = await synced.syncer.sync(full=True)
+    assert (report.withdrawn, report.withheld) == (0, 306)
+    assert (await synced.syncer.sync(full=True, force=True)).withdrawn == 306
+
+
+async def test_a_feed_that_breaks_midway_leaves_whole_updates_and_the_next_sync_completes(
+    desk: Desk, emulator: RunningEmulator
+) -> None:
+    await emulator.set_faults([{"fault": "status", "status": 403, "at": [3]}])
+    with pytest.raises(errors.SourceError, match="403"):
+        await desk.syncer.sync()
+    landed = await get_documents(desk)
+    assert 190 < len(landed) < 200
+    await emulator.set_faults([])
+    report = await desk.syncer.sync()
+    assert (report.kind, report.added, report.changed) == ("full", 306 - len(landed), 0)
