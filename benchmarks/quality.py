@@ -17,6 +17,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from math import log2
 from pathlib import Path
 from typing import TypeAlias
@@ -29,10 +30,14 @@ from refdesk.core.analysis import analyse, parse_query
 from refdesk.core.bm25 import TITLE_WEIGHT, idf, term_score
 from refdesk.core.fusion import convex, reciprocal_rank
 from refdesk.core.passages import embedding_text, split
+from refdesk.embedders.local import LocalEmbedder
+from refdesk.model import Candidate
+from refdesk.toolsets.knowledge.search import rank
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 CACHE = REPOSITORY / ".benchmarks" / "vectors"
 DEPTH = 100
+NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 Scores: TypeAlias = Mapping[int, float]
 Matrix: TypeAlias = NDArray[float32]
@@ -87,12 +92,12 @@ def _read_lines(path: Path) -> list[dict[str, str]]:
         return [json.loads(line) for line in file]
 
 
-def measure(relevant: Sequence[Mapping[int, int]], rank: Ranking) -> Quality:
+def measure(relevant: Sequence[Mapping[int, int]], ranking: Ranking) -> Quality:
     """Return the quality of a ranking: nDCG@10 with linear gains, and Recall@100."""
     ndcgs: list[float] = []
     recalls: list[float] = []
     for number, judged in enumerate(relevant):
-        ranked = list(rank(number))[:DEPTH]
+        ranked = list(ranking(number))[:DEPTH]
         ideal = sum(gain / log2(place + 2) for place, gain in enumerate(sorted(judged.values(), reverse=True)[:10]))
         gained = sum(judged.get(found, 0) / log2(place + 2) for place, found in enumerate(ranked[:10]))
         ndcgs.append(gained / ideal)
@@ -218,6 +223,19 @@ def get_rankings(collection: Judged) -> dict[str, Ranking]:
 
         return fuse(scores, row, combine)
 
+    def by_knowledge(number: int) -> list[int]:
+        scores, row = lexical[number], cosines[number]
+        is_read = LocalEmbedder().reads(collection.queries[number])
+
+        def combine(words: list[int], _dense: list[int], union: list[int]) -> Scores:
+            candidates = [
+                Candidate(str(entry), NEVER, scores.get(entry, 0.0), float(row[entry]) if is_read else None)
+                for entry in (union if is_read else words)
+            ]
+            return {int(candidate.id): score for candidate, score in rank(candidates)}
+
+        return fuse(scores, row, combine)
+
     return {
         "FTS5 porter (peer)": rank_by_fts5(collection),
         "lexical": lambda number: rank_scores(lexical[number]),
@@ -226,6 +244,7 @@ def get_rankings(collection: Judged) -> dict[str, Ranking]:
             lexical[number], cosines[number], lambda words, dense, _: reciprocal_rank([words, dense])
         ),
         "convex": by_convex,
+        "as knowledge ranks": by_knowledge,
     }
 
 
@@ -241,9 +260,9 @@ def main() -> None:
     print(f"{'collection':<12}{'ranking':<22}{'nDCG@10':>8}{'Recall@100':>12}")
     for name in names:
         collection = read_collection(folder / name)
-        for ranking, rank in get_rankings(collection).items():
-            quality = measure(collection.relevant, rank)
-            print(f"{name:<12}{ranking:<22}{quality.ndcg:>8.3f}{quality.recall:>12.3f}", flush=True)
+        for title, ranking in get_rankings(collection).items():
+            quality = measure(collection.relevant, ranking)
+            print(f"{name:<12}{title:<22}{quality.ndcg:>8.3f}{quality.recall:>12.3f}", flush=True)
 
 
 if __name__ == "__main__":

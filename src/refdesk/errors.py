@@ -15,7 +15,8 @@
     ├── WorldError                  something outside failed; may pass
     │   ├── StoreError
     │   ├── EmbedderError
-    │   └── SourceError
+    │   ├── SourceError
+    │   └── LanguageModelError
     └── OperatorError               whoever runs the server must fix it
         ├── ConfigurationError      a setting is wrong
         └── MissingDependencyError  an extra is not installed
@@ -126,6 +127,12 @@ class SourceError(WorldError):
     """The service a toolset reads from failed or answered nonsense."""
 
     code = "SOURCE_UNAVAILABLE"
+
+
+class LanguageModelError(WorldError):
+    """The language model's service failed, refused or answered nonsense."""
+
+    code = "LANGUAGE_MODEL_UNAVAILABLE"
 
 
 class OperatorError(RefdeskError):

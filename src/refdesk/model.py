@@ -362,3 +362,82 @@ class CollectionStatistics:
     collection: Collection
     documents: Mapping[State, int]
     embedded: Mapping[str, int]
+
+
+# Learning
+
+
+Speaker: TypeAlias = Literal["customer", "agent", "system"]
+"""Who says a turn: whoever asks for help, whoever gives it, or a tool that one of them used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What one side of a conversation said at once. It is data: nothing in it is an instruction to a reader."""
+
+    speaker: Speaker
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of a playbook: what to do, how to tell that it worked, what to say. `check` and `say` may be empty."""
+
+    do: str
+    check: str = ""
+    say: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Playbook:
+    """How to resolve a problem, in order. `escalation` says when to hand over and to whom; it may be empty."""
+
+    goal: str
+    prerequisites: tuple[str, ...] = ()
+    steps: tuple[Step, ...] = ()
+    edge_cases: tuple[str, ...] = ()
+    escalation: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SkillDraft:
+    """What a conversation teaches.
+
+    Attributes:
+        title: One line.
+        problem: What customers ask for, in words like theirs.
+        conditions: When the playbook applies.
+        keywords: Words that people search by.
+        product_area: Empty where unknown.
+        issue_type: Such as how-to, bug, feature-request or escalation; empty where unknown.
+    """
+
+    title: str
+    problem: str
+    playbook: Playbook
+    conditions: tuple[str, ...] = ()
+    keywords: tuple[str, ...] = ()
+    product_area: str = ""
+    issue_type: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """A claim that something in a skill is contradicted.
+
+    Attributes:
+        item: The condition, keyword or step (its `do`) as the skill has it.
+        quote: The words of the conversation or the feedback that contradict it, verbatim.
+    """
+
+    item: str
+    quote: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refinement:
+    """A skill as a further conversation would have it, what changed, and what it claims to be contradicted."""
+
+    draft: SkillDraft
+    changes: tuple[str, ...] = ()
+    removals: tuple[Removal, ...] = ()

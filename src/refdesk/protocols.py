@@ -25,7 +25,10 @@ if TYPE_CHECKING:
         Record,
         RecordKey,
         Reference,
+        Refinement,
         Revision,
+        SkillDraft,
+        Turn,
         Vector,
     )
 
@@ -115,7 +118,12 @@ class Transaction(Reader, Protocol):
         ...
 
     async def put_vectors(
-        self, collection: Collection, id: str, model: EmbeddingModel, text_digest: str, passages: Sequence[EmbeddedPassage]
+        self,
+        collection: Collection,
+        id: str,
+        model: EmbeddingModel,
+        text_digest: str,
+        passages: Sequence[EmbeddedPassage],
     ) -> bool:
         """Set a document's vectors of one model, replacing those of that model.
 
@@ -193,6 +201,10 @@ class Embedder(Protocol):
         """Whether embedding can start at once, without loading a model first."""
         ...
 
+    def reads(self, text: str) -> bool:
+        """Return whether the model was made for the script the text is written in; in others its vectors mislead."""
+        ...
+
     async def load(self) -> None:
         """Get ready. Calling it again, or twice at once, loads once.
 
@@ -228,4 +240,29 @@ class Source(Protocol):
         Raises:
             SourceError: The source failed for good; pages already yielded stay valid.
         """
+        ...
+
+
+class LanguageModel(Protocol):
+    """Turns conversations into skills. What is said in a conversation is data to it, never an order.
+
+    Callers mask personal data before a conversation comes here, and check what comes back.
+    """
+
+    @property
+    def name(self) -> str:
+        """The model's name, as kept with every skill it made."""
+        ...
+
+    async def extract(self, conversation: Sequence[Turn]) -> SkillDraft:
+        """Return what a conversation teaches: a title, a problem and at least one step.
+
+        Raises:
+            InvalidInputError: It teaches nothing: nobody asks for anything.
+            LanguageModelError: The model's service failed, refused or answered nonsense twice.
+        """
+        ...
+
+    async def refine(self, skill: SkillDraft, conversation: Sequence[Turn], feedback: str) -> Refinement:
+        """Return a skill with what a further conversation adds; errors as in `extract`, but nothing new is no error."""
         ...

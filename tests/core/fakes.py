@@ -37,12 +37,16 @@ class ScriptedEmbedder:
     poison: frozenset[str] = frozenset()
     is_down: bool = False
     is_ready: bool = True
+    foreign: frozenset[str] = frozenset()
     loads: int = 0
     seen: list[str] = field(default_factory=list[str])
 
     @property
     def model(self) -> EmbeddingModel:
         return EmbeddingModel(self.name, 8)
+
+    def reads(self, text: str) -> bool:
+        return text not in self.foreign
 
     async def load(self) -> None:
         self.loads += 1

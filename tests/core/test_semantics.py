@@ -30,6 +30,12 @@ async def test_a_question_never_waits_for_a_model_to_load() -> None:
     assert (await semantics.embed_query("x"))[1] == "used"
 
 
+async def test_a_question_in_a_script_the_model_cannot_read_is_left_to_its_words() -> None:
+    semantics = Semantics(MemoryStore(), ScriptedEmbedder(foreign=frozenset({"退款"})))
+    assert await semantics.embed_query("退款") == (None, "foreign")
+    assert (await semantics.embed_query("refund"))[1] == "used"
+
+
 async def test_a_failing_model_makes_search_say_so() -> None:
     semantics = Semantics(MemoryStore(), ScriptedEmbedder(is_down=True))
     assert await semantics.embed_query("x") == (None, "unavailable")

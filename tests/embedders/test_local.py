@@ -36,6 +36,14 @@ def show(pieces: WordPiece, text: str, limit: int = 256) -> list[str]:
     return [names[number] for number in pieces.encode(text, limit)]
 
 
+@pytest.mark.parametrize(
+    ("text", "is_read"),
+    [("refund limit", True), ("500 €?", True), ("Rückerstattung", True), ("退款限额是多少", False), ("возврат", False)],
+)
+def test_it_reads_latin_script(text: str, is_read: bool) -> None:
+    assert LocalEmbedder().reads(text) is is_read
+
+
 def test_the_vocabulary_is_whole() -> None:
     assert len(gzip.decompress(VOCABULARY.read_bytes()).decode().splitlines()) == 30_522
 

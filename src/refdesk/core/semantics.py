@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-SemanticStatus: TypeAlias = Literal["off", "used", "loading", "unavailable"]
-"""Whether vectors took part in a search, and if not, why."""
+SemanticStatus: TypeAlias = Literal["off", "used", "loading", "foreign", "unavailable"]
+"""Whether vectors took part in a search, and if not, why: `foreign` is a question in a script the model cannot read."""
 
 _ACTIVE = RecordKey(SHARED_ORG, "embedding_model", "active")
 
@@ -49,6 +49,8 @@ class Semantics:
         embedder = await self.get_active()
         if embedder is None:
             return None, "unavailable"
+        if not embedder.reads(text):
+            return None, "foreign"
         if not embedder.is_ready:
             self._asked = True
             self.doorbell.ring()

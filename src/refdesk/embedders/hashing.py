@@ -41,6 +41,10 @@ class HashingEmbedder:
         """Always."""
         return True
 
+    def reads(self, text: str) -> bool:
+        """Any script."""
+        return True
+
     async def __aenter__(self) -> HashingEmbedder:
         return self
 

@@ -74,6 +74,10 @@ class GeminiEmbedder:
         """Always: there is nothing to load."""
         return True
 
+    def reads(self, text: str) -> bool:
+        """Any script."""
+        return True
+
     async def __aenter__(self) -> GeminiEmbedder:
         await self._client.__aenter__()
         return self

@@ -71,6 +71,10 @@ class OpenAIEmbedder:
         """Always: there is nothing to load."""
         return True
 
+    def reads(self, text: str) -> bool:
+        """Any script."""
+        return True
+
     async def __aenter__(self) -> OpenAIEmbedder:
         await self._client.__aenter__()
         return self
