@@ -175,17 +175,17 @@ class Desk:
         }
 
     async def _get_toolset_health(self, base: Base, name: str, documents: int) -> ToolsetHealth:
-        syncer = choose_syncer(self.settings, name, base.knowledge_base.store)
-        if syncer is None:
+        from refdesk.core import sync_log
+
+        stale_after = get_stale_after(self.settings, name)
+        if stale_after is None:
             return ToolsetHealth(documents)
-        status = await syncer.get_status()
-        problem = None
-        if await syncer.is_due(base.knowledge_base.clock.now()):
-            since = (
-                "was never synced" if status.last_success is None else f"was last synced {status.last_success:%F %R}"
-            )
-            problem = f"{name} {since}: {status.last_error or 'a sync is due; run refdesk sync ' + name}"
-        return ToolsetHealth(documents, status.last_success, problem)
+        status = await sync_log.read_status(base.knowledge_base.store, name)
+        last, problem = status.last_success, None
+        if last is None or last <= base.knowledge_base.clock.now() - stale_after:
+            since = "was never synced" if last is None else f"was last synced {last:%Y-%m-%d %H:%M} UTC"
+            problem = f"{name} {since}: {status.last_error or 'a sync is due.'}"
+        return ToolsetHealth(documents, last, problem)
 
     async def run(self) -> None:
         """Keep the store open, once it is wanted, and the background work going, until cancelled."""
@@ -224,9 +224,9 @@ class Desk:
     def _start_background(self, group: TaskGroup, base: Base) -> None:
         group.start_soon(self._supervise, "embedding", base.indexer.run)
         for toolset in self.toolsets:
-            syncer = choose_syncer(self.settings, toolset.name, base.knowledge_base.store)
-            if syncer is not None:
-                group.start_soon(self._supervise, f"sync of {toolset.name}", partial(keep_current, syncer, base))
+            if get_stale_after(self.settings, toolset.name) is not None:
+                work = partial(keep_current, self.settings, toolset.name, base)
+                group.start_soon(self._supervise, f"sync of {toolset.name}", work)
 
     async def _supervise(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
         try:
@@ -287,10 +287,20 @@ def _load_toolset(name: str) -> Toolset:
             raise errors.ConfigurationError(f"There is no toolset {name}.")
 
 
-def choose_syncer(settings: Settings, name: str, store: Store) -> Syncer | None:
-    """Return what brings a toolset up to date with its source, or `None` when it has no source."""
-    if name != "azure-updates":
-        return None
+def get_stale_after(settings: Settings, name: str) -> timedelta | None:
+    """Return for how long a toolset counts as current after a sync, or `None` when it has no source."""
+    return timedelta(hours=settings.azure_updates_stale_hours) if name == "azure-updates" else None
+
+
+def choose_syncer(settings: Settings, name: str, store: Store) -> Syncer:
+    """Return what brings a toolset up to date with its source.
+
+    Raises:
+        InvalidInputError: It has no source.
+    """
+    stale_after = get_stale_after(settings, name)
+    if stale_after is None:
+        raise errors.InvalidInputError(f"{name} has no source to be synced with.")
     from refdesk.core.clock import SystemClock
     from refdesk.core.syncing import Syncer
     from refdesk.toolsets.azure_updates.models import COLLECTION
@@ -303,24 +313,25 @@ def choose_syncer(settings: Settings, name: str, store: Store) -> Syncer | None:
         COLLECTION,
         to_document,
         SystemClock(),
-        stale_after=timedelta(hours=settings.azure_updates_stale_hours),
+        stale_after=stale_after,
         full_after=timedelta(hours=settings.azure_updates_full_hours),
     )
 
 
-async def keep_current(syncer: Syncer, base: Base) -> None:
-    """Sync whenever it is due, until cancelled. Failures are logged and tried again later each time."""
+async def keep_current(settings: Settings, name: str, base: Base) -> None:
+    """Sync whenever it is due, until cancelled. Failures are logged and tried again, later each time."""
+    syncer = choose_syncer(settings, name, base.knowledge_base.store)
     pause = SYNC_RETRY_SECONDS
     while True:
         try:
             if await syncer.is_due(base.knowledge_base.clock.now()):
                 report = await syncer.sync()
-                logger.info("synced", extra={"toolset": syncer.collection.toolset, "outcome": report.outcome})
+                logger.info("synced", extra={"toolset": name, "outcome": report.outcome, "written": report.written})
                 base.knowledge_base.note_change()
             pause = SYNC_RETRY_SECONDS
             await anyio.sleep(SYNC_CHECK_SECONDS)
         except errors.RefdeskError as error:
-            logger.warning("not synced", extra={"toolset": syncer.collection.toolset, "reason": error.message})
+            logger.warning("not synced", extra={"toolset": name, "reason": error.message})
             await anyio.sleep(pause)
             pause = min(2 * pause, SYNC_CHECK_SECONDS)
 

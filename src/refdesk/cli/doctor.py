@@ -135,7 +135,7 @@ async def _check_quarantine(base: Base) -> Check:
         return Check("quarantine", "ok", "no record of a source is set aside")
     shown = "; ".join(f"{record.key.name}: {record.value.get('reason')}" for record in records[:MOST_SHOWN])
     advice = "They are read again by every full sync; nothing else is held up."
-    return Check("quarantine", "warn", f"{len(records)} records could not be read: {shown}", advice)
+    return Check("quarantine", "warn", f"records that could not be read: {len(records)} ({shown})", advice)
 
 
 async def _check_embeddings(base: Base) -> Check:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from refdesk import errors
 from refdesk.cli import asking
 
 if TYPE_CHECKING:
@@ -47,8 +46,6 @@ async def _sync(settings: Settings, name: str, full: bool, force: bool, on_progr
     toolsets = load_toolsets([name])
     async with open_desk(settings, toolsets, in_background=False) as desk:
         syncer = choose_syncer(settings, name, (await desk.get_base()).knowledge_base.store)
-        if syncer is None:
-            raise errors.InvalidInputError(f"{name} has no source to be synced with.")
         return await syncer.sync(full=full, force=force, on_progress=on_progress)
 
 
@@ -83,9 +80,7 @@ def describe(name: str, report: SyncReport) -> str:
     if report.quarantined:
         text += f" {report.quarantined} records could not be read and were set aside; refdesk doctor says why."
     if report.withheld:
-        text += (
-            f" {report.withheld} are gone from the source, suspiciously many, and were kept; --force withdraws them."
-        )
+        text += f" Gone from the source, suspiciously many, and kept: {report.withheld}; --force withdraws them."
     return text
 
 

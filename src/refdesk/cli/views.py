@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+import click
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -31,10 +32,12 @@ def show(answers: Mapping[str, Mapping[str, Any]], query: str) -> None:
     console = Console(highlight=False, soft_wrap=False)
     console.width = min(console.width, WIDEST) if console.is_terminal else PIPED_WIDTH
     words: list[str] = re.findall(r"\w{3,}", query)
-    for name, answer in answers.items():
-        if len(answers) > 1:
-            console.print(Text(name, style="bold underline"))
-        _show_one(console, answer, words)
+    with console.capture() as captured:
+        for name, answer in answers.items():
+            if len(answers) > 1:
+                console.print(Text(name, style="bold underline"))
+            _show_one(console, answer, words)
+    click.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
 
 def _show_one(console: Console, answer: Mapping[str, Any], words: list[str]) -> None:
@@ -43,6 +46,13 @@ def _show_one(console: Console, answer: Mapping[str, Any], words: list[str]) -> 
     for number, hit in enumerate(hits, offset + 1):
         _show_hit(console, number, hit, words)
     console.print(Text(_summary(len(hits), offset, answer.get("total")), style="dim"))
+    for unknown in answer.get("unknownFilterValues", []):
+        near = " or ".join(unknown["didYouMean"])
+        console.print(
+            Text(f"No {unknown['filter']} is {_one_line(unknown['value'])}." + (f" Try {near}." if near else ""))
+        )
+    for note in answer.get("notes", []):
+        console.print(Text(_one_line(note)))
 
 
 def _show_hit(console: Console, number: int, hit: Mapping[str, Any], words: list[str]) -> None:

@@ -18,6 +18,7 @@ from refdesk.server.replies import reply_error
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+MOST_HEADER_BYTES = 32 * 1024
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 SECURITY_HEADERS = {
@@ -66,6 +67,8 @@ class Gate:
             await reply_error(error, "nested", status)(scope, receive, send_guarded)
 
     def _refuse(self, headers: Headers) -> tuple[int, errors.CallerError] | None:
+        if sum(len(name) + len(value) for name, value in headers.raw) > MOST_HEADER_BYTES:
+            return 431, errors.TooLargeError(f"The headers are larger than {MOST_HEADER_BYTES} bytes; send fewer.")
         hosts = headers.getlist("host")
         if len(hosts) != 1:
             return 400, errors.InvalidInputError("Send exactly one Host header.")

@@ -8,7 +8,7 @@ import sys
 from datetime import UTC, datetime
 
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
-_QUIET = ("mcp", "httpx2", "httpcore2", "uvicorn.access", "sse_starlette", "asyncio", "markdown_it")
+_QUIET = ("mcp", "httpx2", "httpcore2", "uvicorn.access", "uvicorn.error", "sse_starlette", "asyncio", "markdown_it")
 
 
 class JsonLines(logging.Formatter):

@@ -7,9 +7,10 @@ protocol is the SDK's.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import mcp_types as types
 from mcp.server.caching import CacheHint
@@ -166,7 +167,7 @@ def describe_tool(operation: Operation) -> types.Tool:
         title=operation.title,
         description=operation.description,
         input_schema=contracts.get_input_schema(operation.input),
-        output_schema=contracts.get_output_schema(operation.output),
+        output_schema=_lean(contracts.get_output_schema(operation.output)),
         annotations=types.ToolAnnotations(
             read_only_hint=effects.read_only,
             destructive_hint=effects.destructive,
@@ -174,6 +175,22 @@ def describe_tool(operation: Operation) -> types.Tool:
             open_world_hint=effects.open_world,
         ),
     )
+
+
+def _lean(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an answer's schema without what costs a model tokens and tells it nothing: fields speak for themselves.
+
+    Objects are left open, so that a client that kept the schema is not broken by a field that is added.
+    """
+    noise = {"description", "additionalProperties"} if "properties" in schema else {"examples"}
+    return {key: _lean_part(key, value) for key, value in schema.items() if key not in noise}
+
+
+def _lean_part(key: str, value: object) -> object:
+    if key == "properties":
+        fields = cast("Mapping[str, Mapping[str, Any]]", value)
+        return {name: _lean(field) for name, field in fields.items()}
+    return _lean(cast("Mapping[str, Any]", value)) if isinstance(value, Mapping) else value
 
 
 def describe_resource(resource: Resource) -> types.Resource:

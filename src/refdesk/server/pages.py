@@ -29,8 +29,19 @@ _STATUS_WORDS = {
     "degraded": "It works, but not all of it",
     "failing": "It does not work",
 }
-_BOUNDS = {"minimum": "from", "maximum": "to", "maxLength": "at most", "maxItems": "at most", "format": "as"}
-_CLIENT = {"mcpServers": {"refdesk": {"command": "refdesk", "args": ["serve", "--stdio"]}}}
+_BOUNDS = {
+    "minimum": "from {}",
+    "maximum": "to {}",
+    "maxLength": "up to {} characters",
+    "maxItems": "up to {} of them",
+    "format": "a {}",
+}
+_CLIENT = """\
+{
+  "mcpServers": {
+    "refdesk": { "command": "refdesk", "args": ["serve", "--stdio"] }
+  }
+}"""
 
 
 async def asset(request: Request) -> Response:
@@ -69,7 +80,7 @@ def start_page(toolsets: Sequence[Toolset], health: Health, url: str, *, sse: bo
         + "<h2>Connect a client</h2><p>Claude Code, over HTTP:</p>"
         + _block(f"claude mcp add --transport http refdesk {url}/mcp")
         + "<p>Any client that starts its servers itself:</p>"
-        + _block(json.dumps(_CLIENT, indent=2)),
+        + _block(_CLIENT),
     )
 
 
@@ -113,6 +124,11 @@ def _block(text: str) -> str:
 
 def _code(text: str) -> str:
     return f"<code>{escape(text)}</code>"
+
+
+def _prose(text: str) -> str:
+    """Return a sentence as HTML; what stands between backticks is code."""
+    return "".join(_code(part) if n % 2 else escape(part) for n, part in enumerate(text.split("`")))
 
 
 def _link(address: str) -> str:
@@ -172,7 +188,7 @@ def _resource(resource: Resource, url: str) -> str:
 
 
 def _article(route: Route, title: str, names: str, description: str, body: str) -> str:
-    paragraphs = "".join(f"<p>{escape(part)}</p>" for part in description.split("\n") if part.strip())
+    paragraphs = "".join(f"<p>{_prose(part)}</p>" for part in description.split("\n") if part.strip())
     return (
         f'<article id="{escape(_anchor(route))}"><h3>{escape(title)}</h3><p class="route">'
         f'<span class="method">{route.method}</span> {_code(route.path)}</p>'
@@ -194,7 +210,7 @@ def _argument_rows(schema: Mapping[str, Any], prefix: str) -> Iterable[Sequence[
         is_required = name in schema.get("required", [])
         default = "required" if is_required else json.dumps(inner["default"]) if "default" in inner else ""
         description = inner.get("description", "")
-        yield _code(prefix + name), escape(_type(inner)), escape(default), escape(description)
+        yield _code(prefix + name), escape(_type(inner)), escape(default), _prose(description)
         yield from _argument_rows(inner, f"{prefix}{name}.")
 
 
@@ -206,11 +222,11 @@ def _type(schema: Mapping[str, Any]) -> str:
     kind = str(schema.get("type", "any"))
     if kind == "array":
         kind = f"list of {_type(schema.get('items', {}))}"
-    return ", ".join([kind, *(f"{word} {schema[key]}" for key, word in _BOUNDS.items() if key in schema)])
+    return ", ".join([kind, *(words.format(schema[key]) for key, words in _BOUNDS.items() if key in schema)])
 
 
 def _errors(codes: Mapping[str, str]) -> str:
-    rows = [(_code(code), escape(when)) for code, when in codes.items()]
+    rows = [(_code(code), _prose(when)) for code, when in codes.items()]
     return f"<h4>Errors</h4>{_table([], rows)}" if rows else ""
 
 

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 LOOPBACK_ADDRESSES = frozenset({"127.0.0.1", "::1", "localhost"})
-MOST_HEADER_BYTES = 32 * 1024
 DRAIN_SECONDS = 5
 """How long requests that are being answered may take once the server is told to stop."""
 
@@ -119,7 +118,6 @@ def _uvicorn(app: ASGIApp) -> uvicorn.Server:
             server_header=False,
             timeout_keep_alive=30,
             timeout_graceful_shutdown=DRAIN_SECONDS,
-            h11_max_incomplete_event_size=MOST_HEADER_BYTES,
         )
     )
 

@@ -10,7 +10,7 @@ from starlette.routing import Route
 from refdesk import errors
 from refdesk.server import strict_json
 from refdesk.server.calls import Caller
-from refdesk.server.replies import reply, reply_error
+from refdesk.server.replies import reply, reply_error, status_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from refdesk.app import Desk
     from refdesk.core.operations import Operation, Resource, Toolset
     from refdesk.model import Principal
+
+__all__ = ["read_arguments", "routes", "status_of"]
 
 
 def routes(desk: Desk, identify: Callable[[Request], Principal]) -> list[Route]:

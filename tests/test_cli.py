@@ -1,0 +1,233 @@
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+import pytest
+from click.testing import CliRunner, Result
+
+from refdesk import __version__
+from refdesk.cli import cli, views
+from refdesk.cli.doctor import Check, render
+from refdesk.cli.export import write_atomically
+from refdesk.errors import ConfigurationError
+from sample_world.azure_updates.process import running_emulator
+
+NOWHERE = "http://127.0.0.1:9/feed"
+
+
+def refdesk(home: Path, arguments: Sequence[str], **variables: str) -> Result:
+    environment = {
+        "REFDESK_HOME": str(home),
+        "REFDESK_STORE": "",
+        "REFDESK_EMBEDDER": "hashing",
+        "REFDESK_AZURE_UPDATES_URL": NOWHERE,
+        "REFDESK_LOG_LEVEL": "",
+        **variables,
+    }
+    return CliRunner().invoke(cli, list(arguments), env=environment)
+
+
+@pytest.fixture(scope="module")
+def synced(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home whose store holds the sample world."""
+    home = tmp_path_factory.mktemp("home")
+
+    async def sync() -> Result:
+        async with running_emulator() as emulator:
+            arguments = ["sync", "azure-updates", "--json"]
+            return await anyio.to_thread.run_sync(
+                lambda: refdesk(home, arguments, REFDESK_AZURE_UPDATES_URL=emulator.url)
+            )
+
+    done = anyio.run(sync)
+    assert done.exit_code == 0, done.stderr
+    assert json.loads(done.stdout)["added"] > 250
+    return home
+
+
+def test_help_needs_neither_the_models_nor_the_protocol() -> None:
+    script = "import sys, refdesk.cli; print(sorted({'pydantic', 'mcp', 'rich', 'anyio', 'apsw'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=30)
+    assert done.stdout.strip() == "[]"
+
+
+def test_every_command_explains_itself(tmp_path: Path) -> None:
+    listed = refdesk(tmp_path, ["--help"])
+    assert listed.exit_code == 0
+    for name in cli.commands:
+        assert name in listed.stdout
+        assert refdesk(tmp_path, [name, "--help"]).exit_code == 0
+
+
+def test_the_version_is_printed(tmp_path: Path) -> None:
+    assert refdesk(tmp_path, ["--version"]).stdout.strip() == f"refdesk, version {__version__}"
+
+
+def test_a_search_before_any_sync_says_so(tmp_path: Path) -> None:
+    done = refdesk(tmp_path, ["search", "storage"])
+    assert done.exit_code == 0
+    assert done.stdout.startswith("Nothing found.")
+    assert "No sync has succeeded yet" in done.stdout
+
+
+def test_results_are_plain_text_when_piped(synced: Path) -> None:
+    done = refdesk(synced, ["search", "storage", "--limit", "2"])
+    assert done.exit_code == 0
+    assert "\x1b" not in done.stdout
+    assert done.stdout.rstrip().splitlines()[-1].startswith("1 to 2 of ")
+    assert all(len(line) <= views.PIPED_WIDTH and line == line.rstrip() for line in done.stdout.splitlines())
+
+
+def test_one_toolset_in_json_is_what_its_tool_answers(synced: Path) -> None:
+    done = refdesk(synced, ["search", "--toolset", "azure-updates", "--json", "storage"])
+    answer = json.loads(done.stdout)
+    assert answer["total"] > 0
+    assert answer["limit"] == 10
+
+
+def test_filters_narrow_a_search(synced: Path) -> None:
+    done = refdesk(synced, ["search", "--json", "--filter", "tags=Retirements", "--filter", "status=Launched"])
+    results = json.loads(done.stdout)["results"]
+    assert all("Retirements" in result["tags"] for result in results)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["search", "--filter", "colour=red", "x"], "NAME is one of"),
+        (["search", "--filter", "tags", "x"], "NAME=VALUE"),
+        (["search", "x" * 1001], "at most 1000"),
+        (["search", "a\x00b"], "NUL"),
+        (["search", "--limit", "0", "x"], "--limit"),
+        (["export", "azure-updates", "--filter", "dateFrom=soon"], "YYYY-MM-DD"),
+    ],
+)
+def test_a_mistake_of_the_caller_is_one_sentence_and_exit_status_2(
+    tmp_path: Path, arguments: list[str], words: str
+) -> None:
+    done = refdesk(tmp_path, arguments)
+    assert done.exit_code == 2
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("variables", "words"),
+    [
+        ({"REFDESK_EMBEDDER": "magic"}, "REFDESK_EMBEDDER"),
+        ({"REFDESK_STORE": "postgresql://x"}, "not served yet"),
+        ({"REFDESK_STORE": "oracle://x"}, "not served;"),
+        ({"REFDESK_STORE": "somewhere"}, "no URL"),
+        ({"REFDESK_STORE": "sqlite://"}, "names no file"),
+        ({"REFDESK_EMBEDDER": "gemini"}, "REFDESK_GEMINI_API_KEY"),
+    ],
+)
+def test_a_wrong_setting_is_one_sentence_and_exit_status_1(
+    tmp_path: Path, variables: dict[str, str], words: str
+) -> None:
+    done = refdesk(tmp_path, ["search", "x"], **variables)
+    assert done.exit_code == 1
+    assert words in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_an_unknown_toolset_is_named_with_those_there_are(tmp_path: Path) -> None:
+    done = refdesk(tmp_path, ["search", "--toolset", "astrology", "x"])
+    assert done.exit_code == 1
+    assert "azure-updates" in done.stderr
+
+
+def test_a_feed_that_cannot_be_reached_is_one_sentence(tmp_path: Path) -> None:
+    done = refdesk(tmp_path, ["sync", "azure-updates"], REFDESK_AZURE_UPDATES_URL="http://203.0.113.1/feed")
+    assert done.exit_code == 1
+    assert done.stderr.count("\n") == 1
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("form", ["json", "csv", "md"])
+def test_an_export_holds_all_that_matches(synced: Path, tmp_path: Path, form: str) -> None:
+    found = json.loads(refdesk(synced, ["search", "--json", "--limit", "1", "storage"]).stdout)["total"]
+    path = tmp_path / f"updates.{form}"
+    arguments = ["export", "azure-updates", "--format", form, "--query", "storage", "--output", str(path)]
+    done = refdesk(synced, arguments)
+    assert done.exit_code == 0, done.stderr
+    assert f"{found} updates written" in done.stderr
+    text = path.read_text("utf-8")
+    counts = {
+        "json": lambda: len(json.loads(text)),
+        "csv": lambda: len(list(csv.DictReader(io.StringIO(text)))),
+        "md": lambda: sum(line.startswith("## ") for line in text.splitlines()),
+    }
+    assert counts[form]() >= found
+    printed = refdesk(synced, arguments[:-2]).stdout_bytes
+    assert printed.decode() == path.read_bytes().decode()
+
+
+def test_an_export_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    path.write_text("old")
+
+    def pieces() -> list[str]:
+        raise RuntimeError("broke off")
+
+    with pytest.raises(RuntimeError):
+        write_atomically(path, (piece for _ in [0] for piece in pieces()))
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_an_export_into_no_folder_says_so(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="cannot be written"):
+        write_atomically(tmp_path / "none" / "out", ["x"])
+
+
+def test_the_doctor_finds_a_synced_desk_well(synced: Path) -> None:
+    done = refdesk(synced, ["doctor", "--json"])
+    report = json.loads(done.stdout)
+    checks = {check["name"]: check for check in report["checks"]}
+    assert (done.exit_code, report["ok"]) == (0, True)
+    assert checks["azure-updates"]["status"] == "ok"
+    assert checks["quarantine"]["status"] == "warn"
+    assert checks["feed"]["status"] == "warn"
+    assert checks["feed"]["advice"]
+
+
+def test_the_doctor_says_what_to_do_in_an_empty_home(tmp_path: Path) -> None:
+    done = refdesk(tmp_path, ["doctor"])
+    assert done.exit_code == 0
+    assert "was never synced" in done.stdout
+    assert "Run refdesk sync azure-updates." in done.stdout
+
+
+def test_the_doctor_fails_on_a_home_that_cannot_be_used(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    done = refdesk(tmp_path / "file" / "home", ["doctor", "--json"])
+    failed = [check["name"] for check in json.loads(done.stdout)["checks"] if check["status"] == "fail"]
+    assert done.exit_code == 1
+    assert failed == ["data folder", "store"]
+
+
+def test_the_doctor_fails_on_a_wrong_setting(tmp_path: Path) -> None:
+    done = refdesk(tmp_path, ["doctor"], REFDESK_STDIO_ERA="ancient")
+    assert done.exit_code == 1
+    assert "REFDESK_STDIO_ERA" in done.stdout
+
+
+def test_a_check_is_one_line_and_its_advice_another() -> None:
+    assert render(Check("store", "ok", "opens")).count("\n") == 0
+    assert render(Check("store", "fail", "broken", "Mend it.")).endswith("\n" + " " * 21 + "Mend it.")
+
+
+def test_control_characters_of_a_result_never_reach_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    hit = {"id": "1\x1b[2J", "title": "a\x1b]0;title\x07b", "description": "c\x9b31md\u202e", "tags": ["\x1b[0m"]}
+    views.show({"x": {"results": [hit], "total": 1}}, "a")
+    printed = capsys.readouterr().out
+    assert not any(character in printed for character in "\x1b\x07\x9b\u202e")

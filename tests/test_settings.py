@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from refdesk import errors
+from refdesk.settings import PREFIX, Settings, load_settings, variable
+
+
+@pytest.fixture(autouse=True)
+def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in Settings.model_fields:
+        monkeypatch.delenv(variable(name), raising=False)
+
+
+def test_nothing_has_to_be_set() -> None:
+    settings = load_settings()
+    assert settings.org == "local"
+    assert settings.embedder == "local"
+    assert settings.store_url.startswith("sqlite:///")
+
+
+def test_the_store_lies_in_the_home_whatever_its_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("REFDESK_HOME", str(tmp_path / "50% off"))
+    assert load_settings().store_url == f"sqlite:///{tmp_path}/50%25%20off/refdesk.sqlite3"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("REFDESK_EMBEDDER", "magic"),
+        ("REFDESK_STDIO_ERA", "ancient"),
+        ("REFDESK_AZURE_UPDATES_URL", "ftp://hunter2"),
+        ("REFDESK_AZURE_UPDATES_STALE_HOURS", "soon"),
+        ("REFDESK_AZURE_UPDATES_STALE_HOURS", "0"),
+        ("REFDESK_AZURE_UPDATES_FULL_HOURS", "nan"),
+        ("REFDESK_REQUEST_TIMEOUT_SECONDS", "inf"),
+        ("REFDESK_LOG_LEVEL", "loud"),
+        ("REFDESK_ORG", "No Such Org"),
+        ("REFDESK_AGENT", "two\nlines"),
+    ],
+)
+def test_a_malformed_variable_is_named_in_one_sentence_without_its_value(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(errors.ConfigurationError) as caught:
+        load_settings()
+    message = caught.value.message
+    assert message.startswith(name + " ")
+    assert "\n" not in message
+    assert value not in message.removeprefix(name) or value in ("0", "inf")
+
+
+def test_an_empty_variable_is_as_good_as_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REFDESK_STORE", "")
+    monkeypatch.setenv("REFDESK_EMBEDDER", "")
+    assert load_settings().embedder == "local"
+    assert load_settings().store is None
+
+
+def test_lists_are_separated_by_commas(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REFDESK_ALLOWED_HOSTS", "desk.example, other.example,")
+    assert load_settings().allowed_hosts == ("desk.example", "other.example")
+
+
+def test_what_the_command_line_says_stands_above_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REFDESK_ORG", "from-environment")
+    assert load_settings().org == "from-environment"
+    assert load_settings(org="from-command-line").org == "from-command-line"
+
+
+def test_secrets_show_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REFDESK_GEMINI_API_KEY", "hunter2")
+    settings = load_settings()
+    assert "hunter2" not in f"{settings!r} {settings} {settings.model_dump_json()}"
+    assert settings.gemini_api_key is not None
+    assert settings.gemini_api_key.get_secret_value() == "hunter2"
+
+
+def test_every_setting_says_what_it_is() -> None:
+    for name, field in Settings.model_fields.items():
+        assert field.description, f"{PREFIX}{name}"
+        assert field.description.endswith(".")
