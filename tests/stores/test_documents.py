@@ -22,7 +22,7 @@ FULL = make_document(
     modified_at=day(1),
     facets={"tags": ("Auth", "auth", "中文"), "empty": ()},
     spans={"available": on(1, -40_000), "none": ()},
-    data={"nested": {"list": [1, 2.5, None, True, "x"]}, "big": 2**60, "text": "back\\slash"},
+    data={"nested": {"list": [1, 2.5, None, True, "x"]}, "big": 2**60, "text": "back\\slash \\u0000"},
 )
 
 
