@@ -244,6 +244,24 @@ async def test_an_unknown_value_is_named_with_the_nearest_known_ones(library: De
     assert unknown["Launchd"] == {"filter": "status", "value": "Launchd", "didYouMean": ["Launched"]}
 
 
+@pytest.mark.parametrize(
+    ("asked", "nearest"),
+    [
+        ("AKS", "Azure Kubernetes Service (AKS)"),
+        ("azure virtual machines", "Virtual Machines"),
+        ("Virtual Machnies", "Virtual Machines"),
+    ],
+)
+async def test_the_nearest_value_comes_first(library: Desk, asked: str, nearest: str) -> None:
+    [unknown] = (await library.ask(filters={"products": [asked]}))["unknownFilterValues"]
+    assert unknown["didYouMean"][0] == nearest
+
+
+async def test_a_value_like_no_other_has_no_suggestion(library: Desk) -> None:
+    [unknown] = (await library.ask(filters={"products": ["zzzz"]}))["unknownFilterValues"]
+    assert unknown["didYouMean"] == []
+
+
 async def test_known_values_without_a_match_are_not_called_unknown(library: Desk) -> None:
     answer = await library.ask(query="zzzzqqq", filters={"tags": ["features"]})
     assert answer["total"] == 0

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, time
-from difflib import get_close_matches
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from refdesk.core import sync_log
@@ -21,7 +22,7 @@ from refdesk.toolsets.azure_updates.models import (
 from refdesk.toolsets.azure_updates.results import DESCRIPTION_CHARACTERS, get_age_hours, show_counts, show_update
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from datetime import date
 
     from refdesk.core.knowledge_base import KnowledgeBase
@@ -34,6 +35,8 @@ FARTHEST = 10**9
 """The largest offset that is searched; beyond it every answer is empty anyway."""
 
 NEAREST_VALUES = 3
+ALIKE = 0.4
+"""How alike two values are at least (Dice's coefficient of their character pairs) to be taken for each other."""
 
 RELEVANCE = (SortKey("all_terms", descending=True), SortKey("lexical", descending=True), SortKey("id"))
 ORDERS = {
@@ -154,12 +157,22 @@ async def _find_unknown(knowledge_base: KnowledgeBase, filters: Filters) -> list
     ]
 
 
-def _get_nearest(key: str, known: dict[str, str]) -> list[str]:
-    """Return at most `NEAREST_VALUES` known values: spelt alike first, then those with the longest part in common."""
-    alike = get_close_matches(key, known, n=NEAREST_VALUES, cutoff=0.6)
-    words = set(key.split())
-    sharing = sorted((other for other in known if words & set(other.split())), key=lambda other: (len(other), other))
-    return [known[other] for other in dict.fromkeys([*alike, *sharing])][:NEAREST_VALUES]
+def _get_nearest(key: str, known: Mapping[str, str]) -> list[str]:
+    """Return at most `NEAREST_VALUES` known values: spelt alike or with a word in common, most alike first."""
+    pairs, words = _get_pairs(key), _get_words(key)
+    alike = {other: 2 * len(pairs & of) / (len(pairs) + len(of)) for other in known if (of := _get_pairs(other))}
+    near = [other for other in known if alike[other] >= ALIKE or words & _get_words(other)]
+    near.sort(key=lambda other: (-alike[other], other))
+    return [known[other] for other in near[:NEAREST_VALUES]]
+
+
+def _get_words(key: str) -> set[str]:
+    return set(re.findall(r"\w+", key))
+
+
+def _get_pairs(key: str) -> set[str]:
+    """Return the pairs of neighbouring characters, the ends of the value included."""
+    return {f"{left}{right}" for left, right in pairwise(f"^{key}$")}
 
 
 def _explain(request: SearchInput, found: SearchResult, *, is_cut: bool) -> Iterable[str]:
