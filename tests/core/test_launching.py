@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from refdesk.toolsets.azure_updates.__main__ import to_command
+from refdesk.core.launching import to_command
 
 
 @pytest.mark.parametrize(
@@ -16,4 +16,4 @@ from refdesk.toolsets.azure_updates.__main__ import to_command
     ],
 )
 def test_the_toolset_serves_itself_alone(arguments: list[str], command: list[str]) -> None:
-    assert to_command(arguments) == ["serve", "--toolset", "azure-updates", *command]
+    assert to_command("azure-updates", arguments) == ["serve", "--toolset", "azure-updates", *command]
