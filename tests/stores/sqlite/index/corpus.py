@@ -183,6 +183,8 @@ class RandomCollection:
                 for _ in range(self.random.randrange(4))
             ),
             facets=tuple(self.random.sample(("tag", "kind", "none"), self.random.randrange(4))),
+            title_contains=self.random.choice((None, None, "", "eta", " Gamma", "a b", "absent")),
+            effort=self.random.choice((None, 1, 200)),
         )
 
     def _make_text(self) -> TextQuery:

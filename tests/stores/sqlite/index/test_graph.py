@@ -102,6 +102,25 @@ def test_passages_that_are_not_in_the_graph_yet_are_found() -> None:
     assert find_ids(pair[0], request) == [f"d{COUNT}"]
 
 
+def test_a_graph_that_is_not_begun_has_everything_before_it() -> None:
+    index = CollectionIndex(graph_above=10)
+    set_vectors(index, np.arange(30), seed=1)
+    assert [index.extend_graphs(limit) for limit in (0, 20, 0, 20, 0)] == [30, 10, 10, 0, 0]
+
+
+def test_with_more_effort_a_graph_finds_more() -> None:
+    index = make_pair()[0]
+    answers = {
+        effort: [
+            index.find(FindRequest(COLLECTION, vector=VectorQuery(vector, "m"), depth=1, effort=effort))
+            for vector in make_vectors(97, 50)
+        ]
+        for effort in (1, 200)
+    }
+    hasty, thorough = (sum(found.candidates[0].cosine or 0.0 for found in each) for each in answers.values())
+    assert hasty < thorough
+
+
 def test_few_passages_are_never_put_into_a_graph() -> None:
     index = CollectionIndex()
     index.apply([to_row(make_document(0))])

@@ -51,6 +51,21 @@ def test_instants_are_ordered_as_asked(by: SortBy, expected: list[str]) -> None:
     assert find_ids(index, FindRequest(COLLECTION, order=(SortKey(by, descending=True),))) == expected[::-1]
 
 
+def test_documents_that_join_by_their_title_are_the_newest_and_come_behind_the_text_matches() -> None:
+    index = CollectionIndex()
+    days = {0: 3, 1: 1, 2: 2, 3: 2, 4: 9}
+    titled = [make_document(each, title="Oh ApPles", modified_at=START + timedelta(days=days[each])) for each in days]
+    index.apply([to_row(document) for document in (*titled[:4], make_document(5, body="red"))])
+    request = FindRequest(COLLECTION, text=ask("red"), depth=2, title_contains="h ａppl")
+    found = index.find(request)
+    assert [(each.id, each.title_contains) for each in found.candidates] == [
+        ("d5", False),
+        ("d0", True),
+        ("d2", True),
+    ]
+    assert found.total == 1
+
+
 def test_documents_with_all_terms_can_come_before_those_that_score_higher() -> None:
     index = CollectionIndex()
     filler = "and many other words that make this text a long one"

@@ -79,18 +79,20 @@ class CollectionIndex:
             self._passages.pop(model, None)
             self._publish()
 
-    def extend_graphs(self, limit: int = 256) -> int:
+    def extend_graphs(self, limit: int = 64) -> int:
         """Make searches by vector faster where a model has more than `graph_above` passages.
 
-        Adds at most `limit` passages of each such model to its graph, some 0.5 ms each. Searches take the graph as far
-        as it goes and compare the rest; without the library (extra `hnsw`) they compare all, and this does nothing.
+        Adds at most `limit` passages (0 or more) of each such model to its graph, some 0.5 ms each. Searches take the
+        graph as far as it goes and compare the rest; without the library (extra `hnsw`) they compare all, and this does
+        nothing.
 
         Returns:
             How many passages are still to be added: call again, in a thread of no importance, until there are none.
         """
         with self._changes:
             waiting = sum(passages.extend_graph(limit) for passages in self._passages.values())
-            self._publish()
+            if limit:
+                self._publish()
             return waiting
 
     def find(self, request: FindRequest) -> Found:

@@ -63,6 +63,13 @@ class Documents:
         """How many rows there are, dead ones included."""
         return len(self.is_live)
 
+    def mark_titled(self, text: str, among: Mask) -> Mask:
+        """Return which of the marked rows have a title that contains the text, by `facet_key`."""
+        wanted, rows = facet_key(text), np.flatnonzero(among)
+        mask = np.zeros(self.count, np.bool_)
+        mask[rows] = [wanted in title for title in map(self.titles.__getitem__, rows.tolist())]
+        return mask
+
 
 class DocumentColumns:
     """Gathers documents, one row after the other."""

@@ -8,7 +8,7 @@ from typing import TypeAlias, assert_never
 
 import numpy as np
 
-from refdesk.model import Candidate, FindRequest, Found, SortKey, VectorQuery
+from refdesk.model import Candidate, FacetCount, FindRequest, Found, SortKey, VectorQuery
 from refdesk.stores.sqlite.index.columns import Mask, RowNumbers
 from refdesk.stores.sqlite.index.documents import Documents
 from refdesk.stores.sqlite.index.filters import mark_passing
@@ -45,18 +45,17 @@ def find(request: FindRequest, snapshot: Snapshot) -> Found:
     scores = _score(request, snapshot)
     matching = passing & scores.matches
     order = [_get_sort_values(key, documents, scores) for key in (*request.order, _BY_ID)]
-    rows = select_first(np.flatnonzero(matching), order, request.depth)
-    comparisons: _Comparisons = {}
-    if request.vector is not None and (passages := snapshot.passages.get(request.vector.model)) is not None:
-        near = _select_nearest(request.vector, passages, passing, documents, request.depth)
-        rows = np.concatenate((rows, near[~np.isin(near, rows)]))
-        comparisons = _compare(rows, documents.count, passages, request.vector)
-    counts = {name: held.count(matching) for name in request.facets if (held := documents.facets.get(name))}
+    listed = select_first(np.flatnonzero(matching), order, request.depth)
     return Found(
-        candidates=_make_candidates(rows, scores, documents, comparisons),
+        candidates=_make_candidates(request, snapshot, passing, scores, listed),
         total=int(np.count_nonzero(matching)),
-        facets={name: counts.get(name, ()) for name in request.facets},
+        facets={name: _count_facet(name, matching, documents) for name in request.facets},
     )
+
+
+def _count_facet(name: str, matching: Mask, documents: Documents) -> tuple[FacetCount, ...]:
+    held = documents.facets.get(name)
+    return held.count(matching) if held else ()
 
 
 def _score(request: FindRequest, snapshot: Snapshot) -> Scores:
@@ -90,18 +89,49 @@ def _get_text_values(texts: Sequence[str], *, descending: bool) -> SortValues:
     return lambda rows, depth: rank_texts([*map(texts.__getitem__, rows.tolist())], depth, descending=descending)
 
 
+def _make_candidates(
+    request: FindRequest, snapshot: Snapshot, passing: Mask, scores: Scores, listed: RowNumbers
+) -> tuple[Candidate, ...]:
+    """Return the listed rows as candidates, behind them those that join by their vector or title, nearest first."""
+    documents, query = snapshot.documents, request.vector
+    passages = snapshot.passages.get(query.model) if query else None
+    joining = np.empty(0, np.intp)
+    titled = joining
+    if request.title_contains is not None:
+        titled = np.flatnonzero(documents.mark_titled(request.title_contains, passing))
+        joining = _select_newest(titled, documents, request.depth)
+    if query and passages:
+        joining = np.union1d(joining, _select_nearest(request, query, passages, passing, documents))
+    rows = np.concatenate((listed, joining[~np.isin(joining, listed)]))
+    comparisons = _compare(rows, documents.count, passages, query) if query and passages else {}
+    candidates = _describe(rows, np.isin(rows, titled), scores, documents, comparisons)
+    return (*candidates[: len(listed)], *sorted(candidates[len(listed) :], key=_get_nearness))
+
+
+def _get_nearness(candidate: Candidate) -> tuple[bool, float, str]:
+    return candidate.cosine is None, -(candidate.cosine or 0.0), candidate.id
+
+
+def _select_newest(rows: RowNumbers, documents: Documents, depth: int) -> RowNumbers:
+    order: list[SortValues] = [
+        lambda rows, _: -documents.modified[rows],
+        _get_text_values(documents.ids, descending=False),
+    ]
+    return select_first(rows, order, depth)
+
+
 def _select_nearest(
-    query: VectorQuery, passages: Passages, passing: Mask, documents: Documents, depth: int
+    request: FindRequest, query: VectorQuery, passages: Passages, passing: Mask, documents: Documents
 ) -> RowNumbers:
     """Return the rows of the nearest documents, nearest first, ties by id."""
-    groups, cosines = passages.find_nearest(passing, query.vector, depth)
+    groups, cosines = passages.find_nearest(passing, query.vector, request.depth, request.effort)
     rows = passages.group_rows[groups].astype(np.intp)
     by_id = _get_text_values(documents.ids, descending=False)
     order: list[SortValues] = [
         lambda at, _: -cosines[at].astype(np.float64),
         lambda at, wanted: by_id(rows[at], wanted),
     ]
-    return rows[select_first(np.arange(len(rows)), order, depth)]
+    return rows[select_first(np.arange(len(rows)), order, request.depth)]
 
 
 def _compare(rows: RowNumbers, count: int, passages: Passages, query: VectorQuery) -> _Comparisons:
@@ -112,12 +142,12 @@ def _compare(rows: RowNumbers, count: int, passages: Passages, query: VectorQuer
     return dict(zip(rows[has_group].tolist(), zip(cosines.tolist(), places, strict=True), strict=True))
 
 
-def _make_candidates(
-    rows: RowNumbers, scores: Scores, documents: Documents, comparisons: _Comparisons
-) -> tuple[Candidate, ...]:
-    lexical, has_all_terms = scores.lexical[rows].tolist(), scores.has_all_terms[rows].tolist()
+def _describe(
+    rows: RowNumbers, is_titled: Mask, scores: Scores, documents: Documents, comparisons: _Comparisons
+) -> list[Candidate]:
     numbers: list[int] = rows.tolist()
-    return tuple(
-        Candidate(documents.ids[row], documents.instants[row], score, *comparisons.get(row, (None, None)), has_all)
-        for row, score, has_all in zip(numbers, lexical, has_all_terms, strict=True)
-    )
+    values = zip(scores.lexical[rows].tolist(), scores.has_all_terms[rows].tolist(), is_titled.tolist(), strict=True)
+    return [
+        Candidate(documents.ids[row], documents.instants[row], lexical, *comparisons.get(row, (None, None)), *marks)
+        for row, (lexical, *marks) in zip(numbers, values, strict=True)
+    ]

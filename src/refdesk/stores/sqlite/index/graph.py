@@ -7,6 +7,7 @@ Small World graphs" (2018), in the library usearch, which the extra `hnsw` bring
 from __future__ import annotations
 
 import threading
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,7 @@ EFFORT_TO_ADD = 128
 """How many neighbours are weighed when one is added, the `efConstruction` of the source."""
 
 
+@cache
 def is_available() -> bool:
     """Return whether the library is installed."""
     return find_spec("usearch") is not None
@@ -33,9 +35,15 @@ class Graph:
     """The passages 0 to `size` - 1 of one model. Safe to search in any thread while another adds."""
 
     def __init__(self, dimensions: int) -> None:
-        # Importing the library takes longer than a search, and most collections never need it.
+        # Importing the library takes longer than a search, and most collections never need it. How widely it searches
+        # is left to how many are asked for (`expansion_search` is its floor).
         self._index: Any = import_module("usearch.index").Index(
-            ndim=dimensions, metric="ip", dtype="f16", connectivity=NEIGHBOURS, expansion_add=EFFORT_TO_ADD
+            ndim=dimensions,
+            metric="ip",
+            dtype="f16",
+            connectivity=NEIGHBOURS,
+            expansion_add=EFFORT_TO_ADD,
+            expansion_search=1,
         )
         # The library lets searches run beside additions, but not beside the growth that an addition may need.
         self._lock = threading.Lock()
@@ -53,6 +61,6 @@ class Graph:
             self._size += len(vectors)
 
     def search(self, query: Vector, count: int) -> Integers:
-        """Return about `count` passages that are nearest, fewer than asked where it holds fewer."""
+        """Return about the `count` nearest passages; the more are asked for, the surer the first of them are."""
         with self._lock:
             return self._index.search(query, count, threads=1).keys.astype(np.int64)

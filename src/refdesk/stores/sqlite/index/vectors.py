@@ -60,10 +60,17 @@ class Passages:
         groups[self.group_rows] = np.arange(len(self.group_rows))
         return groups[rows]
 
-    def find_nearest(self, wanted: Mask, query: Vector, depth: int) -> tuple[Integers, Similarities]:
-        """Return groups among which are the `depth` nearest of the wanted documents, and their cosines, unordered."""
+    def find_nearest(
+        self, wanted: Mask, query: Vector, depth: int, effort: int | None
+    ) -> tuple[Integers, Similarities]:
+        """Return groups among which are the `depth` nearest of the wanted documents, and their cosines, unordered.
+
+        Args:
+            wanted: One truth value per row.
+            effort: How many passages a graph is asked for at least; `None` is `MIN_FETCH`.
+        """
         is_wanted = np.append(wanted, np.False_)[self.group_rows]
-        groups = self._search_graph(self.graph, is_wanted, query, depth) if self.graph else None
+        groups = self._search_graph(self.graph, is_wanted, query, depth, effort or MIN_FETCH) if self.graph else None
         if groups is None:
             groups = np.flatnonzero(is_wanted)
         return groups, self._compare_groups(groups, query)
@@ -78,14 +85,14 @@ class Passages:
         at_best = np.flatnonzero(cosines == np.repeat(best, sizes))
         return best, passages[at_best[np.searchsorted(at_best, offsets)]]
 
-    def _search_graph(self, graph: Graph, is_wanted: Mask, query: Vector, depth: int) -> Integers | None:
+    def _search_graph(self, graph: Graph, is_wanted: Mask, query: Vector, depth: int, effort: int) -> Integers | None:
         """Return groups near the query, or `None` where all of them must be compared to be right.
 
         The graph leads to the nearest of all documents. Only where it leads to `depth` that are wanted are they the
         nearest of those.
         """
         count = int(np.count_nonzero(is_wanted))
-        fetch = max(MIN_FETCH, OVER_FETCH * depth * len(self.vectors) // max(count, 1))
+        fetch = max(effort, OVER_FETCH * depth * len(self.vectors) // max(count, 1))
         if count < self.exact_below or EXACT_FETCH * fetch > graph.size:
             return None
         # What is added from here on is compared twice, which does no harm.
@@ -190,10 +197,12 @@ class PassageColumns:
         """Add at most `limit` passages to the graph, where one pays; return how many are still to be added."""
         if len(self._vectors) <= self._graph_above or not is_available():
             return 0
-        if self._graph is None:
-            self._graph = Graph(self.dimensions)
-        self._graph.extend(self._vectors.view[self._graph.size :][:limit])
-        return len(self._vectors) - self._graph.size
+        size = self._graph.size if self._graph else 0
+        added = self._vectors.view[size:][:limit]
+        if len(added):
+            self._graph = self._graph or Graph(self.dimensions)
+            self._graph.extend(added)
+        return len(self._vectors) - size - len(added)
 
     def _append(self, held: Mapping[int, Sequence[VectorRow]], row_of: Mapping[int, int]) -> None:
         rows = [row for passages in held.values() for row in passages]
