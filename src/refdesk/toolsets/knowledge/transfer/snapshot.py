@@ -36,25 +36,26 @@ async def take_snapshot(store: Store, org: str, progress: Progress | None = None
     A store does not list what was withdrawn; such entries are found where a chain or a link leads to them. Other
     writers wait while this reads, some tenth of a millisecond for each entry.
     """
-    entries: dict[str, Entry] = {}
-    problems: list[Problem] = []
+    collection = models.get_collection(org)
+    read: list[tuple[Entry, Document]] = []
     async with store.transaction() as transaction:
-        waiting = list(await transaction.get_digests(models.get_collection(org)))
+        waiting = list(await transaction.get_digests(collection))
         known = set(waiting)
         while waiting:
             batch, waiting = waiting[:_BATCH], waiting[_BATCH:]
-            for document in await transaction.get_documents(models.get_collection(org), batch):
+            for document in await transaction.get_documents(collection, batch):
                 if document is None:
                     continue
                 entry, led_to = await _read_entry(transaction, document)
-                entries[entry.id] = entry
-                problems += _check_whole(entry, document)
+                read.append((entry, document))
                 found = [id for id in dict.fromkeys(led_to) if id not in known]
                 waiting += found
                 known.update(found)
             if progress is not None:
-                progress(len(entries), len(known))
-    return Snapshot(sorted(entries.values(), key=lambda entry: (entry.created_at, entry.id)), problems)
+                progress(len(read), len(known))
+    read.sort(key=lambda pair: (pair[0].created_at, pair[0].id))
+    problems = [problem for pair in read for problem in _check_whole(*pair)]
+    return Snapshot([entry for entry, _ in read], problems)
 
 
 async def _read_entry(reader: Reader, document: Document) -> tuple[Entry, list[str]]:
