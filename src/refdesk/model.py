@@ -266,8 +266,9 @@ class FindRequest:
     """What a store is asked to find.
 
     Without `text` and `vector` every document that passes `where` matches. With `text` a document matches when it
-    holds at least one term and every phrase (a query of phrases only: every phrase). With `vector` the `depth`
-    nearest documents join those; with `vector` alone no document matches by text. Withdrawn documents are never found.
+    holds at least one term and every phrase (a query of phrases only: every phrase; an empty one: nothing). With
+    `vector` the `depth` nearest documents join those; with `vector` alone no document matches by text. Withdrawn
+    documents are never found.
 
     Attributes:
         where: Applied while candidates are made, never after.

@@ -64,6 +64,11 @@ async def test_hostile_questions_only_find_less(store: Store, text: str) -> None
     assert found.total <= 1
 
 
+async def test_a_question_without_terms_and_phrases_matches_nothing(store: Store) -> None:
+    await put(store, make_document("a", "anything"))
+    assert await find_ids(store, asking("?!")) == []
+
+
 async def test_a_phrase_must_stand_in_order_within_title_or_body(store: Store) -> None:
     await put(
         store,

@@ -371,7 +371,9 @@ class _Scorer:
 
     def is_match(self, document: Document) -> bool:
         counts = _weigh(document.title, document.body)
-        some_term = any(term in counts for term in self._text.terms) or not self._text.terms
+        some_term = any(term in counts for term in self._text.terms) or bool(
+            not self._text.terms and self._text.phrases
+        )
         return some_term and all(_has_phrase(document, phrase) for phrase in self._text.phrases)
 
 

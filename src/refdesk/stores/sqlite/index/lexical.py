@@ -44,7 +44,7 @@ def score_rows(text: TextQuery, documents: Documents, segments: Sequence[Segment
     for index in range(len(terms)):
         found = [(segment, each[index]) for segment, each in zip(segments, places, strict=True) if each[index] >= 0]
         _add_term(lexical, hits, found, documents, counts=index < len(text.terms))
-    matches = hits > 0 if text.terms else np.ones(documents.count, np.bool_)
+    matches = hits > 0 if text.terms else np.full(documents.count, bool(text.phrases))
     for phrase in text.phrases:
         matches &= _mark_phrase(phrase, documents, segments)
     return Scores(lexical, hits == len(text.terms), matches)
