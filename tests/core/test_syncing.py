@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
@@ -16,7 +17,7 @@ from refdesk.core.sync_log import MAX_CHANGES, MAX_RUNS, Change
 from refdesk.core.syncing import InvalidRecordError, LeaseLostError, Syncer, SyncProgress
 from refdesk.model import Collection, Document, JsonObject, RecordKey, State
 from refdesk.protocols import SourcePage
-from refdesk.stores.memory import MemoryStore
+from refdesk.stores.memory import MemoryStore, MemoryTransaction
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 NEWS = Collection("*", "news")
@@ -43,11 +44,23 @@ class ListedSource:
                 await self.then(start // self.page_size)
 
 
+class CountingStore(MemoryStore):
+    """Counts the transactions opened."""
+
+    transactions = 0
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncGenerator[MemoryTransaction, None]:
+        self.transactions += 1
+        async with super().transaction() as transaction:
+            yield transaction
+
+
 @dataclass(slots=True)
 class Bench:
     """A syncer with everything it works on."""
 
-    store: MemoryStore
+    store: CountingStore
     clock: FixedClock
     source: ListedSource
     syncer: Syncer
@@ -85,7 +98,7 @@ def to_document(record: JsonObject) -> Document:
 
 def make_bench(records: Sequence[JsonObject], lease_duration: timedelta = timedelta(seconds=15)) -> Bench:
     clock = FixedClock(NOW)
-    store = MemoryStore(clock)
+    store = CountingStore(clock)
     source = ListedSource(list(records))
     return Bench(store, clock, source, Syncer(store, source, NEWS, to_document, clock, lease_duration=lease_duration))
 
@@ -349,6 +362,43 @@ async def test_a_sync_is_full_when_the_last_full_one_is_old() -> None:
         bench.clock.advance(timedelta(days=1))
         kinds.append((await bench.syncer.sync()).kind)
     assert kinds == ["full", *["delta"] * 6, "full", "delta"]
+
+
+async def test_the_lease_is_free_after_a_sync_and_after_a_failed_one() -> None:
+    async def fail(_page: int) -> None:
+        raise errors.SourceError("the feed went away")
+
+    bench = make_bench([make_record("a")])
+    await bench.syncer.sync()
+    other = Lease("sync:news", bench.store, bench.clock, Holder())
+    assert await other.acquire()
+    await other.release()
+    bench.source.then = fail
+    with pytest.raises(errors.SourceError):
+        await bench.syncer.sync()
+    assert await other.acquire()
+
+
+async def test_a_sync_without_changes_writes_only_its_lease_and_its_entry() -> None:
+    bench = make_bench([make_record(id) for id in "abcdefgh"])
+    await bench.syncer.sync()
+    before = bench.store.transactions
+    await bench.syncer.sync(full=True)
+    assert bench.store.transactions - before == 3
+
+
+async def test_what_was_written_meanwhile_is_not_written_again() -> None:
+    bench = make_bench([make_record(id) for id in "abcd"])
+
+    async def write_first(page: int) -> None:
+        if page == 0:
+            async with bench.store.transaction() as transaction:
+                await transaction.put_documents([to_document(make_record("c"))])
+
+    bench.source.then = write_first
+    report = await bench.syncer.sync()
+    assert report.added == 3
+    assert await bench.get_versions() == {"a": 1, "b": 1, "c": 1, "d": 1}
 
 
 async def test_progress_is_told_after_each_page() -> None:
