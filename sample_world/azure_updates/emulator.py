@@ -12,15 +12,14 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from sample_world.azure_updates.delivery import deliver
-from sample_world.azure_updates.faults import FaultPlan, FaultRule, parse_rules
+from sample_world.azure_updates.faults import FaultRule, parse_rules
 from sample_world.azure_updates.feed import DEFAULT_PAGE, Feed
 from sample_world.azure_updates.queries import BadQueryError, FeedQuery, parse_query
 from sample_world.azure_updates.world import Record, load_changes, load_world
+from sample_world.control import CONTROL_PATH, Control, refuse_control
 
 FEED_PATH = "/releasecommunications/api/v2/azure"
-CONTROL_PATH = "/_emulator"
-_LOGGED_HEADERS = ("accept", "accept-encoding", "host", "user-agent")
+JSON_TYPE = "application/json; odata.metadata=minimal; odata.streaming=true; charset=utf-8"
 
 
 class Emulator:
@@ -28,37 +27,21 @@ class Emulator:
 
     def __init__(self, records: Sequence[Record], rules: Sequence[FaultRule] = ()) -> None:
         self._feed = Feed(records)
-        self._plan = FaultPlan.of(rules)
-        self._log: list[Record] = []
+        self._control = Control(parse_rules, rules)
 
     def build_application(self) -> Starlette:
         """Return the application that serves this feed."""
         return Starlette(
             routes=[
-                Route(f"{CONTROL_PATH}/faults", self._set_faults, methods=["POST"]),
+                *self._control.build_routes(),
                 Route(f"{CONTROL_PATH}/world", self._set_world, methods=["POST"]),
-                Route(f"{CONTROL_PATH}/requests", self._list_requests, methods=["GET"]),
-                Route(f"{CONTROL_PATH}/requests", self._forget_requests, methods=["DELETE"]),
                 Route("/{path:path}", self._serve, methods=["GET"]),
             ]
         )
 
     async def _serve(self, request: Request) -> Response:
-        fault = self._plan.next()
-        response = self._answer(request, fault)
-        silent = fault is not None and fault.fault in ("reset", "hang")
-        self._log.append(
-            {
-                "number": len(self._log) + 1,
-                "path": request.url.path,
-                "query": request.url.query,
-                "options": dict(request.query_params.multi_items()),
-                "headers": {name: value for name, value in request.headers.items() if name in _LOGGED_HEADERS},
-                "status": None if silent else response.status_code,
-                "fault": fault.fault if fault else None,
-            }
-        )
-        return response
+        fault = self._control.next_fault(request)
+        return await self._control.finish(request, self._answer(request, fault), fault)
 
     def _answer(self, request: Request, fault: FaultRule | None) -> Response:
         try:
@@ -67,7 +50,7 @@ class Emulator:
             return _refuse(400, "BadRequest", str(error))
         if found is None:
             return _refuse(404, "NotFound", "No resource was found at this address.")
-        return deliver(_encode(found), fault)
+        return Response(_encode(found), headers={"Content-Type": JSON_TYPE})
 
     def _read(self, request: Request, fault: FaultRule | None) -> Record | None:
         path = request.url.path.removesuffix("/")
@@ -100,25 +83,11 @@ class Emulator:
         news = [change["set"] for change in load_changes() if change["kind"] == "published"]
         return [record for record in news if not self._feed.has(record["id"])]
 
-    async def _set_faults(self, request: Request) -> Response:
-        try:
-            self._plan = FaultPlan.of(parse_rules(await request.json()))
-        except ValueError as error:
-            return _refuse(400, "BadRequest", str(error))
-        return Response(status_code=204)
-
     async def _set_world(self, request: Request) -> Response:
         try:
             self._feed.replace(read_world(await request.json()))
         except ValueError as error:
-            return _refuse(400, "BadRequest", str(error))
-        return Response(status_code=204)
-
-    async def _list_requests(self, _request: Request) -> Response:
-        return JSONResponse(self._log)
-
-    async def _forget_requests(self, _request: Request) -> Response:
-        self._log.clear()
+            return refuse_control(error)
         return Response(status_code=204)
 
 

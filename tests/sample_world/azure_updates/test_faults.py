@@ -8,7 +8,7 @@ from sample_world.azure_updates.faults import FaultPlan, FaultRule, parse_rules
 
 
 def run(rules: list[FaultRule], requests: int) -> list[str | None]:
-    plan = FaultPlan.of(rules)
+    plan = FaultPlan(rules)
     faults = (plan.next() for _ in range(requests))
     return [fault.fault if fault else None for fault in faults]
 

@@ -17,9 +17,8 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from sample_world.azure_updates.faults import FaultKind, FaultRule
+from sample_world.faults import FaultRule
 
-JSON_TYPE = "application/json; odata.metadata=minimal; odata.streaming=true; charset=utf-8"
 _LINGER_ZERO = struct.pack("ii", 1, 0)
 _PADDING = b" " * 65_536
 
@@ -33,13 +32,15 @@ class ConnectionProtocol(H11Protocol):
         super().connection_made(transport)
 
 
-def deliver(body: bytes, fault: FaultRule | None) -> Response:
-    """Return the answer that carries `body` (JSON, status 200), spoiled as the rule says.
+def spoil(response: Response, fault: FaultRule | None) -> Response:
+    """Return the answer spoiled as the rule says; a fault of no transport, or none, leaves it as it is."""
+    change = _SPOILED.get(fault.fault) if fault else None
+    return change(response, fault) if change and fault else response
 
-    A fault that concerns the content of a page changes nothing here.
-    """
-    spoil = _SPOILED.get(fault.fault) if fault else None
-    return spoil(body, fault) if spoil and fault else Response(body, headers={"Content-Type": JSON_TYPE})
+
+def is_silent(fault: FaultRule | None) -> bool:
+    """Say whether the client gets no status under this fault."""
+    return fault is not None and fault.fault in ("reset", "hang")
 
 
 def _html(status: int) -> bytes:
@@ -49,7 +50,7 @@ def _html(status: int) -> bytes:
     return f"<!DOCTYPE html><html><head><title>{status} {phrase}</title></head>{body}</html>".encode()
 
 
-def _fail(_body: bytes, fault: FaultRule) -> Response:
+def _fail(_response: Response, fault: FaultRule) -> Response:
     headers: dict[str, str] = {}
     if fault.retry_after is not None:
         until = formatdate(time.time() + fault.retry_after, usegmt=True)
@@ -57,28 +58,37 @@ def _fail(_body: bytes, fault: FaultRule) -> Response:
     return Response(_html(fault.status), fault.status, headers, media_type="text/html")
 
 
-def _redirect(_body: bytes, fault: FaultRule) -> Response:
+def _redirect(_response: Response, fault: FaultRule) -> Response:
     return RedirectResponse(fault.location, 302)
 
 
-def _cut_json(body: bytes, _fault: FaultRule) -> Response:
-    return Response(body[: len(body) // 2], headers={"Content-Type": JSON_TYPE})
+def _cut_json(response: Response, _fault: FaultRule) -> Response:
+    body = bytes(response.body)
+    return _replace_body(response, body[: len(body) // 2])
 
 
-def _wrong_type(_body: bytes, _fault: FaultRule) -> Response:
+def _wrong_type(_response: Response, _fault: FaultRule) -> Response:
     return Response(_html(200), media_type="text/html")
 
 
-def _compress(body: bytes, _fault: FaultRule) -> Response:
-    return Response(gzip.compress(body), headers={"Content-Type": JSON_TYPE, "Content-Encoding": "gzip"})
+def _compress(response: Response, _fault: FaultRule) -> Response:
+    return _replace_body(response, gzip.compress(bytes(response.body)), {"Content-Encoding": "gzip"})
 
 
-def _inflate(body: bytes, fault: FaultRule) -> Response:
+def _replace_body(response: Response, body: bytes, headers: Mapping[str, str] | None = None) -> Response:
+    return Response(body, response.status_code, {**_kept_headers(response), **(headers or {})})
+
+
+def _kept_headers(response: Response) -> dict[str, str]:
+    return {name: value for name, value in response.headers.items() if name != "content-length"}
+
+
+def _inflate(response: Response, fault: FaultRule) -> Response:
     # JSON allows any run of blanks before the closing brace, so the answer stays valid at every size.
+    body = bytes(response.body)
     blocks = -(-fault.size_bytes // len(_PADDING))
     if fault.gzip:
-        padded = body[:-1] + _PADDING * blocks + body[-1:]
-        return _compress(padded, fault)
+        return _compress(_replace_body(response, body[:-1] + _PADDING * blocks + body[-1:]), fault)
 
     async def chunks() -> AsyncIterator[bytes]:
         yield body[:-1]
@@ -86,16 +96,19 @@ def _inflate(body: bytes, fault: FaultRule) -> Response:
             yield _PADDING
         yield body[-1:]
 
-    return StreamingResponse(chunks(), headers={"Content-Type": JSON_TYPE})
+    return StreamingResponse(chunks(), response.status_code, _kept_headers(response))
 
 
-def _drip(body: bytes, fault: FaultRule) -> Response:
+def _drip(response: Response, fault: FaultRule) -> Response:
+    body = bytes(response.body)
+
     async def chunks() -> AsyncIterator[bytes]:
         for start in range(0, len(body), fault.chunk_bytes):
             yield body[start : start + fault.chunk_bytes]
             await anyio.sleep(fault.delay_seconds)
 
-    return StreamingResponse(chunks(), headers={"Content-Type": JSON_TYPE, "Content-Length": str(len(body))})
+    headers = {**_kept_headers(response), "Content-Length": str(len(body))}
+    return StreamingResponse(chunks(), response.status_code, headers)
 
 
 class _Hanging(Response):
@@ -130,19 +143,19 @@ async def _wait_until_gone(receive: Receive) -> None:
         pass
 
 
-def _hang(_body: bytes, _fault: FaultRule) -> Response:
+def _hang(_response: Response, _fault: FaultRule) -> Response:
     return _Hanging()
 
 
-def _reset(_body: bytes, _fault: FaultRule) -> Response:
+def _reset(_response: Response, _fault: FaultRule) -> Response:
     return _Resetting()
 
 
-def _truncate(body: bytes, _fault: FaultRule) -> Response:
-    return _Truncated(body, headers={"Content-Type": JSON_TYPE})
+def _truncate(response: Response, _fault: FaultRule) -> Response:
+    return _Truncated(bytes(response.body), response.status_code, _kept_headers(response))
 
 
-_SPOILED: Mapping[FaultKind, Callable[[bytes, FaultRule], Response]] = {
+_SPOILED: Mapping[str, Callable[[Response, FaultRule], Response]] = {
     "status": _fail,
     "redirect": _redirect,
     "reset": _reset,
