@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import date
+from functools import cache
 from typing import Annotated, Literal, TypeAlias, cast, get_args
 
 from pydantic import (
@@ -174,12 +175,16 @@ class _Answer(BaseModel):
     @model_serializer(mode="wrap")
     def _write_what_is_set(self, handler: SerializerFunctionWrapHandler):  # pyright: ignore[reportUnknownParameterType]
         written = cast("dict[str, object]", handler(self))
-        names = {name: field.alias or name for name, field in type(self).model_fields.items()}
+        fields = self.model_fields_set
         return {
-            alias: written.get(alias, written.get(name))
-            for name, alias in names.items()
-            if name in self.model_fields_set
+            alias: written.get(alias, written.get(name)) for name, alias in _get_names(type(self)) if name in fields
         }
+
+
+@cache
+def _get_names(model: type[BaseModel]) -> tuple[tuple[str, str], ...]:
+    """Return each field's name in Python and on the wire, in order."""
+    return tuple((name, field.alias or name) for name, field in model.model_fields.items())
 
 
 class Availability(_Answer):
