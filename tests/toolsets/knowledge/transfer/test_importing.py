@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, timedelta
 from pathlib import Path
@@ -11,13 +12,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from refdesk.core import supersession
+from refdesk.core.clock import FixedClock
 from refdesk.core.knowledge_base import KnowledgeBase
 from refdesk.core.quotas import Quota, read_usage
 from refdesk.errors import InvalidInputError
 from refdesk.model import Link, Reference
+from refdesk.protocols import Clock
+from refdesk.stores.memory import MemoryStore, MemoryTransaction
+from refdesk.toolsets.knowledge.models import get_collection
 from refdesk.toolsets.knowledge.source import import_entries
 from refdesk.toolsets.knowledge.transfer import jsonl
-from refdesk.toolsets.knowledge.transfer.entries import Entry
+from refdesk.toolsets.knowledge.transfer.entries import Entry, to_document
 from refdesk.toolsets.knowledge.transfer.reports import MOST_PROBLEMS
 from tests.core.fakes import NOW
 from tests.toolsets.knowledge.conftest import Desk
@@ -162,6 +168,49 @@ async def test_circles_and_what_leads_into_them_are_refused(tmp_path: Path) -> N
         f"line 2: points to the entry {make_id(2)}, which is neither stored nor importable.",
     ]
     assert [document.id for document in await read_all(base, "acme", range(1, 6))] == [make_id(4), make_id(5)]
+
+
+async def test_a_circle_that_the_store_does_not_have_is_none(tmp_path: Path) -> None:
+    base = make_base()
+    await put(base, "acme", [make_entry(1)])
+    entries = [make_entry(1, superseded_by=2), make_entry(2, superseded_by=1)]
+    report = await bring_in(base, write_entries(tmp_path / "in.jsonl", entries), "jsonl")
+    assert (report.added, report.conflicts, report.invalid) == (1, 1, 0)
+    assert [document.data.get("head") for document in await read_all(base, "acme", [1, 2])] == [None, make_id(1)]
+
+
+class InterruptedStore(MemoryStore):
+    """Lets something happen before its second transaction."""
+
+    def __init__(self, clock: Clock, meanwhile: Callable[[KnowledgeBase], Awaitable[object]]) -> None:
+        super().__init__(clock)
+        self._meanwhile = meanwhile
+        self._transactions = 0
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncGenerator[MemoryTransaction]:
+        self._transactions += 1
+        if self._transactions == 2:
+            await self._meanwhile(KnowledgeBase(self))
+        async with super().transaction() as transaction:
+            yield transaction
+
+
+async def test_a_head_that_moves_during_an_import_is_the_head_of_what_lands_later(tmp_path: Path) -> None:
+    async def supersede_head(base: KnowledgeBase) -> None:
+        async with base.store.transaction() as transaction:
+            await transaction.put_documents([to_document(make_entry(500), "acme", None)])
+            collection = get_collection("acme")
+            old, new = await supersession.read_pair(transaction, collection, make_id(300), make_id(500))
+            await supersession.supersede(transaction, old, new, NOW)
+
+    clock = FixedClock(NOW)
+    base = KnowledgeBase(InterruptedStore(clock, supersede_head), clock=clock)
+    entries = [make_entry(number, superseded_by=number + 1) for number in range(1, 300)]
+    path = write_entries(tmp_path / "in.jsonl", [*entries, make_entry(300)])
+    assert (await bring_in(base, path, "jsonl")).added == 300
+    heads = {str(document.data["head"]) for document in await read_all(base, "acme", range(1, 301))}
+    assert heads == {make_id(500)}
 
 
 async def test_an_entry_that_links_to_nowhere_is_refused_whole(tmp_path: Path) -> None:

@@ -140,7 +140,7 @@ def _read_scalar(text: str) -> JsonValue:
     if text.startswith(_REFUSED_STARTS) or text.startswith(("- ", "? ")):
         raise RefusedError("uses a part of YAML that is not read: write the value in double quotes")
     plain = str(_COMMENT.sub("", text)).strip()
-    if regex.fullmatch(r"-?(0|[1-9]\d{0,17})", plain):
+    if regex.fullmatch(r"-?(0|[1-9]\d{0,399})", plain):
         return int(plain)
     return None if plain in ("", "~", "null") else plain
 
