@@ -1,0 +1,1 @@
+"""Language models: what turns conversations into skills, each behind the port `LanguageModel`."""

@@ -1,0 +1,1 @@
+"""Language models that a service runs: what they are asked, how their answers are checked, and the services."""

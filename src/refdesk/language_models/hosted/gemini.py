@@ -1,0 +1,152 @@
+"""Google's Gemini models, through Google's own SDK (`google-genai`), with structured output."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any
+
+import httpx2
+from google import genai
+from google.genai import errors as sdk_errors
+from google.genai import types
+
+from refdesk.errors import LanguageModelError
+from refdesk.language_models.hosted import asking
+from refdesk.language_models.hosted.asking import Message
+from refdesk.model import Refinement, SkillDraft, Turn
+
+BASE_URL = "https://generativelanguage.googleapis.com"
+API_VERSION = "v1beta"
+"""As the embedder has it; said here, because the SDK's own default may be changed by the environment."""
+
+MODEL = "gemini-pro-latest"
+"""Google's own name for the newest Pro model, so that a retired version does not stop the product."""
+
+TIMEOUT_SECONDS = 120.0
+MAX_ATTEMPTS = 3
+FIRST_DELAY_SECONDS = 1.0
+MAX_DELAY_SECONDS = 20.0
+TEMPERATURE = 0.2
+_REPEATED = [408, 429, 500, 502, 503, 504]
+_REFUSALS = frozenset({"SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "LANGUAGE"})
+_ADVICE = {
+    "RESOURCE_EXHAUSTED": "its quota is used up for now; try again later",
+    "UNAUTHENTICATED": "check the key",
+    "PERMISSION_DENIED": "check the key",
+    "NOT_FOUND": "check the model's name",
+    "INVALID_ARGUMENT": "check the key and the model's name",
+    "DEADLINE_EXCEEDED": "try again, or send a shorter conversation",
+}
+
+
+class GeminiModel:
+    """A Gemini model.
+
+    Args:
+        key: The API key.
+        model: The model's name without `models/`.
+        base_url: Of the service, without the version.
+        timeout_seconds: How long one answer may take.
+        first_delay_seconds: The first pause before a failed request is repeated; it doubles each time.
+    """
+
+    def __init__(
+        self,
+        key: str,
+        *,
+        model: str = MODEL,
+        base_url: str = BASE_URL,
+        timeout_seconds: float = TIMEOUT_SECONDS,
+        first_delay_seconds: float = FIRST_DELAY_SECONDS,
+    ) -> None:
+        self._model = model
+        self._client = genai.Client(
+            api_key=key,
+            # Said in full, so that no environment variable sends conversations elsewhere.
+            vertexai=False,
+            http_options=types.HttpOptions(
+                base_url=base_url,
+                api_version=API_VERSION,
+                timeout=int(timeout_seconds * 1000),
+                retry_options=types.HttpRetryOptions(
+                    attempts=MAX_ATTEMPTS,
+                    initial_delay=first_delay_seconds,
+                    max_delay=MAX_DELAY_SECONDS,
+                    jitter=first_delay_seconds,
+                    http_status_codes=_REPEATED,
+                ),
+            ),
+        )
+
+    @property
+    def name(self) -> str:
+        """The model's name as the service has it."""
+        return self._model
+
+    async def __aenter__(self) -> GeminiModel:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self._client.aio.aclose()
+        self._client.close()
+
+    async def extract(self, conversation: Sequence[Turn]) -> SkillDraft:
+        """Return what a conversation teaches. See `LanguageModel.extract`."""
+        return await asking.extract(self._complete, conversation)
+
+    async def refine(self, skill: SkillDraft, conversation: Sequence[Turn], feedback: str) -> Refinement:
+        """Return a refined skill. See `LanguageModel.refine`."""
+        return await asking.refine(self._complete, skill, conversation, feedback)
+
+    async def _complete(self, instruction: str, messages: Sequence[Message], schema: dict[str, Any]) -> str:
+        roles = {"asking": "user", "answering": "model"}
+        contents: list[Any] = [
+            types.Content(role=roles[message.side], parts=[types.Part(text=message.text)]) for message in messages
+        ]
+        config = types.GenerateContentConfig(
+            system_instruction=instruction,
+            temperature=TEMPERATURE,
+            response_mime_type="application/json",
+            response_json_schema=schema,
+            automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
+        )
+        try:
+            response = await self._client.aio.models.generate_content(
+                model=self._model, contents=contents, config=config
+            )
+        except sdk_errors.APIError as error:
+            raise _explain(error) from error
+        except httpx2.TimeoutException as error:
+            raise LanguageModelError("Gemini did not answer in time; try again.") from error
+        except (httpx2.HTTPError, sdk_errors.UnknownApiResponseError, ValueError) as error:
+            raise LanguageModelError(f"Gemini cannot be reached ({type(error).__name__}).") from error
+        return _read(response)
+
+
+def _read(response: types.GenerateContentResponse) -> str:
+    """Return the answer's text; empty where there is none, so that it is asked for again.
+
+    Raises:
+        LanguageModelError: The service blocked the conversation or the answer, or the answer was cut off.
+    """
+    feedback = response.prompt_feedback
+    if feedback is not None and feedback.block_reason is not None:
+        raise LanguageModelError(
+            f"Gemini refused this conversation ({feedback.block_reason.name}); learn from another."
+        )
+    candidate = response.candidates[0] if response.candidates else None
+    reason = candidate.finish_reason.name if candidate is not None and candidate.finish_reason is not None else ""
+    if reason in _REFUSALS:
+        raise LanguageModelError(f"Gemini refused to answer ({reason}); learn from another conversation.")
+    if reason == "MAX_TOKENS":
+        raise LanguageModelError("Gemini's answer was cut off; send a shorter conversation.")
+    parts = candidate.content.parts if candidate is not None and candidate.content is not None else None
+    return "".join(part.text or "" for part in parts or () if not part.thought)
+
+
+def _explain(error: sdk_errors.APIError) -> LanguageModelError:
+    advice = _ADVICE.get(error.status or "", "try again later")
+    return LanguageModelError(f"Gemini answered with status {error.code}: {advice}.")

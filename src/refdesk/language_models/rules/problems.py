@@ -1,0 +1,159 @@
+"""What a conversation is about: the customer's problem in the customer's words, when it applies, and its keywords."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import regex
+
+from refdesk.core.analysis import analyse, get_stop_terms
+from refdesk.language_models.rules import sentences
+
+if TYPE_CHECKING:
+    from refdesk.model import Turn
+
+MAX_TITLE = 90
+MAX_PROBLEM = 700
+"""Code points: title, problem, conditions and keywords together fit what an embedding model reads at once."""
+
+MAX_CONDITIONS = 4
+MAX_CONDITION = 160
+MAX_KEYWORDS = 16
+OPENING_TURNS = 8
+"""Of the customer: later ones mostly answer questions. The first is often a greeting."""
+
+_ASKING = regex.compile(
+    r"""^(?:(?:can|could|would|will)\ (?:you|i|we)\ (?:please\ )?(?:(?:help|assist)\ me\ (?:to\ |with\ )?|please\ )?
+    | i(?:'d|\ would)\ (?:really\ )?like\ (?:you\ )?(?:to\ )?(?:please\ )?
+    | i\ (?:just\ |really\ |urgently\ )?(?:need|want|wanted|wish|have|am\ trying|was\ trying)\ to\ (?:please\ )?
+    | i(?:'m|\ am)\ (?:trying|looking|hoping|calling|writing)\ (?:to|for|about|because|in\ to)\ (?:please\ )?
+    | (?:please\ )?help\ me\ (?:to\ |with\ )? | please\ | i\ need\ (?:some\ )?help\ (?:with\ |to\ )?)""",
+    regex.IGNORECASE | regex.VERBOSE,
+)
+_WISH = regex.compile(
+    r"""\b(?:need|want|like\ to|help|how\ (?:do|can|to)|why|can(?:'t|\ ?not|\ you|\ i)|could|won't|doesn't|isn't|broken
+    |error|fail|problem|issue|wrong|lost|missing|trying|looking|cancel|change|book|schedule|refund|return)""",
+    regex.IGNORECASE | regex.VERBOSE,
+)
+_CIRCUMSTANCE = regex.compile(
+    r"""\b(?:don't|do\ not|didn't|did\ not|haven't|can't|cannot|won't|isn't|not|never|no\ longer|forgot|lost|only
+    |already|because|since|when|after|if|but|instead|still|wrong|error|version|expired|using)\b""",
+    regex.IGNORECASE | regex.VERBOSE,
+)
+_WORD = regex.compile(r"(?<![\w\[])\p{L}[\p{L}\p{N}'’-]*[\p{L}\p{N}](?![\w\]])")
+_UNSPACED_WORD = regex.compile(r"[\p{Katakana}ー]{2,12}|[\p{Han}]{2,8}")
+_FILLERS = frozenset(
+    analyse(
+        """
+        name help goodbye sorry thank thanks provide give time today like may able also call can't don't
+        good great hello hi inform information let look moment ok okay ask assist question quite really
+        right say see sure take tell understand unfortunately wait welcome yes yet back bye customer day
+        full further glad got keep mean new now number one out possible put still thing think try way
+        well work first last all anything correct perfect fine successfully require
+        """
+    )
+)
+"""What is said in nearly every conversation of a service desk."""
+
+_INTRODUCED = regex.compile(
+    r"""\b(?:my\ name(?:'s|\ is)|name\ is|i'm|i\ am|this\ is|it's|call\ me|dear|mr\.?|mrs\.?|ms\.?|dr\.?)
+    \s((?-i:\p{Lu})[\p{L}'’-]+)(?:\s((?-i:\p{Lu})[\p{L}'’-]+))?""",
+    regex.IGNORECASE | regex.VERBOSE,
+)
+_HOW = regex.compile(r"\bhow (?:do|can|to|would)\b|\bwhere (?:do|can)\b", regex.IGNORECASE)
+_BUG = regex.compile(
+    r"\b(?:error|bug|crash\w*|broken|fail\w*|not work\w*|doesn't work|won't|stopped|freez\w*|wrong|outage|down)\b",
+    regex.IGNORECASE,
+)
+_WISHED = regex.compile(r"\b(?:feature|it would be (?:nice|great)|suggest\w*|please add)\b", regex.IGNORECASE)
+ESCALATING = regex.compile(
+    r"""\b(?:escalat\w*|supervisor|manager|transfer(?:red|ring)?\ (?:you|to)|human\ agent|specialist|second\ level
+    |tier\ (?:2|two))\b | 上司|責任者|転送""",
+    regex.IGNORECASE | regex.VERBOSE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What the customer wants, in the customer's words."""
+
+    title: str
+    text: str
+    conditions: tuple[str, ...]
+
+
+def find_problem(conversation: Sequence[Turn]) -> Problem | None:
+    """Return the problem, or `None` when no customer says anything that could be searched for."""
+    turns = [list(sentences.split(turn.text)) for turn in conversation if turn.speaker == "customer"]
+    opening = [sentence for turn in turns[:OPENING_TURNS] for sentence in turn]
+    said = opening or [sentence for turn in turns for sentence in turn][:OPENING_TURNS]
+    if not said:
+        return None
+    main = next((sentence for sentence in said[:4] if _WISH.search(sentence)), said[0])
+    kept = list(_fit(dict.fromkeys([main, *said]), MAX_PROBLEM))
+    later = (sentence for turn in turns for sentence in turn if sentence not in kept)
+    conditions = [sentences.shorten(s, MAX_CONDITION) for s in later if _CIRCUMSTANCE.search(s)]
+    return Problem(_write_title(main), " ".join(kept), tuple(dict.fromkeys(conditions))[:MAX_CONDITIONS])
+
+
+def _fit(parts: Sequence[str] | dict[str, None], length: int) -> Iterator[str]:
+    for part in parts:
+        length -= len(part) + 1
+        if length < 0:
+            return
+        yield part
+
+
+def _write_title(sentence: str) -> str:
+    asked = _ASKING.sub("", sentence).rstrip(" .!?。！？") or sentence
+    title = sentences.shorten(asked, MAX_TITLE)
+    return title[:1].upper() + title[1:]
+
+
+def find_keywords(conversation: Sequence[Turn]) -> tuple[str, ...]:
+    """Return the words that both sides use most, each in its most frequent spelling, most telling first.
+
+    A word counts by the number of turns it is in, and double where both sides say it.
+    """
+    names = _get_names(conversation)
+    spellings: dict[str, Counter[str]] = {}
+    weights: Counter[str] = Counter()
+    speakers: dict[str, set[str]] = {}
+    for turn in conversation:
+        for term, spelling in _get_words(" ".join(sentences.split(turn.text)), names).items():
+            spellings.setdefault(term, Counter())[spelling] += 1
+            weights[term] += 1
+            speakers.setdefault(term, set()).add(turn.speaker)
+    ranked = sorted(weights, key=lambda term: -weights[term] * len(speakers[term]))
+    return tuple(spellings[term].most_common(1)[0][0] for term in ranked[:MAX_KEYWORDS])
+
+
+def _get_names(conversation: Sequence[Turn]) -> frozenset[str]:
+    """Return the terms of names by which people introduce themselves or are addressed."""
+    found = (match for turn in conversation for match in _INTRODUCED.finditer(turn.text))
+    return frozenset(term for match in found for name in match.groups() if name for term in analyse(name))
+
+
+def _get_words(text: str, names: frozenset[str]) -> dict[str, str]:
+    """Return term → spelling of the words of a text that could be keywords, in its order."""
+    if sentences.is_unspaced(text):
+        return {word: word for word in _UNSPACED_WORD.findall(text)}
+    words: dict[str, str] = {}
+    for word in _WORD.findall(text):
+        terms = analyse(word)
+        if len(terms) == 1 and len(terms[0]) > 2 and not {terms[0]} & (get_stop_terms() | _FILLERS | names):
+            words.setdefault(terms[0], word.lower())
+    return words
+
+
+def guess_issue_type(problem: str, conversation: Sequence[Turn]) -> str:
+    """Return `escalation`, `bug`, `feature-request`, `how-to`, or nothing where none of them shows."""
+    if any(turn.speaker == "agent" and ESCALATING.search(turn.text) for turn in conversation[-6:]):
+        return "escalation"
+    for name, pattern in (("feature-request", _WISHED), ("bug", _BUG), ("how-to", _HOW)):
+        if pattern.search(problem):
+            return name
+    return ""

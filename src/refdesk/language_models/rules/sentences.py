@@ -1,0 +1,87 @@
+"""Sentences of a conversation, and which of them say something."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import regex
+
+MAX_SENTENCE = 240
+"""Code points of a sentence that are kept."""
+
+_END = regex.compile(r"(?<=[.!?…])\s+|(?<=[。！？])\s*|\n+")
+_GREETING = regex.compile(
+    r"""^(?:(?:hi|hey|hello|helo|howdy|hiya|greetings|dear|good\ (?:morning|afternoon|evening|day)|welcome|ok|okay|so
+    |well|oh|um|yes|yeah|yep|sure|no|nope|thanks|thank\ you|sorry|great|alright|right|perfect|excellent|awesome
+    |hallo|hola|bonjour)
+    (?:\ (?:there|again|everyone|all|ai|assistant|team|sir|madam|very\ much|so\ much))?(?:[\s,.!?:;\-–…]+|$))+""",
+    regex.IGNORECASE | regex.VERBOSE,
+)
+_CIVIL = regex.compile(
+    r"""^(?:
+      (?:that'?s|that\ is|it'?s|its)\ (?:all|it|fine|great|ok|okay|good|right|correct|perfect)\b.{0,40}
+    | (?:i'?m|i\ am|my\ name\ is|this\ is|it'?s|name\ is|you\ can\ call\ me|call\ me)\ (?:\p{L}[\p{L}.'-]*[\s,.!]*){1,4}
+    | (?:are\ you|is\ (?:any|some)(?:one|body))\ there.{0,10}
+    | .{0,24}\b(?:how\ (?:can|may)\ i\ (?:help|assist)|what\ can\ i\ do\ for\ you|can\ i\ help\ you
+      |anything\ else)\b.{0,80}
+    | (?:can|could|would|will)\ you\ (?:please\ )?(?:help|assist)(?:\ me)?(?:\ out)?(?:\ please)?
+    | (?:i\ )?need\ (?:some\ |your\ )?(?:help|assistance)(?:\ please)? | help(?:\ me)?(?:\ (?:out|please))?
+    | (?:have\ a|enjoy)\b.{0,40} | (?:good)?bye\b.{0,20} | you'?re\ welcome.{0,20} | no\ problem.{0,20} | glad\ .{0,40}
+    | (?:thank|thanks|thx|cheers|appreciate|much\ appreciated)\b.{0,60}
+    | one\ moment.{0,30} | (?:just\ )?a\ (?:moment|second|minute).{0,20} | take\ care | none | how\ are\ you.{0,30}
+    | (?:i\ )?(?:see|understand|got\ it|agree|did|done)\b[\s,.!]*(?:thank.{0,40})?
+    | (?:it'?s|it\ is|that'?s|that\ is|(?:the|my)\ [\p{L}\ ]{2,20}\ is)?\s?[#\d][\w\-/:.]*
+    )[\s.!?,]*$""",
+    regex.IGNORECASE | regex.VERBOSE,
+)
+_ORDER = regex.compile(
+    r"""\b(?:ignore|disregard|forget|override|bypass)\b.{0,40}\b(?:instruction|prompt|guideline|rules?\b)
+    | \b(?:system|developer)\s(?:prompt|message|instruction) | \b(?:print|reveal|repeat|show)\b.{0,30}\bprompt\b
+    | \byou\sare\s(?:now|no\slonger)\s(?:an?|bound|restricted|free|dan)\b | \bas\san?\s(?:ai|language\smodel|llm)\b
+    | \bact\sas\b.{0,40}\b(?:admin|root|developer|unrestricted|an?\sai) | \bjailbreak | \bprompt\sinjection
+    | <\s*/?\s*(?:system|assistant|instructions?|tool)\b | \[/?inst\] | <\|
+    | \b(?:add|write|save|store|put|include|insert|output|record)\b.{0,40}\b(?:skills?|playbook|knowledge\sbase)\b
+    | (?:以前|これまで|上記|前)の(?:指示|命令|ルール) | 指示を(?:無視|忘れ) | (?:忽略|无视).{0,8}(?:指令|指示|规则)""",
+    regex.IGNORECASE | regex.VERBOSE,
+)
+_MASKED = regex.compile(r"\[(?:card number|e-mail|phone number|account number|social security number|secret)\]")
+
+
+def split(text: str) -> Iterator[str]:
+    """Yield the sentences of a text that say something, each as one line, without greetings before them.
+
+    Left out are pleasantries, names, bare numbers, and sentences that address a machine instead of a person: whoever
+    reads a playbook is to do what helped, not what a customer orders.
+    """
+    for part in _END.split(text):
+        sentence = " ".join(part.split())
+        if _ORDER.search(sentence):
+            continue
+        sentence = _GREETING.sub("", sentence).strip(" ,;:-–")
+        if says_something(sentence):
+            yield shorten(sentence, MAX_SENTENCE)
+
+
+def says_something(sentence: str) -> bool:
+    """Return whether a sentence is more than a pleasantry, a name, a number or a masked value."""
+    bare = _MASKED.sub("", sentence)
+    return sum(map(str.isalpha, bare)) >= 2 and not _CIVIL.match(bare.strip())
+
+
+def is_order(text: str) -> bool:
+    """Return whether a text tries to give orders to a machine that reads it."""
+    return _ORDER.search(text) is not None
+
+
+def is_unspaced(text: str) -> bool:
+    """Return whether a text is mostly written without blanks between words."""
+    return regex.search(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}]", text) is not None
+
+
+def shorten(text: str, length: int) -> str:
+    """Return at most `length` code points, cut between words and marked with an ellipsis."""
+    if len(text) <= length:
+        return text
+    head = text[: length - 1]
+    at = head.rfind(" ")
+    return (head[:at] if at > length // 2 else head).rstrip(" ,;:") + "…"

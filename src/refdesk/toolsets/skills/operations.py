@@ -1,0 +1,227 @@
+"""The skills toolset's operations: search, create, update, report an outcome."""
+
+from __future__ import annotations
+
+import logging
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+import anyio
+
+from refdesk.core.operations import READS, Context, Effects, Operation, Route
+from refdesk.errors import NotFoundError, RefdeskError, StoreError
+from refdesk.toolsets.skills import masking, models
+from refdesk.toolsets.skills.learning import Learner, get_queries
+from refdesk.toolsets.skills.models import (
+    CreateInput,
+    CreateOutput,
+    OutcomeInput,
+    OutcomeOutput,
+    SearchInput,
+    SearchOutput,
+    UpdateInput,
+    UpdateOutput,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from refdesk.core.semantics import Semantics
+    from refdesk.protocols import Embedder, LanguageModel
+    from refdesk.toolsets.skills.queries import FoundSkill, SkillQueries
+
+logger = logging.getLogger(__name__)
+
+READ_SCOPE = "skills:read"
+WRITE_SCOPE = "skills:write"
+
+OUTCOMES = {"resolved": 0.10, "likely_resolved": 0.03, "likely_failed": -0.05, "failed": -0.10}
+"""How far each outcome moves a skill's confidence."""
+
+LOAD_SECONDS = 3.0
+"""How long a search waits for its model to load, once; then words alone must do."""
+
+
+async def search_skills(context: Context, asked: SearchInput) -> SearchOutput:
+    """Find skills by words and meaning, and count that they were returned."""
+    started = perf_counter()
+    semantics = context.knowledge_base.semantics
+    embedder = await _get_ready(semantics) if semantics is not None else None
+    vector = await context.knowledge_base.embed_question(asked.query) if embedder is not None else None
+    queries = get_queries(context, embedder)
+    embedding = vector.vector.tolist() if vector is not None else ()
+    found = await queries.hybrid_search(embedding, asked.query, asked.top_k, asked.min_score)
+    await _count_use(queries, found)
+    return SearchOutput(
+        matches=[models.to_match(match["skill"], match["score"]) for match in found],
+        query=asked.query,
+        search_time_ms=round((perf_counter() - started) * 1000, 3),
+    )
+
+
+async def _get_ready(semantics: Semantics) -> Embedder | None:
+    embedder = await semantics.get_active()
+    if embedder is None or embedder.is_ready:
+        return embedder
+    try:
+        with anyio.move_on_after(LOAD_SECONDS):
+            await embedder.load()
+    except RefdeskError as error:
+        logger.warning("model not loaded", extra={"reason": error.message})
+    return embedder
+
+
+async def _count_use(queries: SkillQueries, found: Sequence[FoundSkill]) -> None:
+    try:
+        if found:
+            await queries.count_use([match["skill"].skill_id for match in found])
+    except StoreError as error:
+        # An answer is worth more than its counting.
+        logger.warning("use not counted", extra={"reason": error.message})
+
+
+async def report_outcome(context: Context, report: OutcomeInput) -> OutcomeOutput:
+    """Move a skill's confidence by how it went."""
+    kept = {
+        "outcome": report.outcome,
+        "version": report.version,
+        "evidence": masking.mask(report.evidence),
+        "agent": context.principal.agent,
+    }
+    report_id = context.knowledge_base.identifiers.new()
+    queries = get_queries(context)
+    try:
+        skill = await queries.record_outcome(report.skill_id, report_id, {**kept}, OUTCOMES[report.outcome])
+    except ValueError:
+        raise NotFoundError(
+            f"There is no skill {report.skill_id}. Use an id that a search or a create returned."
+        ) from None
+    return OutcomeOutput(
+        skill_id=skill.skill_id,
+        version=skill.version,
+        confidence=skill.confidence,
+        times_used=skill.times_used,
+        times_confirmed=skill.times_confirmed,
+    )
+
+
+_INVALID = "An argument is missing, malformed, blank or out of range."
+_UNKNOWN = "No skill has this id, as far as the caller may know."
+_MODEL = "The language model failed, refused or answered nonsense twice; nothing was changed."
+_CONVERSATION = (
+    "Customer: My invoice shows the wrong company name.\n"
+    "Agent: Could you tell me your order number, please?\n"
+    "Customer: It is 4471.\n"
+    "Agent: I have changed the name under Billing and sent a corrected invoice.\n"
+    "Customer: Got it, thanks!"
+)
+_ID = "01930000-0000-7000-8000-000000000001"
+
+
+def make_operations(language_model: LanguageModel) -> tuple[Operation, ...]:
+    """Return the toolset's operations, which learn with a language model."""
+    learner = Learner(language_model)
+
+    async def create_skill(context: Context, asked: CreateInput) -> CreateOutput:
+        creation = await learner.create(context, asked.conversation, asked.resolution_confirmed, asked.metadata)
+        return CreateOutput(
+            skill_id=creation.skill.skill_id,
+            title=creation.skill.title,
+            skill=models.to_skill_document(creation.skill),
+            created=creation.similarity is None,
+            similarity=creation.similarity,
+        )
+
+    async def update_skill(context: Context, asked: UpdateInput) -> UpdateOutput:
+        skill = await learner.update(context, asked.skill_id, asked.conversation, asked.feedback)
+        return UpdateOutput(
+            skill_id=skill.skill_id, title=skill.title, changes=list(skill.changes), version=skill.version
+        )
+
+    return (
+        SEARCH,
+        Operation(
+            name="create_skill",
+            title="Create a skill",
+            description=(
+                "Learn a playbook from the transcript of a support conversation that went well. Personal data is "
+                "masked. If the same is known already, that skill is returned with created: false; then call "
+                "update_skill where the conversation adds something."
+            ),
+            input=CreateInput,
+            output=CreateOutput,
+            handler=create_skill,
+            scopes=frozenset({WRITE_SCOPE}),
+            effects=Effects(read_only=False, idempotent=True),
+            route=Route("POST", "/create"),
+            errors={
+                "INVALID_INPUT": f"{_INVALID} Or the conversation teaches nothing.",
+                "LANGUAGE_MODEL_UNAVAILABLE": _MODEL,
+                "EMBEDDER_UNAVAILABLE": "The embedding model failed; nothing was changed.",
+            },
+            examples=(
+                {"conversation": _CONVERSATION, "resolution_confirmed": True, "metadata": {"product_area": "billing"}},
+            ),
+        ),
+        Operation(
+            name="update_skill",
+            title="Update a skill",
+            description=(
+                "Refine a skill with a further conversation that used it. What it holds stays unless the conversation "
+                "or the feedback contradicts it; changes lists everything, and the version before is kept."
+            ),
+            input=UpdateInput,
+            output=UpdateOutput,
+            handler=update_skill,
+            scopes=frozenset({WRITE_SCOPE}),
+            effects=Effects(read_only=False, idempotent=False),
+            route=Route("POST", "/update"),
+            errors={
+                "INVALID_INPUT": _INVALID,
+                "NOT_FOUND": _UNKNOWN,
+                "CONFLICT": "Others kept changing the skill meanwhile.",
+                "LANGUAGE_MODEL_UNAVAILABLE": _MODEL,
+                "EMBEDDER_UNAVAILABLE": "The embedding model failed; nothing was changed.",
+            },
+            examples=({"skill_id": _ID, "conversation": _CONVERSATION, "feedback": "Step 2 was not needed."},),
+        ),
+        REPORT,
+    )
+
+
+SEARCH = Operation(
+    name="search_skills",
+    title="Search skills",
+    description=(
+        "Find playbooks for a customer's problem. Ask in the customer's words, with the first two or three messages. "
+        "Follow the best match if it fits, then call report_outcome; if nothing fits, solve it and call create_skill."
+    ),
+    input=SearchInput,
+    output=SearchOutput,
+    handler=search_skills,
+    scopes=frozenset({READ_SCOPE}),
+    effects=READS,
+    route=Route("POST", "/search"),
+    errors={"INVALID_INPUT": _INVALID},
+    examples=(
+        {"query": "my invoice shows the wrong company name"},
+        {"query": "locked out", "top_k": 1, "min_score": 0.3},
+    ),
+)
+
+REPORT = Operation(
+    name="report_outcome",
+    title="Report an outcome",
+    description=(
+        "Say how it went when a skill's playbook was followed: resolved, likely_resolved, likely_failed or failed. "
+        "It moves the skill's confidence, so that what works comes first."
+    ),
+    input=OutcomeInput,
+    output=OutcomeOutput,
+    handler=report_outcome,
+    scopes=frozenset({WRITE_SCOPE}),
+    effects=Effects(read_only=False, idempotent=False),
+    route=Route("POST", "/outcome"),
+    errors={"INVALID_INPUT": f"{_INVALID} Or there is no such version yet.", "NOT_FOUND": _UNKNOWN},
+    examples=({"skill_id": _ID, "outcome": "resolved", "evidence": "The customer wrote: it works now."},),
+)

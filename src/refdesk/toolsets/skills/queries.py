@@ -1,0 +1,336 @@
+"""The skills of one org in a store: the functions of the contract's store layer. Vectors come in, none goes out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypedDict, cast
+
+from refdesk.core import fusion
+from refdesk.core.analysis import parse_query
+from refdesk.errors import ConflictError, InvalidInputError
+from refdesk.model import (
+    EmbeddedPassage,
+    EmbeddingModel,
+    FindRequest,
+    HasAll,
+    JsonValue,
+    Record,
+    RecordKey,
+    State,
+    VectorQuery,
+)
+from refdesk.toolsets.skills import records
+from refdesk.toolsets.skills.records import Counters, Skill, SkillUpdate
+
+if TYPE_CHECKING:
+    from refdesk.model import Candidate, Collection, Document, Revision, Vector
+    from refdesk.protocols import Clock, Reader, Store, Transaction
+
+DUPLICATE_SIMILARITY = 0.95
+DEPTH = 100
+"""How many skills each list gives to the fusion."""
+
+CONFIDENCE_WEIGHT = 0.02
+"""How far the score of a proven skill stands above that of a failing one: only comparable matches change places."""
+
+COUNTERS, SOURCE, GENERATION, OUTCOME = "skill_counters", "skill_source", "skill_generation", "skill_outcome"
+_GENERATION_NAME = "vectors"
+
+
+class FoundSkill(TypedDict):
+    """One skill found, with its score in [0, 1]."""
+
+    skill: Skill
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Creation:
+    """What became of a new skill.
+
+    Attributes:
+        skill: The new one, or the one that was there already.
+        similarity: Of the one that was there; `None` when the skill is new.
+        is_known_source: The very same conversation had been learned before.
+    """
+
+    skill: Skill
+    similarity: float | None = None
+    is_known_source: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SkillQueries:
+    """The skills of one org.
+
+    Attributes:
+        model: Whose vectors are passed in; `None` where there are none, and search is by words alone.
+    """
+
+    store: Store
+    clock: Clock
+    org: str
+    model: EmbeddingModel | None = None
+
+    async def hybrid_search(
+        self, query_embedding: Sequence[float], query_text: str, top_k: int = 5, min_score: float = 0.0
+    ) -> list[FoundSkill]:
+        """Return at most `top_k` skills with at least `min_score`, best first, ties newest first, then by id.
+
+        Words and vector are fused by `fusion.absolute`; confidence moves a score by one hundredth at most.
+
+        Args:
+            query_embedding: The question's vector, of `model`; empty where there is none.
+            query_text: The question's words; nothing in them is syntax.
+            top_k: How many at most.
+            min_score: In [0, 1].
+        """
+        text, vector = parse_query(query_text), self._to_query(query_embedding)
+        if vector is None and not text.terms and not text.phrases:
+            return []
+        found = await self.store.find(FindRequest(self._collection, text=text, vector=vector, depth=DEPTH))
+        scores = fusion.absolute(found.candidates, text)
+        ranked = [pair for pair in zip(found.candidates, scores, strict=True) if pair[1] > 0.0]
+        # Those far below the page cannot reach it by their confidence, so their records need not be read.
+        ranked.sort(key=lambda pair: -pair[1])
+        last = ranked[top_k - 1][1] - CONFIDENCE_WEIGHT if len(ranked) >= top_k else 0.0
+        matches = await self._read_matches([pair for pair in ranked if pair[1] >= last])
+        return [match for match in matches if match["score"] >= min_score][:top_k]
+
+    async def create_skill(self, skill: Skill) -> Skill:
+        """Keep a new skill, whatever else there is, and return it.
+
+        Raises:
+            ConflictError: There is one with its id.
+        """
+        async with self.store.transaction() as transaction:
+            await self._insert(transaction, skill)
+        return skill
+
+    async def get_skill(self, skill_id: str) -> Skill | None:
+        """Return the skill, or `None` where this org has none of that id."""
+        return await self._read_skill(self.store, skill_id)
+
+    async def update_skill(self, skill_id: str, updates: SkillUpdate) -> Skill:
+        """Change what `updates` says and count the version up by one; the version before is kept.
+
+        Raises:
+            ValueError: There is no such skill.
+            ConflictError: It is not the version that was expected any more; nothing is changed.
+        """
+        async with self.store.transaction() as transaction:
+            skill = await self._read_skill(transaction, skill_id)
+            if skill is None:
+                raise ValueError(f"There is no skill {skill_id}.")
+            if updates.expected_version not in (None, skill.version):
+                raise ConflictError(
+                    f"The skill is at version {skill.version} by now, not {updates.expected_version}. Read it again.",
+                    details={"version": skill.version},
+                )
+            changed = _apply(skill, updates, self)
+            await self._write(transaction, changed)
+            if updates.confidence is not None:
+                await self._put_counters(transaction, changed)
+        return changed
+
+    async def check_duplicate(
+        self, embedding: Sequence[float], threshold: float = DUPLICATE_SIMILARITY
+    ) -> Skill | None:
+        """Return the nearest skill if its cosine to the vector is above `threshold`, on the scale from -1 to 1."""
+        nearest = await self.find_nearest(embedding)
+        return nearest[0] if nearest is not None and nearest[1] > threshold else None
+
+    async def find_nearest(self, embedding: Sequence[float]) -> tuple[Skill, float] | None:
+        """Return the skill nearest to a vector, with its cosine, ties by id."""
+        vector = self._to_query(embedding)
+        if vector is None:
+            return None
+        found = await self.store.find(FindRequest(self._collection, vector=vector, depth=1))
+        if not found.candidates or found.candidates[0].cosine is None:
+            return None
+        skill = await self.get_skill(found.candidates[0].id)
+        return (skill, round(min(1.0, found.candidates[0].cosine), 6)) if skill is not None else None
+
+    async def create_if_new(self, skill: Skill, source: str) -> Creation:
+        """Keep a new skill unless the same conversation, or a skill nearer than the threshold, is there already.
+
+        Check and insert are one step, across processes: the check is made outside the transaction at a known count of
+        changes, and stands inside it only while that count has not moved; else it is made anew.
+
+        Args:
+            skill: With its vector, where there is a model.
+            source: Digest of the conversation.
+        """
+        while True:
+            generation = await self._read_generation(self.store)
+            nearest = await self.find_nearest(skill.embedding)
+            async with self.store.transaction() as transaction:
+                known = await self.find_by_source(source, transaction)
+                if known is not None:
+                    return Creation(known, 1.0, is_known_source=True)
+                if await self._read_generation(transaction) != generation:
+                    continue
+                if nearest is not None and nearest[1] > DUPLICATE_SIMILARITY:
+                    await self._put_source(transaction, source, nearest[0].skill_id)
+                    return Creation(*nearest)
+                await self._insert(transaction, skill)
+                await self._put_source(transaction, source, skill.skill_id)
+                return Creation(skill)
+
+    async def find_by_source(self, source: str, reader: Reader | None = None) -> Skill | None:
+        """Return the skill that the conversation of this digest was learned into, or `None`."""
+        reader = reader or self.store
+        record = await reader.get_record(RecordKey(self.org, SOURCE, source))
+        return await self._read_skill(reader, str(record.value["skill_id"])) if record is not None else None
+
+    async def get_history(self, skill_id: str) -> list[Skill]:
+        """Return every version of a skill, the present one last; empty where there is none."""
+        revisions = await self.store.get_revisions(self._collection, skill_id)
+        counters = await self._read_counters(self.store, skill_id)
+        return [records.to_skill(revision.document, counters) for revision in revisions if _is_read(revision)]
+
+    async def list_skills(self) -> list[Skill]:
+        """Return all skills of the org, by name."""
+        ids = sorted(await self.store.get_digests(self._collection))
+        documents = await self.store.get_documents(self._collection, ids)
+        skills = [await self._complete(self.store, document) for document in documents if document is not None]
+        return sorted(skills, key=lambda skill: skill.name)
+
+    async def get_by_name(self, name: str) -> Skill | None:
+        """Return the skill of this name, or `None`."""
+        where = HasAll(records.NAME, (name,))
+        found = await self.store.find(FindRequest(self._collection, where=where, depth=1))
+        return await self.get_skill(found.candidates[0].id) if found.candidates else None
+
+    async def count_use(self, skill_ids: Sequence[str]) -> None:
+        """Count that skills were returned by a search."""
+        async with self.store.transaction() as transaction:
+            for skill_id in skill_ids:
+                counters = await self._read_counters(transaction, skill_id)
+                await self._write_counters(transaction, skill_id, replace(counters, times_used=counters.times_used + 1))
+
+    async def record_outcome(self, skill_id: str, report_id: str, report: dict[str, JsonValue], change: float) -> Skill:
+        """Move a skill's confidence by `change`, kept in [0, 1], and keep the report; a gain of 0.1 is a confirmation.
+
+        Raises:
+            ValueError: There is no such skill.
+            InvalidInputError: The report is of a version that there is not yet.
+        """
+        async with self.store.transaction() as transaction:
+            skill = await self._read_skill(transaction, skill_id)
+            if skill is None:
+                raise ValueError(f"There is no skill {skill_id}.")
+            version = cast("int | None", report.get("version")) or skill.version
+            if version > skill.version:
+                raise InvalidInputError(f"There is no version {version} yet; the skill is at {skill.version}.")
+            confirmed = skill.times_confirmed + (report["outcome"] == "resolved")
+            confidence = round(min(1.0, max(0.0, skill.confidence + change)), 6)
+            moved = replace(skill, confidence=confidence, times_confirmed=confirmed)
+            await self._put_counters(transaction, moved)
+            value = {**report, "version": version, "at": self.clock.now().isoformat()}
+            key = RecordKey(self.org, OUTCOME, f"{skill_id}/{report_id}")
+            await transaction.put_records([Record(key, value)])
+        return moved
+
+    @property
+    def _collection(self) -> Collection:
+        return records.get_collection(self.org)
+
+    def _to_query(self, embedding: Sequence[float]) -> VectorQuery | None:
+        if self.model is None or not len(embedding):
+            return None
+        return VectorQuery(to_vector(embedding), self.model.name)
+
+    async def _read_matches(self, ranked: Sequence[tuple[Candidate, float]]) -> list[FoundSkill]:
+        documents = await self.store.get_documents(self._collection, [candidate.id for candidate, _ in ranked])
+        matches: list[FoundSkill] = []
+        for document, (_, score) in zip(documents, ranked, strict=True):
+            if document is not None:
+                skill = await self._complete(self.store, document)
+                matches.append({"skill": skill, "score": _weigh(score, skill.confidence)})
+        order = {
+            match["skill"].skill_id: (-match["score"], -match["skill"].updated_at.timestamp(), match["skill"].skill_id)
+            for match in matches
+        }
+        return sorted(matches, key=lambda match: order[match["skill"].skill_id])
+
+    async def _read_skill(self, reader: Reader, skill_id: str) -> Skill | None:
+        [document] = await reader.get_documents(self._collection, [skill_id])
+        if document is None or document.state is State.WITHDRAWN:
+            return None
+        return await self._complete(reader, document)
+
+    async def _complete(self, reader: Reader, document: Document) -> Skill:
+        return records.to_skill(document, await self._read_counters(reader, document.id))
+
+    async def _insert(self, transaction: Transaction, skill: Skill) -> None:
+        await self._write(transaction, skill)
+        await self._put_counters(transaction, skill)
+
+    async def _write(self, transaction: Transaction, skill: Skill) -> None:
+        document = records.to_document(skill, self.org)
+        await transaction.put_documents([document])
+        if self.model is not None and len(skill.embedding):
+            passage = EmbeddedPassage(0, len(document.body), to_vector(skill.embedding))
+            await transaction.put_vectors(self._collection, skill.skill_id, self.model, document.text_digest, [passage])
+        number = await self._read_generation(transaction) + 1
+        await transaction.put_records([Record(self._generation_key, {"number": number})])
+
+    @property
+    def _generation_key(self) -> RecordKey:
+        return RecordKey(self.org, GENERATION, _GENERATION_NAME)
+
+    async def _read_generation(self, reader: Reader) -> int:
+        record = await reader.get_record(self._generation_key)
+        return int(str(record.value["number"])) if record is not None else 0
+
+    async def _put_source(self, transaction: Transaction, source: str, skill_id: str) -> None:
+        await transaction.put_records([Record(RecordKey(self.org, SOURCE, source), {"skill_id": skill_id})])
+
+    async def _read_counters(self, reader: Reader, skill_id: str) -> Counters:
+        record = await reader.get_record(RecordKey(self.org, COUNTERS, skill_id))
+        if record is None:
+            return Counters()
+        value = record.value
+        numbers = (int(str(value[name])) for name in ("times_used", "times_confirmed"))
+        return Counters(float(str(value["confidence"])), *numbers)
+
+    async def _put_counters(self, transaction: Transaction, skill: Skill) -> None:
+        counters = Counters(skill.confidence, skill.times_used, skill.times_confirmed)
+        await self._write_counters(transaction, skill.skill_id, counters)
+
+    async def _write_counters(self, transaction: Transaction, skill_id: str, counters: Counters) -> None:
+        value: dict[str, JsonValue] = {
+            "confidence": counters.confidence,
+            "times_used": counters.times_used,
+            "times_confirmed": counters.times_confirmed,
+        }
+        await transaction.put_records([Record(RecordKey(self.org, COUNTERS, skill_id), value)])
+
+
+def to_vector(embedding: Sequence[float]) -> Vector:
+    """Return the numbers as a vector of unit length."""
+    import numpy as np
+
+    vector = np.asarray(embedding, dtype=np.float32)
+    return vector / (np.linalg.norm(vector) or 1.0)
+
+
+def _is_read(revision: Revision) -> bool:
+    return revision.document.state is not State.WITHDRAWN
+
+
+def _weigh(score: float, confidence: float) -> float:
+    moved = score + CONFIDENCE_WEIGHT * (confidence - records.FIRST_CONFIDENCE)
+    return round(min(1.0, max(0.0, moved)), 6)
+
+
+def _apply(skill: Skill, updates: SkillUpdate, queries: SkillQueries) -> Skill:
+    names = (
+        *("title", "problem", "playbook", "conditions", "keywords", "embedding"),
+        *("product_area", "issue_type", "confidence", "made_by"),
+    )
+    given: dict[str, Any] = {name: value for name in names if (value := getattr(updates, name)) is not None}
+    version = skill.version + 1
+    return replace(skill, **given, version=version, updated_at=queries.clock.now(), changes=updates.changes)

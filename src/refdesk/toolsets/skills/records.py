@@ -1,0 +1,228 @@
+"""The record of a skill, and how it becomes a document and comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, cast
+
+import regex
+from pydantic import TypeAdapter
+
+from refdesk.core.analysis import fold
+from refdesk.model import Collection, Document, JsonObject, JsonValue, Playbook, SkillDraft
+from refdesk.toolsets.skills import rendering
+from refdesk.toolsets.skills.models import TOOLSET_NAME
+
+if TYPE_CHECKING:
+    from refdesk.protocols import LanguageModel
+
+FIRST_CONFIDENCE = 0.5
+NAME, PRODUCT_AREA, ISSUE_TYPE = "name", "product_area", "issue_type"
+"""Facets, and the keys of metadata that win over what a model infers."""
+
+MAX_SLUG = 50
+_PLAYBOOK = TypeAdapter(Playbook)
+_NOT_IN_A_SLUG = regex.compile(r"[^a-z0-9]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skill:
+    """A playbook learned from conversations.
+
+    Attributes:
+        name: What it is called where skills are files: stable over its versions, unique in its org.
+        version: 1 for the first; each refinement adds one.
+        confidence: In [0, 1]; moved by reported outcomes, not by refinements. It and the two counts are those of now,
+            whichever version this is.
+        changes: What this version changed.
+        made_by: The language model that wrote this version.
+        embedding: Unit length; empty where it was not read from the store, which never gives vectors away.
+    """
+
+    skill_id: str
+    title: str
+    problem: str
+    playbook: Playbook
+    conditions: tuple[str, ...]
+    keywords: tuple[str, ...]
+    made_by: str
+    author: str
+    created_at: datetime
+    updated_at: datetime
+    name: str
+    version: int = 1
+    product_area: str = ""
+    issue_type: str = ""
+    confidence: float = FIRST_CONFIDENCE
+    times_used: int = 0
+    times_confirmed: int = 0
+    metadata: JsonObject = field(default_factory=dict[str, JsonValue])
+    changes: tuple[str, ...] = ()
+    embedding: Sequence[float] = field(default=(), repr=False, compare=False)
+
+    @property
+    def resolution(self) -> str:
+        """The playbook as Markdown, under how the skill stands now."""
+        standing = rendering.Standing(
+            self.version,
+            self.confidence,
+            self.times_used,
+            self.times_confirmed,
+            self.product_area,
+            self.issue_type,
+            self.made_by,
+        )
+        return rendering.render_resolution(self.title, self.playbook, standing)
+
+    @property
+    def draft(self) -> SkillDraft:
+        """What a language model is shown of it."""
+        return SkillDraft(
+            self.title,
+            self.problem,
+            self.playbook,
+            self.conditions,
+            self.keywords,
+            self.product_area,
+            self.issue_type,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SkillUpdate:
+    """What to change of a skill; `None` leaves it as it is.
+
+    Attributes:
+        expected_version: The version this was made from; with another one stored, nothing is changed.
+        changes: What changed, kept with the new version.
+    """
+
+    title: str | None = None
+    problem: str | None = None
+    playbook: Playbook | None = None
+    conditions: tuple[str, ...] | None = None
+    keywords: tuple[str, ...] | None = None
+    embedding: Sequence[float] | None = field(default=None, repr=False)
+    product_area: str | None = None
+    issue_type: str | None = None
+    confidence: float | None = None
+    made_by: str | None = None
+    changes: tuple[str, ...] = ()
+    expected_version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """How a skill has done, apart from its text, so that being found makes no new version."""
+
+    confidence: float = FIRST_CONFIDENCE
+    times_used: int = 0
+    times_confirmed: int = 0
+
+
+def get_collection(org: str) -> Collection:
+    """Return the collection of an org's skills."""
+    return Collection(org, TOOLSET_NAME)
+
+
+def make_skill(
+    draft: SkillDraft, metadata: JsonObject, *, id: str, author: str, model: LanguageModel, now: datetime
+) -> Skill:
+    """Return a new skill of a draft; what the caller's metadata says of area and type wins over the draft."""
+    return Skill(
+        skill_id=id,
+        title=draft.title,
+        problem=draft.problem,
+        playbook=draft.playbook,
+        conditions=draft.conditions,
+        keywords=draft.keywords,
+        product_area=get_text(metadata, PRODUCT_AREA) or draft.product_area,
+        issue_type=get_text(metadata, ISSUE_TYPE) or draft.issue_type,
+        metadata=metadata,
+        made_by=model.name,
+        author=author,
+        created_at=now,
+        updated_at=now,
+        name=make_name(draft.title, id),
+        changes=("Created.",),
+    )
+
+
+def get_text(metadata: JsonObject, key: str) -> str:
+    """Return a text of the metadata, empty where there is none."""
+    value = metadata.get(key)
+    return value.strip() if isinstance(value, str) else ""
+
+
+def make_name(title: str, id: str) -> str:
+    """Return a name of lower-case letters, digits and hyphens, at most 64 long, with the end of the id in it."""
+    slug = _NOT_IN_A_SLUG.sub("-", fold(title))[:MAX_SLUG].strip("-")
+    return f"{slug or 'skill'}-{id.replace('-', '')[-12:]}"
+
+
+def write_body(problem: str, conditions: Sequence[str], keywords: Sequence[str]) -> str:
+    """Return what is searched and embedded beside the title: people search by problem."""
+    return "\n".join(part for part in (problem, *conditions, ", ".join(keywords)) if part)
+
+
+def to_document(skill: Skill, org: str) -> Document:
+    """Return the document of a skill; its counters and its vector are kept elsewhere."""
+    data: dict[str, JsonValue] = {
+        "problem": skill.problem,
+        "conditions": list(skill.conditions),
+        "keywords": list(skill.keywords),
+        "playbook": asdict(skill.playbook),
+        "metadata": skill.metadata,
+        "made_by": skill.made_by,
+        "changes": list(skill.changes),
+    }
+    named = {NAME: skill.name, PRODUCT_AREA: skill.product_area, ISSUE_TYPE: skill.issue_type}
+    return Document(
+        collection=get_collection(org),
+        id=skill.skill_id,
+        title=skill.title,
+        body=write_body(skill.problem, skill.conditions, skill.keywords),
+        author=skill.author,
+        created_at=skill.created_at,
+        modified_at=skill.updated_at,
+        facets={facet: (value,) for facet, value in named.items() if value},
+        version=skill.version,
+        data=data,
+    )
+
+
+def to_skill(document: Document, counters: Counters) -> Skill:
+    """Return the skill of a document."""
+    data = document.data
+    return Skill(
+        skill_id=document.id,
+        title=document.title,
+        version=document.version,
+        problem=str(data["problem"]),
+        playbook=_PLAYBOOK.validate_python(data["playbook"]),
+        conditions=_texts(data["conditions"]),
+        keywords=_texts(data["keywords"]),
+        product_area=_first(document.facets, PRODUCT_AREA),
+        issue_type=_first(document.facets, ISSUE_TYPE),
+        confidence=counters.confidence,
+        times_used=counters.times_used,
+        times_confirmed=counters.times_confirmed,
+        metadata=cast("JsonObject", data["metadata"]),
+        made_by=str(data["made_by"]),
+        author=document.author,
+        created_at=document.created_at,
+        updated_at=document.modified_at,
+        name=_first(document.facets, NAME),
+        changes=_texts(data["changes"]),
+    )
+
+
+def _texts(value: JsonValue) -> tuple[str, ...]:
+    return tuple(str(item) for item in cast("Sequence[JsonValue]", value))
+
+
+def _first(facets: Mapping[str, tuple[str, ...]], name: str) -> str:
+    values = facets.get(name, ())
+    return values[0] if values else ""

@@ -1,0 +1,73 @@
+"""Playbooks as Markdown, for the agent that follows them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from refdesk.model import Playbook, Step
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a skill stands at the time of reading. It is not part of the stored text, where it would grow stale."""
+
+    version: int
+    confidence: float
+    times_used: int
+    times_confirmed: int
+    product_area: str
+    issue_type: str
+    made_by: str
+
+
+def render_resolution(title: str, playbook: Playbook, standing: Standing) -> str:
+    """Return a skill's resolution: a heading, a line on how it stands, and the playbook."""
+    return f"# {one_line(title)}\n\n{_render_standing(standing)}\n\n{render_playbook(playbook)}"
+
+
+def render_playbook(playbook: Playbook) -> str:
+    """Return the sections Goal, Prerequisites, Steps (each Do, Check, Say), Edge cases and Escalation."""
+    sections = {
+        "Goal": one_line(playbook.goal),
+        "Prerequisites": _bullets(playbook.prerequisites),
+        "Steps": "\n".join(_render_step(number, step) for number, step in enumerate(playbook.steps, start=1)),
+        "Edge cases": _bullets(playbook.edge_cases),
+        "Escalation": one_line(playbook.escalation),
+    }
+    return "\n\n".join(f"## {name}\n\n{text or 'None known.'}" for name, text in sections.items()) + "\n"
+
+
+def one_line(text: str) -> str:
+    """Return the text on one line, so that nothing in it can pose as a heading or another item."""
+    return " ".join(text.split())
+
+
+def _render_standing(standing: Standing) -> str:
+    uses, confirmed = standing.times_used, standing.times_confirmed
+    parts = [
+        f"Version {standing.version}",
+        f"confidence {standing.confidence:.2f} ({uses} uses, {confirmed} confirmed)",
+    ]
+    if standing.product_area:
+        parts.append(f"product area: {one_line(standing.product_area)}")
+    if standing.issue_type:
+        parts.append(f"issue type: {one_line(standing.issue_type)}")
+    return " · ".join([*parts, f"made by {one_line(standing.made_by)}"])
+
+
+def _bullets(items: Sequence[str]) -> str:
+    return "\n".join(f"- {one_line(item)}" for item in items)
+
+
+def _render_step(number: int, step: Step) -> str:
+    indent = " " * len(f"{number}. ")
+    return f"\n{indent}".join([f"{number}. **Do:** {one_line(step.do)}", *_render_rest(step)])
+
+
+def _render_rest(step: Step) -> Iterator[str]:
+    for name, text in (("Check", step.check), ("Say", step.say)):
+        if text:
+            yield f"**{name}:** {one_line(text)}"

@@ -1,0 +1,108 @@
+"""A desk with skills on each engine, and a language model whose answers a test chooses."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+
+from refdesk.core.clock import FixedClock
+from refdesk.core.identifiers import SequentialIdentifiers
+from refdesk.core.knowledge_base import KnowledgeBase
+from refdesk.core.operations import Context
+from refdesk.core.semantics import Semantics
+from refdesk.embedders.hashing import HashingEmbedder
+from refdesk.language_models.rules import RulesModel
+from refdesk.model import Playbook, Principal, Refinement, SkillDraft, Step, Turn
+from refdesk.protocols import LanguageModel, Store
+from refdesk.stores.memory import MemoryStore
+from refdesk.stores.sqlite import open_store
+from refdesk.toolsets.skills import make_toolset
+from refdesk.toolsets.skills.learning import get_queries
+from refdesk.toolsets.skills.queries import SkillQueries
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+INVOICE = """\
+Customer: My invoice shows the wrong company name.
+Agent: Could you tell me your order number, please?
+Customer: It is 4471.
+Agent: I have changed the name under Billing and sent a corrected invoice.
+Customer: Got it, thanks!
+"""
+
+Call: TypeAlias = Callable[..., Awaitable[dict[str, Any]]]
+
+
+@dataclass(slots=True)
+class ScriptedModel:
+    """Answers what it is told to, and remembers what it was shown."""
+
+    draft: SkillDraft = field(
+        default_factory=lambda: SkillDraft(
+            "Cold heating", "The heating stays cold.", Playbook("Warm.", steps=(Step("Open the valve."),)), ("Winter.",)
+        )
+    )
+    refinement: Refinement | None = None
+    shown: list[tuple[Turn, ...]] = field(default_factory=list[tuple[Turn, ...]])
+    feedback: list[str] = field(default_factory=list[str])
+    before_refining: Callable[[], Awaitable[None]] | None = None
+
+    @property
+    def name(self) -> str:
+        return "scripted"
+
+    async def extract(self, conversation: Sequence[Turn]) -> SkillDraft:
+        self.shown.append(tuple(conversation))
+        return self.draft
+
+    async def refine(self, skill: SkillDraft, conversation: Sequence[Turn], feedback: str) -> Refinement:
+        self.shown.append(tuple(conversation))
+        self.feedback.append(feedback)
+        if self.before_refining is not None:
+            await self.before_refining()
+        return self.refinement or Refinement(skill)
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """The skills toolset over one store."""
+
+    base: KnowledgeBase
+    clock: FixedClock
+
+    def context(self, org: str = "acme", agent: str = "ann") -> Context:
+        return Context(Principal(org, agent, frozenset()), self.base)
+
+    def queries(self, org: str = "acme") -> SkillQueries:
+        return get_queries(self.context(org))
+
+    def serve(self, model: LanguageModel | None = None, **caller: str) -> Call:
+        """Return a function that runs an operation by name."""
+        operations = {operation.name: operation for operation in make_toolset(model or RulesModel()).operations}
+        context = self.context(**caller)
+
+        async def call(name: str, **arguments: object) -> dict[str, Any]:
+            operation = operations[name]
+            output = await operation.handler(context, operation.input.model_validate(arguments))
+            return output.model_dump(mode="json", exclude_none=True)
+
+        return call
+
+
+def make_desk(store: Store) -> Desk:
+    clock = FixedClock(NOW)
+    return Desk(KnowledgeBase(store, Semantics(store, HashingEmbedder()), clock, SequentialIdentifiers()), clock)
+
+
+@pytest.fixture(params=["memory", "file"])
+async def desk(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerator[Desk]:
+    if request.param == "memory":
+        yield make_desk(MemoryStore())
+        return
+    async with open_store(tmp_path / "skills.db") as store:
+        yield make_desk(store)

@@ -1,0 +1,384 @@
+"""What a caller of the skills toolset sees."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import anyio
+import pytest
+from pydantic import ValidationError
+
+from refdesk.errors import EmbedderError, InvalidInputError, LanguageModelError, NotFoundError
+from refdesk.language_models.rules import RulesModel
+from refdesk.model import Playbook, Refinement, SkillDraft, Step
+from refdesk.toolsets.skills import make_toolset
+from refdesk.toolsets.skills.operations import OUTCOMES
+from tests.core.fakes import ScriptedEmbedder
+from tests.toolsets.skills.conftest import INVOICE, Desk, ScriptedModel
+
+UNKNOWN = "01930000-0000-7000-8000-000000000009"
+
+
+def find_vectors(answer: object) -> list[str]:
+    """Return every list of more than ten numbers in an answer."""
+    return re.findall(r"\[(?:-?\d[\d.e-]*, ){10,}", json.dumps(answer))
+
+
+async def test_a_skill_is_learned_from_a_conversation_and_found_by_its_problem(desk: Desk) -> None:
+    call = desk.serve()
+    created = await call("create_skill", conversation=INVOICE)
+    assert created["created"] is True
+    assert "similarity" not in created
+    found = await call("search_skills", query="wrong company name on the invoice")
+    assert [match["skill_id"] for match in found["matches"]] == [created["skill_id"]]
+    assert found["query"] == "wrong company name on the invoice"
+    assert found["search_time_ms"] > 0
+    assert set(found["matches"][0]) == {"skill_id", "title", "score", "resolution", "conditions"}
+
+
+async def test_a_playbook_has_its_sections_and_says_how_it_stands(desk: Desk) -> None:
+    created = await desk.serve()("create_skill", conversation=INVOICE, metadata={"product_area": "billing"})
+    resolution = created["skill"]["resolution"]
+    places = [resolution.index(f"## {name}") for name in ("Goal", "Prerequisites", "Steps", "Edge cases", "Escalation")]
+    assert places == sorted(places)
+    assert "1. **Do:** Ask for the customer's order number.\n   **Check:** " in resolution
+    assert "**Say:** I have changed the name under Billing" in resolution
+    assert "Version 1 · confidence 0.50 (0 uses, 0 confirmed) · product area: billing" in resolution
+    assert "made by rules-1" in resolution
+
+
+async def test_no_answer_carries_a_vector(desk: Desk) -> None:
+    call = desk.serve()
+    created = await call("create_skill", conversation=INVOICE)
+    answers = [
+        created,
+        await call("create_skill", conversation=INVOICE),
+        await call("search_skills", query="invoice"),
+        await call("update_skill", skill_id=created["skill_id"], conversation=INVOICE),
+        await call("report_outcome", skill_id=created["skill_id"], outcome="resolved"),
+    ]
+    assert find_vectors([0.5] * 384)
+    assert find_vectors(answers) == []
+    assert "embedding" not in json.dumps(answers)
+    schemas = json.dumps([operation.output.model_json_schema() for operation in make_toolset(RulesModel()).operations])
+    assert "embedding" not in schemas
+
+
+async def test_two_hundred_parallel_creates_of_one_conversation_make_one_skill(desk: Desk) -> None:
+    model, answers = ScriptedModel(), list[dict[str, Any]]()
+    call = desk.serve(model)
+
+    async def create() -> None:
+        answers.append(await call("create_skill", conversation=INVOICE))
+
+    async with anyio.create_task_group() as group:
+        for _ in range(200):
+            group.start_soon(create)
+    assert sum(answer["created"] for answer in answers) == 1
+    assert len({answer["skill_id"] for answer in answers}) == 1
+    assert len(await desk.queries().list_skills()) == 1
+    assert len(model.shown) == 1
+
+
+async def test_parallel_creates_of_near_conversations_by_several_servers_make_one_skill(desk: Desk) -> None:
+    # Each has its own locks, as if it were a process of its own; only the store can keep them apart.
+    answers = list[dict[str, Any]]()
+
+    async def create(number: int) -> None:
+        answers.append(await desk.serve(ScriptedModel())("create_skill", conversation=f"{INVOICE}Agent: Bye {number}."))
+
+    async with anyio.create_task_group() as group:
+        for number in range(20):
+            group.start_soon(create, number)
+    assert sum(answer["created"] for answer in answers) == 1
+    assert {answer["similarity"] for answer in answers if not answer["created"]} == {1.0}
+    assert len(await desk.queries().list_skills()) == 1
+
+
+async def test_a_near_skill_is_returned_with_its_similarity_instead_of_a_second_one(desk: Desk) -> None:
+    model = ScriptedModel()
+    call = desk.serve(model)
+    first = await call("create_skill", conversation=INVOICE)
+    model.draft = replace(model.draft, problem="The heating stays cold!")
+    second = await call("create_skill", conversation="Customer: It is cold.\nAgent: Open the valve.")
+    assert second["created"] is False
+    assert second["skill_id"] == first["skill_id"]
+    assert 0.95 < second["similarity"] <= 1.0
+
+
+async def test_a_different_problem_makes_a_second_skill(desk: Desk) -> None:
+    call = desk.serve()
+    await call("create_skill", conversation=INVOICE)
+    other = await call("create_skill", conversation="Customer: The printer is jammed.\nAgent: Please open the tray.")
+    assert other["created"] is True
+    assert len(await desk.queries().list_skills()) == 2
+
+
+async def test_a_confirmed_resolution_starts_confirmed_and_with_more_confidence(desk: Desk) -> None:
+    created = await desk.serve()("create_skill", conversation=INVOICE, resolution_confirmed=True)
+    assert created["skill"]["times_confirmed"] == 1
+    assert created["skill"]["confidence"] == pytest.approx(0.6)
+
+
+async def test_a_known_skill_is_confirmed_by_another_conversation_but_once_by_each(desk: Desk) -> None:
+    model = ScriptedModel()
+    call = desk.serve(model)
+    await call("create_skill", conversation=INVOICE)
+    other = "Customer: It is cold.\nAgent: Open the valve."
+    for _ in range(3):
+        known = await call("create_skill", conversation=other, resolution_confirmed=True)
+        assert known["created"] is False
+    assert known["skill"]["times_confirmed"] == 1
+    assert known["skill"]["confidence"] == pytest.approx(0.6)
+
+
+async def test_metadata_wins_over_what_is_inferred_now_and_later_and_is_kept(desk: Desk) -> None:
+    model = ScriptedModel()
+    model.draft = replace(model.draft, product_area="guessed", issue_type="guessed")
+    call = desk.serve(model)
+    metadata = {
+        "product_area": "heating",
+        "segment": {"tier": "gold"},
+        "contact": "a.b@example.com",
+        "ticket": "4471982",
+    }
+    created = await call("create_skill", conversation=INVOICE, metadata=metadata)
+    assert created["skill"]["product_area"] == "heating"
+    assert created["skill"]["issue_type"] == "guessed"
+    assert created["skill"]["metadata"] == {**metadata, "contact": "[e-mail]"}
+    model.refinement = Refinement(replace(model.draft, product_area="guessed again", issue_type="better"))
+    await call("update_skill", skill_id=created["skill_id"], conversation=INVOICE)
+    skill = await desk.queries().get_skill(created["skill_id"])
+    assert skill is not None
+    assert (skill.product_area, skill.issue_type) == ("heating", "better")
+
+
+async def test_an_update_counts_the_version_up_keeps_the_old_one_and_says_what_changed(desk: Desk) -> None:
+    call = desk.serve()
+    created = await call("create_skill", conversation=INVOICE)
+    desk.clock.advance(timedelta(hours=1))
+    more = "Customer: My bill has the wrong company, I pay by PayPal\nAgent: Please open the Billing page first."
+    updated = await call("update_skill", skill_id=created["skill_id"], conversation=more)
+    assert updated["version"] == 2
+    assert updated["title"] == created["title"]
+    assert "Added keyword “paypal”." in updated["changes"]
+    first, second = await desk.queries().get_history(created["skill_id"])
+    assert (first.version, second.version) == (1, 2)
+    assert "paypal" not in first.keywords
+    assert "paypal" in second.keywords
+    assert second.updated_at - second.created_at == timedelta(hours=1)
+    found = await call("search_skills", query="paypal")
+    assert [match["skill_id"] for match in found["matches"]] == [created["skill_id"]]
+
+
+async def test_parallel_updates_lose_nothing_even_from_several_servers(desk: Desk) -> None:
+    created = await desk.serve()("create_skill", conversation=INVOICE)
+    colours = ["red", "green", "blue", "yellow", "purple", "orange"]
+
+    async def update(colour: str) -> None:
+        talk = f"Customer: My {colour} invoice is wrong\nAgent: I have replaced the {colour} one."
+        await desk.serve()("update_skill", skill_id=created["skill_id"], conversation=talk)
+
+    async with anyio.create_task_group() as group:
+        for colour in colours:
+            group.start_soon(update, colour)
+    skill = await desk.queries().get_skill(created["skill_id"])
+    assert skill is not None
+    assert skill.version == 1 + len(colours)
+    assert set(colours) <= set(skill.keywords)
+
+
+async def test_an_update_that_was_overtaken_is_made_again_from_the_newer_version(desk: Desk) -> None:
+    model = ScriptedModel()
+    call = desk.serve(model)
+    created = await call("create_skill", conversation=INVOICE)
+
+    async def overtake() -> None:
+        model.before_refining = None
+        add = replace(model.draft, keywords=("overtaking",))
+        other = ScriptedModel(refinement=Refinement(add))
+        await desk.serve(other)("update_skill", skill_id=created["skill_id"], conversation=INVOICE)
+
+    model.before_refining = overtake
+    model.refinement = Refinement(replace(model.draft, keywords=("overtaken",)))
+    updated = await call("update_skill", skill_id=created["skill_id"], conversation=INVOICE)
+    skill = await desk.queries().get_skill(created["skill_id"])
+    assert skill is not None
+    assert updated["version"] == 3
+    assert set(skill.keywords) == {"overtaking", "overtaken"}
+
+
+@pytest.mark.parametrize(("outcome", "confidence"), [(name, 0.5 + change) for name, change in OUTCOMES.items()])
+async def test_an_outcome_moves_confidence(desk: Desk, outcome: str, confidence: float) -> None:
+    call = desk.serve()
+    created = await call("create_skill", conversation=INVOICE)
+    stands = await call(
+        "report_outcome", skill_id=created["skill_id"], outcome=outcome, evidence="It works, a@b.example"
+    )
+    assert stands["confidence"] == pytest.approx(confidence)
+    assert stands["times_confirmed"] == (outcome == "resolved")
+    [report] = await desk.base.store.list_records("skill_outcome", org="acme")
+    assert report.value["evidence"] == "It works, [e-mail]"
+    assert report.value["version"] == 1
+
+
+async def test_confidence_stays_between_nothing_and_one(desk: Desk) -> None:
+    call = desk.serve()
+    id = (await call("create_skill", conversation=INVOICE))["skill_id"]
+    up = [(await call("report_outcome", skill_id=id, outcome="resolved"))["confidence"] for _ in range(7)]
+    down = [(await call("report_outcome", skill_id=id, outcome="failed"))["confidence"] for _ in range(12)]
+    assert (up[-1], down[-1]) == (1.0, 0.0)
+
+
+async def test_parallel_outcomes_all_count(desk: Desk) -> None:
+    call = desk.serve()
+    id = (await call("create_skill", conversation=INVOICE))["skill_id"]
+
+    async def report() -> None:
+        await call("report_outcome", skill_id=id, outcome="likely_resolved")
+
+    async with anyio.create_task_group() as group:
+        for _ in range(10):
+            group.start_soon(report)
+    assert len(await desk.base.store.list_records("skill_outcome", org="acme")) == 10
+    skill = await desk.queries().get_skill(id)
+    assert skill is not None
+    assert skill.confidence == pytest.approx(0.8)
+
+
+async def test_being_returned_counts_as_use_and_makes_no_version(desk: Desk) -> None:
+    call = desk.serve()
+    id = (await call("create_skill", conversation=INVOICE))["skill_id"]
+    for _ in range(3):
+        await call("search_skills", query="invoice")
+    await call("search_skills", query="invoice", min_score=1.0)
+    stands = await call("report_outcome", skill_id=id, outcome="resolved")
+    assert stands["times_used"] == 3
+    assert stands["version"] == 1
+
+
+async def test_an_outcome_of_a_version_to_come_is_refused(desk: Desk) -> None:
+    call = desk.serve()
+    id = (await call("create_skill", conversation=INVOICE))["skill_id"]
+    with pytest.raises(InvalidInputError, match="version 2"):
+        await call("report_outcome", skill_id=id, outcome="resolved", version=2)
+
+
+@pytest.mark.parametrize("id", [UNKNOWN, "sk_123"])
+async def test_an_unknown_skill_is_not_found(desk: Desk, id: str) -> None:
+    call = desk.serve()
+    with pytest.raises(NotFoundError):
+        await call("update_skill", skill_id=id, conversation=INVOICE)
+    with pytest.raises(NotFoundError):
+        await call("report_outcome", skill_id=id, outcome="resolved")
+
+
+async def test_another_org_neither_finds_nor_changes_nor_matches_a_skill(desk: Desk) -> None:
+    created = await desk.serve()("create_skill", conversation=INVOICE)
+    other = desk.serve(org="globex")
+    assert (await other("search_skills", query="invoice"))["matches"] == []
+    with pytest.raises(NotFoundError):
+        await other("update_skill", skill_id=created["skill_id"], conversation=INVOICE)
+    assert (await other("create_skill", conversation=INVOICE))["created"] is True
+
+
+async def test_nothing_found_is_an_empty_list(desk: Desk) -> None:
+    call = desk.serve()
+    assert (await call("search_skills", query="anything"))["matches"] == []
+    await call("create_skill", conversation=INVOICE)
+    assert (await call("search_skills", query="anything", min_score=0.9))["matches"] == []
+
+
+@pytest.mark.parametrize("query", ['AND OR "', "name:* ~2", "' ; DROP", "()", "?", "the", "%_\\", "請求書", "a" * 8000])
+async def test_a_question_is_data_whatever_signs_it_holds(desk: Desk, query: str) -> None:
+    call = desk.serve()
+    await call("create_skill", conversation=INVOICE)
+    answer = await call("search_skills", query=query)
+    assert answer["query"] == query
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("search_skills", {}),
+        ("search_skills", {"query": " \n"}),
+        ("search_skills", {"query": "x", "top_k": 0}),
+        ("search_skills", {"query": "x", "top_k": 51}),
+        ("search_skills", {"query": "x", "min_score": 1.1}),
+        ("search_skills", {"query": "x", "limit": 5}),
+        ("create_skill", {"conversation": ""}),
+        ("create_skill", {"conversation": "x", "metadata": {"long": "x" * 20_000}}),
+        ("update_skill", {"skill_id": UNKNOWN, "conversation": "  "}),
+        ("report_outcome", {"skill_id": UNKNOWN, "outcome": "great"}),
+    ],
+)
+async def test_a_wrong_argument_is_refused_by_the_input_model(desk: Desk, name: str, arguments: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        await desk.serve()(name, **arguments)
+
+
+@pytest.mark.parametrize("conversation", ["?!…", "Agent: Hello, how can I help?", "Customer: Hi!\nAgent: Hello."])
+async def test_a_conversation_that_teaches_nothing_is_refused_with_advice(desk: Desk, conversation: str) -> None:
+    with pytest.raises(InvalidInputError, match=r"[Ss]end"):
+        await desk.serve()("create_skill", conversation=conversation)
+    assert await desk.queries().list_skills() == []
+
+
+async def test_a_model_that_answers_nothing_usable_changes_nothing(desk: Desk) -> None:
+    model = ScriptedModel(draft=SkillDraft(" ", "x", Playbook("x", steps=(Step(" "),))))
+    with pytest.raises(LanguageModelError):
+        await desk.serve(model)("create_skill", conversation=INVOICE)
+    assert await desk.queries().list_skills() == []
+
+
+async def test_without_an_embedding_model_skills_are_learned_and_found_by_words(desk: Desk) -> None:
+    plain = Desk(replace(desk.base, semantics=None), desk.clock)
+    call = plain.serve()
+    created = await call("create_skill", conversation=INVOICE)
+    assert (await call("create_skill", conversation=INVOICE))["skill_id"] == created["skill_id"]
+    found = await call("search_skills", query="company name")
+    assert [match["skill_id"] for match in found["matches"]] == [created["skill_id"]]
+
+
+async def test_what_works_comes_before_what_fails_where_both_match_alike(desk: Desk) -> None:
+    model = ScriptedModel()
+    call = desk.serve(model)
+    ids: list[str] = []
+    for word in ("upstairs", "downstairs"):
+        model.draft = replace(model.draft, problem=f"The heating stays cold {word} and nobody knows why it is so.")
+        ids.append((await call("create_skill", conversation=f"Customer: cold {word}\nAgent: ok"))["skill_id"])
+    ranked = [match["skill_id"] for match in (await call("search_skills", query="heating stays cold"))["matches"]]
+    assert sorted(ranked) == sorted(ids)
+    for _ in range(5):
+        await call("report_outcome", skill_id=ranked[0], outcome="failed")
+        await call("report_outcome", skill_id=ranked[1], outcome="resolved")
+    again = (await call("search_skills", query="heating stays cold"))["matches"]
+    assert [match["skill_id"] for match in again] == ranked[::-1]
+    assert again[0]["score"] >= again[1]["score"]
+
+
+async def test_confidence_never_lifts_what_matches_worse(desk: Desk) -> None:
+    call = desk.serve()
+    right = (await call("create_skill", conversation=INVOICE))["skill_id"]
+    wrong = (
+        await call("create_skill", conversation="Customer: The company car has a flat tyre.\nAgent: Call the garage.")
+    )["skill_id"]
+    for _ in range(5):
+        await call("report_outcome", skill_id=right, outcome="failed")
+        await call("report_outcome", skill_id=wrong, outcome="resolved")
+    found = (await call("search_skills", query="invoice with wrong company name"))["matches"]
+    assert found[0]["skill_id"] == right
+
+
+async def test_a_failing_embedder_is_said_and_changes_nothing(desk: Desk) -> None:
+    semantics = desk.base.semantics
+    assert semantics is not None
+    semantics.wanted = ScriptedEmbedder(is_down=True)
+    with pytest.raises(EmbedderError):
+        await desk.serve()("create_skill", conversation=INVOICE)
+    assert await desk.queries().list_skills() == []
+    assert (await desk.serve()("search_skills", query="invoice"))["matches"] == []

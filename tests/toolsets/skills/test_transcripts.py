@@ -1,0 +1,106 @@
+"""Transcripts in many forms give the same turns."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from refdesk.errors import SourceError
+from refdesk.model import Turn
+from refdesk.toolsets.skills.source import read_transcripts
+from refdesk.toolsets.skills.transcripts import MAX_TURNS, read
+
+TURNS = (
+    Turn("customer", "The printer is dead: no lights."),
+    Turn("agent", "Is it plugged in?"),
+    Turn("customer", "Now it works"),
+)
+SAID = [turn.text for turn in TURNS]
+
+
+def as_json(speaker: str, text: str, names: tuple[str, str]) -> list[dict[str, str]]:
+    return [{speaker: names[place % 2], text: said} for place, said in enumerate(SAID)]
+
+
+@pytest.mark.parametrize(
+    "transcript",
+    [
+        f"Customer: {SAID[0]}\nAgent: {SAID[1]}\nCustomer: {SAID[2]}",
+        f"customer:{SAID[0]}\nagent:{SAID[1]}\ncustomer:{SAID[2]}".replace(":", ": ", 1)
+        .replace("\nagent:", "\nagent: ")
+        .replace("\ncustomer:", "\ncustomer: "),
+        f"\ufeffUSER: {SAID[0]}\r\nASSISTANT: {SAID[1]}\r\nUSER: {SAID[2]}\r\n",
+        f"[10:22] Customer (web): {SAID[0]}\n[10:23] **Agent:** {SAID[1]}\n[10:24] Customer (web): {SAID[2]}",
+        f"2024-01-15 10:22:33 - Client: {SAID[0]}\n2024-01-15 10:22:40 - Support: {SAID[1]}\n10:23 Client: {SAID[2]}",
+        f"<customer> {SAID[0]}\n[Agent] {SAID[1]}\n<customer> {SAID[2]}",
+        f"Anna: {SAID[0]}\nBob: {SAID[1]}\nAnna: {SAID[2]}\nBob: ok".removesuffix("\nBob: ok") + "",
+        f"お客様：{SAID[0]}\nオペレーター：{SAID[1]}\nお客様：{SAID[2]}",
+        json.dumps(as_json("role", "content", ("user", "assistant"))),
+        json.dumps({"id": 1, "messages": as_json("speaker", "text", ("Customer", "Agent"))}),
+        json.dumps(
+            {"Events": [*as_json("Agent", "Text", ("User", "Wizard")), {"Agent": "UserGuide", "Text": "Say hi"}]}
+        ),
+        json.dumps([[name, said] for name, said in zip(["customer", "agent", "customer"], SAID, strict=True)]),
+        "\n".join(map(json.dumps, as_json("from", "body", ("visitor", "operator")))),
+    ],
+)
+def test_a_transcript_gives_its_turns_whatever_its_form(transcript: str) -> None:
+    if transcript.startswith("Anna"):
+        transcript += "\nBob: How can I help you otherwise?"
+        assert read(transcript)[:3] == TURNS
+    else:
+        assert read(transcript) == TURNS
+
+
+def test_lines_without_a_speaker_belong_to_the_turn_before() -> None:
+    assert read("Customer: one\ntwo: three\nAgent: four") == (
+        Turn("customer", "one\ntwo: three"),
+        Turn("agent", "four"),
+    )
+
+
+def test_turns_of_one_speaker_in_a_row_are_one() -> None:
+    assert read("Agent: a\nAgent: b\nCustomer: c") == (Turn("agent", "a\nb"), Turn("customer", "c"))
+
+
+def test_a_report_is_read_as_a_problem_and_what_was_done() -> None:
+    report = "The VPN drops every hour.\n\nWe changed the MTU to 1400. It works now."
+    assert read(report) == (
+        Turn("customer", "The VPN drops every hour."),
+        Turn("agent", "We changed the MTU to 1400. It works now."),
+    )
+
+
+@pytest.mark.parametrize("text", ["", " \n\t", "?!", "{}", "[]", '{"a": []}', "Customer:\nAgent:"])
+def test_what_holds_no_turn_never_breaks(text: str) -> None:
+    assert all(turn.text.strip() for turn in read(text))
+
+
+def test_a_long_conversation_keeps_its_beginning_and_its_end() -> None:
+    turns = read("".join(f"Customer: q{number}\nAgent: a{number}\n" for number in range(5000)))
+    assert len(turns) == MAX_TURNS
+    assert turns[0] == Turn("customer", "q0")
+    assert turns[-1] == Turn("agent", "a4999")
+
+
+def test_a_file_of_conversations_a_line_gives_each(tmp_path: Path) -> None:
+    path = tmp_path / "talks.jsonl"
+    talks = [json.dumps({"turns": as_json("role", "text", ("user", "agent"))}) for _ in range(3)]
+    path.write_text("\n".join(talks) + "\n")
+    assert [found.place for found in read_transcripts(path)] == ["talks.jsonl:1", "talks.jsonl:2", "talks.jsonl:3"]
+    assert [read(found.text) for found in read_transcripts(path)] == [TURNS] * 3
+
+
+def test_a_file_of_turns_a_line_is_one_conversation(tmp_path: Path) -> None:
+    path = tmp_path / "talk.jsonl"
+    path.write_text("\n".join(map(json.dumps, as_json("role", "text", ("user", "agent")))))
+    [found] = read_transcripts(path)
+    assert read(found.text) == TURNS
+
+
+def test_a_file_that_is_no_text_is_said(tmp_path: Path) -> None:
+    (tmp_path / "talk.txt").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(SourceError, match=r"talk\.txt"):
+        list(read_transcripts(tmp_path / "talk.txt"))
