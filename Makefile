@@ -40,7 +40,9 @@ check: $(READY) ## format, lint, types, imports
 	$(BIN)/lint-imports
 
 bench: $(READY) ## speed, as ratios in one run
-	$(BIN)/python -m benchmarks.speed
+	$(BIN)/python -m benchmarks.startup
+	$(BIN)/python -m benchmarks.updates
+	$(BIN)/python -m benchmarks.index
 
 eval: $(READY) ## retrieval quality on the development collections
 	$(BIN)/python -m benchmarks.quality

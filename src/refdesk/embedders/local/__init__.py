@@ -41,10 +41,11 @@ CACHED_QUERIES = 512
 
 
 class LocalEmbedder:
-    """Embeds in worker threads: passages one at a time, questions beside them, so that indexing never delays a search.
+    """Embeds in worker threads, one text in each: passages in theirs, questions in others, so that none waits in line.
 
     Args:
         model_path: The ONNX file; `None` is the packaged one. Its digest must be the known one.
+        parallel_passages: How many passages are embedded at once; `None` is one per processor, at most four.
         parallel_queries: How many questions are embedded at once; `None` is one per processor.
         cached_queries: How many questions' vectors are kept, the last asked.
     """
@@ -53,14 +54,16 @@ class LocalEmbedder:
         self,
         model_path: Path | None = None,
         *,
+        parallel_passages: int | None = None,
         parallel_queries: int | None = None,
         cached_queries: int = CACHED_QUERIES,
     ) -> None:
         self._model_path = model_path
         self._encoder: SentenceEncoder | None = None
         self._loading = threading.Lock()
-        self._passage_threads = anyio.CapacityLimiter(1)
-        self._query_threads = anyio.CapacityLimiter(parallel_queries or os.cpu_count() or 1)
+        processors = os.cpu_count() or 1
+        self._passage_threads = anyio.CapacityLimiter(parallel_passages or min(4, processors))
+        self._query_threads = anyio.CapacityLimiter(parallel_queries or processors)
         self._cached_queries = cached_queries
         self._query_vectors: OrderedDict[str, Vector] = OrderedDict()
 
@@ -99,10 +102,18 @@ class LocalEmbedder:
 
     async def embed_passages(self, texts: Sequence[str]) -> list[Vector]:
         """Return one vector per text, in order, of its first `PASSAGE_PIECES` word pieces."""
-        return [
-            await anyio.to_thread.run_sync(self._encode, text, PASSAGE_PIECES, limiter=self._passage_threads)
-            for text in texts
-        ]
+        await self.load()
+        vectors: dict[int, Vector] = {}
+
+        async def encode(number: int, text: str) -> None:
+            vectors[number] = await anyio.to_thread.run_sync(
+                self._encode, text, PASSAGE_PIECES, limiter=self._passage_threads
+            )
+
+        async with anyio.create_task_group() as group:
+            for number, text in enumerate(texts):
+                group.start_soon(encode, number, text)
+        return [vectors[number] for number in range(len(texts))]
 
     async def embed_query(self, text: str) -> Vector:
         """Return the vector of a question's first `QUERY_PIECES` word pieces; the last questions are remembered."""
