@@ -6,7 +6,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 PORT ?= 8350
 
-.PHONY: help setup serve demo test soak check bench eval lock clean
+.PHONY: help setup serve demo test soak check bench eval docs lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -46,6 +46,9 @@ bench: $(READY) ## speed, as ratios in one run
 
 eval: $(READY) ## retrieval quality on the development collections
 	$(BIN)/python -m benchmarks.quality
+
+docs: $(READY) ## the reference pages and snapshots anew, from the code
+	REFDESK_UPDATE_SNAPSHOTS=1 $(BIN)/python -m pytest -q tests/meta/test_reference.py tests/server/test_table.py
 
 lock: ## write the pinned requirement files anew
 	$(BIN)/uv pip compile --quiet --universal --no-emit-index-url --generate-hashes --python-version 3.11 \
