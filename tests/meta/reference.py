@@ -44,8 +44,8 @@ def render_errors() -> str:
         "Errors",
         "An error says what to do next. Over MCP it is a tool result with `isError`, whose text is the same JSON that "
         'REST answers under the status given here: nested `{"error": {"code", "message", "details"}}`, and for '
-        '`skills` flat `{"error", "detail"}`. Anything unforeseen is `INTERNAL_ERROR` (500) with an incident number; the log '
-        "has the rest.",
+        '`skills` flat `{"error", "detail"}`. Anything unforeseen is `INTERNAL_ERROR` (500) with a number; the '
+        "log has the rest.",
         _table(("Code", "HTTP", "When"), rows),
     )
 
