@@ -129,11 +129,10 @@ async def test_a_known_skill_is_confirmed_by_another_conversation_but_once_by_ea
     call = desk.serve(model)
     await call("create_skill", conversation=INVOICE)
     other = "Customer: It is cold.\nAgent: Open the valve."
-    for _ in range(3):
-        known = await call("create_skill", conversation=other, resolution_confirmed=True)
-        assert known["created"] is False
-    assert known["skill"]["times_confirmed"] == 1
-    assert known["skill"]["confidence"] == pytest.approx(0.6)
+    known = [await call("create_skill", conversation=other, resolution_confirmed=True) for _ in range(3)]
+    assert [answer["created"] for answer in known] == [False] * 3
+    assert [answer["skill"]["times_confirmed"] for answer in known] == [1] * 3
+    assert known[-1]["skill"]["confidence"] == pytest.approx(0.6)
 
 
 async def test_metadata_wins_over_what_is_inferred_now_and_later_and_is_kept(desk: Desk) -> None:

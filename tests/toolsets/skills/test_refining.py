@@ -39,7 +39,7 @@ def get_items(draft: SkillDraft) -> set[tuple[str, str]]:
 
 
 def check_random_refinements(rounds: int) -> None:
-    random, removed = Random(4), 0
+    random, removed, skill = Random(4), 0, OLD
     said = " ".join(WORDS)
     for number in range(rounds):
         if number % 20 == 0:

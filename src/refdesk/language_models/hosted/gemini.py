@@ -114,7 +114,8 @@ class GeminiModel:
             automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
         )
         try:
-            response = await self._client.aio.models.generate_content(
+            # The SDK's type of `contents` names classes of packages that are not installed with it.
+            response = await self._client.aio.models.generate_content(  # pyright: ignore[reportUnknownMemberType]
                 model=self._model, contents=contents, config=config
             )
         except sdk_errors.APIError as error:
@@ -122,7 +123,9 @@ class GeminiModel:
         except httpx2.TimeoutException as error:
             raise LanguageModelError("Gemini did not answer in time; try again.") from error
         except (httpx2.HTTPError, sdk_errors.UnknownApiResponseError, ValueError) as error:
-            raise LanguageModelError(f"Gemini cannot be reached ({type(error).__name__}).") from error
+            raise LanguageModelError(
+                f"Gemini cannot be reached, or answered in an unknown form ({type(error).__name__})."
+            ) from error
         return _read(response)
 
 

@@ -10,9 +10,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import anyio.to_thread
+
 from refdesk.errors import InvalidInputError
 from refdesk.language_models.rules import playbooks, problems
-from refdesk.model import Playbook, Refinement, SkillDraft, Step
+from refdesk.model import Refinement, SkillDraft, Step
 
 if TYPE_CHECKING:
     from refdesk.model import Turn
@@ -25,7 +27,7 @@ UNKNOWN = Step("Find out what resolves this: no agent's answer was recorded.", "
 
 
 class RulesModel:
-    """Extracts and refines by rules."""
+    """Extracts and refines by rules, in a worker thread: a long conversation takes seconds."""
 
     @property
     def name(self) -> str:
@@ -38,39 +40,47 @@ class RulesModel:
         Raises:
             InvalidInputError: The customer says nothing that could be searched for.
         """
-        problem = problems.find_problem(conversation)
-        if problem is None:
-            raise InvalidInputError(
-                "The conversation teaches nothing: no customer says what is wanted. Send a whole transcript, with "
-                "lines such as 'Customer: …' and 'Agent: …'."
-            )
-        playbook = playbooks.write_playbook(problem.title, conversation)
-        return SkillDraft(
-            title=problem.title,
-            problem=problem.text,
-            playbook=playbook if playbook.steps else replace(playbook, steps=(UNKNOWN,)),
-            conditions=problem.conditions,
-            keywords=problems.find_keywords(conversation),
-            issue_type=problems.guess_issue_type(problem.text, conversation),
-        )
+        return await anyio.to_thread.run_sync(_extract, conversation)
 
     async def refine(self, skill: SkillDraft, conversation: Sequence[Turn], feedback: str) -> Refinement:
         """Return the skill with what the conversation adds; nothing is ever taken away by rules alone."""
-        problem = problems.find_problem(conversation)
-        found = playbooks.write_playbook(skill.playbook.goal, conversation)
-        note = (f"Feedback: {' '.join(feedback.split())}",) if feedback.strip() else ()
-        playbook = Playbook(
-            goal=skill.playbook.goal,
-            prerequisites=found.prerequisites,
-            steps=found.steps,
-            edge_cases=(*found.edge_cases, *note),
-            escalation=found.escalation,
+        return await anyio.to_thread.run_sync(_refine, skill, conversation, feedback)
+
+
+def _extract(conversation: Sequence[Turn]) -> SkillDraft:
+    problem = problems.find_problem(conversation)
+    if problem is None:
+        raise InvalidInputError(
+            "The conversation teaches nothing: no customer says what is wanted. Send a whole transcript, with lines "
+            "such as 'Customer: …' and 'Agent: …'."
         )
-        draft = SkillDraft(
-            title=skill.title,
-            problem=skill.problem,
-            playbook=playbook,
-            conditions=problem.conditions if problem is not None else (),
-            keywords=problems.find_keywords(conversation),
-        )
-        return Refinement(draft)
+    playbook = playbooks.write_playbook(problem.title, conversation)
+    return SkillDraft(
+        title=problem.title,
+        problem=problem.text,
+        playbook=playbook if playbook.steps else replace(playbook, steps=(UNKNOWN,)),
+        conditions=problem.conditions,
+        keywords=problems.find_keywords(conversation),
+        issue_type=problems.guess_issue_type(problem.text, conversation),
+    )
+
+
+def _refine(skill: SkillDraft, conversation: Sequence[Turn], feedback: str) -> Refinement:
+    problem = problems.find_problem(conversation)
+    found = playbooks.write_playbook(skill.title, conversation)
+    note = (f"Feedback: {' '.join(feedback.split())}",) if feedback.strip() else ()
+    known = skill.playbook
+    playbook = replace(
+        found,
+        goal=known.goal,
+        edge_cases=(*found.edge_cases, *note),
+        # One that was seen stays; one of no conversation gives way to it.
+        escalation=found.escalation if known.escalation in {"", playbooks.DEFAULT_ESCALATION} else known.escalation,
+    )
+    draft = replace(
+        skill,
+        playbook=playbook,
+        conditions=problem.conditions if problem is not None else (),
+        keywords=problems.find_keywords(conversation),
+    )
+    return Refinement(draft)

@@ -36,7 +36,7 @@ _REQUEST = regex.compile(
     r"[?？]|\b(?:please|could you|can you|may i|let me know|provide|tell me)\b|ください|でしょうか|ますか",
     regex.IGNORECASE,
 )
-_DEFAULT_ESCALATION = "Where these steps do not resolve it, hand over to a person, with what was tried."
+DEFAULT_ESCALATION = "Where these steps do not resolve it, hand over to a person, with what was tried."
 
 
 def write_playbook(title: str, conversation: Sequence[Turn]) -> Playbook:
@@ -102,4 +102,4 @@ def _get_escalation(conversation: Sequence[Turn]) -> str:
             said = next((s for s in sentences.split(turn.text) if ESCALATING.search(s)), "")
             if said:
                 return f"The agent handed over here: {said}"
-    return _DEFAULT_ESCALATION
+    return DEFAULT_ESCALATION

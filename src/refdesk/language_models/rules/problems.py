@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from refdesk.model import Turn
 
 MAX_TITLE = 90
-MAX_PROBLEM = 700
+MAX_PROBLEM = 300
 """Code points: title, problem, conditions and keywords together fit what an embedding model reads at once."""
 
 MAX_CONDITIONS = 4
@@ -63,6 +63,8 @@ _INTRODUCED = regex.compile(
     \s((?-i:\p{Lu})[\p{L}'’-]+)(?:\s((?-i:\p{Lu})[\p{L}'’-]+))?""",
     regex.IGNORECASE | regex.VERBOSE,
 )
+_ASKS_NAME = regex.compile(r"\bnames?\b|名前", regex.IGNORECASE)
+MAX_NAME_WORDS = 4
 _HOW = regex.compile(r"\bhow (?:do|can|to|would)\b|\bwhere (?:do|can)\b", regex.IGNORECASE)
 _BUG = regex.compile(
     r"\b(?:error|bug|crash\w*|broken|fail\w*|not work\w*|doesn't work|won't|stopped|freez\w*|wrong|outage|down)\b",
@@ -87,7 +89,7 @@ class Problem:
 
 def find_problem(conversation: Sequence[Turn]) -> Problem | None:
     """Return the problem, or `None` when no customer says anything that could be searched for."""
-    turns = [list(sentences.split(turn.text)) for turn in conversation if turn.speaker == "customer"]
+    turns = [list(sentences.split(turn.text)) for turn in _leave_names(conversation) if turn.speaker == "customer"]
     opening = [sentence for turn in turns[:OPENING_TURNS] for sentence in turn]
     said = opening or [sentence for turn in turns for sentence in turn][:OPENING_TURNS]
     if not said:
@@ -97,6 +99,15 @@ def find_problem(conversation: Sequence[Turn]) -> Problem | None:
     later = (sentence for turn in turns for sentence in turn if sentence not in kept)
     conditions = [sentences.shorten(s, MAX_CONDITION) for s in later if _CIRCUMSTANCE.search(s)]
     return Problem(_write_title(main), " ".join(kept), tuple(dict.fromkeys(conditions))[:MAX_CONDITIONS])
+
+
+def _leave_names(conversation: Sequence[Turn]) -> Iterator[Turn]:
+    """Yield the turns without those that answer the question for a name by one."""
+    asked = False
+    for turn in conversation:
+        if not (asked and turn.speaker == "customer" and len(turn.text.split()) <= MAX_NAME_WORDS):
+            yield turn
+        asked = turn.speaker == "agent" and _ASKS_NAME.search(turn.text) is not None
 
 
 def _fit(parts: Sequence[str] | dict[str, None], length: int) -> Iterator[str]:
@@ -122,7 +133,7 @@ def find_keywords(conversation: Sequence[Turn]) -> tuple[str, ...]:
     spellings: dict[str, Counter[str]] = {}
     weights: Counter[str] = Counter()
     speakers: dict[str, set[str]] = {}
-    for turn in conversation:
+    for turn in _leave_names(conversation):
         for term, spelling in _get_words(" ".join(sentences.split(turn.text)), names).items():
             spellings.setdefault(term, Counter())[spelling] += 1
             weights[term] += 1

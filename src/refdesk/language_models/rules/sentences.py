@@ -55,7 +55,7 @@ def split(text: str) -> Iterator[str]:
     """
     for part in _END.split(text):
         sentence = " ".join(part.split())
-        if _ORDER.search(sentence):
+        if _ORDER.search(sentence) or not says_something(sentence):
             continue
         sentence = _GREETING.sub("", sentence).strip(" ,;:-–")
         if says_something(sentence):

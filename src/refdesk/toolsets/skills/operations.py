@@ -107,7 +107,10 @@ async def report_outcome(context: Context, report: OutcomeInput) -> OutcomeOutpu
 
 _INVALID = "An argument is missing, malformed, blank or out of range."
 _UNKNOWN = "No skill has this id, as far as the caller may know."
-_MODEL = "The language model failed, refused or answered nonsense twice; nothing was changed."
+_MODELS_FAIL = {
+    "LANGUAGE_MODEL_UNAVAILABLE": "The language model failed, refused or answered nonsense twice; nothing was changed.",
+    "EMBEDDER_UNAVAILABLE": "The embedding model failed; nothing was changed.",
+}
 _CONVERSATION = (
     "Customer: My invoice shows the wrong company name.\n"
     "Agent: Could you tell me your order number, please?\n"
@@ -121,7 +124,10 @@ _ID = "01930000-0000-7000-8000-000000000001"
 def make_operations(language_model: LanguageModel) -> tuple[Operation, ...]:
     """Return the toolset's operations, which learn with a language model."""
     learner = Learner(language_model)
+    return (SEARCH, _make_create(learner), _make_update(learner), REPORT)
 
+
+def _make_create(learner: Learner) -> Operation:
     async def create_skill(context: Context, asked: CreateInput) -> CreateOutput:
         creation = await learner.create(context, asked.conversation, asked.resolution_confirmed, asked.metadata)
         return CreateOutput(
@@ -132,60 +138,54 @@ def make_operations(language_model: LanguageModel) -> tuple[Operation, ...]:
             similarity=creation.similarity,
         )
 
+    return Operation(
+        name="create_skill",
+        title="Create a skill",
+        description=(
+            "Learn a playbook from the transcript of a support conversation that went well. Personal data is masked. "
+            "If the same is known already, that skill is returned with created: false; then call update_skill where "
+            "the conversation adds something."
+        ),
+        input=CreateInput,
+        output=CreateOutput,
+        handler=create_skill,
+        scopes=frozenset({WRITE_SCOPE}),
+        effects=Effects(read_only=False, idempotent=True),
+        route=Route("POST", "/create"),
+        errors={"INVALID_INPUT": f"{_INVALID} Or the conversation teaches nothing.", **_MODELS_FAIL},
+        examples=(
+            {"conversation": _CONVERSATION, "resolution_confirmed": True, "metadata": {"product_area": "billing"}},
+        ),
+    )
+
+
+def _make_update(learner: Learner) -> Operation:
     async def update_skill(context: Context, asked: UpdateInput) -> UpdateOutput:
         skill = await learner.update(context, asked.skill_id, asked.conversation, asked.feedback)
         return UpdateOutput(
             skill_id=skill.skill_id, title=skill.title, changes=list(skill.changes), version=skill.version
         )
 
-    return (
-        SEARCH,
-        Operation(
-            name="create_skill",
-            title="Create a skill",
-            description=(
-                "Learn a playbook from the transcript of a support conversation that went well. Personal data is "
-                "masked. If the same is known already, that skill is returned with created: false; then call "
-                "update_skill where the conversation adds something."
-            ),
-            input=CreateInput,
-            output=CreateOutput,
-            handler=create_skill,
-            scopes=frozenset({WRITE_SCOPE}),
-            effects=Effects(read_only=False, idempotent=True),
-            route=Route("POST", "/create"),
-            errors={
-                "INVALID_INPUT": f"{_INVALID} Or the conversation teaches nothing.",
-                "LANGUAGE_MODEL_UNAVAILABLE": _MODEL,
-                "EMBEDDER_UNAVAILABLE": "The embedding model failed; nothing was changed.",
-            },
-            examples=(
-                {"conversation": _CONVERSATION, "resolution_confirmed": True, "metadata": {"product_area": "billing"}},
-            ),
+    return Operation(
+        name="update_skill",
+        title="Update a skill",
+        description=(
+            "Refine a skill with a further conversation that used it. What it holds stays unless the conversation or "
+            "the feedback contradicts it; changes lists everything, and the version before is kept."
         ),
-        Operation(
-            name="update_skill",
-            title="Update a skill",
-            description=(
-                "Refine a skill with a further conversation that used it. What it holds stays unless the conversation "
-                "or the feedback contradicts it; changes lists everything, and the version before is kept."
-            ),
-            input=UpdateInput,
-            output=UpdateOutput,
-            handler=update_skill,
-            scopes=frozenset({WRITE_SCOPE}),
-            effects=Effects(read_only=False, idempotent=False),
-            route=Route("POST", "/update"),
-            errors={
-                "INVALID_INPUT": _INVALID,
-                "NOT_FOUND": _UNKNOWN,
-                "CONFLICT": "Others kept changing the skill meanwhile.",
-                "LANGUAGE_MODEL_UNAVAILABLE": _MODEL,
-                "EMBEDDER_UNAVAILABLE": "The embedding model failed; nothing was changed.",
-            },
-            examples=({"skill_id": _ID, "conversation": _CONVERSATION, "feedback": "Step 2 was not needed."},),
-        ),
-        REPORT,
+        input=UpdateInput,
+        output=UpdateOutput,
+        handler=update_skill,
+        scopes=frozenset({WRITE_SCOPE}),
+        effects=Effects(read_only=False, idempotent=False),
+        route=Route("POST", "/update"),
+        errors={
+            "INVALID_INPUT": _INVALID,
+            "NOT_FOUND": _UNKNOWN,
+            "CONFLICT": "Others kept changing the skill meanwhile.",
+            **_MODELS_FAIL,
+        },
+        examples=({"skill_id": _ID, "conversation": _CONVERSATION, "feedback": "Step 2 was not needed."},),
     )
 
 

@@ -1,0 +1,115 @@
+"""The store functions of the contract, under their names."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from refdesk.embedders.hashing import embed
+from refdesk.errors import ConflictError
+from refdesk.model import Playbook, Step
+from refdesk.toolsets.skills.records import Skill, SkillUpdate
+from tests.toolsets.skills.conftest import NOW, Desk
+
+
+def make_skill(number: int = 1, problem: str = "The heating stays cold.") -> Skill:
+    return Skill(
+        skill_id=f"01930000-0000-7000-8000-{number:012}",
+        title="Cold heating",
+        problem=problem,
+        playbook=Playbook("Warm.", steps=(Step("Open the valve."),)),
+        conditions=("Winter.",),
+        keywords=("cold",),
+        made_by="hand",
+        author="ann",
+        created_at=NOW,
+        updated_at=NOW,
+        name=f"cold-heating-{number}",
+        embedding=embed(problem).tolist(),
+    )
+
+
+async def test_a_skill_is_read_as_it_was_kept(desk: Desk) -> None:
+    queries, skill = desk.queries(), make_skill()
+    assert await queries.create_skill(skill) == skill
+    assert await queries.get_skill(skill.skill_id) == skill
+    assert await queries.get_skill("unknown") is None
+    read = await queries.get_skill(skill.skill_id)
+    assert read is not None
+    assert read.embedding == ()
+
+
+async def test_a_skill_is_found_by_words_by_vector_and_by_both(desk: Desk) -> None:
+    queries, skill = desk.queries(), make_skill()
+    await queries.create_skill(skill)
+    vector = embed("heating cold").tolist()
+    for embedding, text in (((), "heating"), (vector, ""), (vector, "heating")):
+        [found] = await queries.hybrid_search(embedding, text)
+        assert found["skill"] == skill
+        assert 0 < found["score"] <= 1
+    assert await queries.hybrid_search((), "") == []
+    assert await queries.hybrid_search(vector, "heating", min_score=1.0) == []
+
+
+async def test_at_most_top_k_are_returned_best_first(desk: Desk) -> None:
+    queries = desk.queries()
+    for number in range(1, 8):
+        await queries.create_skill(make_skill(number, f"The heating stays cold in room {number}."))
+    found = await queries.hybrid_search(embed("cold heating in room 3").tolist(), "cold heating in room 3", top_k=4)
+    scores = [match["score"] for match in found]
+    assert found[0]["skill"].skill_id.endswith("3")
+    assert len(found) == 4
+    assert scores == sorted(scores, reverse=True)
+
+
+async def test_updating_changes_what_is_given_and_counts_the_version_up(desk: Desk) -> None:
+    queries, skill = desk.queries(), make_skill()
+    await queries.create_skill(skill)
+    vector = embed("The cellar is wet.").tolist()
+    changed = await queries.update_skill(
+        skill.skill_id, SkillUpdate(problem="The cellar is wet.", embedding=vector, confidence=0.9)
+    )
+    assert (changed.version, changed.problem, changed.title) == (2, "The cellar is wet.", "Cold heating")
+    read = await queries.get_skill(skill.skill_id)
+    assert read == changed
+    assert await queries.check_duplicate(vector) == changed
+
+
+async def test_updating_what_is_not_there_is_a_value_error(desk: Desk) -> None:
+    with pytest.raises(ValueError, match="no skill unknown"):
+        await desk.queries().update_skill("unknown", SkillUpdate(title="x"))
+
+
+async def test_updating_another_version_than_expected_changes_nothing(desk: Desk) -> None:
+    queries, skill = desk.queries(), make_skill()
+    await queries.create_skill(skill)
+    await queries.update_skill(skill.skill_id, SkillUpdate(title="Second", expected_version=1))
+    with pytest.raises(ConflictError, match="version 2"):
+        await queries.update_skill(skill.skill_id, SkillUpdate(title="Third", expected_version=1))
+    read = await queries.get_skill(skill.skill_id)
+    assert read is not None
+    assert (read.title, read.version) == ("Second", 2)
+
+
+async def test_a_duplicate_is_nearer_than_the_threshold_on_the_scale_of_the_cosine(desk: Desk) -> None:
+    queries = desk.queries()
+    await queries.create_skill(replace(make_skill(), embedding=[1.0, *[0.0] * 255]))
+    near, far = [0.96, 0.28, *[0.0] * 254], [0.94, 0.3411744, *[0.0] * 254]
+    assert (await queries.check_duplicate(near)) == make_skill()
+    assert (await queries.check_duplicate(far)) is None
+    assert (await queries.check_duplicate(far, threshold=0.9)) == make_skill()
+    assert (await queries.check_duplicate([0.0, 1.0, *[0.0] * 254])) is None
+
+
+async def test_no_query_crosses_an_org(desk: Desk) -> None:
+    skill = make_skill()
+    await desk.queries().create_skill(skill)
+    other = desk.queries("globex")
+    assert await other.get_skill(skill.skill_id) is None
+    assert await other.hybrid_search(skill.embedding, "heating") == []
+    assert await other.check_duplicate(skill.embedding) is None
+    assert await other.get_history(skill.skill_id) == []
+    assert await other.get_by_name(skill.name) is None
+    with pytest.raises(ValueError):
+        await other.update_skill(skill.skill_id, SkillUpdate(title="x"))
