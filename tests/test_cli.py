@@ -20,6 +20,7 @@ from refdesk.cli.export import write_atomically
 from refdesk.errors import ConfigurationError
 from sample_world.azure_updates.process import running_emulator
 
+FEED = ["--toolset", "azure-updates"]
 NOWHERE = "http://127.0.0.1:9/feed"
 
 
@@ -72,14 +73,14 @@ def test_the_version_is_printed(tmp_path: Path) -> None:
 
 
 def test_a_search_before_any_sync_says_so(tmp_path: Path) -> None:
-    done = refdesk(tmp_path, ["search", "storage"])
+    done = refdesk(tmp_path, ["search", *FEED, "storage"])
     assert done.exit_code == 0
     assert done.stdout.startswith("Nothing found.")
     assert "No sync has succeeded yet" in done.stdout
 
 
 def test_results_are_plain_text_when_piped(synced: Path) -> None:
-    done = refdesk(synced, ["search", "storage", "--limit", "2"])
+    done = refdesk(synced, ["search", *FEED, "storage", "--limit", "2"])
     assert done.exit_code == 0
     assert "\x1b" not in done.stdout
     assert done.stdout.rstrip().splitlines()[-1].startswith("1 to 2 of ")
@@ -87,14 +88,14 @@ def test_results_are_plain_text_when_piped(synced: Path) -> None:
 
 
 def test_one_toolset_in_json_is_what_its_tool_answers(synced: Path) -> None:
-    done = refdesk(synced, ["search", "--toolset", "azure-updates", "--json", "storage"])
+    done = refdesk(synced, ["search", *FEED, "--json", "storage"])
     answer = json.loads(done.stdout)
     assert answer["total"] > 0
     assert answer["limit"] == 10
 
 
 def test_filters_narrow_a_search(synced: Path) -> None:
-    done = refdesk(synced, ["search", "--json", "--filter", "tags=Retirements", "--filter", "status=Launched"])
+    done = refdesk(synced, ["search", *FEED, "--json", "--filter", "tags=Retirements", "--filter", "status=Launched"])
     results = json.loads(done.stdout)["results"]
     assert all("Retirements" in result["tags"] for result in results)
 
@@ -154,7 +155,7 @@ def test_a_feed_that_cannot_be_reached_is_one_sentence(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", ["json", "csv", "md"])
 def test_an_export_holds_all_that_matches(synced: Path, tmp_path: Path, form: str) -> None:
-    found = json.loads(refdesk(synced, ["search", "--json", "--limit", "1", "storage"]).stdout)["total"]
+    found = json.loads(refdesk(synced, ["search", *FEED, "--json", "--limit", "1", "storage"]).stdout)["total"]
     path = tmp_path / f"updates.{form}"
     arguments = ["export", "azure-updates", "--format", form, "--query", "storage", "--output", str(path)]
     done = refdesk(synced, arguments)

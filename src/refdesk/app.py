@@ -11,7 +11,7 @@ import logging
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -27,8 +27,10 @@ if TYPE_CHECKING:
     from anyio.abc import TaskGroup
 
     from refdesk.core.indexing import Indexer
+    from refdesk.core.keys import KeyRing
     from refdesk.core.knowledge_base import KnowledgeBase
     from refdesk.core.operations import Toolset
+    from refdesk.core.quotas import Quota
     from refdesk.core.semantics import Semantics
     from refdesk.core.syncing import Syncer
     from refdesk.embedders.hashing import HashingEmbedder
@@ -52,7 +54,7 @@ SYNC_CHECK_SECONDS = 600.0
 SYNC_RETRY_SECONDS = 60.0
 """The pause after a sync that failed; it doubles up to `SYNC_CHECK_SECONDS`."""
 
-TOOLSET_NAMES = ("azure-updates",)
+TOOLSET_NAMES = ("azure-updates", "knowledge")
 EXPECTED_ENGINES = ("postgresql", "neo4j")
 
 
@@ -63,6 +65,7 @@ class Base:
     knowledge_base: KnowledgeBase
     semantics: Semantics
     indexer: Indexer
+    keys: KeyRing
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +73,12 @@ class ToolsetHealth:
     """How one toolset stands.
 
     Attributes:
-        documents: How many it can find.
+        documents: How many it can find, in all orgs; `None` when that is not told.
         as_of: When it was last brought up to date from its source; `None` when never, or when it has none.
         problem: What keeps it from being current, or `None`.
     """
 
-    documents: int
+    documents: int | None
     as_of: datetime | None = None
     problem: str | None = None
 
@@ -87,20 +90,22 @@ class Health:
     status: Literal["ok", "degraded", "failing"]
     problems: tuple[str, ...]
     toolsets: Mapping[str, ToolsetHealth]
-    pending_embeddings: int
+    pending_embeddings: int | None
+
+    def without_counts(self) -> Health:
+        """Return what anybody may see of it: nothing that lets one guess at what an org keeps."""
+        toolsets = {name: replace(one, documents=None) for name, one in self.toolsets.items()}
+        return replace(self, toolsets=toolsets, pending_embeddings=None)
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as plain JSON values."""
+        """Return it as plain JSON values; what is not told is left out."""
         toolsets = {
-            name: {"documents": one.documents, "asOf": one.as_of.isoformat() if one.as_of else None}
+            name: {"asOf": one.as_of.isoformat() if one.as_of else None}
+            | ({"documents": one.documents} if one.documents is not None else {})
             for name, one in self.toolsets.items()
         }
-        return {
-            "status": self.status,
-            "problems": list(self.problems),
-            "toolsets": toolsets,
-            "pendingEmbeddings": self.pending_embeddings,
-        }
+        counts = {"pendingEmbeddings": self.pending_embeddings} if self.pending_embeddings is not None else {}
+        return {"status": self.status, "problems": list(self.problems), "toolsets": toolsets, **counts}
 
 
 OpenBase: TypeAlias = Callable[[], AbstractAsyncContextManager[Base]]
@@ -160,7 +165,7 @@ class Desk:
         problems += [one.problem for one in toolsets.values() if one.problem]
         set_aside = sum(failure.is_final for failure in failed)
         if set_aside:
-            problems.append(f"{set_aside} documents could not be embedded and are found by their words only.")
+            problems.append("Documents that could not be embedded are found by words only; see refdesk doctor.")
         return Health(
             "failing" if self.broken else "degraded" if problems else "ok", tuple(problems), toolsets, pending
         )
@@ -283,6 +288,10 @@ def _load_toolset(name: str) -> Toolset:
             from refdesk.toolsets import azure_updates
 
             return azure_updates.TOOLSET
+        case "knowledge":
+            from refdesk.toolsets import knowledge
+
+            return knowledge.TOOLSET
         case _:
             raise errors.ConfigurationError(f"There is no toolset {name}.")
 
@@ -385,6 +394,7 @@ async def _open_sqlite(path: Path) -> AsyncGenerator[Store]:
 async def _open_base(settings: Settings, open_store: OpenStore) -> AsyncGenerator[Base]:
     from refdesk.core.clock import SystemClock
     from refdesk.core.indexing import Indexer
+    from refdesk.core.keys import KeyRing
     from refdesk.core.knowledge_base import KnowledgeBase
     from refdesk.core.semantics import Semantics
 
@@ -397,7 +407,15 @@ async def _open_base(settings: Settings, open_store: OpenStore) -> AsyncGenerato
             return embedder if embedder is None else stack.push_async_exit(embedder)
 
         semantics, clock = Semantics(store, wanted, reopen), SystemClock()
-        yield Base(KnowledgeBase(store, semantics, clock), semantics, Indexer(store, semantics, clock))
+        knowledge_base = KnowledgeBase(store, semantics, clock, quotas=_choose_quotas(settings))
+        yield Base(knowledge_base, semantics, Indexer(store, semantics, clock), KeyRing(store, clock))
+
+
+def _choose_quotas(settings: Settings) -> dict[str, Quota]:
+    from refdesk.core.quotas import Quota
+    from refdesk.toolsets.knowledge.operations import QUOTA_NAME
+
+    return {QUOTA_NAME: Quota(QUOTA_NAME, settings.knowledge_org_quota, settings.knowledge_agent_quota)}
 
 
 def choose_embedder(settings: Settings, name: EmbedderName) -> AnyEmbedder:

@@ -22,6 +22,8 @@ StdioEra: TypeAlias = Literal["auto", "legacy", "modern"]
 LogLevel: TypeAlias = Literal["debug", "info", "warning", "error"]
 Names: TypeAlias = Annotated[tuple[str, ...], NoDecode]
 
+Quota: TypeAlias = Annotated[int, Field(ge=0)] | None
+
 _URL = r"^https?://[^\s/]+"
 _NAME = r"^[a-z0-9-]{1,64}$"
 
@@ -45,6 +47,13 @@ class Settings(BaseSettings):
     org: str = Field("local", pattern=_NAME, description="The org that callers without a key belong to.")
     agent: str | None = Field(
         None, pattern=r"^[^\x00-\x1f]{1,64}$", description="The agent that callers over stdio are; default: their name."
+    )
+
+    knowledge_org_quota: Quota = Field(
+        1_000_000, description="How many entries an org may store; with 0 nobody can store any, `none` sets no limit."
+    )
+    knowledge_agent_quota: Quota = Field(
+        100_000, description="How many entries one agent may store; with 0 nobody can store any, `none` sets no limit."
     )
 
     embedder: EmbedderName = Field("local", description="Which embedding model makes vectors.")
@@ -98,6 +107,11 @@ class Settings(BaseSettings):
     @classmethod
     def _split(cls, value: object) -> object:
         return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
+
+    @field_validator("knowledge_org_quota", "knowledge_agent_quota", mode="before")
+    @classmethod
+    def _read_none(cls, value: object) -> object:
+        return None if isinstance(value, str) and value.strip().lower() == "none" else value
 
     @field_validator("log_level", mode="before")
     @classmethod

@@ -17,6 +17,10 @@ from typing import IO, Any
 from tests.conftest import REPOSITORY
 
 WAIT_SECONDS = 40.0
+TOOLS = [
+    "search_azure_updates",
+    *("store_knowledge", "search_knowledge", "supersede_knowledge", "get_knowledge"),
+]
 NOWHERE = "http://127.0.0.1:9/feed"
 """A port where nobody listens: no test reads the real feed."""
 

@@ -13,7 +13,7 @@ import pytest
 from mcp.client import Client
 from mcp.client.sse import sse_client
 
-from tests.acceptance.processes import Running, run, start
+from tests.acceptance.processes import TOOLS, Running, run, start
 
 SERVE = ["-m", "refdesk", "serve", "--no-auth", "--port", "0"]
 
@@ -33,7 +33,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
 @pytest.mark.parametrize("era", ["legacy", "auto", "2026-07-28"])
 async def test_mcp_is_served_in_both_eras(url: str, era: str) -> None:
     async with Client(f"{url}/mcp", mode=era) as client:
-        assert [tool.name for tool in (await client.list_tools()).tools] == ["search_azure_updates"]
+        assert [tool.name for tool in (await client.list_tools()).tools] == TOOLS
         result = await client.call_tool("search_azure_updates", {"query": "storage"})
         assert result.structured_content is not None
         assert result.structured_content["total"] == 0
@@ -41,7 +41,7 @@ async def test_mcp_is_served_in_both_eras(url: str, era: str) -> None:
 
 async def test_the_retired_transport_is_served_where_it_is_asked_for(url: str) -> None:
     async with Client(sse_client(f"{url}/sse"), mode="legacy") as client:
-        assert [tool.name for tool in (await client.list_tools()).tools] == ["search_azure_updates"]
+        assert [tool.name for tool in (await client.list_tools()).tools] == TOOLS
 
 
 def test_the_retired_transport_is_not_served_otherwise(tmp_path: Path) -> None:
@@ -108,10 +108,9 @@ def test_a_port_that_is_taken_is_said_in_one_sentence(url: str, tmp_path: Path) 
     assert "Traceback" not in done.stderr
 
 
-def test_http_without_keys_must_be_asked_for(tmp_path: Path) -> None:
-    done = run(["serve", "--port", "0"], tmp_path)
-    assert done.returncode == 1
-    assert "--no-auth" in done.stderr
+def test_a_server_that_nobody_has_a_key_for_says_how_to_make_one(tmp_path: Path) -> None:
+    with start(["-m", "refdesk", "serve", "--port", "0"], tmp_path, REFDESK_EMBEDDER="hashing") as server:
+        assert "refdesk keys create" in server.read_log("no key opens this server yet")["make one with"]
 
 
 def test_http_without_keys_serves_this_machine_only(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.processes import ENVELOPE, HANDSHAKE, Running, shake_hands, start
+from tests.acceptance.processes import ENVELOPE, HANDSHAKE, TOOLS, Running, shake_hands, start
 
 SERVE = ["-m", "refdesk", "serve", "--stdio"]
 ECHO = ["-m", "tests.acceptance.echo_server"]
@@ -25,8 +25,8 @@ def assert_protocol_only(server: Running, rest: str) -> None:
 def test_a_client_shakes_hands_lists_calls_and_leaves(tmp_path: Path) -> None:
     with start(SERVE, tmp_path, REFDESK_EMBEDDER="hashing") as server:
         opened = shake_hands(server)["result"]
-        assert (opened["protocolVersion"], opened["serverInfo"]["name"]) == ("2025-11-25", "azure-updates")
-        assert [tool["name"] for tool in server.ask(2, "tools/list")["result"]["tools"]] == ["search_azure_updates"]
+        assert (opened["protocolVersion"], opened["serverInfo"]["name"]) == ("2025-11-25", "refdesk")
+        assert [tool["name"] for tool in server.ask(2, "tools/list")["result"]["tools"]] == TOOLS
         guide = server.ask(3, "resources/read", {"uri": "azure-updates://guide"})["result"]["contents"][0]
         assert json.loads(guide["text"])["totalUpdates"] == 0
         called = server.ask(4, "tools/call", {"name": "search_azure_updates", "arguments": {"query": "storage"}})
@@ -39,7 +39,7 @@ def test_a_client_shakes_hands_lists_calls_and_leaves(tmp_path: Path) -> None:
 def test_a_client_of_the_later_era_needs_no_handshake(tmp_path: Path) -> None:
     with start(SERVE, tmp_path) as server:
         assert "result" in server.ask(1, "server/discover", ENVELOPE)
-        assert len(server.ask(2, "tools/list", ENVELOPE)["result"]["tools"]) == 1
+        assert len(server.ask(2, "tools/list", ENVELOPE)["result"]["tools"]) == len(TOOLS)
         assert server.close()[0] == 0
 
 
@@ -53,7 +53,7 @@ def test_a_client_may_probe_first_and_shake_hands_then(tmp_path: Path) -> None:
 def test_the_era_can_be_set(tmp_path: Path) -> None:
     with start(SERVE, tmp_path, REFDESK_STDIO_ERA="modern") as server:
         assert server.ask(1, "initialize", HANDSHAKE)["error"]["code"] == -32022
-        assert len(server.ask(2, "tools/list", ENVELOPE)["result"]["tools"]) == 1
+        assert len(server.ask(2, "tools/list", ENVELOPE)["result"]["tools"]) == len(TOOLS)
 
 
 def test_nothing_heavy_is_loaded_before_the_tools_are_listed(tmp_path: Path) -> None:

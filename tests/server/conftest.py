@@ -47,7 +47,7 @@ async def connect(desk: Desk, era: str, principal: Principal = READER) -> AsyncG
 
 @asynccontextmanager
 async def open_http(
-    desk: Desk, principal: Principal = READER, *, sse: bool = False
+    desk: Desk, principal: Principal | None = READER, *, sse: bool = False
 ) -> AsyncGenerator[httpx2.AsyncClient]:
     """An HTTP client of the whole application, in this process."""
     gate = http.build_app(desk, principal, sse=sse)

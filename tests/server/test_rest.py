@@ -67,7 +67,7 @@ async def test_a_limit_says_in_whole_seconds_when_to_try_again(rest: httpx2.Asyn
 
 async def test_a_missing_credential_says_which_kind_is_wanted(rest: httpx2.AsyncClient) -> None:
     response = await rest.post("/echo/fail", json={"how": "unauthenticated"})
-    assert response.headers["www-authenticate"] == "Bearer"
+    assert response.headers["www-authenticate"] == 'Bearer realm="refdesk"'
 
 
 async def test_a_flat_toolset_keeps_its_form(rest: httpx2.AsyncClient) -> None:

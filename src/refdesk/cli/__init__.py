@@ -1,4 +1,4 @@
-"""The command line: `refdesk serve`, `sync`, `search`, `export`, `doctor`.
+"""The command line: `refdesk serve`, `search`, `keys` and the rest.
 
 Commands import what they need when they run, so that `refdesk --help` costs next to nothing.
 """
@@ -13,6 +13,7 @@ import click
 from refdesk import __version__, errors
 from refdesk.cli.doctor import doctor
 from refdesk.cli.export import export
+from refdesk.cli.keys import keys
 from refdesk.cli.search import search
 from refdesk.cli.serve import serve
 from refdesk.cli.sync import sync
@@ -59,6 +60,7 @@ cli.add_command(serve)
 cli.add_command(sync)
 cli.add_command(search)
 cli.add_command(export)
+cli.add_command(keys)
 cli.add_command(doctor)
 
 

@@ -9,10 +9,12 @@ import click
 from refdesk import errors
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from refdesk.app import Desk
     from refdesk.core.operations import Operation, Toolset
+
+_NO_FILTERS = frozenset({"query", "limit", "offset", "semantic", "filters"})
 
 filter_option = click.option(
     "--filter",
@@ -28,35 +30,87 @@ def find_search(toolset: Toolset) -> Operation | None:
     return next((operation for operation in toolset.operations if operation.name.startswith("search_")), None)
 
 
-def parse_filters(operation: Operation, pairs: Iterable[str]) -> dict[str, Any]:
-    """Return the `filters` argument of an operation; a list filter gathers its values.
+def fit_searches(
+    toolsets: Sequence[Toolset], arguments: Mapping[str, object], filters: Sequence[str]
+) -> dict[str, tuple[Operation, dict[str, object]]]:
+    """Return the search of each toolset with what it is asked, by toolset.
+
+    A toolset that is asked alone gets every argument, and refuses what it does not know. Of several, each gets what it
+    knows, up to its own limits; one that cannot do without a query or knows none of the filters is left out.
 
     Raises:
-        InvalidInputError: A pair has no `=`, or names a filter the operation does not have.
+        InvalidInputError: A filter is no pair, or none of the toolsets has it.
     """
+    searches = {toolset.name: operation for toolset in toolsets if (operation := find_search(toolset))}
+    names = [_filter_name(pair) for pair in filters]
+    known = {name: _find_filters(operation) for name, operation in searches.items()}
+    for name in names:
+        if not any(name in own for own in known.values()):
+            choices = sorted({choice for own in known.values() for choice in own})
+            raise errors.InvalidInputError(f"--filter takes NAME=VALUE, where NAME is one of {', '.join(choices)}.")
+    if len(searches) > 1:
+        searches = {name: operation for name, operation in searches.items() if known[name].keys() >= set(names)}
+    given = {name: value for name, value in arguments.items() if value is not None}
+    fitted = {
+        name: (operation, {**(given if len(toolsets) == 1 else _fit(operation, given)), **_gather(operation, filters)})
+        for name, operation in searches.items()
+    }
+    return {name: pair for name, pair in fitted.items() if len(toolsets) == 1 or _is_complete(*pair)}
+
+
+def _find_filters(operation: Operation) -> Mapping[str, Any]:
+    """Return the schemas of what narrows a search: its `filters`, or its own arguments where it has none."""
+    properties = _schema(operation)["properties"]
+    own = {name: schema for name, schema in properties.items() if name not in _NO_FILTERS}
+    return properties.get("filters", {}).get("properties", own)
+
+
+def _filter_name(pair: str) -> str:
+    name, equals, _ = pair.partition("=")
+    if not equals:
+        raise errors.InvalidInputError("--filter takes NAME=VALUE.")
+    return name
+
+
+def _gather(operation: Operation, pairs: Iterable[str]) -> dict[str, object]:
+    """Return the arguments that filters make; a list gathers its values."""
+    known, gathered = _find_filters(operation), dict[str, Any]()
+    for pair in pairs:
+        name, _, value = pair.partition("=")
+        if known[name].get("type") == "array":
+            gathered.setdefault(name, []).append(value)
+        else:
+            gathered[name] = value
+    has_filters = "filters" in _schema(operation)["properties"]
+    return {"filters": gathered} if has_filters and gathered else gathered
+
+
+def _fit(operation: Operation, arguments: Mapping[str, object]) -> dict[str, object]:
+    properties = _schema(operation)["properties"]
+    fitted = {name: value for name, value in arguments.items() if name in properties}
+    for name, value in fitted.items():
+        if isinstance(value, int) and "maximum" in properties[name]:
+            fitted[name] = min(value, properties[name]["maximum"])
+    return fitted
+
+
+def _is_complete(operation: Operation, arguments: Mapping[str, object]) -> bool:
+    return arguments.keys() >= set(_schema(operation).get("required", []))
+
+
+def _schema(operation: Operation) -> dict[str, Any]:
     from refdesk.core import contracts
 
-    schema: dict[str, Any] = dict(contracts.get_input_schema(operation.input))
-    known = schema["properties"].get("filters", {}).get("properties", {})
-    filters: dict[str, Any] = {}
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not equals or name not in known:
-            raise errors.InvalidInputError(f"--filter takes NAME=VALUE, where NAME is one of {', '.join(known)}.")
-        if known[name].get("type") == "array":
-            filters.setdefault(name, []).append(value)
-        else:
-            filters[name] = value
-    return filters
+    return dict(contracts.get_input_schema(operation.input))
 
 
 async def run(desk: Desk, operation: Operation, arguments: Mapping[str, object]) -> dict[str, Any]:
-    """Return the answer of an operation, asked by whoever sits at this machine; unset arguments are left out."""
+    """Return the answer of an operation, asked by whoever sits at this machine."""
     from refdesk.server.calls import Caller
     from refdesk.server.principals import local_principal
 
     caller = Caller(desk, local_principal(desk.settings, desk.toolsets, "cli"), "cli")
-    return await caller.run(operation, {name: value for name, value in arguments.items() if value not in (None, {})})
+    return await caller.run(operation, arguments)
 
 
 def configure_logging(level: str) -> None:

@@ -49,8 +49,7 @@ async def _collect(settings: Settings, name: str, query: str, filters: tuple[str
     from refdesk.toolsets.azure_updates.export import list_matching
 
     [toolset] = load_toolsets([name])
-    [operation] = toolset.operations
-    arguments = {"query": query, "filters": asking.parse_filters(operation, filters)}
+    [(operation, arguments)] = asking.fit_searches([toolset], {"query": query}, filters).values()
     request = cast("SearchInput", calls.validate(operation, arguments))
     async with open_desk(settings, [toolset], in_background=False) as desk:
         context = await desk.get_context(local_principal(settings, [toolset], "cli"))

@@ -51,16 +51,13 @@ async def _search(
 ) -> dict[str, dict[str, Any]]:
     from refdesk.app import open_desk
 
-    searches = {toolset.name: operation for toolset in toolsets if (operation := asking.find_search(toolset))}
-    if not searches:
-        raise errors.InvalidInputError("None of these toolsets can be searched.")
+    asked = asking.fit_searches(toolsets, arguments, filters)
+    if not asked:
+        raise errors.InvalidInputError("None of these toolsets can be searched like that.")
     async with open_desk(settings, toolsets, in_background=False) as desk:
         if arguments["semantic"]:
             await (await desk.get_base()).semantics.wanted.load()
-        return {
-            name: await asking.run(desk, operation, {**arguments, "filters": asking.parse_filters(operation, filters)})
-            for name, operation in searches.items()
-        }
+        return {name: await asking.run(desk, operation, fitted) for name, (operation, fitted) in asked.items()}
 
 
 def _print_json(answers: Mapping[str, Mapping[str, Any]]) -> None:

@@ -6,8 +6,6 @@ import sys
 
 import click
 
-from refdesk import errors
-
 toolset_option = click.option(
     "--toolset", "names", multiple=True, metavar="NAME", help="Only this toolset; may be said more than once."
 )
@@ -19,7 +17,7 @@ toolset_option = click.option(
 @click.option("--port", default=8350, show_default=True, type=click.IntRange(0, 65535), help="0 for any free one.")
 @toolset_option
 @click.option("--sse", is_flag=True, help="Also serve the retired SSE transport at /sse.")
-@click.option("--no-auth", is_flag=True, help="Serve HTTP without keys, to this machine only.")
+@click.option("--no-auth", is_flag=True, help="Serve callers without a key too; to this machine only.")
 @click.option("--org", metavar="ORG", help="The org that callers belong to.")
 @click.option("--agent", metavar="AGENT", help="The agent that callers are. Default: their client's name.")
 def serve(
@@ -32,7 +30,10 @@ def serve(
     org: str | None,
     agent: str | None,
 ) -> None:
-    """Serve MCP at /mcp, REST and pages over HTTP, or MCP over stdio."""
+    """Serve MCP at /mcp, REST and pages over HTTP, or MCP over stdio.
+
+    Over HTTP every caller needs a key (refdesk keys create), unless --no-auth is said.
+    """
     if stdio:
         _run_stdio(names, org, agent)
     else:
@@ -51,21 +52,15 @@ def _run_stdio(names: tuple[str, ...], org: str | None, agent: str | None) -> No
 def _run_http(
     names: tuple[str, ...], org: str | None, agent: str | None, *, host: str, port: int, sse: bool, no_auth: bool
 ) -> None:
-    """Serve over HTTP until told to stop.
-
-    Raises:
-        ConfigurationError: Nobody said how callers prove who they are.
-    """
-    if not no_auth:
-        raise errors.ConfigurationError(
-            "HTTP is not served without keys unless you say so: add --no-auth to serve this machine only, or --stdio."
-        )
+    """Serve over HTTP until told to stop."""
     from refdesk.app import load_toolsets
     from refdesk.server import process
     from refdesk.settings import load_settings
 
     settings = load_settings(org=org, agent=agent)
-    process.serve_http(settings, load_toolsets(names), host=host, port=port, sse=sse, announce=_announce)
+    process.serve_http(
+        settings, load_toolsets(names), host=host, port=port, sse=sse, no_auth=no_auth, announce=_announce
+    )
 
 
 def _announce(url: str) -> None:

@@ -56,6 +56,11 @@ class ApiKey:
         """Whether it still opens anything; it does not any more from the instant on at which it expires."""
         return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
 
+    @property
+    def principal(self) -> Principal:
+        """Who calls with it."""
+        return Principal(self.org, self.agent, frozenset(self.scopes))
+
 
 @dataclass(frozen=True, slots=True)
 class KeyRing:
@@ -85,7 +90,11 @@ class KeyRing:
         return key, secret
 
     async def identify(self, secret: str) -> Principal:
-        """Return who holds the key.
+        """Return who holds the key; errors as in `find`."""
+        return (await self.find(secret)).principal
+
+    async def find(self, secret: str) -> ApiKey:
+        """Return the valid key that has this secret.
 
         Raises:
             UnauthenticatedError: It is unknown, expired or revoked; the answer does not say which.
@@ -94,7 +103,7 @@ class KeyRing:
         key = _read(record) if record is not None else None
         if key is None or not key.is_valid(self.clock.now()):
             raise UnauthenticatedError(_REFUSED)
-        return Principal(key.org, key.agent, frozenset(key.scopes))
+        return key
 
     async def list(self, org: str | None = None) -> list[ApiKey]:
         """Return the keys of an org, or of all, oldest first, those that open nothing any more included."""

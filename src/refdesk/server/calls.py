@@ -48,21 +48,26 @@ class Caller:
             RefdeskError: The arguments are wrong, the caller may not, or the operation refused or failed.
         """
         with _guard(self, operation.name):
-            self._require(operation.scopes)
+            self.require(operation.scopes)
             validated = validate(operation, arguments)
             return await self._answer(lambda context: operation.handler(context, validated))
 
     async def read(self, resource: Resource) -> dict[str, Any]:
         """Return a resource as plain JSON values; errors as in `run`."""
         with _guard(self, resource.uri):
-            self._require(resource.scopes)
+            self.require(resource.scopes)
             return await self._answer(resource.reader)
 
     def may(self, scopes: frozenset[str]) -> bool:
         """Return whether the caller has all of `scopes`."""
         return scopes <= self.principal.scopes
 
-    def _require(self, scopes: frozenset[str]) -> None:
+    def require(self, scopes: frozenset[str]) -> None:
+        """Return when the caller has all of `scopes`.
+
+        Raises:
+            PermissionDeniedError: It lacks one; the message names it.
+        """
         missing = sorted(scopes - self.principal.scopes)
         if missing:
             raise errors.PermissionDeniedError(

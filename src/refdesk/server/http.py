@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
 from uuid import uuid4
 
 from mcp.server.sse import SseServerTransport
@@ -13,23 +14,27 @@ from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, Streamable
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.routing import Mount, Route
+from starlette.middleware import Middleware
+from starlette.routing import Match, Mount, Route
 
 from refdesk import errors
 from refdesk.server import eras, mcp, openapi, pages, rest, strict_json
+from refdesk.server.credentials import KeyCheck, find_caller, get_caller
 from refdesk.server.gate import Gate
 from refdesk.server.replies import reply, reply_error
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Sequence
 
     from mcp.server.lowlevel import Server
     from starlette.requests import Request
     from starlette.responses import Response
     from starlette.types import Receive, Scope, Send
 
-    from refdesk.app import Desk
+    from refdesk.app import Desk, Health
+    from refdesk.core.operations import ErrorFormat
     from refdesk.model import Principal
+    from refdesk.server.mcp import RequestContext
     from refdesk.settings import StdioEra
 
 logger = logging.getLogger(__name__)
@@ -41,12 +46,17 @@ MESSAGES = "/messages/"
 MOST_SESSIONS = 1000
 
 
-def build_app(desk: Desk, principal: Principal, *, sse: bool = False) -> Gate:
-    """Return the application for a desk without keys: everyone who reaches it is `principal`.
+def build_app(desk: Desk, anonymous: Principal | None, *, sse: bool = False) -> Gate:
+    """Return the application.
 
     Its lifespan runs the MCP sessions; it ends them when it ends. The desk is opened and closed by the caller.
+
+    Args:
+        desk: The desk.
+        anonymous: Who callers without a key are; `None` for nobody, so that every caller needs a key.
+        sse: Whether the retired SSE transport is served too.
     """
-    server = mcp.build_server(desk, mcp.identify_local(principal, is_agent_known=False))
+    server = mcp.build_server(desk, partial(_identify, anonymous))
     sessions = StreamableHTTPSessionManager(
         server,
         json_response=True,
@@ -60,10 +70,14 @@ def build_app(desk: Desk, principal: Principal, *, sse: bool = False) -> Gate:
         async with sessions.run():
             yield
 
-    routes = [Route("/mcp", StreamableHTTPASGIApp(sessions)), *_own_routes(desk, sse=sse)]
-    routes += rest.routes(desk, lambda _: principal)
+    routes = [
+        Route("/mcp", StreamableHTTPASGIApp(sessions)),
+        *_own_routes(desk, anonymous, sse=sse),
+        *rest.routes(desk),
+    ]
     app = Starlette(
         routes=[*routes, *(_sse_routes(server, desk.settings.stdio_era) if sse else [])],
+        middleware=[Middleware(KeyCheck, desk, anonymous, partial(_get_error_format, rest.flat_routes(desk)))],
         lifespan=lifespan,
         exception_handlers={HTTPException: _refuse, Exception: _break},
     )
@@ -71,18 +85,29 @@ def build_app(desk: Desk, principal: Principal, *, sse: bool = False) -> Gate:
     return Gate(app, _lowered(settings.allowed_hosts), _lowered(settings.allowed_origins))
 
 
-def _own_routes(desk: Desk, *, sse: bool) -> list[Route]:
+def _identify(anonymous: Principal | None, context: RequestContext) -> Principal:
+    """Return who sent the message that is being answered, whoever opened its session."""
+    caller = get_caller(cast("Request", context.request))
+    return mcp.identify_local(caller, is_agent_known=False)(context) if caller is anonymous else caller
+
+
+def _get_error_format(flat: Sequence[Route], scope: Scope) -> ErrorFormat:
+    return "flat" if any(route.matches(scope)[0] is not Match.NONE for route in flat) else "nested"
+
+
+def _own_routes(desk: Desk, anonymous: Principal | None, *, sse: bool) -> list[Route]:
     description = openapi.describe(desk.toolsets)
 
-    async def health(_: Request) -> Response:
+    async def health(request: Request) -> Response:
         found = await desk.get_health()
-        return reply(found.to_json(), 503 if found.status == "failing" else 200)
+        return reply(_shown(found, anonymous, request).to_json(), 503 if found.status == "failing" else 200)
 
     async def described(_: Request) -> Response:
         return reply(description)
 
     async def start(request: Request) -> Response:
-        return pages.start_page(desk.toolsets, await desk.get_health(), str(request.base_url).rstrip("/"), sse=sse)
+        found = _shown(await desk.get_health(), anonymous, request)
+        return pages.start_page(desk.toolsets, found, str(request.base_url).rstrip("/"), sse=sse)
 
     async def docs(request: Request) -> Response:
         return pages.docs_page(desk.toolsets, str(request.base_url).rstrip("/"))
@@ -94,6 +119,13 @@ def _own_routes(desk: Desk, *, sse: bool) -> list[Route]:
         Route("/docs", docs),
         Route("/assets/{name}", pages.asset),
     ]
+
+
+def _shown(health: Health, anonymous: Principal | None, request: Request) -> Health:
+    """Return what the caller may see of it: counts span all orgs, so they need `admin`, or a desk without keys."""
+    caller = find_caller(request)
+    is_trusted = caller is not None and (caller is anonymous or "admin" in caller.scopes)
+    return health if is_trusted else health.without_counts()
 
 
 @dataclass(frozen=True, slots=True)

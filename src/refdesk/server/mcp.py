@@ -41,6 +41,7 @@ RESOURCE_NOT_FOUND = -32002
 SHARED_SCOPES = frozenset({"updates:read"})
 """Scopes over what is the same for every org: a resource under these alone may be cached across callers."""
 
+_LIMITS = frozenset({"examples", "format", "minLength", "maxLength", "minimum", "maximum", "maxItems"})
 LIST_HINT = CacheHint(ttl_ms=300_000, scope="private")
 _FIRST_MODERN = "2026-07-28"
 
@@ -166,7 +167,7 @@ def describe_tool(operation: Operation) -> types.Tool:
         name=operation.name,
         title=operation.title,
         description=operation.description,
-        input_schema=contracts.get_input_schema(operation.input),
+        input_schema=_lean_input(contracts.get_input_schema(operation.input)),
         output_schema=_lean(contracts.get_output_schema(operation.output)),
         annotations=types.ToolAnnotations(
             read_only_hint=effects.read_only,
@@ -177,12 +178,17 @@ def describe_tool(operation: Operation) -> types.Tool:
     )
 
 
+def _lean_input(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schema of arguments without its model's description: the tool has one of its own."""
+    return {key: value for key, value in schema.items() if key != "description"}
+
+
 def _lean(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return an answer's schema without what costs a model tokens and tells it nothing: fields speak for themselves.
 
     Objects are left open, so that a client that kept the schema is not broken by a field that is added.
     """
-    noise = {"description", "additionalProperties"} if "properties" in schema else {"examples"}
+    noise = {"description", "additionalProperties", "required"} if "properties" in schema else _LIMITS
     return {key: _lean_part(key, value) for key, value in schema.items() if key not in noise}
 
 

@@ -139,7 +139,12 @@ def _toolset_cells(toolset: Toolset, health: Health) -> Sequence[str]:
     found = health.toolsets.get(toolset.name)
     as_of = f"{found.as_of:%Y-%m-%d %H:%M} UTC" if found and found.as_of else "never"
     name = f'<a href="/docs#{escape(toolset.name)}">{escape(toolset.name)}</a>'
-    return name, f"{found.documents:,}" if found else "–", as_of, escape(toolset.description)
+    return (
+        name,
+        f"{found.documents:,}" if found and found.documents is not None else "–",
+        as_of,
+        escape(toolset.description),
+    )
 
 
 def _contents(toolset: Toolset) -> str:

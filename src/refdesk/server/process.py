@@ -23,12 +23,14 @@ if TYPE_CHECKING:
     import uvicorn
     from starlette.types import ASGIApp
 
+    from refdesk.app import Desk
     from refdesk.core.operations import Toolset
     from refdesk.settings import Settings
 
 logger = logging.getLogger(__name__)
 
 LOOPBACK_ADDRESSES = frozenset({"127.0.0.1", "::1", "localhost"})
+MAKE_A_KEY = "refdesk keys create --agent NAME --scope knowledge:read --scope knowledge:write"
 DRAIN_SECONDS = 5
 """How long requests that are being answered may take once the server is told to stop."""
 
@@ -63,6 +65,7 @@ def serve_http(
     host: str,
     port: int,
     sse: bool,
+    no_auth: bool,
     announce: Callable[[str], None] = lambda _: None,
 ) -> None:
     """Serve over HTTP until SIGINT or SIGTERM; then finish what is being answered and close.
@@ -70,36 +73,60 @@ def serve_http(
     Args:
         settings: The settings.
         toolsets: The toolsets in play.
-        host: A loopback address; without keys no other is served.
+        host: The address to listen on, and a name that requests may call the server by.
         port: The port; 0 for any free one.
         sse: Whether the retired SSE transport is served too.
+        no_auth: Whether callers without a key are served as the settings' org; only on a loopback address.
         announce: Called with the server's URL once it listens.
 
     Raises:
-        ConfigurationError: The address is not loopback, or is taken.
+        ConfigurationError: The address is taken, or not loopback where callers need no key.
     """
-    if host not in LOOPBACK_ADDRESSES:
+    if no_auth and host not in LOOPBACK_ADDRESSES:
         raise errors.ConfigurationError(
-            f"--no-auth serves this machine only, so --host must be 127.0.0.1, ::1 or localhost, not {host}."
+            f"--no-auth serves this machine only, so --host must be 127.0.0.1, ::1 or localhost, not {host}. "
+            "To serve others, leave --no-auth out and give each a key: refdesk keys create."
         )
     logs.configure(settings.log_level)
+    named = settings.model_copy(
+        update={"allowed_hosts": (*settings.allowed_hosts, f"[{host}]" if ":" in host else host)}
+    )
     with _listen(host, port) as listener:
-        anyio.run(_serve_http, settings, toolsets, listener, sse, announce)
+        anyio.run(_serve_http, named, toolsets, listener, sse, no_auth, announce)
 
 
 async def _serve_http(
-    settings: Settings, toolsets: Sequence[Toolset], listener: socket.socket, sse: bool, announce: Callable[[str], None]
+    settings: Settings,
+    toolsets: Sequence[Toolset],
+    listener: socket.socket,
+    sse: bool,
+    no_auth: bool,
+    announce: Callable[[str], None],
 ) -> None:
     from refdesk.server import http  # not for stdio, whose start it would slow
 
-    async with open_desk(settings, toolsets) as desk:
+    anonymous = local_principal(settings, toolsets, "http") if no_auth else None
+    async with open_desk(settings, toolsets) as desk, anyio.create_task_group() as group:
         desk.wake()
-        principal = local_principal(settings, toolsets, "http")
-        server = _uvicorn(http.build_app(desk, principal, sse=sse))
+        server = _uvicorn(http.build_app(desk, anonymous, sse=sse))
         _outlive_signals()
         announce(_url(listener))
-        logger.info("listening", extra={"url": _url(listener)})
+        logger.info("listening", extra={"url": _url(listener), "keys": "optional" if no_auth else "required"})
+        if not no_auth:
+            group.start_soon(_tell_how_to_make_keys, desk)
         await server.serve(sockets=[listener])
+        group.cancel_scope.cancel()
+
+
+async def _tell_how_to_make_keys(desk: Desk) -> None:
+    """Say in the log how to make a key when nobody can have one yet."""
+    try:
+        keys = (await desk.get_base()).keys
+        has_valid = any(key.is_valid(keys.clock.now()) for key in await keys.list())
+    except errors.RefdeskError:
+        return
+    if not has_valid:
+        logger.warning("no key opens this server yet", extra={"make one with": MAKE_A_KEY})
 
 
 def _uvicorn(app: ASGIApp) -> uvicorn.Server:

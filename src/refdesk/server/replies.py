@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from starlette.responses import Response
 
@@ -11,7 +11,7 @@ from refdesk import errors
 from refdesk.server import answers
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from refdesk.core.operations import ErrorFormat
 
@@ -44,9 +44,16 @@ def reply_error(error: errors.RefdeskError, form: ErrorFormat, status: int | Non
     if isinstance(error, errors.LimitExceededError) and error.retry_after_seconds is not None:
         headers["retry-after"] = str(max(1, math.ceil(error.retry_after_seconds)))
     if isinstance(error, errors.UnauthenticatedError):
-        headers["www-authenticate"] = "Bearer"
+        headers["www-authenticate"] = 'Bearer realm="refdesk"'
+    if isinstance(error, errors.PermissionDeniedError) and error.details and "missingScopes" in error.details:
+        headers["www-authenticate"] = want_scopes(cast("list[str]", error.details["missingScopes"]))
     body: dict[str, Any] = answers.error_to_json(error, form)
     return reply(body, status or status_of(error), headers)
+
+
+def want_scopes(scopes: Iterable[str]) -> str:
+    """Return the challenge to a caller whose key lacks scopes (RFC 6750, section 3.1)."""
+    return f'Bearer realm="refdesk", error="insufficient_scope", scope="{" ".join(scopes)}"'
 
 
 def status_of(error: errors.RefdeskError) -> int:

@@ -10,53 +10,49 @@ from starlette.routing import Route
 from refdesk import errors
 from refdesk.server import strict_json
 from refdesk.server.calls import Caller
+from refdesk.server.credentials import get_caller
 from refdesk.server.replies import reply, reply_error, status_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from starlette.requests import Request
     from starlette.responses import Response
 
     from refdesk.app import Desk
     from refdesk.core.operations import Operation, Resource, Toolset
-    from refdesk.model import Principal
 
-__all__ = ["read_arguments", "routes", "status_of"]
+__all__ = ["flat_routes", "read_arguments", "routes", "status_of"]
 
 
-def routes(desk: Desk, identify: Callable[[Request], Principal]) -> list[Route]:
+def routes(desk: Desk) -> list[Route]:
     """Return the routes of every operation and resource in play."""
-
-    def caller(request: Request) -> Caller:
-        return Caller(desk, identify(request), "rest")
-
-    found: list[Route] = []
-    for toolset in desk.toolsets:
-        for operation in toolset.operations:
-            endpoint = partial(_run, toolset, operation, caller)
-            found.append(Route(operation.route.path, endpoint, methods=[operation.route.method]))
-        for resource in toolset.resources:
-            endpoint = partial(_read, toolset, resource, caller)
-            found.append(Route(resource.route.path, endpoint, methods=[resource.route.method]))
-    return found
+    return [route for toolset in desk.toolsets for route in _routes(desk, toolset)]
 
 
-async def _run(
-    toolset: Toolset, operation: Operation, caller: Callable[[Request], Caller], request: Request
-) -> Response:
+def flat_routes(desk: Desk) -> list[Route]:
+    """Return the routes whose errors have the flat form."""
+    return [route for toolset in desk.toolsets if toolset.error_format == "flat" for route in _routes(desk, toolset)]
+
+
+def _routes(desk: Desk, toolset: Toolset) -> list[Route]:
+    operations = [(entry, partial(_run, desk, toolset, entry)) for entry in toolset.operations]
+    resources = [(entry, partial(_read, desk, toolset, entry)) for entry in toolset.resources]
+    return [
+        Route(entry.route.path, endpoint, methods=[entry.route.method]) for entry, endpoint in (*operations, *resources)
+    ]
+
+
+async def _run(desk: Desk, toolset: Toolset, operation: Operation, request: Request) -> Response:
     try:
-        arguments = await read_arguments(request)
-        return reply(await caller(request).run(operation, arguments))
+        caller = Caller(desk, get_caller(request), "rest")
+        caller.require(operation.scopes)
+        return reply(await caller.run(operation, await read_arguments(request)))
     except errors.RefdeskError as error:
         return reply_error(error, toolset.error_format)
 
 
-async def _read(
-    toolset: Toolset, resource: Resource, caller: Callable[[Request], Caller], request: Request
-) -> Response:
+async def _read(desk: Desk, toolset: Toolset, resource: Resource, request: Request) -> Response:
     try:
-        answer = await caller(request).read(resource)
+        answer = await Caller(desk, get_caller(request), "rest").read(resource)
     except errors.RefdeskError as error:
         return reply_error(error, toolset.error_format)
     return reply(answer, headers={"cache-control": f"private, max-age={resource.max_age_seconds}"})

@@ -1,0 +1,177 @@
+"""`refdesk keys`: who may call over HTTP, and what they may do."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from refdesk import errors
+from refdesk.cli import asking
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable
+
+    from refdesk.core.keys import ApiKey, KeyRing
+    from refdesk.settings import Settings
+
+    Answer = TypeVar("Answer")
+
+_UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
+_LONGEST_DIGITS = 4
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
+
+
+@click.group()
+def keys() -> None:
+    """Make, list and revoke the API keys that callers over HTTP need."""
+
+
+@keys.command()
+@click.option("--org", metavar="ORG", help="The org its holder belongs to. Default: REFDESK_ORG, else local.")
+@click.option("--agent", required=True, metavar="AGENT", help="Who its holder is; entries carry this name.")
+@click.option(
+    "--scope", "scopes", multiple=True, required=True, metavar="SCOPE", help="What it allows; say it once for each."
+)
+@click.option("--expires", metavar="WHEN", help="A date (2027-01-31), an instant, or from now on: 12h, 30d, 8w.")
+@click.argument("more_scopes", nargs=-1, metavar="[SCOPE]...")
+@json_option
+def create(
+    org: str | None,
+    agent: str,
+    scopes: tuple[str, ...],
+    expires: str | None,
+    more_scopes: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Make a key and print it, this once: only its hash is kept.
+
+    Scopes: knowledge:read, knowledge:write, knowledge:write_others, skills:read, skills:write, updates:read,
+    articles:read, admin.
+    """
+    settings = _load_settings()
+    wanted = [scope for text in (*scopes, *more_scopes) for scope in re.split(r"[\s,]+", text) if scope]
+
+    async def make(ring: KeyRing) -> tuple[ApiKey, str]:
+        expires_at = parse_expiry(expires, ring.clock.now()) if expires else None
+        return await ring.create(org=org or settings.org, agent=agent, scopes=wanted, expires_at=expires_at)
+
+    key, secret = _run(settings, make)
+    if as_json:
+        _print_json({"key": secret, **_to_json(key)})
+        return
+    click.echo(secret)
+    until = f" until {key.expires_at:%Y-%m-%d %H:%M} UTC" if key.expires_at else ""
+    click.echo(
+        f"Key {key.id} of {key.agent} in {key.org} opens {', '.join(key.scopes)}{until}. It is shown this once. "
+        "Keep it where your client keeps secrets, and send it as: Authorization: Bearer KEY",
+        err=True,
+    )
+
+
+@keys.command("list")
+@click.option("--org", metavar="ORG", help="Only this org's.")
+@json_option
+def list_keys(org: str | None, as_json: bool) -> None:
+    """List every key, oldest first; never the keys themselves."""
+
+    async def read(ring: KeyRing) -> tuple[list[ApiKey], datetime]:
+        return await ring.list(org), ring.clock.now()
+
+    found, now = _run(_load_settings(), read)
+    if as_json:
+        _print_json({"keys": [_to_json(key) for key in found]})
+        return
+    for line in _lay_out([("ID", "ORG", "AGENT", "STATE", "SCOPES"), *(_cells(key, now) for key in found)]):
+        click.echo(line)
+
+
+@keys.command()
+@click.argument("id")
+@json_option
+def revoke(id: str, as_json: bool) -> None:
+    """Let the key named ID open nothing from now on."""
+
+    async def take_back(ring: KeyRing) -> ApiKey:
+        return await ring.revoke(id)
+
+    key = _run(_load_settings(), take_back)
+    if as_json:
+        _print_json(_to_json(key))
+    else:
+        click.echo(f"Key {key.id} of {key.agent} in {key.org} opens nothing any more.")
+
+
+def parse_expiry(text: str, now: datetime) -> datetime:
+    """Return the instant from which on a key opens nothing; a date is its midnight in UTC.
+
+    Raises:
+        InvalidInputError: It is neither a date, an instant nor a span.
+    """
+    unit = _UNITS.get(text[-1:])
+    if unit and text[:-1].isdecimal() and len(text) <= _LONGEST_DIGITS + 1:
+        return now + int(text[:-1]) * unit
+    try:
+        instant = datetime.fromisoformat(text)
+    except ValueError:
+        raise errors.InvalidInputError(
+            "--expires takes a date such as 2027-01-31, an instant, or a span such as 12h, 30d or 8w."
+        ) from None
+    return instant.astimezone(UTC) if instant.tzinfo else instant.replace(tzinfo=UTC)
+
+
+def _load_settings() -> Settings:
+    from refdesk.settings import load_settings
+
+    settings = load_settings()
+    asking.configure_logging(settings.log_level)
+    return settings
+
+
+def _run(settings: Settings, work: Callable[[KeyRing], Awaitable[Answer]]) -> Answer:
+    import anyio
+
+    from refdesk.app import open_desk
+
+    async def run() -> Answer:
+        async with open_desk(settings, (), in_background=False) as desk:
+            return await work((await desk.get_base()).keys)
+
+    return anyio.run(run)
+
+
+def _to_json(key: ApiKey) -> dict[str, Any]:
+    return {
+        "id": key.id,
+        "org": key.org,
+        "agent": key.agent,
+        "scopes": list(key.scopes),
+        "createdAt": key.created_at.isoformat(),
+        "expiresAt": key.expires_at.isoformat() if key.expires_at else None,
+        "revokedAt": key.revoked_at.isoformat() if key.revoked_at else None,
+    }
+
+
+def _cells(key: ApiKey, now: datetime) -> tuple[str, ...]:
+    if key.revoked_at is not None:
+        state = f"revoked {key.revoked_at:%Y-%m-%d}"
+    elif key.expires_at is None:
+        state = "valid"
+    else:
+        state = f"{'valid until' if key.is_valid(now) else 'expired'} {key.expires_at:%Y-%m-%d %H:%M}"
+    return key.id, key.org, key.agent, state, ", ".join(key.scopes)
+
+
+def _lay_out(rows: Iterable[tuple[str, ...]]) -> list[str]:
+    lines = list(rows)
+    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
+
+
+def _print_json(value: dict[str, Any]) -> None:
+    from refdesk.server.answers import to_text
+
+    click.echo(to_text(value))
