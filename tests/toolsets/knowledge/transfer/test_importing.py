@@ -9,7 +9,7 @@ from pathlib import Path
 
 import anyio
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from refdesk.core import supersession
@@ -287,6 +287,7 @@ async def test_an_import_that_stopped_between_transactions_is_completed_by_the_n
 
 
 @settings(deadline=None, max_examples=60)
+@example(successors=[0, 3, 4, 2], stored={1, 3}, links=[])
 @given(
     successors=st.lists(st.integers(0, 9), min_size=1, max_size=8),
     stored=st.sets(st.integers(1, 9)),
@@ -370,6 +371,7 @@ INVALID: dict[str, dict[str, object]] = {
         "links": [{"kind": "x", "to": {"toolset": "t", "id": "1"}, "createdAt": "2026-01-01T00:00:00Z"}] * 2
     },
     "half of a surrogate": {"body": "\ud800"},
+    "nested too deep": {"data": json.loads("[" * 40 + "]" * 40)},
     "NUL": {"body": "a\x00b"},
 }
 

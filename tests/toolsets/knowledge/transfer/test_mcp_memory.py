@@ -132,6 +132,14 @@ async def test_bytes_that_are_no_text_are_refused_line_by_line(tmp_path: Path) -
     assert list_messages(report, "invalid")[0] == "line 2: is not UTF-8 (byte 11)."
 
 
+async def test_a_link_to_an_entity_that_was_refused_is_left_out_and_its_start_lands(tmp_path: Path) -> None:
+    base = make_base()
+    path = write(tmp_path / "m", ADA, ACME | {"name": " "}, WORKS | {"to": " "})
+    report = await bring_in(base, path, "mcp-memory")
+    assert (report.added, report.invalid, report.left_out, report.links_added) == (1, 1, 1, 0)
+    assert list_messages(report, "left_out")[0].endswith("that entry was not imported.")
+
+
 async def test_an_entity_without_observations_says_its_type(tmp_path: Path) -> None:
     base = make_base()
     path = write(

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import itertools
 import json
 import resource
 from collections.abc import Generator
@@ -182,7 +181,7 @@ async def test_entries_come_by_date_and_then_by_id(tmp_path: Path) -> None:
 
 async def test_files_are_named_by_us_whatever_the_title_says(tmp_path: Path) -> None:
     base = make_base()
-    titles = ["../../etc/passwd", "Größe 100 %: 日本語!", "///", "word " * 40, "漢" * 200]
+    titles = ["../../etc/passwd", "Größe 100 %: 日本語!", "///", "word " * 40, "a" + "\U00020000" * 200]
     await put(base, "acme", [make_entry(number, title=title) for number, title in enumerate(titles, start=1)])
     names = list(await export(base, "acme", tmp_path / "out", "markdown"))
     assert names[:3] == [
@@ -191,6 +190,7 @@ async def test_files_are_named_by_us_whatever_the_title_says(tmp_path: Path) -> 
         f"{make_id(3)}.md",
     ]
     assert names[3] == f"{make_id(4)}-{'-'.join(['word'] * 12)}.md"
+    assert names[4] == f"{make_id(5)}-a" + "\U00020000" * 44 + ".md"
     assert all(len(name.encode()) <= 255 for name in names)
     assert list_names(tmp_path) == ["out"]
 
@@ -246,19 +246,22 @@ async def test_the_report_counts_entries_links_and_superseded(tmp_path: Path) ->
 
 
 async def test_an_export_shows_one_instant_while_others_write(desk: Desk, tmp_path: Path) -> None:
-    ids = [(await desk.store(f"Entry {number}")).id for number in range(20)]
+    entries = [make_entry(number) for number in range(1, 451)]
+    await put(desk.base, "acme", entries)
+    before = await export(desk.base, "acme", tmp_path / "before", "jsonl")
+    has_begun = anyio.Event()
 
-    async def supersede_all() -> None:
-        for old, new in itertools.pairwise(ids):
-            await desk.supersede(old, new)
+    async def supersede_half() -> None:
+        await has_begun.wait()
+        # The last first: an export that has begun has not read those yet.
+        for old, new in zip(entries[-2:300:-2], entries[:301:-2], strict=True):
+            await desk.supersede(old.id, new.id)
 
     async with anyio.create_task_group() as group:
-        group.start_soon(supersede_all)
-        for number in range(5):
-            await export_entries(desk.base, "acme", tmp_path / str(number), "jsonl")
-    for number in range(5):
-        report = await bring_in(make_base(), tmp_path / str(number), "jsonl")
-        assert (report.added, report.problems) == (20, ())
+        group.start_soon(supersede_half)
+        await export_entries(desk.base, "acme", tmp_path / "out", "jsonl", lambda _done, _of: has_begun.set())
+        assert read_files(tmp_path / "out") == before
+    assert await export(desk.base, "acme", tmp_path / "after", "jsonl") != before
 
 
 async def test_json_lines_can_go_to_a_stream_and_markdown_cannot() -> None:

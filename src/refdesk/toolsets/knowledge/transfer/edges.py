@@ -36,7 +36,7 @@ def keep_sound(intake: Intake, stored: Iterable[str]) -> list[PlacedEntry]:
     for id, reason in reasons.items():
         intake.refuse(entries[id].place, reason)
     sound = [placed for id, placed in entries.items() if id not in reasons]
-    return _sort_heads_first(sound)
+    return _sort_heads_first(sound, known)
 
 
 def _list_targets(entry: Entry) -> list[str]:
@@ -77,18 +77,18 @@ def _spread(entries: Mapping[str, PlacedEntry], known: frozenset[str], reasons: 
                 lost.append(id)
 
 
-def _sort_heads_first(placed: Sequence[PlacedEntry]) -> list[PlacedEntry]:
-    successors = {each.entry.id: each.entry.superseded_by for each in placed}
+def _sort_heads_first(placed: Sequence[PlacedEntry], known: frozenset[str]) -> list[PlacedEntry]:
+    """Return the entries by how many new ones have to land before each. What is stored waits for nothing."""
+    successors = {each.entry.id: each.entry.superseded_by for each in placed if each.entry.id not in known}
     depths: dict[str, int] = {}
     for id in successors:
         path: list[str] = []
         at: str | None = id
         while at is not None and at in successors and at not in depths:
-            depths[at] = 0
             path.append(at)
             at = successors[at]
         depth = depths.get(at, -1) if at is not None else -1
         for member in reversed(path):
             depth += 1
             depths[member] = depth
-    return sorted(placed, key=lambda each: depths[each.entry.id])
+    return sorted(placed, key=lambda each: depths.get(each.entry.id, 0))
