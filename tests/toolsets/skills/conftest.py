@@ -50,6 +50,7 @@ class ScriptedModel:
     refinement: Refinement | None = None
     shown: list[tuple[Turn, ...]] = field(default_factory=list[tuple[Turn, ...]])
     feedback: list[str] = field(default_factory=list[str])
+    before_extracting: Callable[[], Awaitable[None]] | None = None
     before_refining: Callable[[], Awaitable[None]] | None = None
 
     @property
@@ -58,6 +59,8 @@ class ScriptedModel:
 
     async def extract(self, conversation: Sequence[Turn]) -> SkillDraft:
         self.shown.append(tuple(conversation))
+        if self.before_extracting is not None:
+            await self.before_extracting()
         return self.draft
 
     async def refine(self, skill: SkillDraft, conversation: Sequence[Turn], feedback: str) -> Refinement:

@@ -99,6 +99,21 @@ async def test_parallel_creates_of_near_conversations_by_several_servers_make_on
     assert len(await desk.queries().list_skills()) == 1
 
 
+async def test_one_conversation_makes_one_skill_however_differently_two_servers_word_it(desk: Desk) -> None:
+    slow = ScriptedModel(draft=SkillDraft("Wet cellar", "Water comes in.", Playbook("Dry.", steps=(Step("Pump."),))))
+    first: list[dict[str, Any]] = []
+
+    async def overtake() -> None:
+        first.append(await desk.serve(ScriptedModel())("create_skill", conversation=INVOICE))
+
+    slow.before_extracting = overtake
+    second = await desk.serve(slow)("create_skill", conversation=INVOICE)
+    assert first[0]["created"] is True
+    assert second["created"] is False
+    assert second["skill"] == first[0]["skill"]
+    assert len(await desk.queries().list_skills()) == 1
+
+
 async def test_a_near_skill_is_returned_with_its_similarity_instead_of_a_second_one(desk: Desk) -> None:
     model = ScriptedModel()
     call = desk.serve(model)
