@@ -52,11 +52,12 @@ _HAS_VECTORS = """
     SELECT 1 FROM documents JOIN vectors ON vectors.document = documents.key
     WHERE collection = ? AND id = ? AND vectors.model = (SELECT key FROM models WHERE name = ?) LIMIT 1
 """
+# Without its name SQLite walks all links of the org rather than the index by target.
 _GET_LINKS = """
     SELECT source_toolset, source_id, kind, target_toolset, target_id, created_at FROM links
     WHERE org = :org AND source_toolset = :toolset AND source_id = :id
     UNION
-    SELECT source_toolset, source_id, kind, target_toolset, target_id, created_at FROM links
+    SELECT source_toolset, source_id, kind, target_toolset, target_id, created_at FROM links INDEXED BY links_by_target
     WHERE org = :org AND target_toolset = :toolset AND target_id = :id
     ORDER BY created_at, kind, source_toolset, source_id, target_toolset, target_id
 """
