@@ -52,7 +52,7 @@ docs: $(READY) ## the reference pages and snapshots anew, from the code
 
 lock: ## write the pinned requirement files anew
 	$(BIN)/uv pip compile --quiet --universal --no-emit-index-url --generate-hashes --python-version 3.11 \
-		--no-header pyproject.toml --group dev --extra hnsw -o requirements/dev.txt
+		--no-header pyproject.toml --group dev --extra gemini --extra hnsw -o requirements/dev.txt
 	$(BIN)/uv pip compile --quiet --universal --no-emit-index-url --generate-hashes --python-version 3.11 \
 		--no-header pyproject.toml -o requirements/run.txt
 
