@@ -1,0 +1,111 @@
+"""Stores and transactions that pass everything on, for faults to be planted in one call of theirs."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from datetime import datetime
+from typing import Generic, TypeVar
+
+from refdesk.model import (
+    Collection,
+    CollectionStatistics,
+    Document,
+    EmbeddedPassage,
+    EmbeddingModel,
+    FindRequest,
+    Found,
+    Link,
+    Record,
+    RecordKey,
+    Reference,
+    Revision,
+)
+from refdesk.protocols import Reader, Store, Transaction
+
+R = TypeVar("R", bound=Reader)
+
+
+class DelegatingReader(Generic[R]):
+    def __init__(self, inner: R) -> None:
+        self.inner = inner
+
+    async def get_documents(self, collection: Collection, ids: Sequence[str]) -> list[Document | None]:
+        return await self.inner.get_documents(collection, ids)
+
+    async def get_revisions(self, collection: Collection, id: str) -> list[Revision]:
+        return await self.inner.get_revisions(collection, id)
+
+    async def get_digests(self, collection: Collection) -> Mapping[str, str]:
+        return await self.inner.get_digests(collection)
+
+    async def get_unembedded(self, collection: Collection, model: str, limit: int) -> list[str]:
+        return await self.inner.get_unembedded(collection, model, limit)
+
+    async def get_embedded(self, collection: Collection, model: str, ids: Sequence[str]) -> frozenset[str]:
+        return await self.inner.get_embedded(collection, model, ids)
+
+    async def get_links(self, org: str, reference: Reference) -> list[Link]:
+        return await self.inner.get_links(org, reference)
+
+    async def get_record(self, key: RecordKey) -> Record | None:
+        return await self.inner.get_record(key)
+
+    async def list_records(
+        self, kind: str, *, org: str | None = None, due_until: datetime | None = None, limit: int = 1000
+    ) -> list[Record]:
+        return await self.inner.list_records(kind, org=org, due_until=due_until, limit=limit)
+
+
+class DelegatingTransaction(DelegatingReader[Transaction]):
+    async def put_documents(self, documents: Sequence[Document]) -> None:
+        await self.inner.put_documents(documents)
+
+    async def put_vectors(
+        self,
+        collection: Collection,
+        id: str,
+        model: EmbeddingModel,
+        text_digest: str,
+        passages: Sequence[EmbeddedPassage],
+    ) -> bool:
+        return await self.inner.put_vectors(collection, id, model, text_digest, passages)
+
+    async def remove_vectors(self, model: str) -> int:
+        return await self.inner.remove_vectors(model)
+
+    async def put_links(self, links: Sequence[Link]) -> None:
+        await self.inner.put_links(links)
+
+    async def put_records(self, records: Sequence[Record]) -> None:
+        await self.inner.put_records(records)
+
+    async def remove_records(self, keys: Sequence[RecordKey]) -> None:
+        await self.inner.remove_records(keys)
+
+
+class DelegatingStore(DelegatingReader[Store]):
+    @property
+    def engine(self) -> str:
+        return self.inner.engine
+
+    def transaction(self) -> AbstractAsyncContextManager[Transaction]:
+        return self._open()
+
+    @asynccontextmanager
+    async def _open(self) -> AsyncGenerator[Transaction]:
+        async with self.inner.transaction() as transaction:
+            yield self.wrap(transaction)
+
+    def wrap(self, transaction: Transaction) -> Transaction:
+        """Return what a caller gets instead of the transaction."""
+        return transaction
+
+    async def find(self, request: FindRequest) -> Found:
+        return await self.inner.find(request)
+
+    async def get_statistics(self) -> list[CollectionStatistics]:
+        return await self.inner.get_statistics()
+
+    async def check(self) -> None:
+        await self.inner.check()
