@@ -54,7 +54,7 @@ SYNC_CHECK_SECONDS = 600.0
 SYNC_RETRY_SECONDS = 60.0
 """The pause after a sync that failed; it doubles up to `SYNC_CHECK_SECONDS`."""
 
-TOOLSET_NAMES = ("azure-updates", "knowledge")
+TOOLSET_NAMES = ("azure-updates", "knowledge", "skills")
 EXPECTED_ENGINES = ("postgresql", "neo4j")
 
 
@@ -270,19 +270,24 @@ async def open_desk(
         raise failure
 
 
-def load_toolsets(names: Sequence[str] = ()) -> tuple[Toolset, ...]:
+def load_toolsets(names: Sequence[str] = (), settings: Settings | None = None) -> tuple[Toolset, ...]:
     """Return the toolsets of these names, in the order of the table; all of them without a name.
 
+    Args:
+        names: Which ones.
+        settings: They choose what skills are learned with; without them, rules.
+
     Raises:
-        ConfigurationError: There is no toolset of such a name.
+        ConfigurationError: There is no toolset of such a name, or what the settings choose lacks one.
+        MissingDependencyError: What the settings choose needs an extra that is not installed.
     """
     unknown = sorted(set(names) - set(TOOLSET_NAMES))
     if unknown:
         raise errors.ConfigurationError(f"There is no toolset {unknown[0]}; there are {', '.join(TOOLSET_NAMES)}.")
-    return tuple(_load_toolset(name) for name in TOOLSET_NAMES if not names or name in names)
+    return tuple(_load_toolset(name, settings) for name in TOOLSET_NAMES if not names or name in names)
 
 
-def _load_toolset(name: str) -> Toolset:
+def _load_toolset(name: str, settings: Settings | None) -> Toolset:
     match name:
         case "azure-updates":
             from refdesk.toolsets import azure_updates
@@ -292,8 +297,18 @@ def _load_toolset(name: str) -> Toolset:
             from refdesk.toolsets import knowledge
 
             return knowledge.TOOLSET
+        case "skills":
+            return _load_skills(settings)
         case _:
             raise errors.ConfigurationError(f"There is no toolset {name}.")
+
+
+def _load_skills(settings: Settings | None) -> Toolset:
+    from refdesk.language_model_choice import choose_language_model
+    from refdesk.language_models.rules import RulesModel
+    from refdesk.toolsets.skills import make_toolset
+
+    return make_toolset(choose_language_model(settings) if settings is not None else RulesModel())
 
 
 def get_stale_after(settings: Settings, name: str) -> timedelta | None:

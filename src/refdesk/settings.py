@@ -18,6 +18,7 @@ from refdesk import errors
 PREFIX = "REFDESK_"
 
 EmbedderName: TypeAlias = Literal["local", "hashing", "gemini", "openai"]
+LanguageModelName: TypeAlias = Literal["rules", "gemini", "openai"]
 StdioEra: TypeAlias = Literal["auto", "legacy", "modern"]
 LogLevel: TypeAlias = Literal["debug", "info", "warning", "error"]
 Names: TypeAlias = Annotated[tuple[str, ...], NoDecode]
@@ -75,6 +76,14 @@ class Settings(BaseSettings):
     openai_embedding_dimensions: int = Field(1536, ge=1, le=4096, description="Width of its vectors, in numbers.")
     openai_embedding_is_cut: bool = Field(
         False, description="Whether the service is asked to cut its vectors to that width; not every model can."
+    )
+
+    language_model: LanguageModelName = Field(
+        "rules", description="Which language model learns skills from conversations; `rules` needs none."
+    )
+    gemini_language_model: str = Field("gemini-pro-latest", description="Which Gemini model learns skills.")
+    openai_language_model: str = Field(
+        "gpt-5-mini", description="Which model of the OpenAI-compatible service learns skills."
     )
 
     azure_updates_url: str = Field(

@@ -46,7 +46,8 @@ def _run_stdio(names: tuple[str, ...], org: str | None, agent: str | None) -> No
     from refdesk.server import process
     from refdesk.settings import load_settings
 
-    process.serve_stdio(load_settings(org=org, agent=agent), load_toolsets(names))
+    settings = load_settings(org=org, agent=agent)
+    process.serve_stdio(settings, load_toolsets(names, settings))
 
 
 def _run_http(
@@ -59,7 +60,7 @@ def _run_http(
 
     settings = load_settings(org=org, agent=agent)
     process.serve_http(
-        settings, load_toolsets(names), host=host, port=port, sse=sse, no_auth=no_auth, announce=_announce
+        settings, load_toolsets(names, settings), host=host, port=port, sse=sse, no_auth=no_auth, announce=_announce
     )
 
 

@@ -5,10 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from refdesk.core.operations import Toolset
+from refdesk.errors import ConfigurationError
 from refdesk.toolsets.skills.models import TOOLSET_NAME
 from refdesk.toolsets.skills.operations import make_operations
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from refdesk.model import Refinement, SkillDraft, Turn
     from refdesk.protocols import LanguageModel
 
 
@@ -20,3 +24,19 @@ def make_toolset(language_model: LanguageModel) -> Toolset:
         operations=make_operations(language_model),
         error_format="flat",
     )
+
+
+class _NoModel:
+    @property
+    def name(self) -> str:
+        return "none"
+
+    async def extract(self, conversation: Sequence[Turn]) -> SkillDraft:
+        raise ConfigurationError("No language model was chosen, so nothing can be learned.")
+
+    async def refine(self, skill: SkillDraft, conversation: Sequence[Turn], feedback: str) -> Refinement:
+        raise ConfigurationError("No language model was chosen, so nothing can be refined.")
+
+
+TOOLSET = make_toolset(_NoModel())
+"""The toolset as its contracts describe it: it searches, but learns nothing."""

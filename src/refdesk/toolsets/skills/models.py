@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic.json_schema import SkipJsonSchema
 
 if TYPE_CHECKING:
     from refdesk.toolsets.skills.records import Skill
@@ -156,8 +157,8 @@ class OutcomeInput(Message):
 
     skill_id: SkillId
     outcome: Outcome = Field(description="How it went when the playbook was followed.")
-    version: int | None = Field(
-        None, ge=1, description="The version that was followed, as its playbook says; default: the present one."
+    version: Annotated[int, Field(ge=1)] | SkipJsonSchema[None] = Field(
+        None, description="The version that was followed, as its playbook says; default: the present one."
     )
     evidence: str = Field("", max_length=MAX_NOTE, description="What shows it, such as the customer's words.")
 
