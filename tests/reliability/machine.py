@@ -104,7 +104,7 @@ class Openings:
     async def open(self) -> None:
         self._stack, quota = AsyncExitStack(), Quota(QUOTA_NAME, MOST_PER_ORG, MOST_PER_AGENT)
         for _ in range(2):
-            real = await self._stack.enter_async_context(open_inline(self.path, self.clock))
+            real = await self._stack.enter_async_context(open_inline(self.path, self.clock, "OFF"))
             store = self.subject.wrap_store(real)
             semantics = Semantics(store, HashingEmbedder())
             self.bases.append(KnowledgeBase(store, semantics, self.clock, self.identifiers, {QUOTA_NAME: quota}))
