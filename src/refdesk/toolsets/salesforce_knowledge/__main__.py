@@ -1,0 +1,9 @@
+"""`python -m refdesk.toolsets.salesforce_knowledge`: serves this toolset alone; stdio unless `--http` or `--sse`."""
+
+from __future__ import annotations
+
+from refdesk.core.launching import launch
+from refdesk.toolsets.salesforce_knowledge.models import TOOLSET_NAME
+
+if __name__ == "__main__":
+    launch(TOOLSET_NAME)

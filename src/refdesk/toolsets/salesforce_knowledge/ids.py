@@ -1,0 +1,52 @@
+"""Salesforce record ids: 15 characters that know upper from lower case, or 18 with a checksum of those cases."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from refdesk.errors import InvalidInputError
+
+_ID = re.compile(r"k[aA][0-9A-Za-z]{13}(?:[0-5A-Z]{3})?")
+_CHECKSUM = "ABCDEFGHIJKLMNOPQRSTUVWXYZ012345"
+
+
+@dataclass(frozen=True, slots=True)
+class ArticleId:
+    """A checked id in its 18-character form. A version's id changes at every publication, an article's never."""
+
+    value: str
+    kind: Literal["version", "article"]
+
+    @property
+    def prefix(self) -> str:
+        """The three characters that tell of which object it is."""
+        return self.value[:3]
+
+
+def parse_id(text: str) -> ArticleId:
+    """Return the id.
+
+    Raises:
+        InvalidInputError: It has the wrong length or characters, is no article's, or its checksum does not fit.
+    """
+    if not _ID.fullmatch(text):
+        raise InvalidInputError(
+            "`article_id` is no article's id: it has 15 or 18 letters and digits and begins with ka0 (a version) or "
+            "kA0 (an article); take it from `id` of search_articles.",
+            details={"fields": ["article_id"]},
+        )
+    whole = text[:15] + compute_checksum(text[:15])
+    if len(text) == 18 and text != whole:
+        raise InvalidInputError(
+            "`article_id` is damaged: its last three characters do not fit the others. Upper and lower case matter.",
+            details={"fields": ["article_id"]},
+        )
+    return ArticleId(whole, "version" if text[1] == "a" else "article")
+
+
+def compute_checksum(text: str) -> str:
+    """Return the three characters that say which of 15 are upper case, five to each, the first one lowest."""
+    groups = (text[start : start + 5] for start in range(0, 15, 5))
+    return "".join(_CHECKSUM[sum(char.isupper() << place for place, char in enumerate(group))] for group in groups)

@@ -1,0 +1,209 @@
+"""The HTML of articles as plain text: parsed by a library (lexbor), read out block by block.
+
+Lists keep their marks, tables their cells, links their targets; what a browser would not show is gone.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from selectolax.lexbor import LexborHTMLParser
+
+from refdesk.toolsets.salesforce_knowledge.markup import simplify
+
+if TYPE_CHECKING:
+    from selectolax.lexbor import LexborNode
+
+MAX_CHARACTERS = 200_000
+"""Of HTML that are read from one field; Salesforce keeps at most 131,072."""
+
+MOST_INDENTED = 8
+
+_PARAGRAPHS = frozenset({"p", "pre", "blockquote", "table", "dl", "hr"})
+_LINES = frozenset({"div", "li", "tr", "dt", "dd", "caption", "br"})
+_LISTS = frozenset({"ul", "ol"})
+_CELLS = frozenset({"td", "th"})
+_WEB = re.compile(r"(?:https?://|mailto:|tel:)", re.IGNORECASE)
+# Zero-width characters, soft hyphens, direction marks and tag characters: they hide text or split words.
+_INVISIBLE = re.compile("[\u00ad\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f]")
+_CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+
+
+def to_plain_text(html: str) -> str:
+    """Return the text of an HTML fragment; empty when it has none.
+
+    Paragraphs, headings and tables stand apart by one empty line. Items begin with `- ` or their number and are
+    indented by two blanks for each list around theirs; cells are parted by ` | `; a link is followed by its address in
+    parentheses unless its text is that; an image is its alternative text in brackets. HTML beyond `MAX_CHARACTERS` is
+    cut off, and the text then ends in `…`.
+    """
+    root = LexborHTMLParser(simplify(html[:MAX_CHARACTERS])).body
+    text = _Reader().read(root) if root is not None else ""
+    return f"{text}\n…".lstrip() if len(html) > MAX_CHARACTERS else text
+
+
+def tidy(text: str) -> str:
+    """Return plain text without invisible characters, trailing blanks and more than one empty line in a row."""
+    clean = _CONTROLS.sub("", _INVISIBLE.sub("", text.replace("\r\n", "\n").replace("\r", "\n").replace("\xa0", " ")))
+    lines: list[str] = []
+    for line in clean.split("\n"):
+        bare = line.rstrip()
+        if bare or (lines and lines[-1]):
+            lines.append(bare)
+    return "\n".join(lines).strip("\n")
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Writes lines while it walks. `_line` is the one being written; `_lists` the number each open list has reached."""
+
+    _done: list[str] = field(default_factory=list[str])
+    _line: list[str] = field(default_factory=list[str])
+    _lists: list[int | None] = field(default_factory=list["int | None"])
+    _mark: str = ""
+    _cells: int = 0
+    _verbatim: int = 0
+
+    def read(self, root: LexborNode) -> str:
+        """Return the text below a node."""
+        node: LexborNode | None = root
+        while node is not None:
+            child = node.child if self._enter(node) else None
+            if child is not None:
+                node = child
+                continue
+            node = self._leave(node, root)
+        self._break_line()
+        return tidy("\n".join(self._done))
+
+    def _leave(self, node: LexborNode, root: LexborNode) -> LexborNode | None:
+        """End the node, and those around it that end with it; return where reading goes on."""
+        current: LexborNode | None = node
+        while current is not None:
+            self._exit(current)
+            if current.mem_id == root.mem_id:
+                return None
+            if current.next is not None:
+                return current.next
+            current = current.parent
+        return None
+
+    def _enter(self, node: LexborNode) -> bool:
+        """Begin a node; return whether what is in it is to be read."""
+        tag = node.tag or ""
+        if tag == "-text":
+            self._write(node.text_content or "")
+            return False
+        if tag.startswith(("-", "!")) or "hidden" in node.attributes:
+            return False
+        if tag in _LISTS:
+            self._begin_list(tag, node)
+        elif tag == "li":
+            self._begin_item()
+        elif tag in _CELLS:
+            self._begin_cell()
+        elif tag == "img":
+            self._write(_describe_image(node))
+        else:
+            self._begin_block(tag)
+        return True
+
+    def _exit(self, node: LexborNode) -> None:
+        tag = node.tag or ""
+        if tag.startswith(("-", "!")) or "hidden" in node.attributes:
+            return
+        if tag in _LISTS:
+            self._break_line()
+            self._lists.pop()
+            if not self._lists:
+                self._break_paragraph()
+        elif tag in _CELLS:
+            self._cells -= 1
+        elif tag == "a":
+            self._write(self._cite(node))
+        else:
+            self._break(tag)
+            self._verbatim -= tag == "pre"
+
+    def _begin_list(self, tag: str, node: LexborNode) -> None:
+        if self._lists:
+            self._break_line()
+        else:
+            self._break_paragraph()
+        self._lists.append(_read_start(node) if tag == "ol" else None)
+
+    def _begin_item(self) -> None:
+        self._break_line()
+        number = self._lists[-1] if self._lists else None
+        if number is not None:
+            self._lists[-1] = number + 1
+        mark = "- " if number is None else f"{number}. "
+        if self._cells:
+            self._line.append(mark)
+        else:
+            self._mark = mark
+
+    def _begin_cell(self) -> None:
+        self._cells += 1
+        if self._cells == 1 and "".join(self._line).strip():
+            self._line.append(" | ")
+
+    def _begin_block(self, tag: str) -> None:
+        self._break(tag)
+        self._verbatim += tag == "pre"
+
+    def _break(self, tag: str) -> None:
+        if tag in _PARAGRAPHS:
+            self._break_paragraph()
+        elif tag in _LINES:
+            self._break_line()
+
+    def _break_line(self) -> None:
+        if self._cells:
+            self._line.append(" ")
+            return
+        text = "".join(self._line)
+        self._line.clear()
+        text = text.rstrip() if self._verbatim else " ".join(text.split())
+        if not text.strip():
+            return
+        depth = min(max(0, len(self._lists) - 1), MOST_INDENTED)
+        # What goes on in an item stands under its text, not under its mark.
+        margin = self._mark or ("  " if self._lists else "")
+        self._done.append("  " * depth + margin + text)
+        self._mark = ""
+
+    def _break_paragraph(self) -> None:
+        self._break_line()
+        if not (self._cells or self._lists or self._mark):
+            self._done.append("")
+
+    def _write(self, text: str) -> None:
+        if not self._verbatim or self._cells:
+            self._line.append(text)
+            return
+        first, *others = text.split("\n")
+        self._line.append(first)
+        for line in others:
+            self._break_line()
+            self._line.append(line)
+
+    def _cite(self, node: LexborNode) -> str:
+        target = (node.attributes.get("href") or "").strip()
+        if not _WEB.match(target):
+            return ""
+        shown = " ".join((node.text(deep=True) or "").split())
+        is_shown = shown.casefold() in (target.casefold(), target.partition(":")[2].strip("/").casefold())
+        return "" if is_shown or len(target) > 2000 else f" ({target})" if shown else target
+
+
+def _describe_image(node: LexborNode) -> str:
+    alternative = " ".join((node.attributes.get("alt") or "").split())
+    return f"[{alternative}]" if alternative else ""
+
+
+def _read_start(node: LexborNode) -> int:
+    start = node.attributes.get("start") or "1"
+    return int(start) if start.isascii() and start.isdigit() and len(start) < 7 else 1

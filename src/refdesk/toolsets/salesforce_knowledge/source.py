@@ -1,0 +1,257 @@
+"""Salesforce Knowledge as refdesk's callers see it: found articles and whole ones, or one of the contract's errors.
+
+This is the way in; what goes over the wire goes through `client`. Nothing that Salesforce says is kept but, in memory,
+the session and the descriptions of its objects.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import anyio
+import anyio.to_thread
+
+from refdesk import errors
+from refdesk.toolsets.salesforce_knowledge import rows, statements
+from refdesk.toolsets.salesforce_knowledge.catalogue import Catalogue
+from refdesk.toolsets.salesforce_knowledge.client import SalesforceClient
+from refdesk.toolsets.salesforce_knowledge.failures import (
+    MISSING_TYPE_CODES,
+    KnowledgeDisabledError,
+    RefusedError,
+    SalesforceError,
+    UnreachableError,
+    to_error,
+)
+from refdesk.toolsets.salesforce_knowledge.ids import ArticleId, parse_id
+from refdesk.toolsets.salesforce_knowledge.models import GetOutput, SearchOutput
+from refdesk.toolsets.salesforce_knowledge.search import Search, Searcher
+from refdesk.toolsets.salesforce_knowledge.transport import Request
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from refdesk.toolsets.salesforce_knowledge.configuration import SalesforceSettings
+    from refdesk.toolsets.salesforce_knowledge.models import Article
+    from refdesk.toolsets.salesforce_knowledge.objects import ObjectDescription
+    from refdesk.toolsets.salesforce_knowledge.rows import Row
+
+logger = logging.getLogger(__name__)
+
+FIELD_CODES = frozenset({"INVALID_FIELD"})
+THREAD_CHARACTERS = 50_000
+"""A row with more text is turned into plain text in a thread, so that no other call waits for it."""
+
+DISABLED = (
+    "Salesforce Knowledge is not enabled in this Salesforce org: an administrator must enable it before articles can "
+    "be searched or read."
+)
+UNREADABLE = (
+    "Salesforce Knowledge cannot be used: it is not enabled in the org, or the user that refdesk runs as may not read "
+    "articles. An administrator must enable Knowledge and give that user the right to view articles."
+)
+NOT_FOUND = "There is no published article with this id: search again, for its version may have been replaced."
+
+
+class SalesforceSource:
+    """One org's articles. Open it with `async with`; nothing is sent before it is first asked.
+
+    Args:
+        settings: Which org, as whom, and how patiently.
+        sleep: Waits that many seconds.
+        chance: Where the jitter of waits comes from.
+        now: A monotonic clock in seconds.
+
+    Attributes:
+        problem: What kept the last call from being answered, for health reports; `None` when it was.
+    """
+
+    def __init__(
+        self,
+        settings: SalesforceSettings,
+        *,
+        sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
+        chance: random.Random | None = None,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.problem: str | None = None
+        self.client = SalesforceClient(settings, sleep=sleep, chance=chance, now=now)
+        self.catalogue = Catalogue(self.client, now)
+        self._searcher = Searcher(self.client, self.catalogue)
+
+    async def __aenter__(self) -> SalesforceSource:
+        await self.client.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.client.__aexit__(kind, error, traceback)
+
+    async def search(self, text: str, *, language: str = "en_US", limit: int = 10) -> SearchOutput:
+        """Return published articles of one language, best first by Salesforce's own judgement.
+
+        Args:
+            text: What to look for; data, whatever it holds.
+            language: As Salesforce writes it.
+            limit: How many at most, 1 to 25.
+
+        Raises:
+            RefdeskError: With one of the contract's codes.
+        """
+        async with self._answering():
+            found, method = await self._searcher.search(Search(text, language, limit))
+        articles = rows.show_summaries(found, limit)
+        answer = SearchOutput(articles=articles, total_count=len(articles), search_method=method)
+        self._warn(answer)
+        return answer
+
+    async def get_article(self, text: str) -> GetOutput:
+        """Return the published version of an article, named by one of its versions or by itself.
+
+        Raises:
+            InvalidInputError: It is no id of an article.
+            NotFoundError: There is no such article, or it is not published.
+            RefdeskError: With another of the contract's codes.
+        """
+        id = parse_id(text)
+        async with self._answering():
+            article = await self._get_article(id)
+        if article is None:
+            raise errors.NotFoundError(NOT_FOUND)
+        answer = GetOutput(article=article)
+        self._warn(answer)
+        return answer
+
+    def _warn(self, answer: SearchOutput | GetOutput) -> None:
+        usage = self.client.usage
+        if usage is not None and usage.is_high:
+            share = min(999, round(100 * usage.used / usage.limit))
+            answer.add_warning(
+                "RATE_LIMIT_WARNING",
+                f"{share} % of the Salesforce API requests allowed in 24 hours are used; ask sparingly.",
+                {"used": usage.used, "limit": usage.limit},
+            )
+
+    @asynccontextmanager
+    async def _answering(self) -> AsyncGenerator[None]:
+        """Hold what is asked inside to the time one call may take, and to the contract's errors."""
+        try:
+            async with self._limiting():
+                yield
+        except errors.RefdeskError as error:
+            if not isinstance(error, errors.InvalidInputError):
+                self.problem = error.message
+            raise
+        self.problem = None
+
+    @asynccontextmanager
+    async def _limiting(self) -> AsyncGenerator[None]:
+        seconds = self.client.settings.timeout_seconds
+        try:
+            with anyio.fail_after(seconds):
+                try:
+                    yield
+                except RefusedError as refusal:
+                    raise await self._explain(refusal) from None
+                except UnreachableError as failure:
+                    raise to_error(failure) from None
+        except TimeoutError:
+            self.client.breaker.note_failure()
+            raise SalesforceError(f"Salesforce did not answer within {seconds:g} seconds. Try again later.") from None
+
+    async def _explain(self, refusal: RefusedError) -> errors.RefdeskError:
+        """Return what a caller is told. Where articles seem not to exist, Salesforce says whether Knowledge is on."""
+        if not refusal.has(MISSING_TYPE_CODES):
+            return to_error(refusal)
+        is_enabled = await self.get_knowledge_state()
+        if is_enabled is None and not await self.is_version_offered():
+            return to_error(RefusedError(404))
+        details = {"knowledgeEnabled": is_enabled, "salesforceErrorCodes": list(refusal.codes)}
+        return KnowledgeDisabledError(DISABLED if is_enabled is False else UNREADABLE, details=details)
+
+    async def get_knowledge_state(self) -> bool | None:
+        """Return whether the org has Knowledge, or `None` when it does not say."""
+        try:
+            reply = await self.client.ask(Request("GET", "knowledgeManagement/settings"))
+        except (RefusedError, UnreachableError):
+            return None
+        state = rows.get_field(reply.data, "knowledgeEnabled")
+        return state if isinstance(state, bool) else None
+
+    async def describe_articles(self) -> ObjectDescription:
+        """Return what the user may see of the articles' own object; errors as in `search`."""
+        async with self._answering():
+            await self._searcher.describe_versions()
+            return await self.catalogue.describe_articles()
+
+    async def is_version_offered(self) -> bool:
+        """Return whether Salesforce offers the API version that is asked for; also when it does not say."""
+        try:
+            reply = await self.client.ask_versions()
+        except (RefusedError, UnreachableError):
+            return True
+        offered = {rows.get_field(each, "version") for each in rows.get_items(reply.data)}
+        return not offered or self.client.settings.api_version.removeprefix("v") in offered
+
+    async def _get_article(self, id: ArticleId) -> Article | None:
+        if id.kind == "article":
+            return await self._get_current(id.value, None)
+        article = await self._get_version(id)
+        return article or await self._get_successor(id)
+
+    async def _get_current(self, article_id: str, language: str | None) -> Article | None:
+        """Return an article's published version, in its master language unless told another."""
+        fields = (await self._searcher.describe_versions()).keep(("Id", "Language", "IsMasterLanguage"))
+        found = [row for row in await self._query(statements.build_article_query(fields, article_id)) if row.get("Id")]
+        if language is not None:
+            found = [row for row in found if row.get("Language") == language]
+        if not found:
+            return None
+        best = min(found, key=lambda row: (row.get("IsMasterLanguage") is not True, row.get("Language") != "en_US"))
+        return await self._get_version(parse_id(str(best["Id"])))
+
+    async def _get_successor(self, id: ArticleId) -> Article | None:
+        """Return the published version that replaced the archived version `id`, if that is what it is."""
+        for row in await self._query(statements.build_archived_query(id.value)):
+            article_id, language = rows.get_text(row, "KnowledgeArticleId"), rows.get_text(row, "Language")
+            if article_id:
+                return await self._get_current(parse_id(article_id).value, language)
+        return None
+
+    async def _get_version(self, id: ArticleId) -> Article | None:
+        """Return the version if it is published. A field that has gone since it was described is asked for no more."""
+        # Whoever may read articles at all may describe this object; if not, that is the error to tell.
+        await self._searcher.describe_versions()
+        name = await self.catalogue.find_articles(id.prefix)
+        if name is None:
+            return None
+        try:
+            return await self._read_version(await self.catalogue.describe(name), id, with_type=True)
+        except RefusedError as refusal:
+            if not refusal.has(FIELD_CODES):
+                raise
+        self.catalogue.forget(name)
+        return await self._read_version(await self.catalogue.describe(name), id, with_type=False)
+
+    async def _read_version(self, description: ObjectDescription, id: ArticleId, *, with_type: bool) -> Article | None:
+        body = description.choose_body_fields(self.client.settings.body_fields)
+        fields = dict.fromkeys(
+            (*description.keep(rows.STANDARD_FIELDS, with_type=with_type), *(field.name for field in body))
+        )
+        found = await self._query(statements.build_version_query(description.name, tuple(fields), id.value))
+        published = [row for row in found if rows.is_published(row)]
+        if not published:
+            return None
+        if sum(len(value) for value in published[0].values() if isinstance(value, str)) < THREAD_CHARACTERS:
+            return rows.show_article(published[0], description, body)
+        return await anyio.to_thread.run_sync(rows.show_article, published[0], description, body)
+
+    async def _query(self, statement: str) -> list[Row]:
+        reply = await self.client.ask(Request("GET", "query", query={"q": statement}))
+        return rows.read_queried(reply.data)

@@ -1,0 +1,135 @@
+"""What refdesk asks Salesforce in its two languages, SOSL and SOQL, with whatever callers wrote as plain data.
+
+The languages escape differently, so there is one escaper for each: a search term in braces, and a string in quotes.
+An escape that is right in one is an error in the other. Everything else in a statement is ours or was checked.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+
+ARTICLE_VERSIONS = "KnowledgeArticleVersion"
+LIKE_CHARACTERS = 255
+"""Of a text that is looked for by LIKE: as long as a title can be."""
+
+# SOSL and SOQL guide, "FIND {SearchQuery}": reserved characters, each escaped by a backslash.
+_RESERVED = "?&|!{}()^~*:\\\"'+-"
+_TERM = str.maketrans({char: f"\\{char}" for char in _RESERVED} | {"[": " ", "]": " "})
+# The same guide: words that are operators or clauses unless they stand in quotation marks, in any case.
+_OPERATORS = frozenset({"AND", "OR", "NOT", "FIND", "IN", "RETURNING"})
+# SOQL, "Quoted String Escape Sequences".
+_STRING = str.maketrans({"\\": "\\\\", "'": "\\'"})
+# Persian and several Indian scripts spell words with them.
+_JOINERS = "\u200c\u200d"
+_PATTERN = str.maketrans({"\\": "\\\\", "'": "\\'", "%": "\\%", "_": "\\_"})
+
+
+def clean_text(text: str) -> str:
+    """Return the text on one line: NFC, no control or invisible character but the joiners, blanks folded."""
+    composed = unicodedata.normalize("NFC", text)
+    return " ".join("".join(char if _is_kept(char) else " " for char in composed).split())
+
+
+def _is_kept(char: str) -> bool:
+    return char in _JOINERS or unicodedata.category(char) not in ("Cc", "Cf", "Cs")
+
+
+def count_searchable(text: str) -> int:
+    """Return how many letters and digits a text has; Salesforce searches for nothing under two."""
+    return sum(char.isalnum() for char in text)
+
+
+def escape_term(text: str) -> str:
+    """Return the text as it stands between the braces of FIND, to be found and never obeyed.
+
+    Brackets become blanks: they separate words to Salesforce, and not every reader of SOSL knows their escape.
+    """
+    words = clean_text(text.translate({ord("["): " ", ord("]"): " "})).split()
+    return " ".join(f'"{word}"' if word.upper() in _OPERATORS else word.translate(_TERM) for word in words)
+
+
+def quote(text: str) -> str:
+    """Return the text as a SOQL string, quotation marks included."""
+    return f"'{clean_text(text).translate(_STRING)}'"
+
+
+def quote_pattern(text: str) -> str:
+    """Return the text as a LIKE pattern that any text matches which holds its words in that order, in quotation marks.
+
+    A text longer than `LIKE_CHARACTERS` is cut.
+    """
+    words = clean_text(text)[:LIKE_CHARACTERS].split()
+    return f"'%{'%'.join(word.translate(_PATTERN) for word in words)}%'"
+
+
+def build_published(language: str) -> str:
+    """Return the condition that leaves out drafts, what is archived, and other languages."""
+    return f"PublishStatus = 'Online' AND Language = {quote(language)}"
+
+
+def build_search(text: str, language: str, fields: Sequence[str], limit: int) -> dict[str, object]:
+    """Return the body of a parameterized search: one object, Salesforce's own order."""
+    target = {
+        "name": ARTICLE_VERSIONS,
+        "fields": list(fields),
+        "where": build_published(language),
+        "limit": limit,
+    }
+    return {"q": escape_term(text), "sobjects": [target], "overallLimit": limit}
+
+
+def build_sosl(text: str, language: str, fields: Sequence[str], limit: int) -> str:
+    """Return the same search in SOSL. There is no ORDER BY, which would undo the order by relevance."""
+    columns = ", ".join(fields)
+    return (
+        f"FIND {{{escape_term(text)}}} IN ALL FIELDS "
+        f"RETURNING {ARTICLE_VERSIONS}({columns} WHERE {build_published(language)} LIMIT {limit})"
+    )
+
+
+def build_like(text: str, language: str, fields: Sequence[str], searched: Sequence[str], limit: int) -> str:
+    """Return the search by LIKE over the `searched` fields, last published first."""
+    pattern = quote_pattern(text)
+    matches = " OR ".join(f"{name} LIKE {pattern}" for name in searched)
+    order = " ORDER BY LastPublishedDate DESC NULLS LAST" if "LastPublishedDate" in fields else ""
+    return _select(fields, ARTICLE_VERSIONS, f"{build_published(language)} AND ({matches})", f"{order} LIMIT {limit}")
+
+
+def build_version_query(name: str, fields: Sequence[str], version_id: str) -> str:
+    """Return the query for one published version of an article of the object `name`."""
+    return _select(fields, name, f"Id = {quote(version_id)} AND PublishStatus = 'Online'", " LIMIT 1")
+
+
+def build_article_query(fields: Sequence[str], article_id: str) -> str:
+    """Return the query for the published versions of an article, one for each language."""
+    condition = f"KnowledgeArticleId = {quote(article_id)} AND PublishStatus = 'Online'"
+    return _select(fields, ARTICLE_VERSIONS, condition, " LIMIT 100")
+
+
+def build_archived_query(version_id: str) -> str:
+    """Return the query for the article and language that a version belonged to before a newer one replaced it."""
+    condition = f"Id = {quote(version_id)} AND PublishStatus = 'Archived' AND IsLatestVersion = false"
+    return _select(("KnowledgeArticleId", "Language"), ARTICLE_VERSIONS, condition, " LIMIT 1")
+
+
+def build_sample_query() -> str:
+    """Return the query for any one published article, in whatever language."""
+    return _select(("Id", "Language"), ARTICLE_VERSIONS, "PublishStatus = 'Online'", " LIMIT 1")
+
+
+def _select(fields: Sequence[str], name: str, condition: str, rest: str) -> str:
+    # Names come from the org's own description or from here, conditions are quoted above.
+    return f"SELECT {', '.join(fields)} FROM {name} WHERE {condition}{rest}"  # noqa: S608
+
+
+_LANGUAGE = re.compile(r"([A-Za-z]{2,3})(?:[_-]([A-Za-z]{2,4}))?")
+
+
+def normalize_language(text: str) -> str | None:
+    """Return a language as Salesforce writes it (`en-us` → `en_US`), or `None` when it is none."""
+    found = _LANGUAGE.fullmatch(text.strip())
+    if found is None:
+        return None
+    return found[1].lower() + (f"_{found[2].upper()}" if found[2] else "")
