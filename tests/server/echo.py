@@ -14,7 +14,17 @@ from pydantic.json_schema import SkipJsonSchema
 
 from refdesk import errors
 from refdesk.app import Desk, open_desk
-from refdesk.core.operations import READS, Context, Effects, Operation, Resource, Route, Toolset
+from refdesk.core.operations import (
+    READS,
+    Completions,
+    Context,
+    Effects,
+    Operation,
+    Resource,
+    ResourceTemplate,
+    Route,
+    Toolset,
+)
 from refdesk.model import Principal
 from refdesk.settings import Settings
 
@@ -79,6 +89,8 @@ async def search(context: Context, asked: SearchInput) -> SearchOutput:
 
 
 async def get(context: Context, asked: GetInput) -> Said:
+    if asked.id == "missing":
+        raise FAILURES["missing"]
     return Said(said=asked.id.upper() if asked.loud else asked.id, by=context.principal.agent)
 
 
@@ -108,6 +120,12 @@ async def read(context: Context) -> Said:
     return Said(said="guide", by=context.principal.org)
 
 
+async def complete(context: Context, written: str) -> Completions:
+    if written == "bug":
+        raise FAILURES["bug"]
+    return Completions((written + "1", context.principal.org), has_more=True)
+
+
 def _fail_operation(name: str, path: str, scope: str) -> Operation:
     return Operation(
         name=name,
@@ -122,6 +140,19 @@ def _fail_operation(name: str, path: str, scope: str) -> Operation:
         errors={"NOT_FOUND": "there is no such thing.", "LIMIT_EXCEEDED": "too many calls."},
     )
 
+
+GET = Operation(
+    name="get_echo",
+    title="Get one echo",
+    description="Says it again.",
+    input=GetInput,
+    output=Said,
+    handler=get,
+    scopes=frozenset({"echo:read"}),
+    effects=READS,
+    route=Route("GET", "/echo/items/{id}"),
+    examples=({"id": "abc", "loud": True},),
+)
 
 NESTED = Toolset(
     name="echo",
@@ -139,18 +170,7 @@ NESTED = Toolset(
             route=Route("POST", "/echo/search"),
             examples=({"query": "hi", "limit": 2}, {"filters": {"tags": ["a"]}}),
         ),
-        Operation(
-            name="get_echo",
-            title="Get one echo",
-            description="Says it again.",
-            input=GetInput,
-            output=Said,
-            handler=get,
-            scopes=frozenset({"echo:read"}),
-            effects=READS,
-            route=Route("GET", "/echo/items/{id}"),
-            examples=({"id": "abc", "loud": True},),
-        ),
+        GET,
         _fail_operation("fail_echo", "/echo/fail", "echo:write"),
     ),
     resources=(
@@ -163,8 +183,10 @@ NESTED = Toolset(
             scopes=frozenset({"updates:read"}),
             route=Route("GET", "/echo/guide"),
             max_age_seconds=90,
+            is_public=True,
         ),
     ),
+    templates=(ResourceTemplate("echo://items/{id}", "Echo", "One echo.", GET, complete),),
 )
 
 FLAT = Toolset(

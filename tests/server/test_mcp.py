@@ -10,11 +10,17 @@ import pytest
 from jsonschema import Draft202012Validator
 from mcp.client import Client
 from mcp.shared.exceptions import MCPError
-from mcp_types import CallToolResult, Implementation, TextContent, TextResourceContents
+from mcp_types import (
+    CallToolResult,
+    Implementation,
+    ResourceTemplateReference,
+    TextContent,
+    TextResourceContents,
+)
 
 from refdesk.app import Desk
 from refdesk.model import Principal
-from refdesk.server import mcp
+from refdesk.server import descriptions, mcp
 from tests.server.conftest import connect
 from tests.server.echo import READER, SECRET, echo_desk
 
@@ -181,6 +187,63 @@ async def test_a_resource_is_compact_json_and_says_how_long_it_keeps(desk: Desk)
     assert (contents.mime_type, result.ttl_ms, result.cache_scope) == ("application/json", 90_000, "public")
 
 
+async def test_a_template_is_listed_and_read_by_address(client: Client) -> None:
+    [template] = (await client.list_resource_templates()).resource_templates
+    assert template.uri_template == "echo://items/{id}"
+    result = await client.read_resource("echo://items/a%20b%2Fc")
+    [contents] = result.contents
+    assert isinstance(contents, TextResourceContents)
+    assert (contents.uri, json.loads(contents.text)) == ("echo://items/a%20b%2Fc", {"said": "a b/c", "by": "tester"})
+
+
+async def test_what_is_read_by_a_template_is_for_its_caller_and_not_kept(desk: Desk) -> None:
+    async with connect(desk, "2026-07-28") as client:
+        result = await client.read_resource("echo://items/a")
+    assert (result.ttl_ms, result.cache_scope) == (0, "private")
+
+
+@pytest.mark.parametrize(
+    "uri", ["echo://items/", "echo://items/a/b", "echo://items/a?b", "echo://other/a", "echo:items"]
+)
+async def test_an_address_beside_the_template_is_no_resource(client: Client, uri: str) -> None:
+    with pytest.raises(MCPError, match="No such resource"):
+        await client.read_resource(uri)
+
+
+async def test_what_is_missing_at_a_templates_address_has_the_code_of_the_era(desk: Desk) -> None:
+    for era, code in (("legacy", -32002), ("2026-07-28", -32602)):
+        async with connect(desk, era) as client:
+            with pytest.raises(MCPError, match="No such thing") as caught:
+                await client.read_resource("echo://items/missing")
+            assert (caught.value.code, caught.value.data) == (code, {"uri": "echo://items/missing"})
+
+
+TEMPLATE = ResourceTemplateReference(uri="echo://items/{id}")
+
+
+async def test_a_half_written_argument_is_completed_for_its_caller(client: Client) -> None:
+    completion = (await client.complete(TEMPLATE, {"name": "id", "value": "ab"})).completion
+    assert (completion.values, completion.has_more) == (["ab1", "local"], True)
+
+
+async def test_only_a_template_that_the_caller_sees_is_completed(desk: Desk) -> None:
+    unknown = ResourceTemplateReference(uri="echo://others/{id}")
+    async with connect(desk, "legacy") as client:
+        for reference, name in ((unknown, "id"), (TEMPLATE, "other")):
+            with pytest.raises(MCPError, match="No such template"):
+                await client.complete(reference, {"name": name, "value": ""})
+    async with connect(desk, "legacy", Principal("local", "tester", frozenset({"flat:read"}))) as client:
+        assert (await client.list_resource_templates()).resource_templates == []
+        with pytest.raises(MCPError, match="No such template"):
+            await client.complete(TEMPLATE, {"name": "id", "value": ""})
+
+
+async def test_a_completion_that_breaks_shows_nothing_of_itself(client: Client) -> None:
+    with pytest.raises(MCPError, match="Internal error") as caught:
+        await client.complete(TEMPLATE, {"name": "id", "value": "bug"})
+    assert SECRET not in str(caught.value.data)
+
+
 async def test_lists_may_be_kept_by_the_caller_only(desk: Desk) -> None:
     async with connect(desk, "2026-07-28") as client:
         result = await client.list_tools()
@@ -197,9 +260,9 @@ async def test_a_client_without_an_agent_of_its_own_is_known_by_its_name(desk: D
 
 
 async def test_the_server_is_named_after_its_toolset_when_that_is_served_alone(desk: Desk) -> None:
-    assert mcp.server_name(desk.toolsets) == "refdesk"
-    assert mcp.server_name(desk.toolsets[:1]) == "echo"
-    assert mcp.instructions(desk.toolsets) == "echo: Says again what it hears.\nflat: Fails flatly."
+    assert descriptions.server_name(desk.toolsets) == "refdesk"
+    assert descriptions.server_name(desk.toolsets[:1]) == "echo"
+    assert descriptions.instructions(desk.toolsets) == "echo: Says again what it hears.\nflat: Fails flatly."
 
 
 async def test_a_call_that_takes_too_long_ends_in_an_error(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,9 @@ from typing import Any
 import pytest
 
 from refdesk.app import TOOLSET_NAMES, load_toolsets
+from refdesk.core import contracts
 from refdesk.core.operations import Toolset
-from refdesk.server import mcp, openapi
+from refdesk.server import descriptions, openapi
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 MOST_BYTES = 6000
@@ -22,11 +24,13 @@ each_toolset = pytest.mark.parametrize("toolset", load_toolsets(), ids=lambda to
 
 
 def describe(toolset: Toolset) -> dict[str, Any]:
-    tools = [mcp.describe_tool(operation) for operation in toolset.operations]
-    resources = [mcp.describe_resource(resource) for resource in toolset.resources]
+    tools = [descriptions.describe_tool(operation) for operation in toolset.operations]
+    resources = [descriptions.describe_resource(resource) for resource in toolset.resources]
+    templates = [descriptions.describe_template(template) for template in toolset.templates]
     return {
         "tools": [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools],
         "resources": [resource.model_dump(mode="json", by_alias=True, exclude_none=True) for resource in resources],
+        "templates": [template.model_dump(mode="json", by_alias=True, exclude_none=True) for template in templates],
     }
 
 
@@ -86,6 +90,15 @@ def test_names_fit_every_client_and_each_operation_has_its_own_route(toolset: To
         assert len(toolset.name) + len(operation.name) <= 60
         assert operation.scopes
         assert operation.examples
+
+
+@each_toolset
+def test_a_template_leaves_open_the_one_required_argument_of_its_operation(toolset: Toolset) -> None:
+    for template in toolset.templates:
+        assert template.operation in toolset.operations
+        assert template.operation.effects.read_only
+        required = contracts.get_input_schema(template.operation.input)["required"]
+        assert re.findall(r"\{(\w+)\}", template.uri) == required
 
 
 @each_toolset

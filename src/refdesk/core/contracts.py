@@ -14,27 +14,43 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, cast
 
+from refdesk.errors import (
+    CallerError,
+    ConflictError,
+    InvalidInputError,
+    LimitExceededError,
+    NotFoundError,
+    PermissionDeniedError,
+    QuotaExceededError,
+    TooLargeError,
+    UnauthenticatedError,
+)
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pydantic import BaseModel
 
-    from refdesk.core.operations import Operation, Resource, Toolset
+    from refdesk.core.operations import Operation, Resource, ResourceTemplate, Toolset
 
 Schema: TypeAlias = dict[str, object]
 
 DRAFT = "http://json-schema.org/draft-07/schema#"
 
-HTTP_STATUS: Mapping[str, int] = {
-    "INVALID_INPUT": 400,
-    "UNAUTHENTICATED": 401,
-    "PERMISSION_DENIED": 403,
-    "NOT_FOUND": 404,
-    "CONFLICT": 409,
-    "TOO_LARGE": 413,
-    "LIMIT_EXCEEDED": 429,
+STATUSES: Mapping[type[CallerError], int] = {
+    InvalidInputError: 400,
+    UnauthenticatedError: 401,
+    PermissionDeniedError: 403,
+    NotFoundError: 404,
+    ConflictError: 409,
+    TooLargeError: 413,
+    LimitExceededError: 429,
+    QuotaExceededError: 429,
 }
-"""By error code; every other code is 500."""
+"""The HTTP status of each error that the caller can fix. Every other one is 500: 503 is for `/health` alone."""
+
+HTTP_STATUS = {kind.code: status for kind, status in STATUSES.items()}
+"""The same by error code; every other code is 500."""
 
 
 def get_input_schema(model: type[BaseModel]) -> Schema:
@@ -78,11 +94,26 @@ def describe_resource(resource: Resource) -> Schema:
     }
 
 
+def describe_template(template: ResourceTemplate) -> Schema:
+    """Return the contract of a resource template: the form of its addresses, and the schema of what is read there."""
+    return {
+        "$schema": DRAFT,
+        "uriTemplate": template.uri,
+        "name": template.name,
+        "mimeType": "application/json",
+        **get_output_schema(template.operation.output),
+        "description": template.description,
+        "errors": _describe_errors(template.operation.errors),
+    }
+
+
 def render_contracts(toolset: Toolset) -> dict[str, str]:
-    """Return the text of each contract by file name: `search-things-tool.json`, `things-guide-resource.json`."""
+    """Return the text of each contract by file name: `search-things-tool.json`, `things-guide-resource.json`,
+    `things-id-template.json`."""
     tools = {f"{_to_name(each.name)}-tool.json": describe_operation(each) for each in toolset.operations}
     resources = {f"{_to_name(each.uri)}-resource.json": describe_resource(each) for each in toolset.resources}
-    return {name: _to_text(contract) for name, contract in {**tools, **resources}.items()}
+    templates = {f"{_to_name(each.uri)}-template.json": describe_template(each) for each in toolset.templates}
+    return {name: _to_text(contract) for name, contract in {**tools, **resources, **templates}.items()}
 
 
 def write_contracts(toolset: Toolset, folder: Path) -> None:

@@ -58,6 +58,8 @@ class Operation:
         scopes: All of them are needed.
         errors: Codes a caller can meet, each with a sentence saying when.
         examples: Inputs that work.
+        least_seconds: How long it may take even where requests are given less: it waits for a slow service.
+        most_bytes: How large a REST request for it may be; `None` for what is allowed everywhere.
     """
 
     name: str
@@ -71,6 +73,8 @@ class Operation:
     route: Route
     errors: Mapping[str, str] = field(default_factory=dict[str, str])
     examples: tuple[Mapping[str, object], ...] = ()
+    least_seconds: float = 0.0
+    most_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +83,7 @@ class Resource:
 
     Attributes:
         max_age_seconds: For how long a client may keep it.
+        is_public: Whether it is the same for every org, so that a copy may serve all callers.
     """
 
     uri: str
@@ -89,15 +94,42 @@ class Resource:
     scopes: frozenset[str]
     route: Route
     max_age_seconds: int = 60
+    is_public: bool = False
     errors: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 @dataclass(frozen=True, slots=True)
+class Completions:
+    """What a half-written value may become, likeliest first, and whether there is more."""
+
+    values: tuple[str, ...]
+    has_more: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceTemplate:
+    """Things to read, each at its own address, in JSON. An operation reads them, and lends its scopes and errors.
+
+    Attributes:
+        uri: The form of the addresses. `{name}` stands for the operation's input field of that name, its only one.
+        operation: Reads one; REST offers it under its own route.
+        completer: Called with the context and what is written so far; sees what the operation would read.
+    """
+
+    uri: str
+    name: str
+    description: str
+    operation: Operation
+    completer: Callable[[Context, str], Awaitable[Completions]]
+
+
+@dataclass(frozen=True, slots=True)
 class Toolset:
-    """A folder under `toolsets/`: its operations and resources, under one server label."""
+    """A folder under `toolsets/`: its operations, resources and templates, under one server label."""
 
     name: str
     description: str
     operations: tuple[Operation, ...]
     resources: tuple[Resource, ...] = ()
+    templates: tuple[ResourceTemplate, ...] = ()
     error_format: ErrorFormat = "nested"

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 from uuid import uuid4
 
 import anyio
@@ -23,8 +23,10 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from refdesk.app import Desk
-    from refdesk.core.operations import Context, Operation, Resource
+    from refdesk.core.operations import Completions, Context, Operation, Resource, ResourceTemplate
     from refdesk.model import Principal
+
+    Answer = TypeVar("Answer")
 
 logger = logging.getLogger(__name__)
 
@@ -50,13 +52,22 @@ class Caller:
         with _guard(self, operation.name):
             self.require(operation.scopes)
             validated = validate(operation, arguments)
-            return await self._answer(lambda context: operation.handler(context, validated))
+            return answers.to_json(
+                await self._within_time(lambda context: operation.handler(context, validated), operation.least_seconds)
+            )
 
     async def read(self, resource: Resource) -> dict[str, Any]:
         """Return a resource as plain JSON values; errors as in `run`."""
         with _guard(self, resource.uri):
             self.require(resource.scopes)
-            return await self._answer(resource.reader)
+            return answers.to_json(await self._within_time(resource.reader))
+
+    async def complete(self, template: ResourceTemplate, written: str) -> Completions:
+        """Return what a half-written argument may become; errors as in `run`."""
+        with _guard(self, template.uri):
+            self.require(template.operation.scopes)
+            strict_json.check(written)
+            return await self._within_time(lambda context: template.completer(context, written))
 
     def may(self, scopes: frozenset[str]) -> bool:
         """Return whether the caller has all of `scopes`."""
@@ -75,10 +86,10 @@ class Caller:
                 details={"missingScopes": missing},
             )
 
-    async def _answer(self, ask: Callable[[Context], Awaitable[BaseModel]]) -> dict[str, Any]:
-        seconds = self.desk.settings.request_timeout_seconds
+    async def _within_time(self, ask: Callable[[Context], Awaitable[Answer]], least_seconds: float = 0.0) -> Answer:
+        seconds = max(self.desk.settings.request_timeout_seconds, least_seconds)
         with anyio.move_on_after(seconds):
-            return answers.to_json(await ask(await self.desk.get_context(self.principal)))
+            return await ask(await self.desk.get_context(self.principal))
         raise errors.WorldError(f"No answer within {seconds:g} seconds; try again, or ask for less at once.")
 
 

@@ -6,7 +6,8 @@ this server's; such requests end here. So do requests that two readers would tak
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import sys
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -16,7 +17,11 @@ from refdesk.server import strict_json
 from refdesk.server.replies import reply_error
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from refdesk.core.operations import ErrorFormat
 
 MOST_HEADER_BYTES = 32 * 1024
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
@@ -40,11 +45,15 @@ class Gate:
     Attributes:
         hosts: Host names, beside loopback, that a request may name.
         origins: Web origins, beside this server's own, whose pages may call.
+        most_bytes: How large a request to an address may be, where it may be larger than elsewhere.
+        get_error_format: Returns the form of errors at an address.
     """
 
     app: ASGIApp
     hosts: frozenset[str] = frozenset()
     origins: frozenset[str] = frozenset()
+    most_bytes: Mapping[str, int] = field(default_factory=dict[str, int])
+    get_error_format: Callable[[Scope], ErrorFormat] = lambda _: "nested"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one connection."""
@@ -59,14 +68,14 @@ class Gate:
                     headers.setdefault(name, value)
             await send(message)
 
-        refusal = self._refuse(Headers(scope=scope))
+        refusal = self._refuse(Headers(scope=scope), self.most_bytes.get(scope["path"], strict_json.MAX_BYTES))
         if refusal is None:
             await self.app(scope, receive, send_guarded)
         else:
             status, error = refusal
-            await reply_error(error, "nested", status)(scope, receive, send_guarded)
+            await reply_error(error, self.get_error_format(scope), status)(scope, receive, send_guarded)
 
-    def _refuse(self, headers: Headers) -> tuple[int, errors.CallerError] | None:
+    def _refuse(self, headers: Headers, most_bytes: int) -> tuple[int, errors.CallerError] | None:
         if sum(len(name) + len(value) for name, value in headers.raw) > MOST_HEADER_BYTES:
             return 431, errors.TooLargeError(f"The headers are larger than {MOST_HEADER_BYTES} bytes; send fewer.")
         hosts = headers.getlist("host")
@@ -83,8 +92,8 @@ class Gate:
             return 403, errors.PermissionDeniedError(
                 "Pages of that origin may not call this server; whoever runs it can add it to REFDESK_ALLOWED_ORIGINS."
             )
-        if _declared_length(headers) > strict_json.MAX_BYTES:
-            return 413, strict_json.too_large()
+        if _declared_length(headers) > most_bytes:
+            return 413, strict_json.too_large(most_bytes)
         return None
 
     def _is_ours(self, host: str) -> bool:
@@ -99,4 +108,4 @@ class Gate:
 
 def _declared_length(headers: Headers) -> int:
     length = headers.get("content-length", "0")
-    return int(length) if length.isdecimal() and len(length) < 20 else strict_json.MAX_BYTES + 1
+    return int(length) if length.isdecimal() and len(length) < 20 else sys.maxsize

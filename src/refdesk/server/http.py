@@ -22,6 +22,7 @@ from refdesk.server import eras, mcp, openapi, pages, rest, strict_json
 from refdesk.server.credentials import KeyCheck, find_caller, get_caller
 from refdesk.server.gate import Gate
 from refdesk.server.replies import reply, reply_error
+from refdesk.server.step_up import StepUp
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
@@ -56,7 +57,8 @@ def build_app(desk: Desk, anonymous: Principal | None, *, sse: bool = False) -> 
         anonymous: Who callers without a key are; `None` for nobody, so that every caller needs a key.
         sse: Whether the retired SSE transport is served too.
     """
-    server = mcp.build_server(desk, partial(_identify, anonymous))
+    adapter = mcp.Adapter(desk, partial(_identify, anonymous))
+    server = adapter.build_server()
     sessions = StreamableHTTPSessionManager(
         server,
         json_response=True,
@@ -71,18 +73,19 @@ def build_app(desk: Desk, anonymous: Principal | None, *, sse: bool = False) -> 
             yield
 
     routes = [
-        Route("/mcp", StreamableHTTPASGIApp(sessions)),
+        Route("/mcp", StepUp(StreamableHTTPASGIApp(sessions), adapter)),
         *_own_routes(desk, anonymous, sse=sse),
         *rest.routes(desk),
     ]
+    get_error_format = partial(_get_error_format, rest.flat_routes(desk))
     app = Starlette(
         routes=[*routes, *(_sse_routes(server, desk.settings.stdio_era) if sse else [])],
-        middleware=[Middleware(KeyCheck, desk, anonymous, partial(_get_error_format, rest.flat_routes(desk)))],
+        middleware=[Middleware(KeyCheck, desk, anonymous, get_error_format)],
         lifespan=lifespan,
         exception_handlers={HTTPException: _refuse, Exception: _break},
     )
-    settings = desk.settings
-    return Gate(app, _lowered(settings.allowed_hosts), _lowered(settings.allowed_origins))
+    hosts, origins = _lowered(desk.settings.allowed_hosts), _lowered(desk.settings.allowed_origins)
+    return Gate(app, hosts, origins, rest.find_most_bytes(desk), get_error_format)
 
 
 def _identify(anonymous: Principal | None, context: RequestContext) -> Principal:

@@ -7,10 +7,10 @@ protocol is the SDK's.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias
+from urllib.parse import unquote
 
 import mcp_types as types
 from mcp.server.caching import CacheHint
@@ -18,30 +18,34 @@ from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
 from refdesk import __version__, errors
-from refdesk.core import contracts
+from refdesk.core.operations import Resource
 from refdesk.model import Principal
 from refdesk.server import answers
 from refdesk.server.calls import Caller
+from refdesk.server.descriptions import (
+    JSON,
+    describe_resource,
+    describe_template,
+    describe_tool,
+    instructions,
+    server_name,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from mcp.server.context import ServerRequestContext
 
     from refdesk.app import Desk
-    from refdesk.core.operations import Operation, Resource, Toolset
+    from refdesk.core.operations import Operation, ResourceTemplate, Toolset
 
     RequestContext: TypeAlias = ServerRequestContext[Any, Any]
     Identify: TypeAlias = Callable[[RequestContext], Principal]
 
-JSON = "application/json"
 RESOURCE_NOT_FOUND = -32002
 """What handshake-era clients know as "no such resource"; later ones get -32602."""
 
-SHARED_SCOPES = frozenset({"updates:read"})
-"""Scopes over what is the same for every org: a resource under these alone may be cached across callers."""
-
-_LIMITS = frozenset({"examples", "format", "minLength", "maxLength", "minimum", "maximum", "maxItems"})
+LISTS = ("tools/list", "resources/list", "resources/templates/list", "server/discover")
 LIST_HINT = CacheHint(ttl_ms=300_000, scope="private")
 _FIRST_MODERN = "2026-07-28"
 
@@ -70,12 +74,17 @@ class Adapter:
         default_factory=dict[str, "tuple[Resource, types.Resource]"]
     )
 
+    _templates: list[tuple[ResourceTemplate, types.ResourceTemplate]] = field(
+        default_factory=list["tuple[ResourceTemplate, types.ResourceTemplate]"]
+    )
+
     def __post_init__(self) -> None:
         for toolset in self.desk.toolsets:
             for operation in toolset.operations:
                 self._entries[operation.name] = _Entry(operation, toolset, describe_tool(operation))
             for resource in toolset.resources:
                 self._resources[resource.uri] = resource, describe_resource(resource)
+            self._templates += [(template, describe_template(template)) for template in toolset.templates]
 
     async def list_tools(
         self, context: RequestContext, _: types.PaginatedRequestParams | None
@@ -110,34 +119,78 @@ class Adapter:
     async def list_resource_templates(
         self, context: RequestContext, _: types.PaginatedRequestParams | None
     ) -> types.ListResourceTemplatesResult:
-        """Return no templates: every resource of the table has a fixed address."""
-        del context
-        return types.ListResourceTemplatesResult(resource_templates=[])
+        """Return the templates the caller's scopes allow, in the table's order."""
+        caller = self._caller(context)
+        listed = [described for template, described in self._templates if caller.may(template.operation.scopes)]
+        return types.ListResourceTemplatesResult(resource_templates=listed)
 
     async def read_resource(
         self, context: RequestContext, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
-        """Return the resource with how long it keeps.
+        """Return what is at an address, with how long it keeps.
 
         Raises:
             MCPError: There is no such resource, or reading it failed; its data is the error in the common form.
         """
-        found = self._resources.get(str(params.uri))
-        if found is None:
-            is_modern = context.protocol_version >= _FIRST_MODERN
-            code = types.INVALID_PARAMS if is_modern else RESOURCE_NOT_FOUND
-            raise MCPError(code, "No such resource; call resources/list for the addresses.", {"uri": str(params.uri)})
-        resource, _ = found
+        uri, caller = str(params.uri), self._caller(context)
+        found, arguments = self._find_address(uri)
         try:
-            answer = await self._caller(context).read(resource)
+            if isinstance(found, Resource):
+                return _contents(uri, await caller.read(found), found.max_age_seconds, found.is_public)
+            if found is not None:
+                return _contents(uri, await caller.run(found.operation, arguments), 0, is_public=False)
+        except errors.NotFoundError as error:
+            raise _not_found(context, error.message, uri) from None
         except errors.RefdeskError as error:
-            code = types.INVALID_PARAMS if isinstance(error, errors.CallerError) else types.INTERNAL_ERROR
-            raise MCPError(code, error.message, answers.error_to_json(error, "nested")) from None
-        contents = types.TextResourceContents(uri=resource.uri, mime_type=JSON, text=answers.to_text(answer))
-        return types.ReadResourceResult(
-            contents=[contents],
-            ttl_ms=resource.max_age_seconds * 1000,
-            cache_scope="public" if resource.scopes <= SHARED_SCOPES else "private",
+            raise _to_protocol(error) from None
+        raise _not_found(context, "No such resource; call resources/list for the addresses.", uri)
+
+    async def complete(self, context: RequestContext, params: types.CompleteRequestParams) -> types.CompleteResult:
+        """Return what the half-written argument of a template may become, for this caller.
+
+        Raises:
+            MCPError: There is no such template, or completing failed.
+        """
+        caller = self._caller(context)
+        for template, _ in self._templates:
+            is_meant = isinstance(params.ref, types.ResourceTemplateReference) and params.ref.uri == template.uri
+            if is_meant and f"{{{params.argument.name}}}" in template.uri and caller.may(template.operation.scopes):
+                return await _complete(caller, template, params.argument.value)
+        raise MCPError(types.INVALID_PARAMS, "No such template; call resources/templates/list for those there are.")
+
+    def find_scopes(self, method: object, params: Mapping[str, Any]) -> frozenset[str]:
+        """Return the scopes that a message needs; none when it calls and reads nothing that there is."""
+        if method == "tools/call":
+            entry = self._entries.get(str(params.get("name")))
+            return entry.operation.scopes if entry else frozenset()
+        if method == "resources/read":
+            found, _ = self._find_address(str(params.get("uri")))
+            return found.scopes if isinstance(found, Resource) else found.operation.scopes if found else frozenset()
+        return frozenset()
+
+    def _find_address(self, uri: str) -> tuple[Resource | ResourceTemplate | None, dict[str, str]]:
+        """Return what is read at an address, and the values in it."""
+        if uri in self._resources:
+            return self._resources[uri][0], {}
+        for template, _ in self._templates:
+            arguments = _match(template.uri, uri)
+            if arguments is not None:
+                return template, arguments
+        return None, {}
+
+    def build_server(self) -> Server[Any]:
+        """Return an SDK server; it opens nothing by itself."""
+        return Server(
+            server_name(self.desk.toolsets),
+            version=__version__,
+            instructions=instructions(self.desk.toolsets),
+            cache_hints=dict.fromkeys(LISTS, LIST_HINT),
+            on_list_tools=self.list_tools,
+            on_call_tool=self.call_tool,
+            on_list_resources=self.list_resources,
+            on_list_resource_templates=self.list_resource_templates,
+            on_read_resource=self.read_resource,
+            on_completion=self.complete,
         )
 
     def _caller(self, context: RequestContext) -> Caller:
@@ -146,72 +199,7 @@ class Adapter:
 
 def build_server(desk: Desk, identify: Identify) -> Server[Any]:
     """Return an SDK server for the desk; it opens nothing by itself."""
-    adapter = Adapter(desk, identify)
-    return Server(
-        server_name(desk.toolsets),
-        version=__version__,
-        instructions=instructions(desk.toolsets),
-        cache_hints={"tools/list": LIST_HINT, "resources/list": LIST_HINT, "server/discover": LIST_HINT},
-        on_list_tools=adapter.list_tools,
-        on_call_tool=adapter.call_tool,
-        on_list_resources=adapter.list_resources,
-        on_list_resource_templates=adapter.list_resource_templates,
-        on_read_resource=adapter.read_resource,
-    )
-
-
-def describe_tool(operation: Operation) -> types.Tool:
-    """Return what tools/list says of an operation."""
-    effects = operation.effects
-    return types.Tool(
-        name=operation.name,
-        title=operation.title,
-        description=operation.description,
-        input_schema=_lean_input(contracts.get_input_schema(operation.input)),
-        output_schema=_lean(contracts.get_output_schema(operation.output)),
-        annotations=types.ToolAnnotations(
-            read_only_hint=effects.read_only,
-            destructive_hint=effects.destructive,
-            idempotent_hint=effects.idempotent,
-            open_world_hint=effects.open_world,
-        ),
-    )
-
-
-def _lean_input(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the schema of arguments without its model's description: the tool has one of its own."""
-    return {key: value for key, value in schema.items() if key != "description"}
-
-
-def _lean(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an answer's schema without what costs a model tokens and tells it nothing: fields speak for themselves.
-
-    Objects are left open, so that a client that kept the schema is not broken by a field that is added.
-    """
-    noise = {"description", "additionalProperties", "required"} if "properties" in schema else _LIMITS
-    return {key: _lean_part(key, value) for key, value in schema.items() if key not in noise}
-
-
-def _lean_part(key: str, value: object) -> object:
-    if key == "properties":
-        fields = cast("Mapping[str, Mapping[str, Any]]", value)
-        return {name: _lean(field) for name, field in fields.items()}
-    return _lean(cast("Mapping[str, Any]", value)) if isinstance(value, Mapping) else value
-
-
-def describe_resource(resource: Resource) -> types.Resource:
-    """Return what resources/list says of a resource."""
-    return types.Resource(uri=resource.uri, name=resource.name, description=resource.description, mime_type=JSON)
-
-
-def server_name(toolsets: tuple[Toolset, ...]) -> str:
-    """Return the label: the toolset's own when it is served alone."""
-    return toolsets[0].name if len(toolsets) == 1 else "refdesk"
-
-
-def instructions(toolsets: tuple[Toolset, ...]) -> str:
-    """Return the few sentences a client may show its model."""
-    return "\n".join(f"{toolset.name}: {toolset.description}" for toolset in toolsets)
+    return Adapter(desk, identify).build_server()
 
 
 def identify_local(principal: Principal, *, is_agent_known: bool) -> Identify:
@@ -225,6 +213,40 @@ def _identify_local(principal: Principal, is_agent_known: bool, context: Request
     client = context.session.client_params
     name = re.sub(r"[^\w.-]+", "-", client.client_info.name)[:64].strip("-") if client else ""
     return Principal(principal.org, name or principal.agent, principal.scopes)
+
+
+def _match(template: str, uri: str) -> dict[str, str] | None:
+    """Return the values that make the address out of the template, or `None` when none do."""
+    parts = re.split(r"\{(\w+)\}", template)
+    pattern = "".join(f"(?P<{part}>[^/?#]+)" if n % 2 else re.escape(part) for n, part in enumerate(parts))
+    match = re.fullmatch(pattern, uri)
+    return {name: unquote(value) for name, value in match.groupdict().items()} if match else None
+
+
+def _contents(uri: str, answer: dict[str, Any], max_age_seconds: int, is_public: bool) -> types.ReadResourceResult:
+    return types.ReadResourceResult(
+        contents=[types.TextResourceContents(uri=uri, mime_type=JSON, text=answers.to_text(answer))],
+        ttl_ms=max_age_seconds * 1000,
+        cache_scope="public" if is_public else "private",
+    )
+
+
+async def _complete(caller: Caller, template: ResourceTemplate, written: str) -> types.CompleteResult:
+    try:
+        found = await caller.complete(template, written)
+    except errors.RefdeskError as error:
+        raise _to_protocol(error) from None
+    return types.CompleteResult(completion=types.Completion(values=list(found.values), has_more=found.has_more))
+
+
+def _to_protocol(error: errors.RefdeskError) -> MCPError:
+    code = types.INVALID_PARAMS if isinstance(error, errors.CallerError) else types.INTERNAL_ERROR
+    return MCPError(code, error.message, answers.error_to_json(error, "nested"))
+
+
+def _not_found(context: RequestContext, message: str, uri: str) -> MCPError:
+    is_modern = context.protocol_version >= _FIRST_MODERN
+    return MCPError(types.INVALID_PARAMS if is_modern else RESOURCE_NOT_FOUND, message, {"uri": uri})
 
 
 def _error_result(error: errors.RefdeskError, toolset: Toolset) -> types.CallToolResult:

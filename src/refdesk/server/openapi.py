@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from refdesk import __version__
 from refdesk.core import contracts
-from refdesk.server.replies import STATUSES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,7 +34,6 @@ FLAT_ERROR: contracts.Schema = {
     "additionalProperties": False,
 }
 
-_STATUS_OF_CODE = {kind.code: status for kind, status in STATUSES.items()}
 _ALWAYS = ("INVALID_INPUT", "TOO_LARGE")
 
 
@@ -108,7 +106,7 @@ def _responses(schema: contracts.Schema, codes: Mapping[str, str], toolset: Tool
     responses: dict[str, Any] = {"200": {"description": "The answer.", "content": {JSON: {"schema": schema}}}}
     sentences: dict[str, list[str]] = {"500": ["INTERNAL_ERROR: refdesk, or something it needs, failed."]}
     for code, sentence in {**dict.fromkeys(_ALWAYS, "see the message."), **codes}.items():
-        status = str(_STATUS_OF_CODE.get(code, 500))
+        status = str(contracts.HTTP_STATUS.get(code, 500))
         sentences.setdefault(status, []).append(f"{code}: {sentence}")
     for status, found in sorted(sentences.items()):
         content = {JSON: {"schema": _error_schema(toolset.error_format)}}

@@ -31,6 +31,7 @@ logger = logging.getLogger(__name__)
 
 LOOPBACK_ADDRESSES = frozenset({"127.0.0.1", "::1", "localhost"})
 MAKE_A_KEY = "refdesk keys create --agent NAME --scope knowledge:read --scope knowledge:write"
+CHOOSE_A_MODEL = "REFDESK_LANGUAGE_MODEL=gemini and REFDESK_GEMINI_API_KEY, or openai; rules ends this line"
 DRAIN_SECONDS = 5
 """How long requests that are being answered may take once the server is told to stop."""
 
@@ -44,6 +45,7 @@ def serve_stdio(settings: Settings, toolsets: Sequence[Toolset]) -> None:
 async def _serve_stdio(settings: Settings, toolsets: Sequence[Toolset]) -> None:
     principal = local_principal(settings, toolsets, "stdio")
     identify = mcp.identify_local(principal, is_agent_known=settings.agent is not None)
+    _tell_what_learns(settings, toolsets)
     async with open_desk(settings, toolsets) as desk, anyio.create_task_group() as group:
         group.start_soon(_cancel_at_signal, group.cancel_scope)
         await stdio.serve(mcp.build_server(desk, identify), settings.stdio_era)
@@ -112,10 +114,18 @@ async def _serve_http(
         _outlive_signals()
         announce(_url(listener))
         logger.info("listening", extra={"url": _url(listener), "keys": "optional" if no_auth else "required"})
+        _tell_what_learns(settings, toolsets)
         if not no_auth:
             group.start_soon(_tell_how_to_make_keys, desk)
         await server.serve(sockets=[listener])
         group.cancel_scope.cancel()
+
+
+def _tell_what_learns(settings: Settings, toolsets: Sequence[Toolset]) -> None:
+    """Say in the log that skills are learned without a language model, when nobody has chosen that."""
+    is_chosen = "language_model" in settings.model_fields_set
+    if not is_chosen and any(toolset.name == "skills" for toolset in toolsets):
+        logger.info("skills are learned by rules", extra={"choose a model with": CHOOSE_A_MODEL})
 
 
 async def _tell_how_to_make_keys(desk: Desk) -> None:

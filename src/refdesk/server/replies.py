@@ -8,24 +8,13 @@ from typing import TYPE_CHECKING, Any, cast
 from starlette.responses import Response
 
 from refdesk import errors
+from refdesk.core import contracts
 from refdesk.server import answers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from refdesk.core.operations import ErrorFormat
-
-STATUSES: Mapping[type[errors.CallerError], int] = {
-    errors.InvalidInputError: 400,
-    errors.UnauthenticatedError: 401,
-    errors.PermissionDeniedError: 403,
-    errors.NotFoundError: 404,
-    errors.ConflictError: 409,
-    errors.TooLargeError: 413,
-    errors.LimitExceededError: 429,
-    errors.QuotaExceededError: 429,
-}
-"""Whatever is not the caller's fault is 500, a failed dependency too: 503 is for `/health` alone."""
 
 
 def reply(value: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
@@ -58,4 +47,4 @@ def want_scopes(scopes: Iterable[str]) -> str:
 
 def status_of(error: errors.RefdeskError) -> int:
     """Return the HTTP status of an error."""
-    return next((status for kind, status in STATUSES.items() if isinstance(error, kind)), 500)
+    return next((status for kind, status in contracts.STATUSES.items() if isinstance(error, kind)), 500)

@@ -33,6 +33,12 @@ def flat_routes(desk: Desk) -> list[Route]:
     return [route for toolset in desk.toolsets if toolset.error_format == "flat" for route in _routes(desk, toolset)]
 
 
+def find_most_bytes(desk: Desk) -> dict[str, int]:
+    """Return how large a request may be, for each address that takes more than others."""
+    operations = [operation for toolset in desk.toolsets for operation in toolset.operations]
+    return {each.route.path: each.most_bytes for each in operations if each.most_bytes is not None}
+
+
 def _routes(desk: Desk, toolset: Toolset) -> list[Route]:
     operations = [(entry, partial(_run, desk, toolset, entry)) for entry in toolset.operations]
     resources = [(entry, partial(_read, desk, toolset, entry)) for entry in toolset.resources]
@@ -45,7 +51,7 @@ async def _run(desk: Desk, toolset: Toolset, operation: Operation, request: Requ
     try:
         caller = Caller(desk, get_caller(request), "rest")
         caller.require(operation.scopes)
-        return reply(await caller.run(operation, await read_arguments(request)))
+        return reply(await caller.run(operation, await read_arguments(request, operation.most_bytes)))
     except errors.RefdeskError as error:
         return reply_error(error, toolset.error_format)
 
@@ -58,31 +64,31 @@ async def _read(desk: Desk, toolset: Toolset, resource: Resource, request: Reque
     return reply(answer, headers={"cache-control": f"private, max-age={resource.max_age_seconds}"})
 
 
-async def read_arguments(request: Request) -> dict[str, Any]:
+async def read_arguments(request: Request, most_bytes: int | None = None) -> dict[str, Any]:
     """Return an operation's arguments: those of the path, with the body of a POST or the query of a GET.
 
     Raises:
         InvalidInputError: The body is not one strict JSON object, or a query parameter is given twice.
-        TooLargeError: The body is larger than is read.
+        TooLargeError: The body is larger than `most_bytes`, or than is allowed everywhere.
     """
     if request.method == "POST":
-        return {**await _read_body(request), **request.path_params}
+        return {**await _read_body(request, most_bytes or strict_json.MAX_BYTES), **request.path_params}
     pairs = request.query_params.multi_items()
     if len({name for name, _ in pairs}) != len(pairs):
         raise errors.InvalidInputError("A query parameter is given twice; give each once.")
     return {**dict(pairs), **request.path_params}
 
 
-async def _read_body(request: Request) -> dict[str, Any]:
+async def _read_body(request: Request, most_bytes: int) -> dict[str, Any]:
     # Only this type makes a browser ask before it lets a foreign page send.
     if request.headers.get("content-type", "").split(";")[0].strip().lower() != "application/json":
         raise errors.InvalidInputError("Send the arguments as JSON, with the header Content-Type: application/json.")
     body = b""
     async for chunk in request.stream():
         body += chunk
-        if len(body) > strict_json.MAX_BYTES:
-            raise strict_json.too_large()
-    value = strict_json.parse(body)
+        if len(body) > most_bytes:
+            raise strict_json.too_large(most_bytes)
+    value = strict_json.parse(body, most_bytes)
     if not isinstance(value, dict):
         raise errors.InvalidInputError("The body must be one JSON object.")
     return value  # pyright: ignore[reportUnknownVariableType] - JSON objects have text keys

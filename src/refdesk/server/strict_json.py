@@ -15,20 +15,20 @@ from refdesk import errors
 
 MAX_DEPTH = 32
 MAX_BYTES = 1024 * 1024
-"""Of one request, 1 MiB; the longest argument any contract allows is a tenth of it."""
+"""Of one request, 1 MiB, unless its operation takes more."""
 
 _MAX_DIGITS = 400
 
 
-def parse(body: bytes) -> object:
+def parse(body: bytes, most_bytes: int = MAX_BYTES) -> object:
     """Return the value of a JSON text.
 
     Raises:
         InvalidInputError: It is not strict JSON in UTF-8; the message says what is wrong and never shows the text.
-        TooLargeError: It is longer than `MAX_BYTES`.
+        TooLargeError: It is longer than `most_bytes`.
     """
-    if len(body) > MAX_BYTES:
-        raise too_large()
+    if len(body) > most_bytes:
+        raise too_large(most_bytes)
     text = _decode(body)
     try:
         value = json.loads(
@@ -74,9 +74,9 @@ def dump(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
-def too_large() -> errors.TooLargeError:
+def too_large(most_bytes: int = MAX_BYTES) -> errors.TooLargeError:
     """Return the refusal of a request that is too long."""
-    return errors.TooLargeError(f"The request is larger than {MAX_BYTES} bytes; send less at once.")
+    return errors.TooLargeError(f"The request is larger than {most_bytes} bytes; send less at once.")
 
 
 def _decode(body: bytes) -> str:

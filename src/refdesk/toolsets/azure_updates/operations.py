@@ -74,6 +74,7 @@ RESOURCES = (
         reader=read_guide,
         scopes=SCOPES,
         route=Route("GET", "/azure-updates/guide"),
+        is_public=True,
         errors=READ_ERRORS,
     ),
     Resource(
@@ -84,6 +85,7 @@ RESOURCES = (
         reader=read_changelog,
         scopes=SCOPES,
         route=Route("GET", "/azure-updates/changelog"),
+        is_public=True,
         errors=READ_ERRORS,
     ),
     Resource(
@@ -94,6 +96,7 @@ RESOURCES = (
         reader=read_statistics,
         scopes=SCOPES,
         route=Route("GET", "/azure-updates/stats"),
+        is_public=True,
         errors=READ_ERRORS,
         max_age_seconds=300,
     ),
