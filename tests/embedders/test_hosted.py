@@ -162,7 +162,10 @@ async def test_nobody_listening_is_an_error_of_the_embedder() -> None:
                 await embedder.embed_query("x")
 
 
-@pytest.mark.parametrize("pause", ["3600", "1e9", format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True)])
+IN_AN_HOUR = format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True)
+
+
+@pytest.mark.parametrize("pause", ["3600", "1e9", pytest.param(IN_AN_HOUR, id="a date")])
 async def test_a_service_that_asks_for_a_long_pause_has_failed(openai: Service, pause: str) -> None:
     openai.replies = [Reply(429, headers={"Retry-After": pause})]
     async with open_openai(openai) as embedder:
