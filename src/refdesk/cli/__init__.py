@@ -16,6 +16,7 @@ from refdesk.cli.export import export
 from refdesk.cli.keys import keys
 from refdesk.cli.search import search
 from refdesk.cli.serve import serve
+from refdesk.cli.skills import skills
 from refdesk.cli.sync import sync
 
 
@@ -60,6 +61,7 @@ cli.add_command(serve)
 cli.add_command(sync)
 cli.add_command(search)
 cli.add_command(export)
+cli.add_command(skills)
 cli.add_command(keys)
 cli.add_command(doctor)
 

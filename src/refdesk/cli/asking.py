@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from refdesk.app import Desk
     from refdesk.core.operations import Operation, Toolset
 
-_NO_FILTERS = frozenset({"query", "limit", "offset", "semantic", "filters"})
+_NO_FILTERS = frozenset({"query", "limit", "top_k", "offset", "semantic", "filters"})
 
 filter_option = click.option(
     "--filter",
@@ -52,7 +52,7 @@ def fit_searches(
         searches = {name: operation for name, operation in searches.items() if known[name].keys() >= set(names)}
     given = {name: value for name, value in arguments.items() if value is not None}
     fitted = {
-        name: (operation, {**(given if len(toolsets) == 1 else _fit(operation, given)), **_gather(operation, filters)})
+        name: (operation, {**_fit(operation, given, len(toolsets) == 1), **_gather(operation, filters)})
         for name, operation in searches.items()
     }
     return {name: pair for name, pair in fitted.items() if len(toolsets) == 1 or _is_complete(*pair)}
@@ -85,8 +85,12 @@ def _gather(operation: Operation, pairs: Iterable[str]) -> dict[str, object]:
     return {"filters": gathered} if has_filters and gathered else gathered
 
 
-def _fit(operation: Operation, arguments: Mapping[str, object]) -> dict[str, object]:
+def _fit(operation: Operation, arguments: Mapping[str, object], is_alone: bool) -> dict[str, object]:
     properties = _schema(operation)["properties"]
+    if "top_k" in properties:
+        arguments = {"top_k" if name == "limit" else name: value for name, value in arguments.items()}
+    if is_alone:
+        return dict(arguments)
     fitted = {name: value for name, value in arguments.items() if name in properties}
     for name, value in fitted.items():
         if isinstance(value, int) and "maximum" in properties[name]:

@@ -74,10 +74,10 @@ async def run_checks() -> list[Check]:
     try:
         settings = load_settings()
         asking.configure_logging(settings.log_level)
-        async with open_desk(settings, load_toolsets(), in_background=False) as desk:
+        async with open_desk(settings, load_toolsets(settings=settings), in_background=False) as desk:
             found = f"embedder {settings.embedder}, org {settings.org}"
             return [Check("settings", "ok", found), *[check async for check in _look(desk)]]
-    except errors.ConfigurationError as error:
+    except errors.OperatorError as error:
         return [
             Check("settings", "fail", error.message, "Change or unset the variable; see the reference of settings.")
         ]
@@ -97,6 +97,7 @@ async def _look(desk: Desk) -> AsyncIterator[Check]:
     yield await _check_quarantine(base)
     yield await _check_embeddings(base)
     yield await _check_model(base)
+    yield _check_language_model(desk.settings)
     yield await _check_feed(desk.settings)
 
 
@@ -162,6 +163,17 @@ async def _check_model(base: Base) -> Check:
     if active is not None and active.model != model:
         return Check("model", "ok", f"{model.name} works; {active.model.name} is searched until all is embedded anew")
     return Check("model", "ok", f"{model.name} loads and answers, {model.dimensions} wide")
+
+
+def _check_language_model(settings: Settings) -> Check:
+    from refdesk.language_model_choice import choose_language_model
+
+    name = choose_language_model(settings).name
+    if settings.language_model != "rules":
+        return Check("language model", "ok", f"{name} is asked when a skill is learned; nothing was asked of it now")
+    is_chosen = "language_model" in settings.model_fields_set
+    advice = "" if is_chosen else "For a model, set REFDESK_LANGUAGE_MODEL to gemini or openai, and its key."
+    return Check("language model", "ok", f"none: skills are learned by {name}, without a key", advice)
 
 
 async def _check_feed(settings: Settings) -> Check:

@@ -19,8 +19,8 @@ WIDEST = 110
 PIPED_WIDTH = 100
 SNIPPET_LINES = 3
 
-_FACTS = ("id", "status", "modified", "createdAt", "updated_at", "confidence")
-_BODIES = ("snippet", "description", "problem", "summary")
+_FACTS = ("id", "skill_id", "status", "modified", "createdAt", "updated_at", "confidence")
+_BODIES = ("snippet", "description", "problem", "summary", "resolution")
 _MONTH = re.compile(r"^(\d{4}-\d\d)-01$")
 _DAY = re.compile(r"^\d{4}-\d\d-\d\d(?=T)")
 _LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
@@ -42,7 +42,7 @@ def show(answers: Mapping[str, Mapping[str, Any]], query: str) -> None:
 
 def _show_one(console: Console, answer: Mapping[str, Any], words: list[str]) -> None:
     offset = int(answer.get("offset", 0))
-    hits = answer["results"]
+    hits = answer["results"] if "results" in answer else answer["matches"]
     for number, hit in enumerate(hits, offset + 1):
         _show_hit(console, number, hit, words)
     console.print(Text(_summary(len(hits), offset, answer.get("total")), style="dim"))
@@ -83,7 +83,7 @@ def _facts(hit: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _body(hit: Mapping[str, Any], length: int) -> str:
-    body = next((str(hit[key]) for key in _BODIES if hit.get(key)), "")
+    body = next((str(hit[key]) for key in _BODIES if hit.get(key)), "").removeprefix(f"# {hit.get('title')}\n")
     text = _one_line(_MARKS.sub("", _LINK.sub(r"\1", body)))
     return text if len(text) <= length else text[: length - 1].rsplit(" ", 1)[0] + "…"
 

@@ -105,6 +105,12 @@ async def report_outcome(context: Context, report: OutcomeInput) -> OutcomeOutpu
     )
 
 
+LEARN_SECONDS = 120.0
+"""How long learning may take at least: a hosted model reads the whole conversation and writes a playbook."""
+
+MOST_BYTES = 2 * 1024 * 1024
+"""Of a request to learn: the longest conversation, with room for the escapes of JSON."""
+
 _INVALID = "An argument is missing, malformed, blank or out of range."
 _UNKNOWN = "No skill has this id, as far as the caller may know."
 _MODELS_FAIL = {
@@ -152,6 +158,8 @@ def _make_create(learner: Learner) -> Operation:
         scopes=frozenset({WRITE_SCOPE}),
         effects=Effects(read_only=False, idempotent=True),
         route=Route("POST", "/create"),
+        least_seconds=LEARN_SECONDS,
+        most_bytes=MOST_BYTES,
         errors={"INVALID_INPUT": f"{_INVALID} Or the conversation teaches nothing.", **_MODELS_FAIL},
         examples=(
             {"conversation": _CONVERSATION, "resolution_confirmed": True, "metadata": {"product_area": "billing"}},
@@ -179,6 +187,8 @@ def _make_update(learner: Learner) -> Operation:
         scopes=frozenset({WRITE_SCOPE}),
         effects=Effects(read_only=False, idempotent=False),
         route=Route("POST", "/update"),
+        least_seconds=LEARN_SECONDS,
+        most_bytes=MOST_BYTES,
         errors={
             "INVALID_INPUT": _INVALID,
             "NOT_FOUND": _UNKNOWN,

@@ -1,0 +1,132 @@
+"""`refdesk skills`: from transcripts in files to playbooks that are found, read and compared."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import anyio
+import pytest
+
+from refdesk.app import load_toolsets, open_desk
+from refdesk.cli import asking
+from tests.server.echo import make_settings
+from tests.test_cli import refdesk
+
+PRINTER = "Customer: The label printer jams every morning.\nAgent: Clean the roller with alcohol.\nCustomer: Solved!\n"
+ROUTER = {"turns": [["customer", "My router blinks red."], ["agent", "Hold the reset button for ten seconds."]]}
+LAMP = {"turns": [["customer", "The desk lamp flickers."], ["agent", "Screw the bulb in tighter."]]}
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home where three conversations of two files were learned."""
+    home = tmp_path_factory.mktemp("home")
+    (home / "printer.txt").write_text(PRINTER)
+    (home / "others.jsonl").write_text(f"{json.dumps(ROUTER)}\n{json.dumps(LAMP)}\n")
+    done = refdesk(home, ["skills", "learn", str(home / "printer.txt"), str(home / "others.jsonl"), "--confirmed"])
+    assert (done.exit_code, done.stderr) == (0, "3 learned, 0 known, 0 failed.\n")
+    lines = done.stdout.splitlines()
+    assert [line.split()[:2] for line in lines] == [
+        ["learned", "printer.txt:"],
+        ["learned", "others.jsonl:1:"],
+        ["learned", "others.jsonl:2:"],
+    ]
+    return home
+
+
+def find_id(home: Path, query: str) -> str:
+    answer = json.loads(refdesk(home, ["skills", "search", "--json", "--limit", "1", query]).stdout)
+    return answer["matches"][0]["skill_id"]
+
+
+def test_what_is_known_is_not_learned_twice(home: Path) -> None:
+    done = refdesk(home, ["skills", "learn", "--json", str(home / "printer.txt")])
+    [learned] = json.loads(done.stdout)
+    assert (learned["created"], learned["skill_id"]) == (False, find_id(home, "label printer jams"))
+
+
+def test_a_conversation_that_teaches_nothing_is_said_and_the_others_are_learned(tmp_path: Path) -> None:
+    (tmp_path / "empty.txt").write_text("   \n")
+    (tmp_path / "printer.txt").write_text(PRINTER)
+    done = refdesk(tmp_path, ["skills", "learn", str(tmp_path / "empty.txt"), str(tmp_path / "printer.txt")])
+    assert done.exit_code == 1
+    assert [line.split()[0] for line in done.stdout.splitlines()] == ["failed", "learned"]
+    assert done.stderr == "1 learned, 0 known, 1 failed.\n"
+
+
+def test_a_search_shows_the_skill_of_the_problem_first(home: Path) -> None:
+    for command in (["skills", "search"], ["search", "--toolset", "skills"]):
+        first = refdesk(home, [*command, "the router blinks red"]).stdout.splitlines()[0]
+        assert "router" in first
+
+
+def test_a_limit_counts_matches_of_skills_too(home: Path) -> None:
+    query = "printer router lamp"
+    answer = json.loads(refdesk(home, ["search", "--toolset", "skills", "--json", "--limit", "2", query]).stdout)
+    assert len(answer["matches"]) == 2
+
+
+def test_a_least_score_refuses_what_is_foreign(home: Path) -> None:
+    done = refdesk(home, ["skills", "search", "--min-score", "0.9", "pension rules for teachers"])
+    assert done.stdout == "Nothing found.\n"
+
+
+def test_a_skill_is_shown_whole(home: Path) -> None:
+    skill_id = find_id(home, "desk lamp flickers")
+    shown = refdesk(home, ["skills", "show", skill_id]).stdout
+    assert "Screw the bulb in tighter." in shown
+    assert "1 confirmed" in shown
+    document = json.loads(refdesk(home, ["skills", "show", "--json", skill_id]).stdout)
+    assert (document["skill_id"], document["times_confirmed"]) == (skill_id, 1)
+
+
+def test_the_history_of_a_skill_begins_with_its_first_version(home: Path) -> None:
+    skill_id = find_id(home, "label printer jams")
+    listed = refdesk(home, ["skills", "history", skill_id]).stdout
+    assert listed.startswith("Version 1 · ")
+    [version] = json.loads(refdesk(home, ["skills", "history", "--json", skill_id]).stdout)
+    assert version["version"] == 1
+
+
+def test_versions_are_compared_line_by_line(tmp_path: Path) -> None:
+    (tmp_path / "printer.txt").write_text(PRINTER)
+    refdesk(tmp_path, ["skills", "learn", str(tmp_path / "printer.txt")])
+    skill_id = find_id(tmp_path, "printer")
+
+    async def refine() -> None:
+        settings = make_settings(tmp_path, store=None)
+        async with open_desk(settings, load_toolsets(["skills"]), in_background=False) as desk:
+            [update] = [each for each in desk.toolsets[0].operations if each.name == "update_skill"]
+            more = PRINTER.replace("Clean the roller with alcohol.", "Replace the worn label sensor.")
+            await asking.run(desk, update, {"skill_id": skill_id, "conversation": more})
+
+    anyio.run(refine)
+    compared = refdesk(tmp_path, ["skills", "diff", skill_id]).stdout.splitlines()
+    assert compared[:2] == ["--- version 1", "+++ version 2"]
+    assert any(line.startswith("+") and "label sensor" in line for line in compared)
+    assert not any(line.startswith("-") and "roller" in line for line in compared)
+    assert refdesk(tmp_path, ["skills", "diff", skill_id, "2", "2"]).stdout == "Versions 2 and 2 say the same.\n"
+
+
+@pytest.mark.parametrize("command", [["show"], ["history"], ["diff"]])
+def test_an_unknown_skill_is_one_sentence(home: Path, command: list[str]) -> None:
+    done = refdesk(home, ["skills", *command, "nothing"])
+    assert done.exit_code == 2
+    assert done.stderr == "Error: There is no skill nothing; refdesk skills search shows the ids.\n"
+
+
+def test_a_version_that_is_not_there_is_said(home: Path) -> None:
+    done = refdesk(home, ["skills", "diff", find_id(home, "printer"), "1", "7"])
+    assert (done.exit_code, done.stderr) == (2, "Error: There is no version 7; there are 1 to 1.\n")
+
+
+def test_the_doctor_tells_what_learns(tmp_path: Path) -> None:
+    for variables, found in (
+        ({}, "none: skills are learned by rules-1, without a key"),
+        ({"REFDESK_LANGUAGE_MODEL": "openai"}, "openai-gpt-5-mini is asked"),
+    ):
+        checks = json.loads(refdesk(tmp_path, ["doctor", "--json"], **variables).stdout)["checks"]
+        [check] = [check for check in checks if check["name"] == "language model"]
+        assert check["found"].startswith(found)
+        assert bool(check["advice"]) is not bool(variables)
