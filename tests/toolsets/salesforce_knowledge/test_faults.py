@@ -195,7 +195,7 @@ async def test_a_salesforce_that_is_down_is_left_alone_and_answers_come_at_once(
 async def test_a_hanging_salesforce_is_given_up_after_the_calls_time(lightning: RunningEmulator) -> None:
     await lightning.set_faults([{"fault": "hang"}])
     async with open_source(lightning, request_seconds=5.0, timeout_seconds=0.3) as source:
-        with pytest.raises(errors.SourceError, match=r"within 0.3 seconds") as caught:
+        with pytest.raises(errors.WorldError, match=r"within 0.3 seconds") as caught:
             await source.search("password")
     assert caught.value.code == "SF_API_ERROR"
 
@@ -204,7 +204,7 @@ async def test_nobody_listening_is_told_as_such() -> None:
     # On port 1 of this machine nothing listens.
     settings = SalesforceSettings(instance_url="http://127.0.0.1:1", access_token="token")
     async with SalesforceSource(settings) as source:
-        with pytest.raises(errors.SourceError, match="connection failed"):
+        with pytest.raises(errors.WorldError, match="connection failed"):
             await source.search("password")
 
 

@@ -139,7 +139,7 @@ async def test_a_session_that_leads_to_a_stranger_is_not_used(lightning: Running
     stranger = {"access_token": "abc", "instance_url": "https://elsewhere.example"}
     await lightning.set_faults([{"fault": "answer", "status": 200, "body": stranger, "path": TOKEN}])
     async with open_source(lightning) as source:
-        with pytest.raises(errors.SourceError, match="not one of its own"):
+        with pytest.raises(errors.WorldError, match="not one of its own"):
             await source.search("password")
     assert len(await get_requests(lightning)) == 1
 

@@ -225,7 +225,7 @@ async def test_a_renamed_object_is_found(tmp_path_factory: pytest.TempPathFactor
 async def test_an_org_without_knowledge_says_so(disabled: RunningEmulator) -> None:
     async with open_source(disabled) as source:
         for ask in (source.search("password"), source.get_article(version_id(1)), source.get_article(article_id(1))):
-            with pytest.raises(errors.SourceError, match="not enabled") as caught:
+            with pytest.raises(errors.WorldError, match="not enabled") as caught:
                 await ask
             assert caught.value.code == "KNOWLEDGE_DISABLED"
             assert caught.value.details == {"knowledgeEnabled": False, "salesforceErrorCodes": ["INVALID_TYPE"]}

@@ -10,7 +10,12 @@ import anyio
 
 from refdesk import errors
 from refdesk.toolsets.salesforce_knowledge import rows, statements
-from refdesk.toolsets.salesforce_knowledge.failures import RefusedError, UnreachableError, to_error
+from refdesk.toolsets.salesforce_knowledge.failures import (
+    KnowledgeDisabledError,
+    RefusedError,
+    UnreachableError,
+    to_error,
+)
 from refdesk.toolsets.salesforce_knowledge.source import SalesforceSource
 from refdesk.toolsets.salesforce_knowledge.transport import Request
 
@@ -97,7 +102,7 @@ def _name_grant(settings: SalesforceSettings) -> str:
 async def _check_knowledge(source: SalesforceSource) -> ConnectionCheck:
     reply = await source.client.ask(Request("GET", "knowledgeManagement/settings"))
     if rows.get_field(reply.data, "knowledgeEnabled") is not True:
-        raise errors.SourceError("Salesforce Knowledge is not enabled in this org.")
+        raise KnowledgeDisabledError("Salesforce Knowledge is not enabled in this org.")
     listed = rows.get_items(rows.get_field(reply.data, "languages"))
     active = [rows.get_field(each, "name") for each in listed if rows.get_field(each, "active") is not False]
     names = ", ".join(sorted(name for name in active if isinstance(name, str))[:MOST_SHOWN])

@@ -22,19 +22,19 @@ LIMIT_CODES = frozenset({"REQUEST_LIMIT_EXCEEDED", "RATE_LIMIT_EXCEEDED", "TOO_M
 RETIRED_CODES = frozenset({"UNSUPPORTED_API_VERSION", "GONE"})
 
 
-class SalesforceError(errors.SourceError):
+class SalesforceError(errors.WorldError):
     """Salesforce failed, stayed away or answered nonsense, or refused what refdesk sent."""
 
     code = "SF_API_ERROR"
 
 
-class AuthError(errors.SourceError):
+class AuthError(errors.WorldError):
     """Salesforce does not take the credentials that refdesk is configured with, or there are none."""
 
     code = "AUTH_ERROR"
 
 
-class KnowledgeDisabledError(errors.SourceError):
+class KnowledgeDisabledError(errors.WorldError):
     """The org has no Salesforce Knowledge, or refdesk's user in it may not read articles."""
 
     code = "KNOWLEDGE_DISABLED"
