@@ -62,6 +62,12 @@ class Caller:
             self.require(resource.scopes)
             return answers.to_json(await self._within_time(resource.reader))
 
+    async def ask(self, target: str, scopes: frozenset[str], reader: Callable[[Context], Awaitable[Answer]]) -> Answer:
+        """Return what a reader returns, for what is no entry of the table; errors as in `run`."""
+        with _guard(self, target):
+            self.require(scopes)
+            return await self._within_time(reader)
+
     async def complete(self, template: ResourceTemplate, written: str) -> Completions:
         """Return what a half-written argument may become; errors as in `run`."""
         with _guard(self, template.uri):

@@ -20,7 +20,7 @@ from mcp.shared.exceptions import MCPError
 from refdesk import __version__, errors
 from refdesk.core.operations import Resource
 from refdesk.model import Principal
-from refdesk.server import answers
+from refdesk.server import answers, skill_files
 from refdesk.server.calls import Caller
 from refdesk.server.descriptions import (
     JSON,
@@ -160,6 +160,8 @@ class Adapter:
 
     def find_scopes(self, method: object, params: Mapping[str, Any]) -> frozenset[str]:
         """Return the scopes that a message needs; none when it calls and reads nothing that there is."""
+        if self._has_skills() and skill_files.asks_for_skills(method, params):
+            return skill_files.SCOPES
         if method == "tools/call":
             entry = self._entries.get(str(params.get("name")))
             return entry.operation.scopes if entry else frozenset()
@@ -180,7 +182,7 @@ class Adapter:
 
     def build_server(self) -> Server[Any]:
         """Return an SDK server; it opens nothing by itself."""
-        return Server(
+        server: Server[Any] = Server(
             server_name(self.desk.toolsets),
             version=__version__,
             instructions=instructions(self.desk.toolsets),
@@ -192,6 +194,12 @@ class Adapter:
             on_read_resource=self.read_resource,
             on_completion=self.complete,
         )
+        if self._has_skills():
+            skill_files.extend(server, self.desk, self.identify)
+        return server
+
+    def _has_skills(self) -> bool:
+        return any(toolset.name == "skills" for toolset in self.desk.toolsets)
 
     def _caller(self, context: RequestContext) -> Caller:
         return Caller(self.desk, self.identify(context), "mcp")
