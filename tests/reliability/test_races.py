@@ -7,21 +7,24 @@ from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import TypeAlias, cast
 from uuid import UUID
 
 import pytest
 
 from refdesk.core import quotas
 from refdesk.core.quotas import Quota
-from refdesk.model import Collection, Document, Reference
+from refdesk.model import Collection, Document
 from refdesk.stores.sqlite import open_store
 from refdesk.toolsets.knowledge.models import TOOLSET_NAME
 from refdesk.toolsets.knowledge.operations import QUOTA_NAME
 from tests.acceptance.processes import Running, start
 from tests.reliability.agents import ORG, Answer
+from tests.reliability.chains import find_broken_chains
 
 COLLECTION = Collection(ORG, TOOLSET_NAME)
+Answers: TypeAlias = list[list[list[Answer]]]
+
 PROCESSES, AGENTS_EACH, CALLS_EACH = 4, 16, 8
 BATCH = 20
 
@@ -35,14 +38,16 @@ def running(count: int, path: Path, manner: str) -> Generator[list[Running]]:
         yield workers
 
 
-def order(workers: Sequence[Running], agents: Sequence[Sequence[Sequence[Answer]]], quota: int | None = None) -> Any:
+def order(
+    workers: Sequence[Running], agents: Sequence[Sequence[Sequence[Answer]]], quota: int | None = None
+) -> Answers:
     """Give each worker its agents' calls at the same time; return the answers by worker, agent and call."""
     for worker, own in zip(workers, agents, strict=True):
         worker.send({"agents": own, "quota": quota})
-    return [worker.receive() for worker in workers]
+    return cast("Answers", [worker.receive() for worker in workers])
 
 
-def flatten(nested: Any) -> list[Answer]:
+def flatten(nested: Answers) -> list[Answer]:
     return [answer for of_worker in nested for of_agent in of_worker for answer in of_agent]
 
 
@@ -191,37 +196,15 @@ def name_edge(old: str, new: str) -> Answer:
     return {"do": "supersede", "agent": "ann", "old": old, "new": new}
 
 
-async def find_broken_chains(path: Path) -> list[str]:
-    """Return the ids whose direct edges run in a circle or do not lead to the head that is noted."""
-    documents = {document.id: document for document in await read(path)}
-    broken: list[str] = []
+async def find_broken(path: Path) -> list[str]:
     async with open_store(path) as store:
-        for document in documents.values():
-            links = await store.get_links(ORG, Reference(TOOLSET_NAME, document.id))
-            newer = [link.source.id for link in links if link.target.id == document.id]
-            noted = document.data.get("superseded_by")
-            if newer != ([noted] if noted else []) or walk(documents, document) != document.data.get(
-                "head", document.id
-            ):
-                broken.append(document.id)
-    return broken
-
-
-def walk(documents: dict[str, Document], document: Document) -> str | None:
-    """Return the id at the end of the direct edges, or `None` when they run in a circle."""
-    seen = {document.id}
-    while (newer := document.data.get("superseded_by")) is not None:
-        document = documents[str(newer)]
-        if document.id in seen:
-            return None
-        seen.add(document.id)
-    return document.id
+        return await find_broken_chains(store, ORG)
 
 
 async def check_supersede_race(path: Path, pairs: int) -> None:
     ends, winners = race_supersedes(path, pairs, "honest")
     assert ends == {"CONFLICT done": pairs}
-    assert await find_broken_chains(path) == []
+    assert await find_broken(path) == []
     assert min(winners[0], winners[1]) >= pairs // 50, "one process was always first: this was no race"
 
 
@@ -237,4 +220,4 @@ async def test_ten_thousand_racing_supersede_pairs_close_no_circle(tmp_path: Pat
 async def test_the_proof_catches_circles_that_are_looked_for_before_the_transaction(tmp_path: Path) -> None:
     ends, _ = race_supersedes(tmp_path / "store.sqlite3", 100, "racy")
     assert ends["done done"] > 0
-    assert await find_broken_chains(tmp_path / "store.sqlite3")
+    assert await find_broken(tmp_path / "store.sqlite3")

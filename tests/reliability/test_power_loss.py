@@ -1,0 +1,54 @@
+"""When the power fails nothing that was acknowledged is gone, and nothing is there in part; and the proof can fail."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.processes import WAIT_SECONDS, make_environment
+from tests.conftest import REPOSITORY
+from tests.reliability.power import Losses, Recording, fail_often
+from tests.reliability.recording import LIVES
+
+
+def record(folder: Path, synchronous: str, seed: int) -> Recording:
+    folder.mkdir()
+    module = [sys.executable, "-m", "tests.reliability.recording", str(folder), synchronous, str(seed)]
+    subprocess.run(module, cwd=REPOSITORY, env=make_environment(folder), check=True, timeout=WAIT_SECONDS)
+    return Recording.read(folder / "journal")
+
+
+def test_the_recording_holds_checkpoints_under_load(tmp_path: Path) -> None:
+    assert record(tmp_path / "recorded", "FULL", 1).count_checkpoints() > LIVES
+
+
+async def cut_power(folder: Path, synchronous: str, images: int, seed: int) -> Losses:
+    return await fail_often(record(folder / f"{synchronous}-{seed}", synchronous, seed), folder, images, seed)
+
+
+async def test_a_thousand_power_losses_take_nothing_that_was_acknowledged(tmp_path: Path) -> None:
+    losses = await cut_power(tmp_path, "FULL", 1_000, seed=1)
+    assert losses.images == 1_000
+    assert losses.is_none, losses
+
+
+@pytest.mark.soak
+async def test_a_hundred_thousand_power_losses_take_nothing_that_was_acknowledged(tmp_path: Path) -> None:
+    for seed in range(10, 30):
+        losses = await cut_power(tmp_path, "FULL", 5_000, seed)
+        assert losses.is_none, losses
+
+
+async def test_the_proof_catches_commits_that_wait_for_the_next_checkpoint(tmp_path: Path) -> None:
+    losses = await cut_power(tmp_path, "NORMAL", 200, seed=2)
+    assert losses.lost > 50
+    assert losses.corrupt == 0
+
+
+async def test_the_proof_catches_a_store_that_syncs_nothing(tmp_path: Path) -> None:
+    losses = await cut_power(tmp_path, "OFF", 200, seed=3)
+    assert losses.lost > 50
+    assert losses.corrupt > 0
