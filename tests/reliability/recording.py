@@ -29,7 +29,7 @@ from tests.reliability.agents import make_context
 from tests.reliability.disk import Call, watch
 from tests.reliability.inline import open_inline
 
-AGENTS, CALLS_EACH, LIVES = 3, 15, 2
+AGENTS, CALLS_EACH, LIVES = 3, 20, 2
 
 
 @dataclass
@@ -59,7 +59,7 @@ async def work(base: KnowledgeBase, agent: str, random: Random, journal: Journal
             journal.acknowledge(old=old, new=new)
             continue
         token = str(UUID(int=random.getrandbits(128), version=4)) if random.random() < 0.7 else None
-        title, body = f"{agent} {number}", "word " * random.choice((5, 50, 4_000))
+        title, body = f"{agent} {number}", "word " * random.choice((5, 1_000, 4_000))
         entry = StoreInput.model_validate({"title": title, "body": body, "clientToken": token})
         stored = await store_knowledge(context, entry)
         journal.acknowledge(id=stored.id, title=title, token=token and f"{agent}:{token}")
