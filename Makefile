@@ -44,8 +44,9 @@ bench: $(READY) ## speed, as ratios in one run
 	$(BIN)/python -m benchmarks.updates
 	$(BIN)/python -m benchmarks.index
 
-eval: $(READY) ## retrieval quality on the development collections
+eval: $(READY) ## retrieval quality, and how well learned skills are found
 	$(BIN)/python -m benchmarks.quality
+	$(BIN)/python -m benchmarks.learning
 
 docs: $(READY) ## the reference pages and snapshots anew, from the code
 	REFDESK_UPDATE_SNAPSHOTS=1 $(BIN)/python -m pytest -q tests/meta/test_reference.py tests/server/test_table.py
