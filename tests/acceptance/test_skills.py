@@ -9,7 +9,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.acceptance.processes import run, start
+from tests.acceptance.processes import ENVELOPE, run, start
 from tests.acceptance.test_http import SERVE
 from tests.emulators.language_models import KEY, emulate
 
@@ -174,6 +174,15 @@ def test_a_hosted_model_that_fails_is_a_500_that_says_so(tmp_path_factory: pytes
             else:
                 assert answer.json().keys() == {"error", "detail"}
                 assert answer.json()["error"] == "LANGUAGE_MODEL_UNAVAILABLE"
+
+
+def test_whoever_chose_no_model_is_told_once_what_learns(tmp_path_factory: pytest.TempPathFactory) -> None:
+    for variables, times in (({}, 1), ({"REFDESK_LANGUAGE_MODEL": "rules"}, 0)):
+        home = tmp_path_factory.mktemp("home")
+        with start(["-m", "refdesk", "serve", "--stdio"], home, REFDESK_EMBEDDER="hashing", **variables) as server:
+            server.ask(1, "server/discover", ENVELOPE)
+            status, _, log = server.close()
+        assert (status, log.count("skills are learned by rules")) == (0, times)
 
 
 def test_a_model_that_lacks_its_key_is_said_in_one_sentence(tmp_path_factory: pytest.TempPathFactory) -> None:
