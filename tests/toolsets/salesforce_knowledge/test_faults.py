@@ -178,6 +178,30 @@ async def test_what_passes_after_two_tries_is_not_noticed(lightning: RunningEmul
     assert (answer.total_count, answer.search_method) == (2, "sosl")
 
 
+@pytest.mark.parametrize("path", ["/oauth2/token", "/parameterizedSearch"])
+async def test_a_redirect_is_not_followed_with_a_secret(lightning: RunningEmulator, path: str) -> None:
+    await lightning.set_faults([{"fault": "redirect", "location": f"{lightning.url}/elsewhere", "path": path}])
+    async with open_source(lightning) as source:
+        assert await ask(source, "search") in ("AUTH_ERROR", "SF_API_ERROR")
+    assert not [request for request in await get_requests(lightning) if "elsewhere" in request["path"]]
+
+
+async def test_an_endless_answer_is_not_read_to_its_end(lightning: RunningEmulator) -> None:
+    await lightning.set_faults([{**FAULTS["huge"], "path": "/parameterizedSearch"}])
+    async with open_source(lightning) as source:
+        with pytest.raises(errors.WorldError) as caught:
+            await source.search("password")
+    assert caught.value.details == {"status": 200, "salesforceErrorCodes": ["ANSWER_TOO_LARGE"]}
+
+
+async def test_the_ways_of_searching_share_three_tries(lightning: RunningEmulator) -> None:
+    await lightning.set_faults([{"fault": "status", "status": 503, "path": path} for path in ("/param", "/query")])
+    async with open_source(lightning) as source:
+        assert await ask(source, "search") == "SF_API_ERROR"
+    tried = Counter(str(request["path"]).rpartition("/")[2] for request in await get_requests(lightning))
+    assert (tried["parameterizedSearch"], tried["query"]) == (2, 1)
+
+
 async def test_a_salesforce_that_is_down_is_left_alone_and_answers_come_at_once(lightning: RunningEmulator) -> None:
     await lightning.set_faults([{"fault": "status", "status": 503}])
     seconds = [1000.0]
