@@ -3,6 +3,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import islice
 from urllib.parse import quote as percent_encode
 
 import pytest
@@ -20,6 +21,7 @@ from refdesk.toolsets.salesforce_knowledge.statements import (
 )
 from sample_world.salesforce.soql import parse_soql
 from sample_world.salesforce.sosl import parse_sosl
+from tests.sample_world.salesforce.oracle_process import Oracle, install_oracle
 from tests.toolsets.salesforce_knowledge.hostile import hostile_texts, read_soql, read_sosl
 
 FIELDS = ("Id", "Title", "Summary", "LastPublishedDate")
@@ -105,6 +107,36 @@ def test_another_reader_sees_the_same_tree_around_hostile_texts() -> None:
 @pytest.mark.soak
 def test_another_reader_sees_the_same_tree_around_two_hundred_thousand_hostile_texts() -> None:
     check_against_emulator(seed=4, count=ALL)
+
+
+def check_against_other_hands(oracle: Oracle, seed: int, count: int) -> None:
+    """Two parsers written by others accept every statement, and see the words of a harmless one."""
+    [soql] = oracle.judge("soql", [build_soql("plain")])
+    [sosl] = oracle.judge("sosl", [build_find("plain")])
+    texts = hostile_texts(seed, count)
+    while batch := list(islice(texts, 20_000)):
+        asked = [text for text in batch if statements.count_searchable(clean_text(text)) >= 2]
+        # The parser of Apex does not know the two escapes of LIKE, which Salesforce documents; another stands for them.
+        queries = [re.sub(r"\\[%_\\]", r"\\\\", build_soql(text)) for text in asked]
+        for text, verdict in zip(asked, oracle.judge("soql", queries), strict=True):
+            assert verdict == soql, text
+        for text, verdict in zip(asked, oracle.judge("sosl", [build_find(text) for text in asked]), strict=True):
+            assert verdict == sosl, text
+
+
+@pytest.fixture(scope="session")
+def oracle(pytestconfig: pytest.Config) -> Oracle:
+    assert pytestconfig.cache is not None
+    return install_oracle(pytestconfig.cache.mkdir("sample-world"))
+
+
+def test_parsers_by_other_hands_see_the_same_tree_around_hostile_texts(oracle: Oracle) -> None:
+    check_against_other_hands(oracle, seed=6, count=SLICE // 3)
+
+
+@pytest.mark.soak
+def test_parsers_by_other_hands_see_the_same_tree_around_two_hundred_thousand(oracle: Oracle) -> None:
+    check_against_other_hands(oracle, seed=7, count=ALL)
 
 
 def finds_a_flaw(check: Callable[[Build, str], None], build: Build) -> bool:
