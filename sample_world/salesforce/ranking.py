@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import cast
@@ -32,17 +32,38 @@ class _Text:
     weights: Mapping[str, float]
 
 
-def rank(records: Iterable[Record], fields: Sequence[Field], expression: SearchExpression) -> list[Record]:
-    """Return the records in which the expression is found, best first; ties newest first, then by id."""
-    texts = [_read(record, fields) for record in records]
-    found = [text for text in texts if _finds(text, expression)]
-    terms = list(_collect(expression))
-    counts = Counter(term for text in texts for term in terms if _finds_term(text, term))
-    scored = [(_score(text, terms, counts, len(texts)), text.record) for text in found]
-    scored.sort(key=lambda pair: str(pair[1]["Id"]))
-    scored.sort(key=lambda pair: str(pair[1].get("LastPublishedDate") or ""), reverse=True)
-    scored.sort(key=lambda pair: -pair[0])
-    return [record for _, record in scored]
+class Index:
+    """The words of records, kept from one search to the next."""
+
+    def __init__(self) -> None:
+        self._texts: dict[tuple[object, ...], _Text] = {}
+
+    def rank(self, records: Iterable[Record], fields: Sequence[Field], expression: SearchExpression) -> list[Record]:
+        """Return the records in which the expression is found, best first; ties newest first, then by id.
+
+        A record object must not change its texts between searches.
+        """
+        texts = [self._get(record, fields) for record in records]
+        wanted = set(_collect(expression))
+        terms = wanted.union(_collect(expression, excluded=True))
+        hits = [frozenset(term for term in terms if _has_term(text, term)) for text in texts]
+        counts = Counter(term for found in hits for term in found)
+        scored = [
+            (_score(text, found & wanted, counts, len(texts)), text.record)
+            for text, found in zip(texts, hits, strict=True)
+            if _holds(expression, found)
+        ]
+        scored.sort(key=lambda pair: str(pair[1]["Id"]))
+        scored.sort(key=lambda pair: str(pair[1].get("LastPublishedDate") or ""), reverse=True)
+        scored.sort(key=lambda pair: -pair[0])
+        return [record for _, record in scored]
+
+    def _get(self, record: Record, fields: Sequence[Field]) -> _Text:
+        key = (record["Id"], *(field.name for field in fields))
+        text = self._texts.get(key)
+        if text is None or text.record is not record:
+            text = self._texts[key] = _read(record, fields)
+        return text
 
 
 def get_word_pattern(expression: SearchExpression) -> re.Pattern[str] | None:
@@ -88,25 +109,30 @@ def _stem(word: str, language: str) -> str:
     return stemmer.stemWord(word) if stemmer else word
 
 
-def _finds(text: _Text, expression: SearchExpression) -> bool:
+def _holds(expression: SearchExpression, found: Container[Term]) -> bool:
     if isinstance(expression, Term):
-        return _finds_term(text, expression)
+        return expression in found
     if isinstance(expression, Without):
-        return not _finds(text, expression.part)
+        return not _holds(expression.part, found)
     decide = all if isinstance(expression, Every) else any
-    return decide(_finds(text, part) for part in expression.parts)
+    return decide(_holds(part, found) for part in expression.parts)
 
 
-def _finds_term(text: _Text, term: Term) -> bool:
+def _has_term(text: _Text, term: Term) -> bool:
     if not term.exact and not term.wild:
         return _stem(term.words[0], str(text.record.get("Language"))) in text.weights
-    return any(_has_run(words, term) for words in text.fields.values())
+    return any(_has_run(words, term.words) for words in text.fields.values())
 
 
-def _has_run(words: Sequence[str], term: Term) -> bool:
-    tests = [_compile_word(word) for word in term.words]
-    starts = range(len(words) - len(tests) + 1)
-    return any(all(test.fullmatch(words[start + at]) for at, test in enumerate(tests)) for start in starts)
+def _has_run(words: Sequence[str], run: Sequence[str]) -> bool:
+    starts = [at for at, word in enumerate(words[: len(words) - len(run) + 1]) if _fits(word, run[0])]
+    return any(all(_fits(words[start + at], wanted) for at, wanted in enumerate(run)) for start in starts)
+
+
+def _fits(word: str, wanted: str) -> bool:
+    if "*" in wanted or "?" in wanted:
+        return _compile_word(wanted).fullmatch(word) is not None
+    return word == wanted
 
 
 @cache
@@ -114,20 +140,21 @@ def _compile_word(word: str) -> re.Pattern[str]:
     return re.compile(re.escape(word).replace(r"\*", ".*").replace(r"\?", "."))
 
 
-def _collect(expression: SearchExpression) -> Iterable[Term]:
+def _collect(expression: SearchExpression, *, excluded: bool = False) -> Iterable[Term]:
     if isinstance(expression, Term):
         yield expression
     elif isinstance(expression, Every | Some):
         for part in expression.parts:
-            yield from _collect(part)
+            yield from _collect(part, excluded=excluded)
+    elif excluded:
+        yield from _collect(expression.part, excluded=True)
 
 
-def _score(text: _Text, terms: Sequence[Term], counts: Counter[Term], total: int) -> float:
+def _score(text: _Text, found: Iterable[Term], counts: Counter[Term], total: int) -> float:
     score = 0.0
-    for term in terms:
-        if _finds_term(text, term):
-            rarity = math.log(1 + (total - counts[term] + 0.5) / (counts[term] + 0.5))
-            stems = [_stem(word, str(text.record.get("Language"))) for word in term.words]
-            weight = max(text.weights.get(stem, 1.0) for stem in stems)
-            score += rarity * weight / (weight + _SATURATION) * len(stems)
+    for term in sorted(found, key=lambda term: term.words):
+        rarity = math.log(1 + (total - counts[term] + 0.5) / (counts[term] + 0.5))
+        stems = [_stem(word, str(text.record.get("Language"))) for word in term.words]
+        weight = max(text.weights.get(stem, 1.0) for stem in stems)
+        score += rarity * weight / (weight + _SATURATION) * len(stems)
     return score

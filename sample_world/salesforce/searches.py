@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Literal, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -14,7 +14,7 @@ from sample_world.salesforce.categories import compile_categories
 from sample_world.salesforce.errors import ApiError, StatementError, point_at
 from sample_world.salesforce.evaluation import Scope, project
 from sample_world.salesforce.org import Org
-from sample_world.salesforce.ranking import get_word_pattern, rank, strip_tags
+from sample_world.salesforce.ranking import Index, get_word_pattern, strip_tags
 from sample_world.salesforce.search_text import NOTHING, SearchExpression, parse_forgiving
 from sample_world.salesforce.sosl import MOST_ROWS, Returned, Sosl, parse_sosl
 from sample_world.salesforce.statements import CategoryFilter, Path, Reader, SortKey, get_conjuncts
@@ -76,6 +76,7 @@ class Searches:
     """The searches of one org."""
 
     org: Org
+    _index: Index = field(default_factory=Index)
 
     def run_sosl(self, statement: str, version: str) -> Record | list[Record]:
         """Return the answer to a SOSL statement; before version 37 a bare list.
@@ -126,8 +127,8 @@ class Searches:
             records = list(filter(compile_categories(search.categories, _CODE), records))
         if search.expression == NOTHING:
             return []
-        searched = [field for field in scope.object.fields if field.searchable]
-        found = scope.sort(rank(records, searched, search.expression), returned.order)
+        searched = [each for each in scope.object.fields if each.searchable]
+        found = scope.sort(self._index.rank(records, searched, search.expression), returned.order)
         end = None if returned.limit is None else returned.offset + returned.limit
         return found[returned.offset : end]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import secrets
 import time
 from collections.abc import Mapping
@@ -119,7 +118,7 @@ def _check_client(form: Mapping[str, str], authorization: str) -> None:
     if scheme.lower() == "basic":
         try:
             id, _, secret = base64.b64decode(encoded, validate=True).decode().partition(":")
-        except (binascii.Error, UnicodeDecodeError) as error:
+        except ValueError as error:
             raise TokenError("invalid_client", "invalid client credentials") from error
         id, secret = unquote(id), unquote(secret)
     if id != CLIENT_ID:
