@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from dataclasses import dataclass, field
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import unquote
 
 import anyio
@@ -24,8 +24,11 @@ from refdesk import errors
 from refdesk.core.operations import Context
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from anyio.abc import TaskGroup
 
+    from refdesk.core.health import Health, ToolsetHealth
     from refdesk.core.indexing import Indexer
     from refdesk.core.keys import KeyRing
     from refdesk.core.knowledge_base import KnowledgeBase
@@ -54,6 +57,9 @@ SYNC_CHECK_SECONDS = 600.0
 SYNC_RETRY_SECONDS = 60.0
 """The pause after a sync that failed; it doubles up to `SYNC_CHECK_SECONDS`."""
 
+NOBODY = "nobody embeds it. Restart the server, or run refdesk worker."
+SET_ASIDE = "Some documents could not be embedded and are found by words only: refdesk embeddings list says why."
+
 TOOLSET_NAMES = ("azure-updates", "knowledge", "skills")
 EXPECTED_ENGINES = ("postgresql", "neo4j")
 
@@ -66,46 +72,6 @@ class Base:
     semantics: Semantics
     indexer: Indexer
     keys: KeyRing
-
-
-@dataclass(frozen=True, slots=True)
-class ToolsetHealth:
-    """How one toolset stands.
-
-    Attributes:
-        documents: How many it can find, in all orgs; `None` when that is not told.
-        as_of: When it was last brought up to date from its source; `None` when never, or when it has none.
-        problem: What keeps it from being current, or `None`.
-    """
-
-    documents: int | None
-    as_of: datetime | None = None
-    problem: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Health:
-    """Whether the desk works: `degraded` answers but not with everything, `failing` does not answer."""
-
-    status: Literal["ok", "degraded", "failing"]
-    problems: tuple[str, ...]
-    toolsets: Mapping[str, ToolsetHealth]
-    pending_embeddings: int | None
-
-    def without_counts(self) -> Health:
-        """Return what anybody may see of it: nothing that lets one guess at what an org keeps."""
-        toolsets = {name: replace(one, documents=None) for name, one in self.toolsets.items()}
-        return replace(self, toolsets=toolsets, pending_embeddings=None)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return it as plain JSON values; what is not told is left out."""
-        toolsets = {
-            name: {"asOf": one.as_of.isoformat() if one.as_of else None}
-            | ({"documents": one.documents} if one.documents is not None else {})
-            for name, one in self.toolsets.items()
-        }
-        counts = {"pendingEmbeddings": self.pending_embeddings} if self.pending_embeddings is not None else {}
-        return {"status": self.status, "problems": list(self.problems), "toolsets": toolsets, **counts}
 
 
 OpenBase: TypeAlias = Callable[[], AbstractAsyncContextManager[Base]]
@@ -127,6 +93,7 @@ class Desk:
     broken: set[str] = field(default_factory=set[str])
     _base: Base | None = None
     _failure: errors.RefdeskError | None = None
+    _opened_at: datetime | None = None
     _wanted: anyio.Event = field(default_factory=anyio.Event)
     _tried: anyio.Event = field(default_factory=anyio.Event)
 
@@ -154,21 +121,26 @@ class Desk:
 
     async def get_health(self) -> Health:
         """Return how the desk stands; never raises for what is wrong with it."""
+        from refdesk.core.clock import SystemClock
+        from refdesk.core.health import Health, measure_backlog
+
         try:
             base = await self.get_base()
             await base.knowledge_base.store.check()
             toolsets = await self._get_toolset_healths(base)
-            pending, failed = await base.indexer.count_pending(), await base.indexer.list_failures()
+            backlog, now = await measure_backlog(base.indexer), base.knowledge_base.clock.now()
         except errors.RefdeskError as error:
-            return Health("failing", (error.message,), {}, 0)
-        problems = [f"Background work ended by a bug: {name}; see the log and restart." for name in sorted(self.broken)]
-        problems += [one.problem for one in toolsets.values() if one.problem]
-        set_aside = sum(failure.is_final for failure in failed)
-        if set_aside:
-            problems.append("Documents that could not be embedded are found by words only; see refdesk doctor.")
-        return Health(
-            "failing" if self.broken else "degraded" if problems else "ok", tuple(problems), toolsets, pending
-        )
+            return Health("failing", (error.message,), {}, SystemClock().now())
+        failures = [f"Background work ended by a bug: {name}; see the log and restart." for name in sorted(self.broken)]
+        if backlog.is_stalled(now, self._opened_at or now):
+            failures.append(f"What is written does not become searchable by meaning: {base.indexer.trouble or NOBODY}")
+        problems = [one.problem for one in toolsets.values() if one.problem]
+        if base.indexer.trouble and not failures:
+            problems.append(f"Embedding pauses and will be tried again: {base.indexer.trouble}")
+        if backlog.set_aside:
+            problems.append(SET_ASIDE)
+        status = "failing" if failures else "degraded" if problems else "ok"
+        return Health(status, (*failures, *problems), toolsets, now, backlog)
 
     async def _get_toolset_healths(self, base: Base) -> dict[str, ToolsetHealth]:
         counts: Counter[str] = Counter()
@@ -181,6 +153,7 @@ class Desk:
 
     async def _get_toolset_health(self, base: Base, name: str, documents: int) -> ToolsetHealth:
         from refdesk.core import sync_log
+        from refdesk.core.health import ToolsetHealth
 
         stale_after = get_stale_after(self.settings, name)
         if stale_after is None:
@@ -213,6 +186,7 @@ class Desk:
     def _settle(self, base: Base | None, failure: errors.RefdeskError | None) -> None:
         """Tell everyone who waits how opening went, and let the next one ask anew."""
         self._base, self._failure = base, failure
+        self._opened_at = base.knowledge_base.clock.now() if base is not None else None
         self._wanted = anyio.Event()
         tried, self._tried = self._tried, anyio.Event()
         tried.set()

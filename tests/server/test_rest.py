@@ -190,6 +190,8 @@ async def test_health_says_what_is_served(rest: httpx2.AsyncClient) -> None:
         "problems": [],
         "toolsets": {"echo": {"documents": 0, "asOf": None}, "flat": {"documents": 0, "asOf": None}},
         "pendingEmbeddings": 0,
+        "failedEmbeddings": 0,
+        "oldestUnembeddedSeconds": None,
     }
 
 

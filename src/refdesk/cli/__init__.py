@@ -12,12 +12,16 @@ import click
 
 from refdesk import __version__, errors
 from refdesk.cli.doctor import doctor
+from refdesk.cli.embeddings import embeddings
 from refdesk.cli.export import export
+from refdesk.cli.importing import import_
 from refdesk.cli.keys import keys
+from refdesk.cli.knowledge import knowledge
 from refdesk.cli.search import search
 from refdesk.cli.serve import serve
 from refdesk.cli.skills import skills
 from refdesk.cli.sync import sync
+from refdesk.cli.worker import worker
 
 
 class _CallerMistake(click.ClickException):
@@ -57,13 +61,13 @@ def cli() -> None:
     """
 
 
-cli.add_command(serve)
-cli.add_command(sync)
-cli.add_command(search)
-cli.add_command(export)
-cli.add_command(skills)
-cli.add_command(keys)
-cli.add_command(doctor)
+for command in (
+    *(serve, worker, sync),
+    *(search, knowledge, skills),
+    *(export, import_),
+    *(keys, embeddings, doctor),
+):
+    cli.add_command(command)
 
 
 def main() -> None:

@@ -1,18 +1,21 @@
-"""What the asking commands share: filters from the command line, and one call through the table."""
+"""What the commands share: who calls, filters from the command line, and one call through the table."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from refdesk import errors
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from refdesk.app import Desk
     from refdesk.core.operations import Operation, Toolset
+    from refdesk.settings import Settings
+
+    Command = TypeVar("Command", bound=Callable[..., Any])
 
 _NO_FILTERS = frozenset({"query", "limit", "top_k", "offset", "semantic", "filters"})
 
@@ -23,6 +26,16 @@ filter_option = click.option(
     metavar="NAME=VALUE",
     help="A filter of the toolset, such as tags=Security; may be said more than once.",
 )
+
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+
+
+def caller_options(command: Command) -> Command:
+    """Let a command's caller say who calls."""
+    agent = click.option("--agent", metavar="AGENT", help="The agent that you are. Default: REFDESK_AGENT, else cli.")
+    org = click.option("--org", metavar="ORG", help="The org that you belong to. Default: REFDESK_ORG, else local.")
+    return org(agent(command))
 
 
 def find_search(toolset: Toolset) -> Operation | None:
@@ -56,6 +69,11 @@ def fit_searches(
         for name, operation in searches.items()
     }
     return {name: pair for name, pair in fitted.items() if len(toolsets) == 1 or _is_complete(*pair)}
+
+
+def is_always_semantic(operation: Operation) -> bool:
+    """Return whether a search goes by meaning without being told to."""
+    return "semantic" not in _schema(operation)["properties"]
 
 
 def _find_filters(operation: Operation) -> Mapping[str, Any]:
@@ -106,6 +124,44 @@ def _schema(operation: Operation) -> dict[str, Any]:
     from refdesk.core import contracts
 
     return dict(contracts.get_input_schema(operation.input))
+
+
+def load(org: str | None = None, agent: str | None = None) -> Settings:
+    """Return the settings of a command, `org` and `agent` above the environment, and let it be quiet.
+
+    Raises:
+        ConfigurationError: A setting is malformed.
+    """
+    from refdesk.settings import load_settings
+
+    settings = load_settings(org=org, agent=agent)
+    configure_logging(settings.log_level)
+    return settings
+
+
+def ask(
+    toolset: str, operation: str, arguments: Mapping[str, object], org: str | None = None, agent: str | None = None
+) -> dict[str, Any]:
+    """Return the answer of a toolset's operation, asked alone."""
+    import anyio
+
+    from refdesk.app import load_toolsets, open_desk
+
+    settings = load(org, agent)
+
+    async def ask_desk() -> dict[str, Any]:
+        async with open_desk(settings, load_toolsets([toolset], settings), in_background=False) as desk:
+            [found] = [each for each in desk.toolsets[0].operations if each.name == operation]
+            return await run(desk, found, arguments)
+
+    return anyio.run(ask_desk)
+
+
+def print_json(value: object) -> None:
+    """Print a value as compact JSON."""
+    from refdesk.server.answers import to_text
+
+    click.echo(to_text(value))
 
 
 async def run(desk: Desk, operation: Operation, arguments: Mapping[str, object]) -> dict[str, Any]:

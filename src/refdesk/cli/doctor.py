@@ -13,6 +13,7 @@ from refdesk.cli import asking
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from datetime import timedelta
 
     from refdesk.app import Base, Desk
     from refdesk.settings import Settings
@@ -95,7 +96,8 @@ async def _look(desk: Desk) -> AsyncIterator[Check]:
     for check in await _check_toolsets(desk):
         yield check
     yield await _check_quarantine(base)
-    yield await _check_embeddings(base)
+    async for check in _check_embeddings(base):
+        yield check
     yield await _check_model(base)
     yield _check_language_model(desk.settings)
     yield await _check_feed(desk.settings)
@@ -139,17 +141,31 @@ async def _check_quarantine(base: Base) -> Check:
     return Check("quarantine", "warn", f"records that could not be read: {len(records)} ({shown})", advice)
 
 
-async def _check_embeddings(base: Base) -> Check:
-    pending, failures = await base.indexer.count_pending(), await base.indexer.list_failures()
+async def _check_embeddings(base: Base) -> AsyncIterator[Check]:
+    from refdesk.core.health import measure_backlog
+
+    backlog, now = await measure_backlog(base.indexer), base.knowledge_base.clock.now()
+    failures = await base.indexer.list_failures()
     if failures:
         reasons = "; ".join(sorted({failure.reason for failure in failures})[:MOST_SHOWN])
-        return Check(
-            "embeddings", "warn", f"{len(failures)} documents failed: {reasons}", "They are found by words only."
-        )
-    if pending:
-        advice = "A running server embeds them; until then they are found by words only."
-        return Check("embeddings", "ok", f"{pending} documents still to embed", advice)
-    return Check("embeddings", "ok", "every document has its vectors")
+        advice = "They are found by words only. When the reason is gone, run refdesk embeddings retry."
+        yield Check("embeddings", "warn", f"{len(failures)} documents failed: {reasons}", advice)
+    if backlog.oldest is None:
+        yield Check("embeddings", "ok", "no document waits for its vectors")
+        return
+    found = f"{backlog.waiting} documents wait for their vectors, the oldest for {_tell_age(now - backlog.oldest)}"
+    if backlog.is_attended:
+        yield Check("embeddings", "ok", f"{found}; a process is embedding them")
+    else:
+        advice = "They are found by words only until a server or refdesk worker runs."
+        yield Check("embeddings", "warn", f"{found}, and nobody embeds them", advice)
+
+
+def _tell_age(age: timedelta) -> str:
+    seconds = max(0, int(age.total_seconds()))
+    units = [(86400, "days"), (3600, "hours"), (60, "minutes"), (1, "seconds")]
+    size, word = next(((size, word) for size, word in units if seconds >= 2 * size), (1, "seconds"))
+    return f"{seconds // size} {word}"
 
 
 async def _check_model(base: Base) -> Check:

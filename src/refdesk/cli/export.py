@@ -1,39 +1,65 @@
-"""`refdesk export`: everything a search finds, as a file."""
+"""`refdesk export`: a toolset's documents as a file."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+import sys
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
+from io import TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TextIO, cast
 
 import click
 
 from refdesk import errors
-from refdesk.cli import asking
+from refdesk.cli import asking, progress, views_of_entries
 
 if TYPE_CHECKING:
     from refdesk.settings import Settings
     from refdesk.toolsets.azure_updates.export import Format
     from refdesk.toolsets.azure_updates.models import SearchInput, Update
+    from refdesk.toolsets.knowledge.transfer.reports import ExportFormat, ExportReport, Progress
+
+FORMATS = {"azure-updates": ("json", "csv", "md"), "knowledge": ("jsonl", "markdown")}
 
 
 @click.command()
-@click.argument("name", metavar="TOOLSET", type=click.Choice(["azure-updates"]))
-@click.option("--format", "form", type=click.Choice(["json", "csv", "md"]), default="json", show_default=True)
-@click.option("--query", default="", help="Only what this finds, best first; without it, everything, newest first.")
+@click.argument("name", metavar="TOOLSET", type=click.Choice(list(FORMATS)))
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice([form for forms in FORMATS.values() for form in forms]),
+    help="azure-updates: json (default), csv, md. knowledge: jsonl (default), or markdown, which makes a folder.",
+)
+@click.option("--query", help="Only what this finds, best first; without it, everything. Of azure-updates.")
 @asking.filter_option
-@click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="The file; standard output without.")
-def export(name: str, form: Format, query: str, filters: tuple[str, ...], output: Path | None) -> None:
-    """Write everything a search of TOOLSET finds: azure-updates."""
+@click.option("--output", type=click.Path(path_type=Path), help="The file or folder; standard output without.")
+@click.option("--org", metavar="ORG", help="Whose knowledge. Default: REFDESK_ORG, else local.")
+def export(
+    name: str, form: str | None, query: str | None, filters: tuple[str, ...], output: Path | None, org: str | None
+) -> None:
+    """Write everything that TOOLSET holds: azure-updates, or an org's knowledge, which refdesk import reads again."""
+    form = form or FORMATS[name][0]
+    if form not in FORMATS[name]:
+        raise errors.InvalidInputError(f"{name} is exported as {' or '.join(FORMATS[name])}, not as {form}.")
+    settings = asking.load(org)
+    if name == "azure-updates":
+        _export_updates(settings, cast("Format", form), query or "", filters, output)
+    elif query is not None or filters:
+        raise errors.InvalidInputError("knowledge is exported whole: leave out --query and --filter.")
+    else:
+        _export_knowledge(settings, cast("ExportFormat", form), output)
+
+
+def _export_updates(
+    settings: Settings, form: Format, query: str, filters: tuple[str, ...], output: Path | None
+) -> None:
     import anyio
 
-    from refdesk.settings import load_settings
     from refdesk.toolsets.azure_updates.export import render
 
-    settings = load_settings()
-    asking.configure_logging(settings.log_level)
-    found = anyio.run(_collect, settings, name, query, filters)
+    found = anyio.run(_collect, settings, query, filters)
     if output is None:
         for piece in render(found, form):
             click.echo(piece, nl=False)
@@ -42,18 +68,49 @@ def export(name: str, form: Format, query: str, filters: tuple[str, ...], output
         click.echo(f"{len(found)} updates written to {output}.", err=True)
 
 
-async def _collect(settings: Settings, name: str, query: str, filters: tuple[str, ...]) -> list[Update]:
+async def _collect(settings: Settings, query: str, filters: tuple[str, ...]) -> list[Update]:
     from refdesk.app import load_toolsets, open_desk
     from refdesk.server import calls
     from refdesk.server.principals import local_principal
     from refdesk.toolsets.azure_updates.export import list_matching
 
-    [toolset] = load_toolsets([name])
+    [toolset] = load_toolsets(["azure-updates"])
     [(operation, arguments)] = asking.fit_searches([toolset], {"query": query}, filters).values()
     request = cast("SearchInput", calls.validate(operation, arguments))
     async with open_desk(settings, [toolset], in_background=False) as desk:
         context = await desk.get_context(local_principal(settings, [toolset], "cli"))
         return [update async for update in list_matching(context, request)]
+
+
+def _export_knowledge(settings: Settings, form: ExportFormat, output: Path | None) -> None:
+    import anyio
+
+    with progress.show_progress("Exporting") as show, _open_target(output) as target:
+        report = anyio.run(_export, settings, target, form, show)
+    click.echo(views_of_entries.tell_exported(report, str(output or "standard output")), err=True)
+    sys.exit(bool(report.problems))
+
+
+@contextmanager
+def _open_target(output: Path | None) -> Generator[Path | TextIO]:
+    """Yield where to write: without a path, standard output, in UTF-8 and with line ends as they are."""
+    if output is not None:
+        yield output
+        return
+    stream = TextIOWrapper(sys.stdout.buffer, "utf-8", newline="")
+    try:
+        yield stream
+    finally:
+        stream.flush()
+        stream.detach()
+
+
+async def _export(settings: Settings, target: Path | TextIO, form: ExportFormat, show: Progress | None) -> ExportReport:
+    from refdesk.app import open_desk
+    from refdesk.toolsets.knowledge.source import export_entries
+
+    async with open_desk(settings, (), in_background=False) as desk:
+        return await export_entries((await desk.get_base()).knowledge_base, settings.org, target, form, show)
 
 
 def write_atomically(path: Path, pieces: Iterable[str]) -> None:

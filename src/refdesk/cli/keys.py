@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from refdesk import errors
-from refdesk.cli import asking
+from refdesk.cli import asking, views_of_entries
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 _UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
 _LONGEST_DIGITS = 4
-
-json_option = click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
 
 
 @click.group()
@@ -38,7 +36,7 @@ def keys() -> None:
 )
 @click.option("--expires", metavar="WHEN", help="A date (2027-01-31), an instant, or from now on: 12h, 30d, 8w.")
 @click.argument("more_scopes", nargs=-1, metavar="[SCOPE]...")
-@json_option
+@asking.json_option
 def create(
     org: str | None,
     agent: str,
@@ -52,7 +50,7 @@ def create(
     Scopes: knowledge:read, knowledge:write, knowledge:write_others, skills:read, skills:write, updates:read,
     articles:read, admin.
     """
-    settings = _load_settings()
+    settings = asking.load()
     wanted = [scope for text in (*scopes, *more_scopes) for scope in re.split(r"[\s,]+", text) if scope]
 
     async def make(ring: KeyRing) -> tuple[ApiKey, str]:
@@ -61,7 +59,7 @@ def create(
 
     key, secret = _run(settings, make)
     if as_json:
-        _print_json({"key": secret, **_to_json(key)})
+        asking.print_json({"key": secret, **_to_json(key)})
         return
     click.echo(secret)
     until = f" until {key.expires_at:%Y-%m-%d %H:%M} UTC" if key.expires_at else ""
@@ -74,16 +72,16 @@ def create(
 
 @keys.command("list")
 @click.option("--org", metavar="ORG", help="Only this org's.")
-@json_option
+@asking.json_option
 def list_keys(org: str | None, as_json: bool) -> None:
     """List every key, oldest first; never the keys themselves."""
 
     async def read(ring: KeyRing) -> tuple[list[ApiKey], datetime]:
         return await ring.list(org), ring.clock.now()
 
-    found, now = _run(_load_settings(), read)
+    found, now = _run(asking.load(), read)
     if as_json:
-        _print_json({"keys": [_to_json(key) for key in found]})
+        asking.print_json({"keys": [_to_json(key) for key in found]})
         return
     for line in _lay_out([("ID", "ORG", "AGENT", "STATE", "SCOPES"), *(_cells(key, now) for key in found)]):
         click.echo(line)
@@ -91,16 +89,16 @@ def list_keys(org: str | None, as_json: bool) -> None:
 
 @keys.command()
 @click.argument("id")
-@json_option
+@asking.json_option
 def revoke(id: str, as_json: bool) -> None:
     """Let the key named ID open nothing from now on."""
 
     async def take_back(ring: KeyRing) -> ApiKey:
         return await ring.revoke(id)
 
-    key = _run(_load_settings(), take_back)
+    key = _run(asking.load(), take_back)
     if as_json:
-        _print_json(_to_json(key))
+        asking.print_json(_to_json(key))
     else:
         click.echo(f"Key {key.id} of {key.agent} in {key.org} opens nothing any more.")
 
@@ -121,14 +119,6 @@ def parse_expiry(text: str, now: datetime) -> datetime:
             "--expires takes a date such as 2027-01-31, an instant, or a span such as 12h, 30d or 8w."
         ) from None
     return instant.astimezone(UTC) if instant.tzinfo else instant.replace(tzinfo=UTC)
-
-
-def _load_settings() -> Settings:
-    from refdesk.settings import load_settings
-
-    settings = load_settings()
-    asking.configure_logging(settings.log_level)
-    return settings
 
 
 def _run(settings: Settings, work: Callable[[KeyRing], Awaitable[Answer]]) -> Answer:
@@ -168,10 +158,9 @@ def _cells(key: ApiKey, now: datetime) -> tuple[str, ...]:
 def _lay_out(rows: Iterable[tuple[str, ...]]) -> list[str]:
     lines = list(rows)
     widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
-
-
-def _print_json(value: dict[str, Any]) -> None:
-    from refdesk.server.answers import to_text
-
-    click.echo(to_text(value))
+    return [
+        views_of_entries.printable(
+            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        )
+        for line in lines
+    ]

@@ -13,33 +13,43 @@ from refdesk.cli.serve import toolset_option
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from refdesk.core.operations import Toolset
+    from refdesk.app import Desk
+    from refdesk.core.operations import Operation, Toolset
     from refdesk.settings import Settings
 
 
 @click.command()
-@click.argument("query", default="")
+@click.argument("words", nargs=-1, metavar="[QUERY]...")
 @toolset_option
 @asking.filter_option
 @click.option("--limit", default=10, show_default=True, type=click.IntRange(1, 100), help="At most this many.")
 @click.option("--offset", default=0, type=click.IntRange(0), help="Leave out this many first.")
 @click.option("--semantic", is_flag=True, help="Search by meaning too, not only by words.")
-@click.option("--json", "as_json", is_flag=True, help="Print the answer as an MCP client gets it.")
+@asking.json_option
 def search(
-    query: str, names: tuple[str, ...], filters: tuple[str, ...], limit: int, offset: int, semantic: bool, as_json: bool
+    words: tuple[str, ...],
+    names: tuple[str, ...],
+    filters: tuple[str, ...],
+    limit: int,
+    offset: int,
+    semantic: bool,
+    as_json: bool,
 ) -> None:
-    """Search for QUERY; without one, list the newest."""
+    """Search for QUERY; without one, list the newest, where a toolset can.
+
+    Without --toolset every toolset is asked, and each has a section of its own.
+    """
     import anyio
 
     from refdesk.app import load_toolsets
-    from refdesk.settings import load_settings
 
-    settings = load_settings()
-    asking.configure_logging(settings.log_level)
+    query = " ".join(words)
+    settings = asking.load()
+    toolsets = load_toolsets(names, settings)
     arguments = {"query": query or None, "limit": limit, "offset": offset or None, "semantic": semantic or None}
-    answers = anyio.run(_search, settings, load_toolsets(names), arguments, filters)
+    answers = anyio.run(_search, settings, toolsets, arguments, filters)
     if as_json:
-        _print_json(answers)
+        asking.print_json(next(iter(answers.values())) if len(toolsets) == 1 else answers)
     else:
         from refdesk.cli import views
 
@@ -53,14 +63,18 @@ async def _search(
 
     asked = asking.fit_searches(toolsets, arguments, filters)
     if not asked:
-        raise errors.InvalidInputError("None of these toolsets can be searched like that.")
+        raise errors.InvalidInputError("None of the toolsets can be searched like that; give a query.")
     async with open_desk(settings, toolsets, in_background=False) as desk:
-        if arguments["semantic"]:
+        if arguments["semantic"] or any(asking.is_always_semantic(operation) for operation, _ in asked.values()):
             await (await desk.get_base()).semantics.wanted.load()
-        return {name: await asking.run(desk, operation, fitted) for name, (operation, fitted) in asked.items()}
+        if len(toolsets) == 1:
+            return {name: await asking.run(desk, operation, fitted) for name, (operation, fitted) in asked.items()}
+        return {name: await _try(desk, operation, fitted) for name, (operation, fitted) in asked.items()}
 
 
-def _print_json(answers: Mapping[str, Mapping[str, Any]]) -> None:
-    from refdesk.server.answers import to_text
-
-    click.echo(to_text(next(iter(answers.values())) if len(answers) == 1 else answers))
+async def _try(desk: Desk, operation: Operation, arguments: Mapping[str, object]) -> dict[str, Any]:
+    """Return one toolset's answer among several, or why there is none: the others' answers count all the same."""
+    try:
+        return await asking.run(desk, operation, arguments)
+    except (errors.WorldError, errors.OperatorError) as error:
+        return {"results": [], "notes": [f"It could not be asked: {error.message}"]}

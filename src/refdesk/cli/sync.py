@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Generator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from refdesk.cli import asking
+from refdesk.cli import asking, progress
 
 if TYPE_CHECKING:
+    from refdesk.cli.progress import Show
     from refdesk.core.sync_log import SyncReport
-    from refdesk.core.syncing import OnProgress, SyncProgress
+    from refdesk.core.syncing import SyncProgress
     from refdesk.settings import Settings
 
 
@@ -21,27 +19,26 @@ if TYPE_CHECKING:
 @click.argument("name", metavar="TOOLSET")
 @click.option("--full", is_flag=True, help="Compare everything, not only what changed.")
 @click.option("--force", is_flag=True, help="Withdraw what is gone from the source even when it is suspiciously much.")
-@click.option("--json", "as_json", is_flag=True, help="Print what was done as JSON.")
+@asking.json_option
 def sync(name: str, full: bool, force: bool, as_json: bool) -> None:
     """Bring TOOLSET, such as azure-updates, up to date with its source."""
     import anyio
 
-    from refdesk.settings import load_settings
-
-    settings = load_settings()
-    asking.configure_logging(settings.log_level)
-    with _progress() as on_progress:
-        report = anyio.run(_sync, settings, name, full, force, on_progress)
+    settings = asking.load()
+    with progress.show_progress("Reading the feed") as show:
+        report = anyio.run(_sync, settings, name, full, force, show)
     if as_json:
-        from refdesk.server.answers import to_text
-
-        click.echo(to_text(to_json(report)))
+        asking.print_json(to_json(report))
     else:
         click.echo(describe(name, report))
 
 
-async def _sync(settings: Settings, name: str, full: bool, force: bool, on_progress: OnProgress | None) -> SyncReport:
+async def _sync(settings: Settings, name: str, full: bool, force: bool, show: Show | None) -> SyncReport:
     from refdesk.app import choose_syncer, load_toolsets, open_desk
+
+    def on_progress(state: SyncProgress) -> None:
+        if show is not None:
+            show(state.read, state.total)
 
     toolsets = load_toolsets([name])
     async with open_desk(settings, toolsets, in_background=False) as desk:
@@ -82,22 +79,3 @@ def describe(name: str, report: SyncReport) -> str:
     if report.withheld:
         text += f" Gone from the source, suspiciously many, and kept: {report.withheld}; --force withdraws them."
     return text
-
-
-@contextmanager
-def _progress() -> Generator[OnProgress | None]:
-    """Yield what shows progress on a terminal; nothing is shown elsewhere."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (TextColumn("Reading the feed"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("", total=None)
-
-        def show(state: SyncProgress) -> None:
-            progress.update(task, completed=state.read, total=state.total)
-
-        yield show

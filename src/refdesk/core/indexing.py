@@ -30,6 +30,7 @@ logger = logging.getLogger(__name__)
 Embedded: TypeAlias = tuple[Document, list[EmbeddedPassage]]
 EmbeddingStatus: TypeAlias = Literal["ready", "pending", "failed"]
 
+LEASE = "embedding"
 FAILURE_KIND = "embedding_failure"
 MAX_ATTEMPTS = 5
 BATCH_DOCUMENTS = 16
@@ -58,12 +59,17 @@ class Failure:
 
 @dataclass(slots=True)
 class Indexer:
-    """Embeds what is not embedded yet; `run` it as a background task in a server or a worker."""
+    """Embeds what is not embedded yet; `run` it as a background task in a server or a worker.
+
+    Attributes:
+        trouble: Why `run` could not go on when it last tried; `None` when it could.
+    """
 
     store: Store
     semantics: Semantics
     clock: Clock
     holder: Holder = field(default_factory=Holder)
+    trouble: str | None = None
 
     async def run(self) -> None:
         """Work until cancelled. Trouble is logged and tried again, later each time; it never ends the loop."""
@@ -72,10 +78,10 @@ class Indexer:
             try:
                 await self.semantics.load_if_asked()
                 worked = await self.run_once()
-                pause = IDLE_SECONDS
+                pause, self.trouble = IDLE_SECONDS, None
             except errors.RefdeskError as error:
                 logger.warning("embedding paused", extra={"reason": error.message, "seconds": pause})
-                worked, pause = 0, min(2 * pause, MOST_SECONDS)
+                worked, pause, self.trouble = 0, min(2 * pause, MOST_SECONDS), error.message
             if not worked:
                 await self.semantics.doorbell.wait(pause)
 
@@ -84,7 +90,7 @@ class Indexer:
         collection = await self._find_work()
         if collection is None and not await self.semantics.is_outdated():
             return 0
-        lease = Lease("embedding", self.store, self.clock, self.holder, timedelta(seconds=60))
+        lease = Lease(LEASE, self.store, self.clock, self.holder, timedelta(seconds=60))
         if not await lease.acquire():
             return 0
         try:

@@ -69,6 +69,11 @@ class Lease:
             if record is not None and record.value["token"] == self.holder.token:
                 await transaction.remove_records([self._key])
 
+    async def is_held(self) -> bool:
+        """Return whether anybody who lives holds it now."""
+        record = await self.store.get_record(self._key)
+        return record is not None and not _expired(record, self.clock.now()) and not _is_abandoned(record, self.holder)
+
     @property
     def _key(self) -> RecordKey:
         return RecordKey(SHARED_ORG, KIND, self.name)
@@ -80,7 +85,12 @@ class Lease:
     def _binds_us(self, record: Record) -> bool:
         if record.value["token"] == self.holder.token or _expired(record, self.clock.now()):
             return False
-        return not (record.value["host"] == self.holder.host and _is_dead(int(str(record.value["process"]))))
+        return not _is_abandoned(record, self.holder)
+
+
+def _is_abandoned(record: Record, seen_by: Holder) -> bool:
+    """Return whether its holder died on the machine of the one who looks."""
+    return record.value["host"] == seen_by.host and _is_dead(int(str(record.value["process"])))
 
 
 def _expired(record: Record, now: datetime) -> bool:

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.types import Receive, Scope, Send
 
-    from refdesk.app import Desk, Health
+    from refdesk.app import Desk
+    from refdesk.core.health import Health
     from refdesk.core.operations import ErrorFormat
     from refdesk.model import Principal
     from refdesk.server.mcp import RequestContext

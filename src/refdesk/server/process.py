@@ -60,6 +60,20 @@ async def _cancel_at_signal(scope: anyio.CancelScope) -> None:
             scope.cancel()
 
 
+def run_worker(settings: Settings, toolsets: Sequence[Toolset]) -> None:
+    """Do the background work, embedding and syncing, until SIGINT or SIGTERM."""
+    logs.configure(settings.log_level)
+    anyio.run(_run_worker, settings, toolsets)
+
+
+async def _run_worker(settings: Settings, toolsets: Sequence[Toolset]) -> None:
+    async with open_desk(settings, toolsets) as desk, anyio.create_task_group() as group:
+        group.start_soon(_cancel_at_signal, group.cancel_scope)
+        await desk.get_base()
+        logger.info("working", extra={"toolsets": [toolset.name for toolset in toolsets]})
+        await anyio.sleep_forever()
+
+
 def serve_http(
     settings: Settings,
     toolsets: Sequence[Toolset],

@@ -1,0 +1,61 @@
+"""`refdesk import`: take over knowledge from a file or folder, of refdesk's own or of other memory servers."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from refdesk.cli import asking, progress, views_of_entries
+
+if TYPE_CHECKING:
+    from refdesk.settings import Settings
+    from refdesk.toolsets.knowledge.transfer.reports import ImportFormat, ImportReport, Progress
+
+FORMATS = ["jsonl", "markdown", "mcp-memory", "mem0", "basic-memory"]
+
+
+@click.command("import")
+@click.argument("name", metavar="TOOLSET", type=click.Choice(["knowledge"]))
+@click.argument("path", metavar="PATH", type=click.Path(path_type=Path))
+@click.option(
+    "--format", "form", type=click.Choice(FORMATS), required=True, help="What it is; a folder for the Markdown ones."
+)
+@click.option("--dry-run", is_flag=True, help="Change nothing, only say what would be done.")
+@asking.caller_options
+@asking.json_option
+def import_(
+    name: str, path: Path, form: ImportFormat, dry_run: bool, org: str | None, agent: str | None, as_json: bool
+) -> None:
+    """Add to TOOLSET, which is knowledge, the entries at PATH.
+
+    Nothing that is stored is changed, and importing twice adds nothing. Exit status 1 if something was not taken over.
+    """
+    import anyio
+
+    del name
+    settings = asking.load(org, agent)
+    with progress.show_progress("Importing") as show:
+        report = anyio.run(_import, settings, path, form, dry_run, show)
+    if as_json:
+        asking.print_json(asdict(report))
+    else:
+        click.echo(views_of_entries.tell_imported(report))
+    sys.exit(bool(report.conflicts or report.invalid or report.over_quota))
+
+
+async def _import(
+    settings: Settings, path: Path, form: ImportFormat, dry_run: bool, show: Progress | None
+) -> ImportReport:
+    from refdesk.app import load_toolsets, open_desk
+    from refdesk.server.principals import local_principal
+    from refdesk.toolsets.knowledge.source import import_entries
+
+    toolsets = load_toolsets(["knowledge"])
+    author = local_principal(settings, toolsets, "cli").agent
+    async with open_desk(settings, toolsets, in_background=False) as desk:
+        base = (await desk.get_base()).knowledge_base
+        return await import_entries(base, settings.org, author, path, form, dry_run, show)

@@ -1,0 +1,109 @@
+"""`refdesk knowledge`: write down, read and supersede what agents know."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from refdesk import errors
+from refdesk.cli import asking, views_of_entries
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+TOOLSET = "knowledge"
+
+
+@click.group()
+def knowledge() -> None:
+    """Write down, read and supersede what agents know. To find it: refdesk search --toolset knowledge."""
+
+
+@knowledge.command()
+@click.option("--title", required=True, help="What it is about, in one line.")
+@click.option("--body", metavar="TEXT", help="What was learned; - reads it from standard input.")
+@click.option("--body-file", type=click.Path(path_type=Path, dir_okay=False), help="What was learned, as a UTF-8 file.")
+@click.option("--tag", "tags", multiple=True, metavar="TAG", help="A tag; say it once for each.")
+@click.option("--confidence", type=click.IntRange(0, 100), help="How sure you are, in percent. Default: 80.")
+@click.option("--expires-at", metavar="INSTANT", help="From when on it no longer holds, ISO 8601.")
+@click.option("--task", metavar="ID", help="A task of yours that it belongs to.")
+@click.option("--task-kind", type=click.Choice(["produced", "references"]), default="produced", show_default=True)
+@click.option("--client-token", metavar="UUID", help="Repeating the call with it within 60 s stores nothing twice.")
+@asking.caller_options
+@asking.json_option
+def store(
+    title: str,
+    body: str | None,
+    body_file: Path | None,
+    tags: tuple[str, ...],
+    confidence: int | None,
+    expires_at: str | None,
+    task: str | None,
+    task_kind: str,
+    client_token: str | None,
+    org: str | None,
+    agent: str | None,
+    as_json: bool,
+) -> None:
+    """Write down an entry."""
+    given: dict[str, Any] = {
+        "title": title,
+        "body": read_body(body, body_file),
+        "tags": list(tags) or None,
+        "confidence": confidence,
+        "expiresAt": expires_at,
+        "taskRef": {"taskId": task, "kind": task_kind} if task is not None else None,
+        "clientToken": client_token,
+    }
+    arguments = {name: value for name, value in given.items() if value is not None}
+    answer = asking.ask(TOOLSET, "store_knowledge", arguments, org, agent)
+    _show(answer, as_json, views_of_entries.tell_stored(answer))
+
+
+@knowledge.command()
+@click.argument("id")
+@asking.caller_options
+@asking.json_option
+def get(id: str, org: str | None, agent: str | None, as_json: bool) -> None:
+    """Print the entry with this ID whole, with its chain and its tasks."""
+    answer = asking.ask(TOOLSET, "get_knowledge", {"id": id}, org, agent)
+    _show(answer, as_json, views_of_entries.render_entry(answer))
+
+
+@knowledge.command()
+@click.argument("old")
+@click.argument("new")
+@asking.caller_options
+@asking.json_option
+def supersede(old: str, new: str, org: str | None, agent: str | None, as_json: bool) -> None:
+    """Let the entry NEW take the place of the entry OLD; you must have written one of them."""
+    answer = asking.ask(TOOLSET, "supersede_knowledge", {"oldId": old, "newId": new}, org, agent)
+    _show(answer, as_json, f"{answer['oldId']} no longer holds; what holds now is {answer['headId']}.")
+
+
+def read_body(body: str | None, path: Path | None) -> str:
+    """Return an entry's text from where the caller says it is.
+
+    Raises:
+        InvalidInputError: It is said twice or not at all, or is no UTF-8 text.
+    """
+    if (body is None) == (path is None):
+        raise errors.InvalidInputError("Give the text once: with --body TEXT, --body - or --body-file FILE.")
+    try:
+        if path is not None:
+            return path.read_text("utf-8")
+        return sys.stdin.buffer.read().decode() if body == "-" else body or ""
+    except UnicodeDecodeError:
+        raise errors.InvalidInputError("The text is not UTF-8.") from None
+    except OSError as error:
+        raise errors.InvalidInputError(f"The file cannot be read: {error.strerror}.") from None
+
+
+def _show(answer: Mapping[str, Any], as_json: bool, text: str) -> None:
+    if as_json:
+        asking.print_json(answer)
+    else:
+        click.echo(text)

@@ -1,0 +1,81 @@
+"""How knowledge entries, and what became of them, look to a person."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from refdesk.toolsets.knowledge.transfer.reports import ExportReport, ImportReport, Problem
+
+MOST_SHOWN = 20
+"""Problems of an import; `--json` has more of them."""
+
+
+def tell_stored(answer: Mapping[str, Any]) -> str:
+    """Return where an entry is now, and how it is found."""
+    if answer["replayed"]:
+        return f"Stored before, by the same token: {answer['id']}."
+    return f"Stored: {answer['id']}. It is found by its words now, and by its meaning once it is embedded."
+
+
+def render_entry(entry: Mapping[str, Any]) -> str:
+    """Return an entry for a person to read."""
+    chain = [f"  {_mark(member, entry)} {member['id']}  {member['title']}" for member in entry["chain"]]
+    lines = [entry["title"], "", *_facts(entry), "", entry["body"]]
+    lines += ["", "What superseded what, oldest first:", *chain] if len(chain) > 1 else []
+    return printable("\n".join(lines))
+
+
+def tell_exported(report: ExportReport, place: str) -> str:
+    """Return what was written where."""
+    entries = f"{report.entries} entries written to {place}: {report.superseded} superseded, {report.links} links."
+    return "\n".join([entries, *_list(report.problems)])
+
+
+def tell_imported(report: ImportReport) -> str:
+    """Return what an import did or would do, counts first, then what was not taken over and why."""
+    counts = [
+        ("added", report.added),
+        ("there already", report.unchanged),
+        ("links added", report.links_added),
+        ("in conflict with what is stored, which stays", report.conflicts),
+        ("invalid", report.invalid),
+        ("over the quota", report.over_quota),
+        ("parts and files left out", report.left_out),
+    ]
+    lead = "Nothing was changed; this is what an import would do:" if report.dry_run else "Imported:"
+    rows = [f"{count:>8}  {words}" for words, count in counts if count or words == "added"]
+    total = report.conflicts + report.invalid + report.over_quota + report.left_out
+    shown = list(_list(report.problems[:MOST_SHOWN]))
+    more = [f"  and {total - len(shown)} more; --json lists them"] if total > len(shown) else []
+    return "\n".join([lead, *rows, *shown, *more])
+
+
+def printable(text: str) -> str:
+    """Return text without what steers a terminal; lines stay."""
+    return "".join(character if character.isprintable() or character == "\n" else " " for character in text)
+
+
+def _facts(entry: Mapping[str, Any]) -> Iterator[str]:
+    yield f"id          {entry['id']}"
+    yield f"author      {entry['author']}, {entry['createdAt'][:10]}, {entry['confidence']} % sure"
+    if entry["tags"]:
+        yield f"tags        {', '.join(entry['tags'])}"
+    if "expiresAt" in entry:
+        yield f"{'expired' if entry['isExpired'] else 'expires':<12}{entry['expiresAt']}"
+    if entry["headId"] != entry["id"]:
+        yield f"superseded  what holds now is {entry['headId']}"
+    for task in entry["taskRefs"]:
+        yield f"task        {task['taskId']} ({task['kind']})"
+    yield f"embedding   {entry['embeddingStatus']}"
+
+
+def _mark(member: Mapping[str, Any], entry: Mapping[str, Any]) -> str:
+    return ">" if member["id"] == entry["id"] else " "
+
+
+def _list(problems: tuple[Problem, ...]) -> Iterator[str]:
+    for problem in problems:
+        yield printable(f"  {problem.kind.replace('_', ' ')}: {problem.place}: {problem.message}")

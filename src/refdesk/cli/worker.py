@@ -1,0 +1,105 @@
+"""`refdesk worker`: the background work without a server."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from refdesk import errors
+from refdesk.cli import asking, progress
+from refdesk.cli.serve import toolset_option
+
+if TYPE_CHECKING:
+    from refdesk.app import Base
+    from refdesk.cli.progress import Show
+    from refdesk.core.health import Backlog
+    from refdesk.core.operations import Toolset
+    from refdesk.settings import Settings
+
+POLL_SECONDS = 0.25
+
+
+@click.command()
+@click.option("--until-idle", is_flag=True, help="End when nothing is left to do.")
+@toolset_option
+def worker(until_idle: bool, names: tuple[str, ...]) -> None:
+    """Embed what was written and sync what is due, without serving anybody.
+
+    Servers do this too; of all processes on one store, one at a time embeds.
+    """
+    from refdesk.app import load_toolsets
+
+    settings = asking.load()
+    toolsets = load_toolsets(names)
+    if until_idle:
+        _work_until_idle(settings, toolsets)
+    else:
+        from refdesk.server import process
+
+        process.run_worker(settings, toolsets)
+
+
+def _work_until_idle(settings: Settings, toolsets: tuple[Toolset, ...]) -> None:
+    import anyio
+
+    with progress.show_progress("Embedding") as show:
+        left = anyio.run(_drain, settings, toolsets, show)
+    failed = left.failing + left.set_aside
+    click.echo(
+        f"Nothing is left to do but {failed} documents that could not be embedded; refdesk embeddings list says why."
+        if failed
+        else "Nothing is left to do."
+    )
+
+
+async def _drain(settings: Settings, toolsets: tuple[Toolset, ...], show: Show | None) -> Backlog:
+    from refdesk.app import choose_syncer, get_stale_after, open_desk
+    from refdesk.core.health import measure_backlog
+
+    async with open_desk(settings, toolsets, in_background=False) as desk:
+        base = await desk.get_base()
+        await _embed_all(base, show)
+        for name in [toolset.name for toolset in toolsets if get_stale_after(settings, toolset.name) is not None]:
+            syncer = choose_syncer(settings, name, base.knowledge_base.store)
+            try:
+                if await syncer.is_due(base.knowledge_base.clock.now()):
+                    await syncer.sync()
+            except errors.WorldError as error:
+                click.echo(f"{name} was not synced: {error.message}", err=True)
+        await _embed_all(base, show)
+        return await measure_backlog(base.indexer)
+
+
+async def _embed_all(base: Base, show: Show | None) -> None:
+    """Embed until nothing is due, here or in another process."""
+    import anyio
+
+    from refdesk.core.health import measure_backlog
+
+    failure: errors.RefdeskError | None = None
+    async with anyio.create_task_group() as group:
+        if show is not None:
+            group.start_soon(_watch, base, show)
+        try:
+            while True:
+                worked = await base.indexer.run_once()
+                if not worked and not (await measure_backlog(base.indexer)).is_attended:
+                    break
+                await anyio.sleep(POLL_SECONDS)
+        except errors.RefdeskError as error:
+            failure = error  # raised below, so that it does not come out wrapped in a group
+        group.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
+
+
+async def _watch(base: Base, show: Show) -> None:
+    import anyio
+
+    total = await base.indexer.count_pending()
+    while True:
+        pending = await base.indexer.count_pending()
+        total = max(total, pending)
+        show(total - pending, total)
+        await anyio.sleep(POLL_SECONDS)

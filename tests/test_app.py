@@ -1,0 +1,120 @@
+"""A desk's health: green while writes become searchable, red when they do not."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from refdesk.app import SET_ASIDE, Base, Desk, load_toolsets
+from refdesk.core.clock import FixedClock
+from refdesk.core.health import STALLED_AFTER
+from refdesk.core.indexing import MAX_ATTEMPTS, Indexer
+from refdesk.core.keys import KeyRing
+from refdesk.core.knowledge_base import KnowledgeBase
+from refdesk.core.semantics import Semantics
+from refdesk.stores.memory import MemoryStore
+from tests.core.fakes import NOW, ScriptedEmbedder, make_document
+from tests.server.echo import make_settings
+
+
+class Bench:
+    """A desk without background work, over a clock that tests move."""
+
+    def __init__(self, home: Path) -> None:
+        self.clock = FixedClock(NOW)
+        self.store = MemoryStore(self.clock)
+        self.embedder = ScriptedEmbedder(poison=frozenset({"venom"}))
+        semantics = Semantics(self.store, self.embedder)
+        indexer = Indexer(self.store, semantics, self.clock)
+        base = KnowledgeBase(self.store, semantics, self.clock)
+        self.base = Base(base, semantics, indexer, KeyRing(self.store, self.clock))
+        self.desk = Desk(make_settings(home), load_toolsets(["knowledge"]), self.open_base, in_background=False)
+
+    @asynccontextmanager
+    async def open_base(self) -> AsyncGenerator[Base]:
+        yield self.base
+
+    async def put(self, id: str, body: str = "") -> None:
+        async with self.store.transaction() as transaction:
+            await transaction.put_documents([make_document(id, body)])
+
+
+@pytest.fixture
+async def bench(tmp_path: Path) -> AsyncGenerator[Bench]:
+    made = Bench(tmp_path)
+    async with anyio.create_task_group() as group:
+        group.start_soon(made.desk.run)
+        await made.desk.get_base()
+        yield made
+        group.cancel_scope.cancel()
+
+
+async def test_health_turns_red_when_nobody_embeds_what_is_written_and_green_when_somebody_did(bench: Bench) -> None:
+    await bench.put("a")
+    bench.clock.advance(STALLED_AFTER)
+    assert (await bench.desk.get_health()).status == "ok"
+    bench.clock.advance(timedelta(seconds=1))
+    health = await bench.desk.get_health()
+    assert health.status == "failing"
+    assert "refdesk worker" in health.problems[0]
+    await bench.base.indexer.run_once()
+    assert (await bench.desk.get_health()).status == "ok"
+
+
+async def test_an_old_backlog_is_no_failure_of_a_desk_that_has_just_opened(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    await bench.put("a")
+    bench.clock.advance(timedelta(days=9))
+    async with anyio.create_task_group() as group:
+        group.start_soon(bench.desk.run)
+        health = await bench.desk.get_health()
+        assert (health.status, health.to_json()["oldestUnembeddedSeconds"]) == ("ok", 9 * 86400)
+        group.cancel_scope.cancel()
+
+
+async def test_a_model_that_is_down_is_named_while_it_is_tried_again_and_after(bench: Bench) -> None:
+    bench.embedder.is_down = True
+    await bench.put("a")
+    async with anyio.create_task_group() as group:
+        group.start_soon(bench.base.indexer.run)
+        with anyio.fail_after(10):
+            while bench.base.indexer.trouble is None:
+                await anyio.lowlevel.checkpoint()
+        health = await bench.desk.get_health()
+        assert health.status == "degraded"
+        assert "the model is down" in health.problems[0]
+        bench.clock.advance(2 * STALLED_AFTER)
+        health = await bench.desk.get_health()
+        assert health.status == "failing"
+        assert "the model is down" in health.problems[0]
+        group.cancel_scope.cancel()
+
+
+async def test_what_was_set_aside_is_said_with_what_to_do(bench: Bench) -> None:
+    await bench.put("bad", "venom")
+    for _ in range(MAX_ATTEMPTS):
+        await bench.base.indexer.run_once()
+        bench.clock.advance(timedelta(days=1))
+    health = await bench.desk.get_health()
+    assert (health.status, health.problems) == ("degraded", (SET_ASIDE,))
+    assert health.to_json()["failedEmbeddings"] == 1
+
+
+async def test_a_store_that_cannot_be_opened_is_failing(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+
+    def refuse() -> object:
+        raise RuntimeError("broken")
+
+    bench.desk.open_base = refuse  # pyright: ignore[reportAttributeAccessIssue]
+    async with anyio.create_task_group() as group:
+        group.start_soon(bench.desk.run)
+        health = await bench.desk.get_health()
+        assert (health.status, health.backlog) == ("failing", None)
+        group.cancel_scope.cancel()
