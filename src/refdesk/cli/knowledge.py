@@ -94,7 +94,7 @@ def read_body(body: str | None, path: Path | None) -> str:
         raise errors.InvalidInputError("Give the text once: with --body TEXT, --body - or --body-file FILE.")
     try:
         if path is not None:
-            return path.read_text("utf-8")
+            return path.read_bytes().decode()
         return sys.stdin.buffer.read().decode() if body == "-" else body or ""
     except UnicodeDecodeError:
         raise errors.InvalidInputError("The text is not UTF-8.") from None

@@ -14,6 +14,8 @@ from refdesk.server.credentials import get_caller
 from refdesk.server.replies import reply, reply_error, status_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from starlette.requests import Request
     from starlette.responses import Response
 
@@ -68,15 +70,22 @@ async def read_arguments(request: Request, most_bytes: int | None = None) -> dic
     """Return an operation's arguments: those of the path, with the body of a POST or the query of a GET.
 
     Raises:
-        InvalidInputError: The body is not one strict JSON object, or a query parameter is given twice.
+        InvalidInputError: The body is not one strict JSON object, or a parameter is given twice.
         TooLargeError: The body is larger than `most_bytes`, or than is allowed everywhere.
     """
     if request.method == "POST":
-        return {**await _read_body(request, most_bytes or strict_json.MAX_BYTES), **request.path_params}
+        return _add_path(request, await _read_body(request, most_bytes or strict_json.MAX_BYTES))
     pairs = request.query_params.multi_items()
     if len({name for name, _ in pairs}) != len(pairs):
         raise errors.InvalidInputError("A query parameter is given twice; give each once.")
-    return {**dict(pairs), **request.path_params}
+    return _add_path(request, dict(pairs))
+
+
+def _add_path(request: Request, arguments: Mapping[str, object]) -> dict[str, Any]:
+    for name, value in request.path_params.items():
+        if arguments.get(name, value) != value:
+            raise errors.InvalidInputError(f"`{name}` is in the address already, with another value; leave it out.")
+    return {**arguments, **request.path_params}
 
 
 async def _read_body(request: Request, most_bytes: int) -> dict[str, Any]:
