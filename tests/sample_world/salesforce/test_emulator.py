@@ -17,7 +17,10 @@ from sample_world.salesforce.schema import BODY_FIELDS
 
 DATA = "/services/data/v68.0"
 ONLINE = "PublishStatus = 'Online' AND Language = 'en_US'"
-TITLES = f"SELECT Id, KnowledgeArticleId, Title FROM Knowledge__kav WHERE {ONLINE} ORDER BY Title"
+TITLES = (
+    "SELECT Id, KnowledgeArticleId, Title FROM Knowledge__kav WHERE PublishStatus = 'Online' AND Language = 'en_US'"
+    " ORDER BY Title"
+)
 
 
 async def query(client: httpx2.AsyncClient, statement: str) -> list[Record]:

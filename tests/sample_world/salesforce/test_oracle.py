@@ -147,3 +147,39 @@ def test_what_is_refused_though_others_accept_it_is_documented(oracle: Oracle, l
     assert stricter
     undocumented = [refusal for refusal in stricter if not any(fits(refusal) for fits in DOCUMENTED.values())]
     assert undocumented == []
+
+
+HOSTILE = (*"'\"\\{}[]()%_?&|!^~*:+-\n ", "\\'", "\\u0027", "\\x", "--", "/*", "OR", "AND", "}", "漏", "é", "ab", "12")
+
+
+def make_hostile(count: int) -> list[str]:
+    chance = random.Random("hostile")
+    return ["".join(chance.choices(HOSTILE, k=chance.randint(1, 6))) for _ in range(count)]
+
+
+def test_a_text_that_is_not_escaped_is_accepted_only_where_the_other_parser_accepts_it(oracle: Oracle) -> None:
+    texts = make_hostile(WHOLE)
+    statements: dict[Language, list[str]] = {
+        "soql": [f"SELECT Id FROM Account WHERE Name = '{text}'" for text in texts],  # noqa: S608
+        "sosl": [f"FIND {{{text}}} RETURNING Account(Id)" for text in texts],
+    }
+    for language, listed in statements.items():
+        accepted = [statement for statement in listed if find_refusal(language, statement) is None]
+        assert 0 < len(accepted) < len(listed)
+        assert [verdict.apex for verdict in judge(oracle, language, accepted)] == [True] * len(accepted)
+
+
+def test_a_text_under_the_right_escapes_is_accepted_by_all_and_stays_one_literal(oracle: Oracle) -> None:
+    texts = make_hostile(WHOLE)
+    literals = [re.sub(r"[\\']", r"\\\g<0>", text).replace("\n", "\\n") for text in texts]
+    queries = [f"SELECT Id FROM Account WHERE Name = '{literal}' LIMIT 1" for literal in literals]  # noqa: S608
+    assert [refusal for query in queries if (refusal := find_refusal("soql", query))] == []
+    verdicts = judge(oracle, "soql", queries)
+    assert all(verdict.apex and verdict.jetstream for verdict in verdicts)
+    assert len({verdict.tokens for verdict in verdicts}) == 1
+    phrases = [re.sub(r"[?&|!{}\[\]()^~*:\\\"'+-]", r"\\\g<0>", text) for text in texts]
+    searches = [f'FIND {{"xx {phrase}"}} RETURNING Account(Id)' for phrase in phrases]
+    assert [refusal for search in searches if (refusal := find_refusal("sosl", search))] == []
+    verdicts = judge(oracle, "sosl", searches)
+    assert all(verdict.apex for verdict in verdicts)
+    assert len({verdict.tokens for verdict in verdicts}) == 1

@@ -108,6 +108,12 @@ def test_a_reserved_character_without_its_escape_is_refused(character: str) -> N
         parse_sosl(f"FIND {{ab{character}cd}} RETURNING Account")
 
 
+@pytest.mark.parametrize("character", "xn.,%_ 漏\n")
+def test_only_reserved_characters_are_escaped(character: str) -> None:
+    with pytest.raises(StatementError):
+        parse_sosl(f"FIND {{ab\\{character}cd}} RETURNING Account")
+
+
 @pytest.mark.parametrize(
     ("statement", "message", "position"),
     [
