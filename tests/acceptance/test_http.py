@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import socket
 from collections.abc import Generator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import httpx2
 import pytest
 from mcp.client import Client
 from mcp.client.sse import sse_client
+from mcp.client.streamable_http import streamable_http_client
 
-from tests.acceptance.processes import TOOLS, Running, run, start
+from tests.acceptance.processes import TOOLS, Running, start
+from tests.test_cli import refdesk
 
 SERVE = ["-m", "refdesk", "serve", "--no-auth", "--port", "0"]
 
@@ -26,8 +30,10 @@ def serve(home: Path, *options: str) -> Generator[tuple[Running, str]]:
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
-    with serve(tmp_path_factory.mktemp("home"), "--sse") as (_, address):
+    with serve(tmp_path_factory.mktemp("home")) as (server, address):
         yield address
+        server.process.send_signal(signal.SIGINT)
+        assert server.process.wait(timeout=20) == 0
 
 
 @pytest.mark.parametrize("era", ["legacy", "auto", "2026-07-28"])
@@ -39,14 +45,8 @@ async def test_mcp_is_served_in_both_eras(url: str, era: str) -> None:
         assert result.structured_content["total"] == 0
 
 
-async def test_the_retired_transport_is_served_where_it_is_asked_for(url: str) -> None:
-    async with Client(sse_client(f"{url}/sse"), mode="legacy") as client:
-        assert [tool.name for tool in (await client.list_tools()).tools] == TOOLS
-
-
-def test_the_retired_transport_is_not_served_otherwise(tmp_path: Path) -> None:
-    with serve(tmp_path) as (_, url):
-        assert httpx2.get(f"{url}/sse").status_code == 404
+def test_the_retired_transport_is_not_served_unless_asked_for(url: str) -> None:
+    assert httpx2.get(f"{url}/sse").status_code == 404
 
 
 def test_rest_answers(url: str) -> None:
@@ -92,28 +92,82 @@ def test_a_body_that_is_too_large_is_refused_on_every_path(url: str) -> None:
         assert httpx2.post(url + path, content=body, headers=headers).status_code == 413
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_the_server_in_order(tmp_path: Path, number: signal.Signals) -> None:
-    with serve(tmp_path, "--sse") as (server, url), httpx2.stream("GET", f"{url}/sse") as events:
-        assert events.status_code == 200
-        server.process.send_signal(number)
-        assert server.process.wait(timeout=20) == 0
+@dataclass
+class Locked:
+    """A server that wants keys, and headers that carry one: of a reader and a writer, and of another org's reader."""
+
+    url: str
+    reader: dict[str, str]
+    writer: dict[str, str]
+    other: dict[str, str]
+    home: Path
+
+
+def make_key(home: Path, *options: str) -> tuple[str, dict[str, str]]:
+    """Return a new key's id, and the header that carries it."""
+    made = json.loads(refdesk(home, ["keys", "create", "--agent", "ann", "--json", *options]).stdout)
+    return made["id"], {"authorization": f"Bearer {made['key']}"}
+
+
+@pytest.fixture(scope="module")
+def locked(tmp_path_factory: pytest.TempPathFactory) -> Generator[Locked]:
+    """In the end it has stopped in order, although a client listens, and has told nobody a key."""
+    home = tmp_path_factory.mktemp("home")
+    with start(["-m", "refdesk", "serve", "--port", "0", "--sse"], home, REFDESK_EMBEDDER="hashing") as server:
+        url = server.read_log("listening")["url"]
+        assert "refdesk keys create" in server.read_log("no key opens this server yet")["make one with"]
+        scopes = ["--scope", "knowledge:read"]
+        keys = [make_key(home, *scopes, *more)[1] for more in ([], ["--scope", "knowledge:write"], ["--org", "other"])]
+        yield Locked(url, keys[0], keys[1], keys[2], home)
+        with httpx2.stream("GET", f"{url}/sse", headers=keys[0]) as events:
+            assert events.status_code == 200
+            server.process.send_signal(signal.SIGTERM)
+            assert server.process.wait(timeout=20) == 0
+        log = server.close()[2]
+    assert not [key for key in keys if key["authorization"].partition("_")[2] in log]
+
+
+def test_a_key_opens_at_once_and_nothing_any_more_once_it_is_revoked(locked: Locked) -> None:
+    address = f"{locked.url}/knowledge/search"
+    assert httpx2.post(address, json={"query": "x"}).status_code == 401
+    id, headers = make_key(locked.home, "--scope", "knowledge:read")
+    assert httpx2.post(address, json={"query": "x"}, headers=headers).status_code == 200
+    assert refdesk(locked.home, ["keys", "revoke", id]).exit_code == 0
+    assert httpx2.post(address, json={"query": "x"}, headers=headers).status_code == 401
+
+
+@pytest.mark.parametrize("era", ["legacy", "2026-07-28"])
+async def test_mcp_wants_a_key_and_shows_what_it_allows(locked: Locked, era: str) -> None:
+    async with (
+        httpx2.AsyncClient(headers=locked.writer) as http,
+        Client(streamable_http_client(f"{locked.url}/mcp", http_client=http), mode=era) as client,
+    ):
+        assert [tool.name for tool in (await client.list_tools()).tools] == [t for t in TOOLS if "knowledge" in t]
+        stored = await client.call_tool("store_knowledge", {"title": "A", "body": "B"})
+        assert stored.structured_content is not None
+
+
+async def test_the_retired_transport_wants_a_key_and_its_own_stream(locked: Locked) -> None:
+    mine = locked.reader
+    async with Client(sse_client(f"{locked.url}/sse", headers=mine), mode="legacy") as client:
+        assert [tool.name for tool in (await client.list_tools()).tools] == ["search_knowledge", "get_knowledge"]
+    async with httpx2.AsyncClient() as http, http.stream("GET", f"{locked.url}/sse", headers=mine) as events:
+        lines = events.aiter_lines()
+        address = (await anext(line async for line in lines if line.startswith("data: "))).removeprefix("data: ")
+        message = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+        for headers, status in (({}, 401), (locked.other, 404), (locked.writer, 404), (mine, 202)):
+            assert (await http.post(locked.url + address, json=message, headers=headers)).status_code == status
 
 
 def test_a_port_that_is_taken_is_said_in_one_sentence(url: str, tmp_path: Path) -> None:
-    port = url.rpartition(":")[2]
-    done = run(["serve", "--no-auth", "--port", port], tmp_path)
-    assert done.returncode == 1
-    assert done.stderr.startswith(f"Error: Port {port} on 127.0.0.1 cannot be used")
-    assert "Traceback" not in done.stderr
-
-
-def test_a_server_that_nobody_has_a_key_for_says_how_to_make_one(tmp_path: Path) -> None:
-    with start(["-m", "refdesk", "serve", "--port", "0"], tmp_path, REFDESK_EMBEDDER="hashing") as server:
-        assert "refdesk keys create" in server.read_log("no key opens this server yet")["make one with"]
+    done = refdesk(tmp_path, ["serve", "--no-auth", "--port", url.rpartition(":")[2]])
+    assert done.exit_code == 1
+    assert done.stderr.startswith("Error: Port ")
+    assert done.stderr.count("\n") == 1
 
 
 def test_http_without_keys_serves_this_machine_only(tmp_path: Path) -> None:
-    done = run(["serve", "--no-auth", "--host", "0.0.0.0", "--port", "0"], tmp_path)
-    assert done.returncode == 1
+    done = refdesk(tmp_path, ["serve", "--no-auth", "--host", "0.0.0.0", "--port", "0"])
+    assert done.exit_code == 1
     assert "127.0.0.1" in done.stderr
+    assert "refdesk keys create" in done.stderr

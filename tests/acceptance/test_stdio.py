@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import re
 import signal
+from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,13 +38,6 @@ def test_a_client_shakes_hands_lists_calls_and_leaves(tmp_path: Path) -> None:
     assert_protocol_only(server, rest)
 
 
-def test_a_client_of_the_later_era_needs_no_handshake(tmp_path: Path) -> None:
-    with start(SERVE, tmp_path) as server:
-        assert "result" in server.ask(1, "server/discover", ENVELOPE)
-        assert len(server.ask(2, "tools/list", ENVELOPE)["result"]["tools"]) == len(TOOLS)
-        assert server.close()[0] == 0
-
-
 def test_a_client_may_probe_first_and_shake_hands_then(tmp_path: Path) -> None:
     with start(SERVE, tmp_path) as server:
         assert "result" in server.ask(1, "server/discover", ENVELOPE)
@@ -50,7 +45,7 @@ def test_a_client_may_probe_first_and_shake_hands_then(tmp_path: Path) -> None:
         assert server.close()[0] == 0
 
 
-def test_the_era_can_be_set(tmp_path: Path) -> None:
+def test_the_era_can_be_set_and_the_later_one_needs_no_handshake(tmp_path: Path) -> None:
     with start(SERVE, tmp_path, REFDESK_STDIO_ERA="modern") as server:
         assert server.ask(1, "initialize", HANDSHAKE)["error"]["code"] == -32022
         assert len(server.ask(2, "tools/list", ENVELOPE)["result"]["tools"]) == len(TOOLS)
@@ -67,33 +62,35 @@ def test_nothing_heavy_is_loaded_before_the_tools_are_listed(tmp_path: Path) -> 
     assert loaded.isdisjoint(HEAVY)
 
 
-def test_stray_output_of_handlers_and_children_never_reaches_the_client(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def echo(tmp_path_factory: pytest.TempPathFactory) -> Generator[Running]:
+    """A noisy server that several tests talk to; in the end it has said nothing but the protocol."""
+    with start(ECHO, tmp_path_factory.mktemp("home"), REFDESK_STORE="memory://") as server:
+        shake_hands(server)
+        yield server
+        status, rest, _ = server.close()
+    assert status == 0
+    assert_protocol_only(server, rest)
+
+
+def test_stray_output_never_reaches_the_client_and_the_end_of_stdin_ends_a_call_too(tmp_path: Path) -> None:
     with start(ECHO, tmp_path, REFDESK_STORE="memory://") as server:
         shake_hands(server)
-        called = server.ask(2, "tools/call", {"name": "get_echo", "arguments": {"id": "x"}})
+        called = server.ask(4, "tools/call", {"name": "get_echo", "arguments": {"id": "x"}})
         assert called["result"]["structuredContent"] == {"said": "x", "by": "probe"}
+        call = {"name": "fail_echo", "arguments": {"how": "wait"}}
+        server.send({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call})
+        assert "result" in server.ask(3, "ping")
         status, rest, err = server.close()
     assert status == 0
     assert_protocol_only(server, rest)
     assert "stray output of a child" in err
 
 
-def test_the_end_of_stdin_ends_the_process_in_the_middle_of_a_call(tmp_path: Path) -> None:
-    with start(ECHO, tmp_path, REFDESK_STORE="memory://") as server:
-        shake_hands(server)
-        call = {"name": "fail_echo", "arguments": {"how": "wait"}}
-        server.send({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call})
-        assert "result" in server.ask(3, "ping")
-        status, rest, _ = server.close()
-    assert status == 0
-    assert_protocol_only(server, rest)
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_the_process_although_stdin_stays_open(tmp_path: Path, number: signal.Signals) -> None:
+def test_a_signal_ends_the_process_although_stdin_stays_open(tmp_path: Path) -> None:
     with start(SERVE, tmp_path) as server:
         shake_hands(server)
-        server.process.send_signal(number)
+        server.process.send_signal(signal.SIGTERM)
         assert server.process.wait(timeout=20) == 0
 
 
@@ -108,28 +105,50 @@ NO_MESSAGES = (
 )
 
 
-def test_a_line_that_is_no_message_is_answered_and_the_next_one_served(tmp_path: Path) -> None:
-    with start(ECHO, tmp_path, REFDESK_STORE="memory://") as server:
-        shake_hands(server)
-        for number, line in enumerate(NO_MESSAGES, 2):
-            server.send(line)
-            refused = server.receive()
-            assert (refused["id"], refused["error"]["code"]) == (None, -32700)
-            assert "result" in server.ask(number, "tools/list")
-        assert server.close()[0] == 0
+def test_a_line_that_is_no_message_is_answered_and_the_next_one_served(echo: Running) -> None:
+    for number, line in enumerate(NO_MESSAGES, 2):
+        echo.send(line)
+        refused = echo.receive()
+        assert (refused["id"], refused["error"]["code"]) == (None, -32700)
+        assert "result" in echo.ask(number, "tools/list")
 
 
-def test_arguments_with_nul_or_nan_are_refused_with_the_reason(tmp_path: Path) -> None:
-    with start(ECHO, tmp_path, REFDESK_STORE="memory://") as server:
-        shake_hands(server)
-        for argument, words in ((b'"a\\u0000"', "NUL"), (b"NaN", "finite"), (b"1e400", "finite")):
-            server.send(
-                b'{"jsonrpc": "2.0", "id": 5, "method": "tools/call", '
-                b'"params": {"name": "get_echo", "arguments": {"id": ' + argument + b"}}}"
-            )
-            result = server.receive()["result"]
-            assert result["isError"]
-            assert words in result["content"][0]["text"]
+def test_arguments_with_nul_or_nan_are_refused_with_the_reason(echo: Running) -> None:
+    for argument, words in ((b'"a\\u0000"', "NUL"), (b"NaN", "finite"), (b"1e400", "finite")):
+        echo.send(
+            b'{"jsonrpc": "2.0", "id": 5, "method": "tools/call", '
+            b'"params": {"name": "get_echo", "arguments": {"id": ' + argument + b"}}}"
+        )
+        result = echo.receive()["result"]
+        assert result["isError"]
+        assert words in result["content"][0]["text"]
+
+
+def call(server: Running, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return what a tool answers."""
+    result = server.ask(9, "tools/call", {"name": name, "arguments": arguments})["result"]
+    assert "isError" not in result or not result["isError"], result
+    return result["structuredContent"]
+
+
+def test_processes_on_one_file_see_what_the_others_wrote_at_their_next_question(tmp_path: Path) -> None:
+    with (
+        start([*SERVE, "--agent", "ann"], tmp_path, REFDESK_EMBEDDER="hashing") as ann,
+        start([*SERVE, "--agent", "bob"], tmp_path, REFDESK_EMBEDDER="hashing") as bob,
+    ):
+        for server in (ann, bob):
+            shake_hands(server)
+            call(server, "search_knowledge", {"query": "warm up"})
+        for n, (writer, reader) in enumerate([(ann, bob), (bob, ann)] * 3):
+            id = call(writer, "store_knowledge", {"title": f"Refund rule {n}", "body": f"word{n}"})["id"]
+            found = call(reader, "search_knowledge", {"query": f"word{n}"})["results"]
+            assert (found[0]["id"], found[0]["author"]) == (id, "ann" if writer is ann else "bob")
+            assert call(reader, "get_knowledge", {"id": id})["body"] == f"word{n}"
+        old, new = (call(ann, "store_knowledge", {"title": title, "body": "b"})["id"] for title in ("Old", "New"))
+        call(ann, "supersede_knowledge", {"oldId": old, "newId": new})
+        found = [each["id"] for each in call(bob, "search_knowledge", {"query": "old new"})["results"]]
+        assert (found[0], old in found) == (new, False)
+        assert ann.close()[0] == bob.close()[0] == 0
 
 
 def test_a_store_that_cannot_be_opened_is_told_to_the_caller_and_to_the_log(tmp_path: Path) -> None:

@@ -103,11 +103,11 @@ def serve_http(
             f"--no-auth serves this machine only, so --host must be 127.0.0.1, ::1 or localhost, not {host}. "
             "To serve others, leave --no-auth out and give each a key: refdesk keys create."
         )
-    logs.configure(settings.log_level)
     named = settings.model_copy(
         update={"allowed_hosts": (*settings.allowed_hosts, f"[{host}]" if ":" in host else host)}
     )
     with _listen(host, port) as listener:
+        logs.configure(settings.log_level)
         anyio.run(_serve_http, named, toolsets, listener, sse, no_auth, announce)
 
 
