@@ -11,7 +11,7 @@ from refdesk.model import Principal
 from refdesk.server import strict_json
 from refdesk.server.gate import SECURITY_HEADERS
 from tests.server.conftest import URL, open_http
-from tests.server.echo import SECRET
+from tests.server.echo import READER, SECRET
 
 JSON = {"content-type": "application/json"}
 
@@ -232,6 +232,27 @@ async def test_the_operations_page_shows_arguments_examples_and_errors(rest: htt
     text = (await rest.get("/docs")).text
     for words in ("filters.since", "list of string", "integer, from 1, to 10", "LIMIT_EXCEEDED", "Use get_echo next."):
         assert words in text
+
+
+async def test_commands_to_copy_have_the_values_of_the_path_in_their_place(rest: httpx2.AsyncClient) -> None:
+    text = (await rest.get("/docs")).text
+    assert f"curl {URL}/echo/items/abc<" in text
+    assert "resource template <code>echo://items/{id}</code>" in text
+
+
+async def test_a_key_is_asked_for_only_where_one_is_wanted(desk: Desk) -> None:
+    for principal in (READER, None):
+        async with open_http(desk, principal) as rest:
+            assert ("API key" in (await rest.get("/docs")).text) is (principal is None)
+            assert ("Authorization: Bearer KEY" in (await rest.get("/")).text) is (principal is None)
+
+
+async def test_the_description_says_that_a_key_is_wanted(rest: httpx2.AsyncClient) -> None:
+    description = (await rest.get("/openapi.json")).json()
+    [scheme] = description["components"]["securitySchemes"].values()
+    assert (scheme["type"], scheme["scheme"]) == ("http", "bearer")
+    assert description["paths"]["/health"]["get"]["security"] == []
+    assert {"401", "403"} <= description["paths"]["/echo/search"]["post"]["responses"].keys()
 
 
 async def test_the_start_page_names_the_retired_transport_only_where_it_is_served(desk: Desk) -> None:

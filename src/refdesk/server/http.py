@@ -111,10 +111,10 @@ def _own_routes(desk: Desk, anonymous: Principal | None, *, sse: bool) -> list[R
 
     async def start(request: Request) -> Response:
         found = _shown(await desk.get_health(), anonymous, request)
-        return pages.start_page(desk.toolsets, found, str(request.base_url).rstrip("/"), sse=sse)
+        return pages.start_page(desk.toolsets, found, _base(request), sse=sse, wants_keys=anonymous is None)
 
     async def docs(request: Request) -> Response:
-        return pages.docs_page(desk.toolsets, str(request.base_url).rstrip("/"))
+        return pages.docs_page(desk.toolsets, _base(request), wants_keys=anonymous is None)
 
     return [
         Route("/health", health),
@@ -123,6 +123,10 @@ def _own_routes(desk: Desk, anonymous: Principal | None, *, sse: bool) -> list[R
         Route("/docs", docs),
         Route("/assets/{name}", pages.asset),
     ]
+
+
+def _base(request: Request) -> str:
+    return str(request.base_url).rstrip("/")
 
 
 def _shown(health: Health, anonymous: Principal | None, request: Request) -> Health:

@@ -34,7 +34,15 @@ FLAT_ERROR: contracts.Schema = {
     "additionalProperties": False,
 }
 
-_ALWAYS = ("INVALID_INPUT", "TOO_LARGE")
+_ALWAYS = {
+    "INVALID_INPUT": "see the message.",
+    "TOO_LARGE": "see the message.",
+    "UNAUTHENTICATED": "no valid key came with the request.",
+    "PERMISSION_DENIED": "the key lacks a scope.",
+}
+
+
+_KEYS = "An API key from `refdesk keys create`. A server that was started with --no-auth wants none."
 
 
 def describe(toolsets: tuple[Toolset, ...]) -> dict[str, Any]:
@@ -57,6 +65,8 @@ def describe(toolsets: tuple[Toolset, ...]) -> dict[str, Any]:
         },
         "tags": [{"name": toolset.name, "description": toolset.description} for toolset in toolsets],
         "paths": paths,
+        "components": {"securitySchemes": {"key": {"type": "http", "scheme": "bearer", "description": _KEYS}}},
+        "security": [{"key": []}],
     }
 
 
@@ -105,7 +115,7 @@ def _resource(toolset: Toolset, resource: Resource) -> dict[str, Any]:
 def _responses(schema: contracts.Schema, codes: Mapping[str, str], toolset: Toolset) -> dict[str, Any]:
     responses: dict[str, Any] = {"200": {"description": "The answer.", "content": {JSON: {"schema": schema}}}}
     sentences: dict[str, list[str]] = {"500": ["INTERNAL_ERROR: refdesk, or something it needs, failed."]}
-    for code, sentence in {**dict.fromkeys(_ALWAYS, "see the message."), **codes}.items():
+    for code, sentence in {**_ALWAYS, **codes}.items():
         status = str(contracts.HTTP_STATUS.get(code, 500))
         sentences.setdefault(status, []).append(f"{code}: {sentence}")
     for status, found in sorted(sentences.items()):
@@ -122,6 +132,7 @@ def _health() -> dict[str, Any]:
     content = {JSON: {"schema": {"type": "object"}}}
     return {
         "operationId": "health",
+        "security": [],
         "summary": "Whether the server works",
         "description": "What is served, how current it is, and what is wrong, if anything is.",
         "responses": {

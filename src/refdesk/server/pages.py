@@ -44,6 +44,12 @@ _CLIENT = """\
 }"""
 
 
+_KEY = (
+    '<p><label class="key">API key, for trying things here; it goes nowhere else'
+    '<input id="key" type="password" autocomplete="off" spellcheck="false" placeholder="refdesk_…"></label></p>'
+)
+
+
 async def asset(request: Request) -> Response:
     """Return a style sheet, script or picture of the pages."""
     name = request.path_params["name"]
@@ -53,8 +59,9 @@ async def asset(request: Request) -> Response:
     return Response(content, media_type=ASSETS[name], headers={"cache-control": "no-cache"})
 
 
-def start_page(toolsets: Sequence[Toolset], health: Health, url: str, *, sse: bool) -> Response:
+def start_page(toolsets: Sequence[Toolset], health: Health, url: str, *, sse: bool, wants_keys: bool) -> Response:
     """Return the page that says what this server is, how current it is and where to go."""
+    key = ' \\\n  --header "Authorization: Bearer KEY"' if wants_keys else ""
     faces = [("MCP", f"{url}/mcp", "streamable HTTP, for any MCP client")]
     faces += [("MCP (SSE)", f"{url}/sse", "for clients that know nothing newer")] if sse else []
     faces += [
@@ -78,13 +85,14 @@ def start_page(toolsets: Sequence[Toolset], health: Health, url: str, *, sse: bo
         + "<h2>Ways in</h2>"
         + _table([], [(name, _link(at), escape(what)) for name, at, what in faces])
         + "<h2>Connect a client</h2><p>Claude Code, over HTTP:</p>"
-        + _block(f"claude mcp add --transport http refdesk {url}/mcp")
+        + _block(f"claude mcp add --transport http refdesk {url}/mcp{key}")
+        + ("<p>Whoever runs this server makes a KEY with <code>refdesk keys create</code>.</p>" if wants_keys else "")
         + "<p>Any client that starts its servers itself:</p>"
         + _block(_CLIENT),
     )
 
 
-def docs_page(toolsets: Sequence[Toolset], url: str) -> Response:
+def docs_page(toolsets: Sequence[Toolset], url: str, *, wants_keys: bool) -> Response:
     """Return the page with every operation: arguments, schemas, examples, errors and a form to try it."""
     contents = "".join(_contents(toolset) for toolset in toolsets)
     sections = "".join(_toolset_section(toolset, url) for toolset in toolsets)
@@ -93,7 +101,8 @@ def docs_page(toolsets: Sequence[Toolset], url: str) -> Response:
         f'<nav aria-label="Contents"><p><a href="/">refdesk</a> {escape(__version__)}</p>{contents}'
         '<p><a href="/openapi.json">openapi.json</a></p></nav><main><h1>Operations</h1>'
         '<p class="lead">Each is an MCP tool and a REST route at once, from one table: the same arguments, '
-        f'the same answers.</p>{sections}</main><script src="/assets/try.js" defer></script>',
+        f"the same answers.</p>{_KEY if wants_keys else ''}{sections}</main>"
+        '<script src="/assets/try.js" defer></script>',
         layout="docs",
     )
 
@@ -137,7 +146,8 @@ def _link(address: str) -> str:
 
 def _toolset_cells(toolset: Toolset, health: Health) -> Sequence[str]:
     found = health.toolsets.get(toolset.name)
-    as_of = f"{found.as_of:%Y-%m-%d %H:%M} UTC" if found and found.as_of else "never"
+    never = "never" if found and found.problem else "–"
+    as_of = f"{found.as_of:%Y-%m-%d %H:%M} UTC" if found and found.as_of else never
     name = f'<a href="/docs#{escape(toolset.name)}">{escape(toolset.name)}</a>'
     return (
         name,
@@ -156,19 +166,20 @@ def _contents(toolset: Toolset) -> str:
 
 
 def _toolset_section(toolset: Toolset, url: str) -> str:
-    operations = "".join(_operation(operation, url) for operation in toolset.operations)
+    addresses = {template.operation.name: template.uri for template in toolset.templates}
+    operations = "".join(_operation(each, url, addresses.get(each.name)) for each in toolset.operations)
     resources = "".join(_resource(resource, url) for resource in toolset.resources)
     head = f'<h2 id="{escape(toolset.name)}">{escape(toolset.name)}</h2><p>{escape(toolset.description)}</p>'
     return f"<section>{head}{operations}{resources}</section>"
 
 
-def _operation(operation: Operation, url: str) -> str:
+def _operation(operation: Operation, url: str, address: str | None) -> str:
     schema = contracts.get_input_schema(operation.input)
     examples = [json.dumps(example, indent=2, ensure_ascii=False) for example in operation.examples]
     return _article(
         operation.route,
         operation.title,
-        f"MCP tool {_code(operation.name)}",
+        f"MCP tool {_code(operation.name)}" + (f", resource template {_code(address)}" if address else ""),
         operation.description,
         "<h4>Arguments</h4>"
         + _arguments(schema)
@@ -251,7 +262,10 @@ def _form(route: Route, url: str, example: str | None) -> str:
 
 
 def _curl(route: Route, url: str, example: str | None) -> str:
-    if example is None or route.method == "GET":
-        return f"curl {url}{route.path}"
-    data = shlex.quote(json.dumps(json.loads(example), ensure_ascii=False))
-    return f"curl {url}{route.path} \\\n  -H 'Content-Type: application/json' \\\n  -d {data}"
+    arguments: dict[str, object] = json.loads(example or "{}")
+    in_path = [name for name in arguments if f"{{{name}}}" in route.path]
+    path = route.path.format(**{name: arguments.pop(name) for name in in_path})
+    if route.method == "GET":
+        return f"curl {url}{path}"
+    data = shlex.quote(json.dumps(arguments, ensure_ascii=False))
+    return f"curl {url}{path} \\\n  -H 'Content-Type: application/json' \\\n  -d {data}"

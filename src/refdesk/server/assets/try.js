@@ -1,5 +1,22 @@
 "use strict";
 
+/** Returns what `fetch` takes: arguments named in the path go there, the others into the body or the query. */
+function request(method, path, text) {
+  const given = JSON.parse(text);
+  const inPath = [...path.matchAll(/\{(\w+)\}/g)].map((match) => match[1]);
+  const address = path.replace(/\{(\w+)\}/g, (_, name) => encodeURIComponent(given[name] ?? ""));
+  const rest = Object.fromEntries(Object.entries(given).filter(([name]) => !inPath.includes(name)));
+  const key = document.querySelector("#key")?.value.trim();
+  const headers = key ? { authorization: `Bearer ${key}` } : {};
+  if (method !== "POST") {
+    const query = new URLSearchParams(rest).toString();
+    return [query ? `${address}?${query}` : address, { method, headers }];
+  }
+  // Without arguments in the path the text goes as it is, so that a mistake in it is answered and not mended.
+  const body = inPath.length ? JSON.stringify(rest) : text;
+  return [address, { method, headers: { ...headers, "content-type": "application/json" }, body }];
+}
+
 /** Sends the form's arguments to its route and shows the answer below it. */
 async function send(form) {
   const { method, path } = form.dataset;
@@ -7,18 +24,10 @@ async function send(form) {
   const took = form.querySelector(".took");
   const shown = form.querySelector(".answer");
   const button = form.querySelector("button");
-  const options = { method };
-  let address = path;
-  if (field && method === "POST") {
-    options.headers = { "content-type": "application/json" };
-    options.body = field.value;
-  } else if (field) {
-    address += "?" + new URLSearchParams(JSON.parse(field.value || "{}"));
-  }
   button.disabled = true;
   const start = performance.now();
   try {
-    const response = await fetch(address, options);
+    const response = await fetch(...request(method, path, field?.value.trim() || "{}"));
     const text = await response.text();
     const milliseconds = Math.round(performance.now() - start);
     took.textContent = `${response.status} in ${milliseconds} ms`;
