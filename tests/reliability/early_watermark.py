@@ -1,0 +1,37 @@
+"""A sync that notes how far it has come before it writes what it has read, as a planted fault."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+
+from refdesk.app import choose_syncer
+from refdesk.core import sync_log
+from refdesk.core.clock import SystemClock
+from refdesk.core.sync_log import SyncStatus
+from refdesk.protocols import Transaction
+from refdesk.settings import load_settings
+from refdesk.stores.sqlite import open_store
+from refdesk.toolsets.azure_updates.models import TOOLSET_NAME
+from tests.reliability.delegates import DelegatingStore
+
+
+class EarlyStore(DelegatingStore):
+    """Holds a sync for done once it has begun."""
+
+    def transaction(self) -> AbstractAsyncContextManager[Transaction]:
+        return self._open_noted()
+
+    @asynccontextmanager
+    async def _open_noted(self) -> AsyncGenerator[Transaction]:
+        now = SystemClock().now()
+        async with self.inner.transaction() as transaction:
+            await sync_log.write_status(transaction, TOOLSET_NAME, SyncStatus(now, now, now))
+        async with self.inner.transaction() as transaction:
+            yield transaction
+
+
+async def sync() -> None:
+    settings = load_settings()
+    async with open_store(settings.home / "refdesk.sqlite3") as store:
+        await choose_syncer(settings, TOOLSET_NAME, EarlyStore(store)).sync()
