@@ -78,7 +78,6 @@ def test_a_planted_fault_is_seen(template: Path, fault: Fault) -> None:
         live(subject, 60)
 
 
-@pytest.mark.xfail(strict=True, reason="the expiry is checked before the token is looked up")
 async def test_a_repeated_call_is_answered_after_the_expiry_it_asked_for(template: Path) -> None:
     clock = FixedClock(NOW)
     async with open_inline(Path(shutil.copy(template, template.parent / "repeated.sqlite3")), clock) as store:

@@ -40,12 +40,12 @@ async def store_knowledge(context: Context, entry: StoreInput) -> StoreOutput:
     """Store an entry, or answer for one that the same `clientToken` stored."""
     base, principal = context.knowledge_base, context.principal
     now = base.clock.now()
-    if entry.expires_at is not None and entry.expires_at <= now:
-        raise InvalidInputError("expiresAt must be in the future: leave it out for what does not expire.")
     token = _get_token(principal, entry)
     async with base.store.transaction() as transaction:
         if token is not None and (answer := await idempotency.recall(transaction, token, now)) is not None:
             return StoreOutput.model_validate({**answer, "replayed": True})
+        if entry.expires_at is not None and entry.expires_at <= now:
+            raise InvalidInputError("expiresAt must be in the future: leave it out for what does not expire.")
         quota = base.quotas.get(QUOTA_NAME, Quota(QUOTA_NAME))
         await quotas.spend(transaction, quota, principal.org, principal.agent)
         document = models.to_document(
