@@ -96,6 +96,11 @@ async def test_nothing_private_is_told_without_a_key(locked: httpx2.AsyncClient,
         assert answer.headers["www-authenticate"] == CHALLENGE
 
 
+async def test_whoever_looks_for_a_sign_in_page_learns_that_there_is_none(locked: httpx2.AsyncClient) -> None:
+    for name in ("oauth-protected-resource", "oauth-protected-resource/mcp", "oauth-authorization-server"):
+        assert (await locked.get(f"/.well-known/{name}")).status_code == 404
+
+
 async def refused_headers(desk: Desk) -> list[list[tuple[bytes, bytes]]]:
     """Every way not to have a valid key."""
     clock = FixedClock(SystemClock().now() - timedelta(days=9))

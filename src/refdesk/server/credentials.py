@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 OPEN_PATHS = frozenset({"/", "/docs", "/health", "/openapi.json"})
-OPEN_FOLDER = "/assets/"
+OPEN_FOLDERS = ("/assets/", "/.well-known/")
+"""Nothing is under the second: clients look there for a sign-in page, and must learn that there is none."""
 
 WINDOW = timedelta(minutes=1)
 MOST_FAILURES = 600
@@ -117,7 +118,7 @@ class KeyCheck:
 
 def is_open(path: str) -> bool:
     """Return whether an address may be read without a key, because it shows nothing private."""
-    return path in OPEN_PATHS or path.startswith(OPEN_FOLDER)
+    return path in OPEN_PATHS or path.startswith(OPEN_FOLDERS)
 
 
 def find_caller(request: Request) -> Principal | None:
