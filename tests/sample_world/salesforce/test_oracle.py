@@ -21,6 +21,9 @@ from sample_world.salesforce.sosl import parse_sosl
 from tests.sample_world.salesforce.grammar import damage, make_soql, make_sosl
 from tests.sample_world.salesforce.oracle_process import Oracle, Verdict, install_oracle
 
+# The first test to come installs the other parsers, which may take longer than a test may.
+pytestmark = pytest.mark.timeout(600)
+
 Language = Literal["soql", "sosl"]
 MORE = 20 if os.environ.get("REFDESK_SOAK") else 1
 WHOLE, DAMAGED = 250 * MORE, 500 * MORE

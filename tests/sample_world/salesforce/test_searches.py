@@ -6,7 +6,7 @@ from typing import cast
 
 import pytest
 
-from sample_world.salesforce.articles import Record, load_articles
+from sample_world.salesforce.articles import Record, load_articles, read_articles
 from sample_world.salesforce.errors import ApiError
 from sample_world.salesforce.org import Org, User
 from sample_world.salesforce.searches import Searches, parse_parameters, read_url_parameters
@@ -49,6 +49,17 @@ def test_words_stand_for_any_of_them_and_titles_weigh_most() -> None:
     assert found[0] == "Reset a forgotten password"
     assert "The password mail doesn't arrive" in found
     assert len(found) > len(find("reset AND forgotten AND password")) == 1
+
+
+def test_a_word_in_a_title_weighs_more_than_in_a_summary_and_that_more_than_in_a_body() -> None:
+    places = [{"title": "zebra"}, {"summary": "zebra"}, {"sections": {"Cause__c": "<p>zebra</p>"}}]
+    version = {"created": "2026-01-01T00:00:00Z", "url_name": "x"}
+    for order in (1, -1):
+        articles = [
+            {"number": order * place + 9, "versions": [{"title": f"Title {place}", **version, **text}]}
+            for place, text in enumerate(places, start=1)
+        ]
+        assert find("zebra", org=Org("lightning", read_articles(articles))) == ["zebra", "Title 2", "Title 3"]
 
 
 def test_words_are_found_in_every_field_and_in_other_forms() -> None:
