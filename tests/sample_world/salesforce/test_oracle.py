@@ -26,7 +26,7 @@ pytestmark = pytest.mark.timeout(600)
 
 Language = Literal["soql", "sosl"]
 MORE = 20 if os.environ.get("REFDESK_SOAK") else 1
-WHOLE, DAMAGED = 250 * MORE, 500 * MORE
+WHOLE, DAMAGED = 150 * MORE, 300 * MORE
 MAKERS: dict[Language, Callable[[random.Random], str]] = {"soql": make_soql, "sosl": make_sosl}
 PARSERS: dict[Language, Callable[[str], object]] = {"soql": parse_soql, "sosl": parse_sosl}
 
