@@ -1,0 +1,201 @@
+"""Another org's ids, tags, tokens, counts and errors cannot be told from things that do not exist, on any face."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import httpx2
+import pytest
+from mcp.client import Client
+from mcp.shared.exceptions import MCPError
+from mcp_types import ResourceTemplateReference
+
+from refdesk import errors
+from refdesk.core import idempotency, quotas
+from refdesk.model import Collection, FindRequest, Found, Principal, Record, RecordKey
+from refdesk.protocols import Store
+from refdesk.server import answers
+from refdesk.server.calls import Caller
+from tests.reliability.delegates import DelegatingTransaction
+from tests.reliability.faults import WithoutTenants, within
+from tests.reliability.worlds import ALL_SCOPES, OTHERS, OWN, World, list_calls, open_world
+from tests.server.conftest import open_http
+from tests.server.test_keys import bearer, connect
+
+Ask: TypeAlias = Callable[[str, dict[str, Any]], Awaitable[object]]
+FACES = ("handlers", "rest", "legacy", "2026-07-28")
+TEMPLATE = ResourceTemplateReference(type="ref/resource", uri="knowledge://{id}")
+
+
+@asynccontextmanager
+async def open_face(world: World, face: str, org: str, agent: str, *scopes: str) -> AsyncGenerator[Ask]:
+    """Yield what asks one operation through a face, as a caller of an org, and returns all that comes back."""
+    if face == "handlers":
+        caller = Caller(world.desk, Principal(org, agent, frozenset(scopes or ALL_SCOPES)), "test")
+        yield lambda name, arguments: ask_handler(world, caller, name, arguments)
+        return
+    key = await world.make_key(org, agent, *scopes)
+    if face == "rest":
+        async with open_http(world.desk, None) as client:
+            client.headers.update(bearer(key))
+            yield lambda name, arguments: ask_rest(world, client, name, arguments)
+        return
+    async with connect(world.desk, key, face) as client:
+
+        async def ask(name: str, arguments: dict[str, Any]) -> object:
+            try:
+                answer = await client.call_tool(name, arguments)
+            except MCPError as error:
+                return str(error)
+            return answer.model_dump(mode="json")
+
+        yield ask
+
+
+async def ask_handler(world: World, caller: Caller, name: str, arguments: dict[str, Any]) -> object:
+    try:
+        return await caller.run(world.operations[name], arguments)
+    except errors.RefdeskError as error:
+        return answers.error_to_json(error, "nested")
+
+
+async def ask_rest(world: World, client: httpx2.AsyncClient, name: str, arguments: dict[str, Any]) -> object:
+    route, rest = world.operations[name].route, dict(arguments)
+    path = re.sub(r"\{(\w+)\}", lambda match: str(rest.pop(match[1])), route.path)
+    answer = await client.request(route.method, path, json=rest if route.method == "POST" else None)
+    return [answer.status_code, {**answer.headers, "content-length": ""}, answer.json()]
+
+
+async def listen(world: World, face: str) -> list[str]:
+    """Return all that an org hears in a world, call by call."""
+    calls = [call for call in list_calls(world.ids, world.own) if call[0] in world.operations]
+    assert {name for name, _ in calls} == world.operations.keys(), "say here how the new operation may leak"
+    async with open_face(world, face, OWN, "zoe") as ask:
+        return [f"{name} {arguments}: {world.normalise(await ask(name, arguments))}" for name, arguments in calls]
+
+
+async def find_differences(folder: Path, face: str, wrap: Callable[[Store], Store] = lambda store: store) -> list[str]:
+    """Return the calls by which an org can tell whether the others are there."""
+    async with open_world(folder / "full", wrap=wrap) as world:
+        full, ids = await listen(world, face), world.ids
+    async with open_world(folder / "empty", absent=ids, wrap=wrap) as world:
+        empty = await listen(world, face)
+    assert len(full) == len(empty) > 100
+    return [f"{there}\n{here}" for there, here in zip(full, empty, strict=True) if there != here]
+
+
+@pytest.mark.parametrize("face", FACES)
+async def test_an_org_hears_the_same_whether_or_not_others_are_there(tmp_path: Path, face: str) -> None:
+    assert await find_differences(tmp_path, face) == []
+
+
+class WithLeakingSearch(WithoutTenants):
+    """Searches the others' notes too."""
+
+    async def find(self, request: FindRequest) -> Found:
+        own = await super().find(request)
+        others = await super().find(replace(request, collection=Collection(OTHERS, request.collection.toolset)))
+        return replace(own, candidates=(*own.candidates, *others.candidates))
+
+
+class WithSharedRecords(DelegatingTransaction):
+    """Keeps the tokens and counts of every org under one."""
+
+    async def get_record(self, key: RecordKey) -> Record | None:
+        return await super().get_record(_without_org(key))
+
+    async def put_records(self, records: Sequence[Record]) -> None:
+        await super().put_records([replace(each, key=_without_org(each.key)) for each in records])
+
+
+def _without_org(key: RecordKey) -> RecordKey:
+    if key.kind == idempotency.KIND:
+        operation, _, token = key.name.split(":")
+        return RecordKey("all", key.kind, f"{operation}::{token}")
+    return replace(key, org="all") if key.kind == quotas.KIND else key
+
+
+@pytest.mark.parametrize(
+    ("wrap", "telltale"),
+    [
+        (WithoutTenants, "get_knowledge"),
+        (WithLeakingSearch, "search_knowledge"),
+        (within(WithSharedRecords), "store_knowledge"),
+    ],
+)
+async def test_the_proof_catches_what_lets_another_org_through(
+    tmp_path: Path, wrap: Callable[[Store], Store], telltale: str
+) -> None:
+    different = await find_differences(tmp_path, "handlers", wrap)
+    assert telltale in {difference.split()[0] for difference in different}
+
+
+async def look_around(world: World) -> list[str]:
+    """Return all that an org sees besides operations: pages, health, lists, addresses, completions."""
+    key = await world.make_key(OWN, "zoe")
+    seen: list[object] = []
+    async with open_http(world.desk, None) as client:
+        for path in ("/health", "/openapi.json", "/", "/docs"):
+            seen += [(await client.get(path, headers=headers)).text for headers in ({}, bearer(key))]
+    async with connect(world.desk, key, "2026-07-28") as client:
+        seen += [(await client.list_tools()).model_dump(mode="json")]
+        seen += [(await client.list_resources()).model_dump(mode="json")]
+        seen += [await read_address(client, f"knowledge://{id}") for id in world.ids.values()]
+        for written in ("", "vault", "hours", *(id[:13] for id in world.ids.values())):
+            completion = await client.complete(TEMPLATE, {"name": "id", "value": written})
+            seen.append(completion.completion.model_dump(mode="json"))
+    return [world.normalise(each) for each in seen]
+
+
+async def read_address(client: Client, uri: str) -> object:
+    try:
+        return (await client.read_resource(uri)).model_dump(mode="json")
+    except MCPError as error:
+        return error.error.model_dump(mode="json")
+
+
+async def test_an_org_sees_the_same_whether_or_not_others_are_there(tmp_path: Path) -> None:
+    async with open_world(tmp_path / "full") as world:
+        there, ids = await look_around(world), world.ids
+    async with open_world(tmp_path / "empty", absent=ids) as world:
+        here = await look_around(world)
+    assert there == here
+
+
+async def hear_refusals(world: World, face: str, org: str, agent: str, *scopes: str) -> dict[str, set[str]]:
+    """Return, for each operation, everything it says to a caller when asked for what there is and what there is not."""
+    said: dict[str, set[str]] = {}
+    nothing = {kind: id[:-4] + "ffff" for kind, id in world.ids.items()}
+    async with open_face(world, face, org, agent, *scopes) as ask:
+        for ids in (world.ids, nothing):
+            for name, arguments in list_calls(ids, world.own):
+                if name in world.operations:
+                    answer = world.normalise(await ask(name, arguments))
+                    said.setdefault(name, set()).add(answer.replace("<new>", "<id>"))
+    return said
+
+
+@pytest.mark.parametrize("face", FACES)
+async def test_without_the_scope_an_operation_says_one_and_the_same_thing(tmp_path: Path, face: str) -> None:
+    async with open_world(tmp_path / "world") as world:
+        said = await hear_refusals(world, face, OTHERS, "ann", "articles:read")
+    for name, texts in said.items():
+        if "article" not in name:
+            assert len(texts) == 1, name
+            assert all("needs the scope" in text for text in texts), texts
+
+
+async def test_another_agent_of_the_org_reads_but_supersedes_only_its_own(tmp_path: Path) -> None:
+    async with open_world(tmp_path / "world") as world:
+        bob = Caller(world.desk, Principal(OTHERS, "bob", frozenset({"knowledge:read", "knowledge:write"})), "test")
+        for kind in ("current", "old", "head", "expired"):
+            entry = await bob.run(world.operations["get_knowledge"], {"id": world.ids[kind]})
+            assert entry["author"] == "ann"
+        foreign = {"oldId": world.ids["current"], "newId": world.ids["head"]}
+        with pytest.raises(errors.PermissionDeniedError):
+            await bob.run(world.operations["supersede_knowledge"], foreign)

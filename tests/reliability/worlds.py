@@ -1,0 +1,185 @@
+"""Two worlds that differ in one thing: in one, another org has notes, tags, tokens, tasks and skills of its own.
+
+What an org can see in both must be the same.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from refdesk.app import Base, Desk, load_toolsets
+from refdesk.core.clock import FixedClock, SystemClock
+from refdesk.core.identifiers import SequentialIdentifiers, Uuid7Identifiers
+from refdesk.core.indexing import Indexer
+from refdesk.core.keys import SCOPES, KeyRing
+from refdesk.core.knowledge_base import KnowledgeBase
+from refdesk.core.operations import Operation
+from refdesk.core.quotas import Quota
+from refdesk.core.semantics import Semantics
+from refdesk.embedders.hashing import HashingEmbedder
+from refdesk.model import Principal
+from refdesk.protocols import Store
+from refdesk.server.calls import Caller
+from refdesk.stores.sqlite import open_store
+from refdesk.toolsets.knowledge.operations import QUOTA_NAME
+from tests.core.fakes import NOW
+from tests.server.echo import make_settings
+from tests.toolsets.knowledge.conftest import Desk as Agent
+
+OTHERS, OWN = "acme", "zenith"
+ALL_SCOPES = tuple(sorted(set(SCOPES) - {"admin"}))
+QUOTA = 12
+TOKEN = "bbbbbbbb-0000-4000-8000-000000000001"
+SECRET_TITLE, SECRET_BODY, SECRET_TAG = "Vault code of the merger", "The zebra code is 4711.", "merger"
+CONVERSATION = (
+    "Customer: My parcel tracker shows a zebra instead of the map.\n"
+    "Agent: Please clear the cache under Settings, then open the map again.\n"
+    "Customer: That worked, thank you!"
+)
+KINDS = ("current", "old", "head", "expired", "skill")
+"""The sorts of things of the others that have an id."""
+
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_VARYING = re.compile(r'\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[.\d]*(?:Z|\+00:00)|search_time_ms\\?": ?[\d.e-]+')
+
+
+@dataclass
+class World:
+    """A desk, and the ids of the others' things, which are there or not."""
+
+    desk: Desk
+    base: Base
+    ids: dict[str, str]
+    own: tuple[str, str]
+
+    @property
+    def operations(self) -> dict[str, Operation]:
+        return {operation.name: operation for toolset in self.desk.toolsets for operation in toolset.operations}
+
+    async def make_key(self, org: str, agent: str, *scopes: str) -> str:
+        return (await self.base.keys.create(org=org, agent=agent, scopes=scopes or ALL_SCOPES))[1]
+
+    def normalise(self, answer: object) -> str:
+        """Return an answer without what must differ: ids, instants, durations."""
+        text = json.dumps(answer, sort_keys=True, ensure_ascii=False)
+        for kind, id in self.ids.items():
+            text = text.replace(id, f"<{kind}>")
+        text = _UUID.sub(lambda match: match[0] if match[0] in self.own else "<new>", text)
+        return _VARYING.sub("<varies>", text)
+
+
+@asynccontextmanager
+async def open_world(
+    folder: Path, *, absent: Mapping[str, str] | None = None, wrap: Callable[[Store], Store] = lambda store: store
+) -> AsyncGenerator[World]:
+    """Yield a world.
+
+    Args:
+        folder: Where its file is made.
+        absent: Leaves the others out, so that nothing has these ids.
+        wrap: Plants a fault in its store.
+    """
+    settings = make_settings(folder, store=f"sqlite:///{folder / 'desk.sqlite3'}", embedder="hashing")
+
+    @asynccontextmanager
+    async def open_base() -> AsyncGenerator[Base]:
+        async with open_store(folder / "desk.sqlite3") as real:
+            store, clock = wrap(real), SystemClock()
+            semantics = Semantics(store, HashingEmbedder())
+            quotas = {QUOTA_NAME: Quota(QUOTA_NAME, per_org=QUOTA)}
+            base = KnowledgeBase(store, semantics, clock, quotas=quotas)
+            yield Base(base, semantics, Indexer(store, semantics, clock), KeyRing(store, clock))
+
+    desk = Desk(settings, load_toolsets(), open_base, in_background=False)
+    async with anyio.create_task_group() as group:
+        group.start_soon(desk.run)
+        base = await desk.get_base()
+        own = await settle_own(base.knowledge_base)
+        ids = dict(absent) if absent is not None else await settle_others(desk, base.knowledge_base)
+        await base.indexer.run_once()
+        yield World(desk, base, ids, own)
+        group.cancel_scope.cancel()
+
+
+def as_agent(base: KnowledgeBase, org: str, agent: str) -> Agent:
+    return Agent(base, FixedClock(NOW)).as_agent(agent, org, *ALL_SCOPES)
+
+
+async def settle_own(base: KnowledgeBase) -> tuple[str, str]:
+    """Store two notes of one's own, under the same ids in every world."""
+    settled = replace(base, clock=FixedClock(NOW), identifiers=SequentialIdentifiers())
+    agent = as_agent(settled, OWN, "zoe")
+    one = await agent.store("Opening hours", "We open at nine.", tags=["office"])
+    other = await agent.store("Opening hours in winter", "We open at ten.", tags=["office"])
+    return one.id, other.id
+
+
+async def settle_others(desk: Desk, base: KnowledgeBase) -> dict[str, str]:
+    settled = replace(base, clock=FixedClock(NOW), identifiers=Uuid7Identifiers())
+    agent = as_agent(settled, OTHERS, "ann")
+    task = {"taskId": "T-secret", "kind": "produced"}
+    current = await agent.store(SECRET_TITLE, SECRET_BODY, tags=[SECRET_TAG, "office"], taskRef=task)
+    old = await agent.store("Opening hours of the vault", "The vault opens at eight.")
+    head = await agent.store("Vault hours", "It opens at nine, as everything does.")
+    await agent.supersede(old.id, head.id)
+    soon = (NOW + timedelta(hours=1)).isoformat()
+    expired = await agent.store("Vault party", "Tonight only.", expiresAt=soon)
+    await as_agent(base, OTHERS, "ann").store("With a token", "Once.", clientToken=TOKEN)
+    principal = Principal(OTHERS, "ann", frozenset(ALL_SCOPES))
+    [create] = [each for toolset in desk.toolsets for each in toolset.operations if each.name == "create_skill"]
+    skill = await Caller(desk, principal, "test").run(create, {"conversation": CONVERSATION})
+    ids = (current.id, old.id, head.id, expired.id, str(skill["skill_id"]))
+    return dict(zip(KINDS, ids, strict=True))
+
+
+def list_calls(ids: Mapping[str, str], own: tuple[str, str]) -> list[tuple[str, dict[str, Any]]]:
+    """Return calls that would touch the others' things: every operation with every sort of id, word, tag and token."""
+    calls: list[tuple[str, dict[str, Any]]] = []
+    for kind, id in ids.items():
+        calls += [
+            ("get_knowledge", {"id": id}),
+            ("supersede_knowledge", {"oldId": id, "newId": own[0]}),
+            ("supersede_knowledge", {"oldId": own[0], "newId": id}),
+            ("supersede_knowledge", {"oldId": id, "newId": ids["head" if kind != "head" else "current"]}),
+            ("search_knowledge", {"query": id, "includeSuperseded": True, "includeExpired": True}),
+            ("update_skill", {"skill_id": id, "conversation": CONVERSATION}),
+            ("report_outcome", {"skill_id": id, "outcome": "resolved"}),
+            ("search_azure_updates", {"id": id}),
+            ("search_skills", {"query": id}),
+            ("get_article_by_id", {"article_id": id}),
+        ]
+    return calls + list_word_calls()
+
+
+def list_word_calls() -> list[tuple[str, dict[str, Any]]]:
+    words = (SECRET_TITLE, SECRET_BODY, "opening hours", "vault party", '"vault code"', "T-secret", "ann", OTHERS)
+    searches = [
+        {"query": query, "limit": 50, "includeSuperseded": is_wide, "includeExpired": is_wide, **tags}
+        for query in words
+        for is_wide in (False, True)
+        for tags in ({}, {"tags": [SECRET_TAG]}, {"tags": ["office"]})
+    ]
+    stores: list[dict[str, Any]] = [
+        {"title": "With a token", "body": "Once.", "clientToken": TOKEN},
+        {"title": "With a token", "body": "Something else.", "clientToken": TOKEN},
+        {"title": "A task", "body": "Of the same name.", "taskRef": {"taskId": "T-secret", "kind": "produced"}},
+        *({"title": f"Note {number}", "body": "Until the quota is full."} for number in range(QUOTA)),
+    ]
+    return [
+        *(("search_knowledge", search) for search in searches),
+        *(("store_knowledge", store) for store in stores),
+        ("search_skills", {"query": "parcel tracker zebra map", "top_k": 50}),
+        ("create_skill", {"conversation": CONVERSATION}),
+        ("search_skills", {"query": "parcel tracker zebra map", "top_k": 50}),
+        ("search_azure_updates", {"query": SECRET_TITLE}),
+        ("search_articles", {"query": SECRET_TITLE}),
+    ]
