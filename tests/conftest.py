@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from inspect import iscoroutinefunction
 from pathlib import Path
 
 import pytest
+from sniffio import current_async_library_cvar
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 
@@ -13,6 +15,13 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 @pytest.fixture(scope="session")
 def anyio_backend() -> str:
     return "asyncio"
+
+
+@pytest.fixture(autouse=True)
+def no_loop_left_behind(request: pytest.FixtureRequest) -> None:
+    """Let a plain test start a loop of its own though fixtures of the session keep one: they leave its name behind."""
+    if not iscoroutinefunction(getattr(request.node, "obj", None)):
+        current_async_library_cvar.set(None)
 
 
 @pytest.fixture(scope="session")
