@@ -54,7 +54,7 @@ def render_commands() -> str:
     """Return the page of the command line: each command's own help."""
     parts: list[str] = []
     for path, command in _walk(cli, ("refdesk",)):
-        settings = {**cli.context_settings, "max_content_width": 100, "terminal_width": 100}
+        settings: dict[str, Any] = {**cli.context_settings, "max_content_width": 100, "terminal_width": 100}
         context = click.Context(command, info_name=" ".join(path), **settings)
         parts.append(f"## {' '.join(path)}\n\n```text\n{command.get_help(context)}\n```")
     return _page("Command line", "What `--help` says.", "\n\n".join(parts))
