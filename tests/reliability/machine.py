@@ -91,27 +91,31 @@ class Subject:
 
 
 @dataclass
-class Openings:
-    """Two knowledge bases on one file, as in two processes."""
+class Opening:
+    """The store's file as one process has it open."""
 
     subject: Subject
     path: Path
     clock: FixedClock
-    identifiers: SequentialIdentifiers = field(default_factory=SequentialIdentifiers)
-    bases: list[KnowledgeBase] = field(default_factory=list[KnowledgeBase])
+    identifiers: SequentialIdentifiers
+    _base: KnowledgeBase | None = None
     _stack: AsyncExitStack = field(default_factory=AsyncExitStack)
+
+    @property
+    def base(self) -> KnowledgeBase:
+        assert self._base is not None
+        return self._base
 
     async def open(self) -> None:
         self._stack, quota = AsyncExitStack(), Quota(QUOTA_NAME, MOST_PER_ORG, MOST_PER_AGENT)
-        for _ in range(2):
-            real = await self._stack.enter_async_context(open_inline(self.path, self.clock, "OFF"))
-            store = self.subject.wrap_store(real)
-            semantics = Semantics(store, HashingEmbedder())
-            self.bases.append(KnowledgeBase(store, semantics, self.clock, self.identifiers, {QUOTA_NAME: quota}))
+        # Whether commits reach the disk is tried elsewhere.
+        real = await self._stack.enter_async_context(open_inline(self.path, self.clock, "OFF"))
+        store = self.subject.wrap_store(real)
+        semantics = Semantics(store, HashingEmbedder())
+        self._base = KnowledgeBase(store, semantics, self.clock, self.identifiers, {QUOTA_NAME: quota})
 
     async def close(self) -> None:
         await self._stack.aclose()
-        self.bases.clear()
 
 
 class Machine(RuleBasedStateMachine):
@@ -124,8 +128,10 @@ class Machine(RuleBasedStateMachine):
         self.clock = FixedClock(NOW)
         self.agrees = True
         self.library = Library(MOST_PER_ORG, MOST_PER_AGENT)
-        self.openings = Openings(subject, subject.next_path(), self.clock)
-        self.run(self.openings.open())
+        self.path, identifiers = subject.next_path(), SequentialIdentifiers()
+        self.openings = [Opening(subject, self.path, self.clock, identifiers) for _ in range(2)]
+        for opening in self.openings:
+            self.run(opening.open())
 
     @contextmanager
     def step(self) -> Generator[None]:
@@ -146,7 +152,7 @@ class Machine(RuleBasedStateMachine):
             return None, error.code
 
     def desk(self, caller: Caller, which: int, base: KnowledgeBase | None = None) -> Desk:
-        desk = Desk(base or self.openings.bases[which], self.clock)
+        desk = Desk(base or self.openings[which].base, self.clock)
         return desk.as_agent(caller.agent, caller.org, *(["knowledge:write_others"] if caller.may_write_others else []))
 
     def pick(self, entries: list[Entry], pick: int) -> str:
@@ -280,7 +286,7 @@ class Machine(RuleBasedStateMachine):
         self.search(Caller(entry.org, entry.author), which, Question(words), 50)
 
     def ask(self, caller: Caller, which: int, question: Question, limit: int) -> list[KnowledgeResult]:
-        base = self.subject.wrap_search(self.openings.bases[which])
+        base = self.subject.wrap_search(self.openings[which].base)
         search = self.desk(caller, which, base).search(
             question.text,
             limit=limit,
@@ -354,21 +360,23 @@ class Machine(RuleBasedStateMachine):
     @rule(which=desks)
     def embed(self, which: int) -> None:
         with self.step():
-            base = self.openings.bases[which]
+            base = self.openings[which].base
             assert base.semantics is not None
             worked = self.run(Indexer(base.store, base.semantics, self.clock).run_once())
             assert worked == self.library.embed()
 
-    @rule()
-    def restart(self) -> None:
+    @rule(which=st.sampled_from(((0,), (1,), (0, 1))))
+    def restart(self, which: tuple[int, ...]) -> None:
         with self.step():
-            self.run(self.openings.close())
-            self.run(self.openings.open())
+            for number in which:
+                self.run(self.openings[number].close())
+            for number in which:
+                self.run(self.openings[number].open())
 
     @rule(caller=callers, which=desks)
     def count(self, caller: Caller, which: int) -> None:
         with self.step():
-            base = self.openings.bases[which]
+            base = self.openings[which].base
             usage = self.run(quotas.read_usage(base.store, base.quotas[QUOTA_NAME], caller.org, caller.agent))
             own = self.library.of(caller.org, caller.agent)
             assert (usage.org, usage.agent) == (len(self.library.of(caller.org)), len(own))
@@ -382,7 +390,8 @@ class Machine(RuleBasedStateMachine):
             if self.agrees:
                 self.check_everything()
         finally:
-            self.run(self.openings.close())
+            for opening in self.openings:
+                self.run(opening.close())
             self.runner.close()
-            for path in self.subject.folder.glob(f"{self.openings.path.name}*"):
+            for path in self.subject.folder.glob(f"{self.path.name}*"):
                 path.unlink()

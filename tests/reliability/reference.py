@@ -117,12 +117,8 @@ class Library:
         used = self.tokens.get((caller.org, caller.agent, token)) if token else None
         if used is None or now >= used.first_used_at + TOKEN_HOLDS:
             return {self._judge_new(caller, asked, now)}
-        right = {REPLAY if used.asked == asked else CONFLICT}
-        if used.has_run_out:
-            right.add(self._judge_new(caller, asked, now))
-        # Another payload that is wrong besides may be refused for either. That the same payload is refused once its
-        # expiry has passed is a known gap: see `test_a_repeated_call_is_answered_after_the_expiry_it_asked_for`.
-        return right | ({INVALID} if _has_passed(asked, now) else set())
+        again = REPLAY if used.asked == asked else CONFLICT
+        return {again, self._judge_new(caller, asked, now)} if used.has_run_out else {again}
 
     def _judge_new(self, caller: Caller, asked: Asked, now: datetime) -> str:
         if _has_passed(asked, now):

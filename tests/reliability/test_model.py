@@ -61,7 +61,7 @@ def test_the_words_of_the_model_need_no_analysis() -> None:
 def test_every_answer_is_the_references(template: Path) -> None:
     subject = Subject(template.parent)
     live(subject, 100)
-    assert subject.steps >= 5_000
+    assert subject.steps >= 5_000, subject.steps
 
 
 @pytest.mark.soak

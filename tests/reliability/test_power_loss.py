@@ -41,12 +41,12 @@ async def test_a_hundred_thousand_power_losses_take_nothing_that_was_acknowledge
 
 
 async def test_the_proof_catches_commits_that_wait_for_the_next_checkpoint(tmp_path: Path) -> None:
-    losses = await cut_power(tmp_path, "NORMAL", 200, seed=2)
-    assert losses.lost > 50
+    losses = await cut_power(tmp_path, "NORMAL", 100, seed=2)
+    assert losses.lost > 20
     assert losses.corrupt == 0
 
 
 async def test_the_proof_catches_a_store_that_syncs_nothing(tmp_path: Path) -> None:
-    losses = await cut_power(tmp_path, "OFF", 200, seed=3)
-    assert losses.lost > 50
+    losses = await cut_power(tmp_path, "OFF", 100, seed=3)
+    assert losses.lost > 20
     assert losses.corrupt > 0
