@@ -165,8 +165,8 @@ class Machine(RuleBasedStateMachine):
 
     @initialize(entries=st.lists(st.tuples(callers, texts, texts, tags), min_size=4, max_size=6))
     def begin(self, entries: list[tuple[Caller, str, str, tuple[str, ...]]]) -> None:
-        for caller, title, body, tags in entries:
-            self.try_to_store(caller, 0, Asked(title, body, tags), None)
+        for number, (caller, title, body, tags) in enumerate(entries):
+            self.try_to_store(caller, 0, Asked(title, body, tags), TOKENS[number % len(TOKENS)])
 
     @rule(
         caller=callers,

@@ -25,7 +25,7 @@ from tests.reliability.chains import find_broken_chains
 COLLECTION = Collection(ORG, TOOLSET_NAME)
 Answers: TypeAlias = list[list[list[Answer]]]
 
-PROCESSES, AGENTS_EACH, CALLS_EACH = 4, 16, 8
+PROCESSES, AGENTS_EACH, CALLS_EACH = 4, 16, 6
 BATCH = 20
 
 
@@ -97,17 +97,17 @@ async def crowd(path: Path, limit: int, manner: str, seed: int) -> set[str]:
 
 
 async def test_sixty_four_agents_in_four_processes_fill_a_quota_exactly(tmp_path: Path) -> None:
-    assert await crowd(tmp_path / "store.sqlite3", 300, "honest", seed=1) == set()
+    assert await crowd(tmp_path / "store.sqlite3", 220, "honest", seed=1) == set()
 
 
 @pytest.mark.soak
 async def test_sixty_four_agents_fill_a_quota_exactly_fifty_times(tmp_path: Path) -> None:
     for seed in range(100, 150):
-        assert await crowd(tmp_path / f"{seed}.sqlite3", 1 + seed % 7 * 80, "honest", seed) == set(), f"seed {seed}"
+        assert await crowd(tmp_path / f"{seed}.sqlite3", 1 + seed % 7 * 60, "honest", seed) == set(), f"seed {seed}"
 
 
 async def test_the_proof_catches_a_store_that_checks_before_it_begins(tmp_path: Path) -> None:
-    wrong = await crowd(tmp_path / "store.sqlite3", 300, "racy", seed=1)
+    wrong = await crowd(tmp_path / "store.sqlite3", 220, "racy", seed=1)
     assert {"the quota was passed", "the count is wrong"} <= wrong
 
 
