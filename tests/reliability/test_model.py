@@ -75,7 +75,7 @@ def test_every_answer_is_the_references_in_the_long_run(template: Path) -> None:
 def test_a_planted_fault_is_seen(template: Path, fault: Fault) -> None:
     subject = Subject(template.parent, fault.wrap_store, fault.wrap_search)
     with pytest.raises((AssertionError, LookupError)):
-        live(subject, 60)
+        live(subject, 200)
 
 
 async def test_a_repeated_call_is_answered_after_the_expiry_it_asked_for(template: Path) -> None:

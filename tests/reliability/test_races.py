@@ -101,8 +101,8 @@ async def test_sixty_four_agents_in_four_processes_fill_a_quota_exactly(tmp_path
 
 
 @pytest.mark.soak
-async def test_sixty_four_agents_fill_a_quota_exactly_fifty_times(tmp_path: Path) -> None:
-    for seed in range(100, 150):
+async def test_sixty_four_agents_fill_a_quota_exactly_fifty_times(tmp_path: Path, first_seed: int) -> None:
+    for seed in range(first_seed, first_seed + 50):
         assert await crowd(tmp_path / f"{seed}.sqlite3", 1 + seed % 7 * 60, "honest", seed) == set(), f"seed {seed}"
 
 
@@ -157,8 +157,8 @@ async def test_racing_calls_with_one_token_make_one_note(tmp_path: Path) -> None
 
 
 @pytest.mark.soak
-async def test_ten_thousand_racing_token_pairs_make_one_note_each(tmp_path: Path) -> None:
-    await check_token_race(tmp_path / "store.sqlite3", 10_000, seed=2)
+async def test_ten_thousand_racing_token_pairs_make_one_note_each(tmp_path: Path, first_seed: int) -> None:
+    await check_token_race(tmp_path / "store.sqlite3", 10_000, first_seed)
 
 
 def test_the_proof_catches_tokens_that_are_looked_up_before_the_transaction(tmp_path: Path) -> None:
