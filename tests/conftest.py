@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import os
+from collections.abc import Iterator
 from inspect import iscoroutinefunction
 from pathlib import Path
 
 import pytest
 from sniffio import current_async_library_cvar
+
+from refdesk.server import logs
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 
@@ -22,6 +26,17 @@ def no_loop_left_behind(request: pytest.FixtureRequest) -> None:
     """Let a plain test start a loop of its own though fixtures of the session keep one: they leave its name behind."""
     if not iscoroutinefunction(getattr(request.node, "obj", None)):
         current_async_library_cvar.set(None)
+
+
+@pytest.fixture(autouse=True)
+def no_logging_left_behind() -> Iterator[None]:
+    """Put the process's logging back: a command run inside a test configures it for as long as the process lives."""
+    loggers = [logging.getLogger(), *(logging.getLogger(name) for name in logs.QUIET)]
+    before = [(logger, logger.level, list(logger.handlers)) for logger in loggers]
+    yield
+    for logger, level, handlers in before:
+        logger.setLevel(level)
+        logger.handlers[:] = handlers
 
 
 @pytest.fixture(scope="session")

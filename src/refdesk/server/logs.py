@@ -8,7 +8,7 @@ import sys
 from datetime import UTC, datetime
 
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
-_QUIET = ("mcp", "httpx2", "httpcore2", "uvicorn.access", "uvicorn.error", "sse_starlette", "asyncio", "markdown_it")
+QUIET = ("mcp", "httpx2", "httpcore2", "uvicorn.access", "uvicorn.error", "sse_starlette", "asyncio", "markdown_it")
 
 
 class JsonLines(logging.Formatter):
@@ -38,5 +38,5 @@ def configure(level: str) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
-    for name in _QUIET:
+    for name in QUIET:
         logging.getLogger(name).setLevel(max(logging.WARNING, root.level))
