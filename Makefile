@@ -6,7 +6,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 PORT ?= 8350
 
-.PHONY: help setup serve demo test soak check bench eval docs lock clean
+.PHONY: help setup serve demo test test-engines soak check bench eval docs lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -28,10 +28,17 @@ demo: $(READY) ## a tour on a sample world: start its feed, sync it, search it
 	$(BIN)/python -m sample_world.demo
 
 test: $(READY) ## the tests
-	$(BIN)/python -m pytest -n 2 -m "not soak"
+	$(BIN)/python -m pytest -n 2 -m "not soak and not engines"
+
+test-engines: .venv/.engines ## the same suites on PostgreSQL, Redis and Neo4j, installed and started for it
+	REFDESK_TEST_ENGINES=postgres,redis,neo4j $(BIN)/python -m pytest -m "engines and not soak" --timeout 300
+
+.venv/.engines: $(READY) requirements/engines.txt
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements/engines.txt
+	@touch $@
 
 soak: $(READY) ## the long forms of the tests
-	REFDESK_SOAK=1 $(BIN)/python -m pytest --timeout 3600
+	REFDESK_SOAK=1 $(BIN)/python -m pytest -m "not engines" --timeout 3600
 
 check: $(READY) ## format, lint, types, imports
 	$(BIN)/ruff format --check .
@@ -53,7 +60,9 @@ docs: $(READY) ## the reference pages and snapshots anew, from the code
 
 lock: ## write the pinned requirement files anew
 	$(BIN)/uv pip compile --quiet --universal --no-emit-index-url --generate-hashes --python-version 3.11 \
-		--no-header pyproject.toml --group dev --extra gemini --extra hnsw -o requirements/dev.txt
+		--no-header pyproject.toml --group dev --all-extras -o requirements/dev.txt
+	$(BIN)/uv pip compile --quiet --universal --no-emit-index-url --generate-hashes --python-version 3.11 \
+		--no-header --group engines -c requirements/dev.txt -o requirements/engines.txt
 	$(BIN)/uv pip compile --quiet --universal --no-emit-index-url --generate-hashes --python-version 3.11 \
 		--no-header pyproject.toml -o requirements/run.txt
 

@@ -24,10 +24,15 @@ def open_sqlite(folder: Path, clock: FixedClock) -> AbstractAsyncContextManager[
     return open_store(folder / "store.sqlite3", clock=clock)
 
 
+EMBEDDED = ("memory", "sqlite")
 ENGINES: dict[str, Callable[[Path, FixedClock], AbstractAsyncContextManager[Store]]] = {
     "memory": open_memory,
     "sqlite": open_sqlite,
 }
+"""How to open a store. The same folder is the same store: what one wrote there, another one sees."""
+
+ENGINE_NAMES = [pytest.param(name, marks=() if name in EMBEDDED else pytest.mark.engines) for name in ENGINES]
+"""Every engine as a parameter; those with a server of their own are tested by `make test-engines`."""
 
 
 @pytest.fixture
@@ -35,7 +40,7 @@ def clock() -> FixedClock:
     return FixedClock(NOW)
 
 
-@pytest.fixture(params=ENGINES)
+@pytest.fixture(params=ENGINE_NAMES)
 async def store(request: pytest.FixtureRequest, tmp_path: Path, clock: FixedClock) -> AsyncGenerator[Store]:
     async with ENGINES[request.param](tmp_path, clock) as opened:
         yield opened

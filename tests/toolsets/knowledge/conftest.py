@@ -19,7 +19,7 @@ from refdesk.embedders.hashing import HashingEmbedder
 from refdesk.model import Principal
 from refdesk.toolsets.knowledge import models, operations
 from tests.core.fakes import NOW
-from tests.stores.conftest import ENGINES
+from tests.stores.conftest import ENGINE_NAMES, ENGINES
 
 SCOPES = frozenset({"knowledge:read", "knowledge:write"})
 
@@ -65,7 +65,7 @@ class Desk:
         await Indexer(self.base.store, self.base.semantics, self.clock).run_once()
 
 
-@pytest.fixture(params=ENGINES)
+@pytest.fixture(params=ENGINE_NAMES)
 async def desk(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerator[Desk]:
     clock = FixedClock(NOW)
     async with ENGINES[request.param](tmp_path, clock) as store:
