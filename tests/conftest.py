@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator
 from inspect import iscoroutinefunction
 from pathlib import Path
 
@@ -29,14 +28,13 @@ def no_loop_left_behind(request: pytest.FixtureRequest) -> None:
 
 
 @pytest.fixture(autouse=True)
-def no_logging_left_behind() -> Iterator[None]:
-    """Put the process's logging back: a command run inside a test configures it for as long as the process lives."""
-    loggers = [logging.getLogger(), *(logging.getLogger(name) for name in logs.QUIET)]
-    before = [(logger, logger.level, list(logger.handlers)) for logger in loggers]
-    yield
-    for logger, level, handlers in before:
-        logger.setLevel(level)
-        logger.handlers[:] = handlers
+def no_logging_left_behind() -> None:
+    """Put logging back: a command run inside a test or a fixture configures it for as long as the process lives."""
+    root = logging.getLogger()
+    root.setLevel(logging.WARNING)
+    root.handlers[:] = [handler for handler in root.handlers if not isinstance(handler.formatter, logs.JsonLines)]
+    for name in logs.QUIET:
+        logging.getLogger(name).setLevel(logging.NOTSET)
 
 
 @pytest.fixture(scope="session")
