@@ -5,11 +5,11 @@ Everything is opened with `async with`, safe for concurrent use from one event l
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from refdesk.model import (
@@ -220,6 +220,88 @@ class Embedder(Protocol):
 
     async def embed_query(self, text: str) -> Vector:
         """Return the vector of a question; loads first where needed."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingJob:
+    """A document that is to be embedded.
+
+    Attributes:
+        text_digest: `Document.text_digest` when that was noticed; empty where it is not known. Of two jobs for the same
+            text of the same document, one is enough.
+    """
+
+    org: str
+    toolset: str
+    id: str
+    text_digest: str = ""
+
+
+JobOutcome: TypeAlias = Literal["embedded", "current", "gone", "failed"]
+"""What became of a job: `current` had its vectors, `gone` is no document any more, `failed` is tried again later."""
+
+
+class JobQueue(Protocol):
+    """Tells workers what is to be embedded. It makes things sooner and nothing else: what it loses is found again.
+
+    What is to be done is read from the store; a queue may forget every job, and may hand one out twice.
+    """
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether workers in any process get what is enqueued now; where not, each process finds its own work."""
+        ...
+
+    @property
+    def trouble(self) -> str | None:
+        """Why the queue does not work, in a sentence without addresses; `None` when it does."""
+        ...
+
+    def announce(self, jobs: Sequence[EmbeddingJob]) -> None:
+        """Let workers know at once and without waiting; with no job, that there may be some. Never raises."""
+        ...
+
+    async def enqueue(self, jobs: Sequence[EmbeddingJob]) -> bool:
+        """Return whether the jobs will be handed to a worker soon, each once while it waits; `False` leaves them to us.
+
+        Answers within seconds and never raises.
+        """
+        ...
+
+    async def consume(self, work: Callable[[EmbeddingJob], Awaitable[JobOutcome]]) -> None:
+        """Call `work` with jobs, several at a time, until cancelled; return at once where there will never be any.
+
+        A job for which `work` raises a `RefdeskError` is tried again later and later, and dropped after some attempts.
+        When cancelled, jobs at work may end within seconds; what they do not end is handed to another worker.
+        """
+        ...
+
+
+class Scratchpad(Protocol):
+    """Short notes that every process of a deployment sees, for a while.
+
+    It may lose any note at any time, so nothing may rest on one. It answers within a second and never raises; while it
+    is away nothing is kept and nothing is found.
+    """
+
+    async def add(self, key: str, note: str, seconds: float) -> str | None:
+        """Keep a note unless there is one; return the one that was there, or `None` when there was none."""
+        ...
+
+    async def put(self, key: str, note: str, seconds: float) -> None:
+        """Keep a note, in place of one that was there."""
+        ...
+
+    async def remove(self, key: str) -> None:
+        """Forget a note; what is not there may be removed."""
+        ...
+
+    async def count(self, key: str, seconds: float) -> int | None:
+        """Count one more and return how many there were since the first, which was less than `seconds` ago.
+
+        Each call counts at most once. `None` when it could not be counted.
+        """
         ...
 
 

@@ -2,6 +2,9 @@
 
 The record is written in the call's own transaction, so a reply that got lost can always be answered, and a call that
 failed left no record. While one call runs, its repetition waits for the store's write lock.
+
+Where processes share a scratchpad, a note there answers repetitions without the store, and lets them wait without
+holding anything. The note is a shortcut: it may be lost at any time, and the record then answers.
 """
 
 from __future__ import annotations
@@ -9,22 +12,38 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, cast
+
+import anyio
 
 from refdesk.errors import ConflictError
 from refdesk.model import Record, RecordKey
 
 if TYPE_CHECKING:
-    from datetime import datetime
+    from collections.abc import Awaitable, Callable
 
     from refdesk.model import JsonObject
-    from refdesk.protocols import Transaction
+    from refdesk.protocols import Clock, Scratchpad, Transaction
 
 KIND = "idempotency"
 WINDOW = timedelta(seconds=60)
 SWEEP = 100
 """How many expired tokens one call clears away at most."""
+
+WAIT_SECONDS = 5.0
+"""How long a repetition waits for the first call to end."""
+
+CLAIM_SECONDS = 3.0
+"""So long a note of a running call stays without being renewed: a call that died keeps nobody waiting in vain."""
+
+RENEW_SECONDS = 1.0
+LOOK_SECONDS = 0.05
+
+_OTHER_REQUEST = (
+    "This clientToken was used for another request less than 60 seconds ago. Use a new token for a new request."
+)
+_RUNNING = "The first request with this clientToken is still being done. Send it again in a few seconds."
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +67,11 @@ class Token:
         return RecordKey(self.org, KIND, f"{self.operation}:{self.agent}:{self.token}")
 
     @property
+    def note_key(self) -> str:
+        """Where the shortcut to the answer is noted."""
+        return f"idem:{self.operation}:{self.org}:{self.agent}:{self.token}"
+
+    @property
     def fingerprint(self) -> str:
         """Hex digest of the payload."""
         text = json.dumps(self.payload, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
@@ -64,9 +88,7 @@ async def recall(transaction: Transaction, token: Token, now: datetime) -> JsonO
     if record is None or record.due_at is None or record.due_at <= now:
         return None
     if record.value["fingerprint"] != token.fingerprint:
-        raise ConflictError(
-            "This clientToken was used for another request less than 60 seconds ago. Use a new token for a new request."
-        )
+        raise ConflictError(_OTHER_REQUEST)
     answer = record.value["answer"]
     assert isinstance(answer, dict)
     return answer
@@ -78,3 +100,88 @@ async def remember(transaction: Transaction, token: Token, answer: JsonObject, n
     await transaction.remove_records([record.key for record in expired])
     value = {"fingerprint": token.fingerprint, "answer": answer}
     await transaction.put_records([Record(token.key, value, due_at=now + WINDOW)])
+
+
+async def answer_once(
+    scratchpad: Scratchpad | None, token: Token | None, clock: Clock, act: Callable[[], Awaitable[JsonObject]]
+) -> JsonObject:
+    """Return what `act` answers; for a repetition, perhaps what it answered to the first call, with `replayed` set.
+
+    `act` must itself recall and remember, in its transaction: here it is only spared.
+
+    Raises:
+        ConflictError: The token was used for another payload, or the first call took longer than `WAIT_SECONDS`.
+    """
+    if scratchpad is None or token is None:
+        return await act()
+    claim = json.dumps({"fingerprint": token.fingerprint})
+    known = await _claim(scratchpad, token, clock, claim)
+    if known is not None:
+        return {**known, "replayed": True}
+    until = clock.now() + WINDOW
+    try:
+        answer = await _act_while_claimed(scratchpad, token.note_key, claim, act)
+    except BaseException:
+        with anyio.CancelScope(shield=True):
+            await scratchpad.remove(token.note_key)
+        raise
+    # How long a recalled answer still holds, only its record knows.
+    if answer.get("replayed"):
+        await scratchpad.remove(token.note_key)
+    else:
+        note = {"fingerprint": token.fingerprint, "until": until.isoformat(), "answer": answer}
+        await scratchpad.put(token.note_key, json.dumps(note), WINDOW.total_seconds())
+    return answer
+
+
+async def _claim(scratchpad: Scratchpad, token: Token, clock: Clock, claim: str) -> JsonObject | None:
+    """Return the first call's answer, or `None` once the call is ours to make."""
+    deadline = anyio.current_time() + WAIT_SECONDS
+    while (text := await scratchpad.add(token.note_key, claim, CLAIM_SECONDS)) is not None:
+        note = _read_note(text)
+        if note is None or _is_over(note, clock.now()):
+            return None
+        if note["fingerprint"] != token.fingerprint:
+            raise ConflictError(_OTHER_REQUEST)
+        if isinstance(answer := note.get("answer"), dict):
+            return cast("JsonObject", answer)
+        if anyio.current_time() >= deadline:
+            raise ConflictError(_RUNNING)
+        await anyio.sleep(LOOK_SECONDS)
+    return None
+
+
+async def _act_while_claimed(
+    scratchpad: Scratchpad, key: str, claim: str, act: Callable[[], Awaitable[JsonObject]]
+) -> JsonObject:
+    answer: JsonObject = {}
+    failure: Exception | None = None
+    async with anyio.create_task_group() as group:
+        group.start_soon(_renew, scratchpad, key, claim)
+        try:
+            answer = await act()
+        except Exception as error:
+            failure = error  # raised below, so that it does not come out wrapped in a group
+        group.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
+    return answer
+
+
+async def _renew(scratchpad: Scratchpad, key: str, claim: str) -> None:
+    while True:
+        await anyio.sleep(RENEW_SECONDS)
+        await scratchpad.put(key, claim, CLAIM_SECONDS)
+
+
+def _read_note(text: str) -> dict[str, Any] | None:
+    try:
+        note = json.loads(text)
+    except ValueError:
+        return None
+    return cast("dict[str, Any]", note) if isinstance(note, dict) and "fingerprint" in note else None
+
+
+def _is_over(note: dict[str, Any], now: datetime) -> bool:
+    until = note.get("until")
+    return until is not None and datetime.fromisoformat(str(until)) <= now

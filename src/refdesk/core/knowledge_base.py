@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from refdesk.core.retrieval import SearchRequest, SearchResult
     from refdesk.core.semantics import Semantics
     from refdesk.model import Collection, Document, Revision, VectorQuery
-    from refdesk.protocols import Clock, Identifiers, Store
+    from refdesk.protocols import Clock, Identifiers, JobQueue, Scratchpad, Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,8 @@ class KnowledgeBase:
     Attributes:
         semantics: Where question vectors come from; `None` where search is lexical only.
         quotas: By name; what is not named is counted and not limited.
+        queue: Tells workers what changed; without one they find it at their next look.
+        scratchpad: What is known of calls in other processes; without one each process knows its own.
     """
 
     store: Store
@@ -35,6 +37,8 @@ class KnowledgeBase:
     clock: Clock = field(default_factory=SystemClock)
     identifiers: Identifiers = field(default_factory=Uuid7Identifiers)
     quotas: Mapping[str, Quota] = field(default_factory=dict[str, "Quota"])
+    queue: JobQueue | None = None
+    scratchpad: Scratchpad | None = None
 
     async def search(self, request: SearchRequest) -> SearchResult:
         """Return one page of what matches, best first. See `retrieval.search`."""
@@ -59,7 +63,12 @@ class KnowledgeBase:
             return ["pending" for _ in ids]
         return await indexing.get_statuses(self.store, self.semantics, collection, ids)
 
-    def note_change(self) -> None:
-        """Let the background work look at once for what there is to do."""
-        if self.semantics is not None:
+    def note_change(self, *documents: Document) -> None:
+        """Let the background work look at once for what there is to do: at these documents, or at all of them.
+
+        Call it after the commit. It neither waits nor raises.
+        """
+        if self.queue is not None:
+            self.queue.announce([indexing.to_job(document) for document in documents])
+        elif self.semantics is not None:
             self.semantics.doorbell.ring()

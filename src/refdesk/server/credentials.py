@@ -50,7 +50,7 @@ _STATE = "refdesk.principal"
 
 @dataclass(slots=True)
 class FailureLimit:
-    """Counts refused keys by where they came from."""
+    """Counts the keys that this process refused, by where they came from."""
 
     _counts: dict[str, tuple[datetime, int]] = field(default_factory=dict[str, tuple[datetime, int]])
 
@@ -106,6 +106,9 @@ class KeyCheck:
         except errors.UnauthenticatedError:
             source = str((scope.get("client") or ("",))[0])
             failures = self.failures.count(source, base.keys.clock.now())
+        if (pad := base.knowledge_base.scratchpad) is not None:
+            # Behind a balancer, one source meets many processes.
+            failures = max(failures, await pad.count(f"refused:{source}", WINDOW.total_seconds()) or 0)
         if failures == 1 or failures == MOST_FAILURES:
             logger.warning("key refused", extra={"source": source, "path": scope["path"], "failures": failures})
         if failures > MOST_FAILURES:

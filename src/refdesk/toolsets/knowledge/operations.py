@@ -38,12 +38,17 @@ TASK = "task"
 
 async def store_knowledge(context: Context, entry: StoreInput) -> StoreOutput:
     """Store an entry, or answer for one that the same `clientToken` stored."""
+    base, token = context.knowledge_base, _get_token(context.principal, entry)
+    answer = await idempotency.answer_once(base.scratchpad, token, base.clock, lambda: _store(context, entry, token))
+    return StoreOutput.model_validate(answer)
+
+
+async def _store(context: Context, entry: StoreInput, token: Token | None) -> JsonObject:
     base, principal = context.knowledge_base, context.principal
     now = base.clock.now()
-    token = _get_token(principal, entry)
     async with base.store.transaction() as transaction:
         if token is not None and (answer := await idempotency.recall(transaction, token, now)) is not None:
-            return StoreOutput.model_validate({**answer, "replayed": True})
+            return {**answer, "replayed": True}
         if entry.expires_at is not None and entry.expires_at <= now:
             raise InvalidInputError("expiresAt must be in the future: leave it out for what does not expire.")
         quota = base.quotas.get(QUOTA_NAME, Quota(QUOTA_NAME))
@@ -54,10 +59,10 @@ async def store_knowledge(context: Context, entry: StoreInput) -> StoreOutput:
         await transaction.put_documents([document])
         if entry.task_ref is not None:
             await transaction.put_links([_link_task(entry.task_ref, document, now)])
-        output = StoreOutput(id=document.id, embedding_status="pending", created_at=now, replayed=False)
+        output = _dump(StoreOutput(id=document.id, embedding_status="pending", created_at=now, replayed=False))
         if token is not None:
-            await idempotency.remember(transaction, token, _dump(output), now)
-    base.note_change()
+            await idempotency.remember(transaction, token, output, now)
+    base.note_change(document)
     return output
 
 
@@ -173,7 +178,10 @@ STORE_KNOWLEDGE = Operation(
     route=Route("POST", "/knowledge"),
     errors={
         "INVALID_INPUT": "An argument is missing, malformed or out of range, or expiresAt is not in the future.",
-        "CONFLICT": "The clientToken was used for another request less than 60 seconds ago.",
+        "CONFLICT": (
+            "The clientToken was used for another request less than 60 seconds ago, or the first request with it is "
+            "still being done."
+        ),
         "QUOTA_EXCEEDED": "The org or the agent may store no more; details say how much is used.",
         **_LACKS_WRITE,
     },

@@ -1,0 +1,55 @@
+"""Redis as the shared part of many processes: jobs by BullMQ, and short notes.
+
+Nothing is kept there that is not in the store or could not be lost: without Redis everything goes on, each process for
+itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import anyio
+
+from refdesk.queues.bullmq.line import open_line
+from refdesk.queues.bullmq.queue import BullQueue
+from refdesk.queues.bullmq.scratchpad import RedisScratchpad
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What a deployment shares through one Redis."""
+
+    queue: BullQueue
+    scratchpad: RedisScratchpad
+
+
+@asynccontextmanager
+async def open_shared(url: str, wake: Callable[[], None]) -> AsyncGenerator[Shared]:
+    """Yield the queue and the scratchpad at a URL, whether or not Redis is there; it may come and go meanwhile.
+
+    Opening takes at most a second. What was announced when the block is left is sent first, if that goes quickly.
+
+    Args:
+        url: `redis://` or `rediss://`, with user, password and database where needed; options of redis-py may follow.
+        wake: Lets this process look for work by itself; called when Redis goes or comes, and for what it did not take.
+
+    Raises:
+        ConfigurationError: It is no such URL.
+    """
+    async with open_line(url, wake) as line:
+        queue = BullQueue(line, wake)
+        failure: Exception | None = None
+        async with anyio.create_task_group() as group:
+            group.start_soon(queue.send)
+            try:
+                yield Shared(queue, RedisScratchpad(line))
+            except Exception as error:
+                failure = error  # raised below, so that it does not come out wrapped in a group
+            group.cancel_scope.cancel()
+        if failure is not None:
+            raise failure
+
+
+__all__ = ["BullQueue", "RedisScratchpad", "Shared", "open_shared"]

@@ -1,0 +1,53 @@
+"""The jobs as they stand in Redis: the contract with workers in other languages, docs/reference/queue.md."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, cast
+
+from refdesk.protocols import EmbeddingJob
+
+QUEUE_NAME = "embeddings"
+JOB_NAME = "embed"
+ATTEMPTS = 5
+FIRST_RETRY_MILLISECONDS = 1000
+LONGEST_NAME = 256
+FIELDS = {"org": "org", "toolset": "toolset", "id": "id", "textDigest": "text_digest"}
+REQUIRED = frozenset({"org", "toolset", "id"})
+
+
+def name_job(job: EmbeddingJob) -> str:
+    """Return the job's id: the same for the same text of the same document, so that it waits at most once.
+
+    BullMQ takes no id with a colon and none that is a number.
+    """
+    parts = "\x00".join((job.org, job.toolset, job.id, job.text_digest))
+    return f"embed-{hashlib.blake2b(parts.encode('utf-8', 'surrogatepass'), digest_size=16).hexdigest()}"
+
+
+def write_job(job: EmbeddingJob) -> dict[str, Any]:
+    """Return a job as BullMQ takes it. No trace of it stays once it has ended: its id would block the next one."""
+    return {
+        "name": JOB_NAME,
+        "data": {name: value for name, field in FIELDS.items() if (value := getattr(job, field))},
+        "opts": {
+            "jobId": name_job(job),
+            "attempts": ATTEMPTS,
+            "backoff": {"type": "exponential", "delay": FIRST_RETRY_MILLISECONDS},
+            "removeOnComplete": True,
+            "removeOnFail": True,
+        },
+    }
+
+
+def read_job(data: object) -> EmbeddingJob | None:
+    """Return the job that anybody's data describe, or `None` when they describe none; unknown fields are ignored."""
+    if not isinstance(data, dict):
+        return None
+    known = {FIELDS[name]: value for name, value in cast("dict[str, object]", data).items() if name in FIELDS}
+    values = {name: value for name, value in known.items() if isinstance(value, str) and value.isprintable()}
+    if len(values) < len(known) or REQUIRED - set(values):
+        return None
+    if any(not 0 < len(values[name]) <= LONGEST_NAME for name in REQUIRED):
+        return None
+    return EmbeddingJob(**values)

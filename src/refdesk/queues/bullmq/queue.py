@@ -1,0 +1,93 @@
+"""The queue `embeddings` of BullMQ: announced after a commit, consumed by any number of workers."""
+
+from __future__ import annotations
+
+from collections import deque
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+import anyio
+import bullmq
+
+from refdesk.queues.bullmq.jobs import QUEUE_NAME, write_job
+from refdesk.queues.bullmq.working import work_off
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from refdesk.protocols import EmbeddingJob, JobOutcome
+    from refdesk.queues.bullmq.line import Line
+
+MOST_ANNOUNCED = 10_000
+"""So many announcements wait to be sent; older ones are dropped first, and found again by the sweep."""
+
+AT_ONCE = 100
+"""Jobs in one round trip."""
+
+
+class _Queue(Protocol):
+    async def addBulk(self, jobs: list[dict[str, Any]]) -> list[object]: ...
+
+
+class BullQueue:
+    """Tells workers of every process what is to be embedded, as far as Redis is there.
+
+    Args:
+        line: To Redis.
+        wake: Lets this process look for work by itself: for what could not be announced.
+    """
+
+    def __init__(self, line: Line, wake: Callable[[], None]) -> None:
+        self._line = line
+        self._wake = wake
+        self._queue = cast("_Queue", bullmq.Queue(QUEUE_NAME, {"connection": line.client}))
+        self._announced: deque[EmbeddingJob] = deque(maxlen=MOST_ANNOUNCED)
+        self._bell = anyio.Event()
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether Redis is there."""
+        return self._line.is_up
+
+    @property
+    def trouble(self) -> str | None:
+        """Why it is not."""
+        return self._line.trouble
+
+    def announce(self, jobs: Sequence[EmbeddingJob]) -> None:
+        """Have the jobs sent soon; they are dropped while Redis is away, and this process looks by itself."""
+        if not jobs or not self._line.is_up:
+            self._wake()
+            return
+        self._announced.extend(jobs)
+        self._bell.set()
+
+    async def enqueue(self, jobs: Sequence[EmbeddingJob]) -> bool:
+        """Return whether Redis took all of them; one that waits there already is not added again."""
+        for start in range(0, len(jobs), AT_ONCE):
+            batch = [write_job(job) for job in jobs[start : start + AT_ONCE]]
+            if await self._line.call(partial(self._queue.addBulk, batch)) is None:
+                return False
+        return self._line.is_up
+
+    async def consume(self, work: Callable[[EmbeddingJob], Awaitable[JobOutcome]]) -> None:
+        """Work until cancelled, through every outage of Redis."""
+        await work_off(self._line.url, work)
+
+    async def send(self) -> None:
+        """Send what is announced, until cancelled; then what is left, if it goes quickly."""
+        try:
+            while True:
+                await self._bell.wait()
+                self._bell = anyio.Event()
+                await self._send_all()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await self._send_all()
+
+    async def _send_all(self) -> None:
+        while self._announced:
+            jobs = [self._announced.popleft() for _ in range(min(AT_ONCE, len(self._announced)))]
+            if not await self.enqueue(jobs):
+                self._announced.clear()
+                self._wake()

@@ -1,0 +1,136 @@
+"""A BullMQ worker that lives through outages of Redis and ends gently."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+import anyio
+import bullmq
+
+from refdesk import errors
+from refdesk.queues.bullmq.jobs import QUEUE_NAME, read_job
+from refdesk.queues.bullmq.line import FAILURES, connect
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from refdesk.protocols import EmbeddingJob, JobOutcome
+
+logger = logging.getLogger(__name__)
+
+AT_ONCE = 8
+"""Jobs that one process works on at the same time."""
+
+BLOCK_SECONDS = 2
+ANSWER_SECONDS = 5.0
+"""Of Redis to a worker: longer than a worker waits for its next job."""
+
+LOCK_SECONDS = 15
+"""So long a job is a worker's own without a sign of life from it; then, at the next check, another one gets it."""
+
+STALLED_CHECK_SECONDS = 5
+MOST_STALLS = 1000
+"""A job is never given up because its workers died."""
+
+KEPT_SECONDS = 3600
+KEPT_JOBS = 1000
+"""How long and how many ended jobs stay whose producer did not say: so long it may read what became of them."""
+
+DRAIN_SECONDS = 4.0
+"""How long jobs at work may take once the worker is told to stop."""
+
+RESTART_SECONDS = 1.0
+MOST_REST_SECONDS = 16.0
+
+
+class _Job(Protocol):
+    @property
+    def data(self) -> object: ...
+
+
+class _Worker(Protocol):
+    async def run(self) -> None: ...
+
+    async def close(self, force: bool = False) -> None: ...
+
+    def cancelProcessing(self) -> None: ...
+
+
+class JobNotDoneError(Exception):
+    """A job is to be tried again; its text stands in Redis and holds nothing private."""
+
+
+@dataclass(slots=True)
+class Processor:
+    """Does a job, and rests after a failure, longer each time: what is down is not overrun by retries."""
+
+    work: Callable[[EmbeddingJob], Awaitable[JobOutcome]]
+    _rest: float = 1.0
+
+    async def process(self, job: _Job, _token: str) -> dict[str, str]:
+        """Return what became of a job, as its producer reads it."""
+        asked = read_job(job.data)
+        if asked is None:
+            logger.warning("job refused", extra={"reason": "it names no document"})
+            raise bullmq.UnrecoverableError("The job must have org, toolset and id as texts.")
+        try:
+            outcome = await self.work(asked)
+        except errors.RefdeskError as error:
+            logger.warning("job not done", extra={"reason": error.message, "document": asked.id})
+            rest, self._rest = self._rest, min(2 * self._rest, MOST_REST_SECONDS)
+            await anyio.sleep(rest)
+            raise JobNotDoneError(error.message) from None
+        except Exception:
+            logger.exception("job broke", extra={"document": asked.id})
+            raise JobNotDoneError("The worker broke; its log says how.") from None
+        self._rest = 1.0
+        return {"outcome": outcome}
+
+
+async def work_off(url: str, work: Callable[[EmbeddingJob], Awaitable[JobOutcome]]) -> None:
+    """Work on the queue until cancelled."""
+    processor = Processor(work)
+    while True:
+        client = connect(url, ANSWER_SECONDS)
+        options: dict[str, Any] = {
+            "connection": client,
+            "autorun": False,
+            "concurrency": AT_ONCE,
+            "drainDelay": BLOCK_SECONDS,
+            "lockDuration": LOCK_SECONDS * 1000,
+            "stalledInterval": STALLED_CHECK_SECONDS * 1000,
+            "maxStalledCount": MOST_STALLS,
+            "runRetryDelay": int(RESTART_SECONDS * 1000),
+            "removeOnComplete": {"age": KEPT_SECONDS, "count": KEPT_JOBS},
+            "removeOnFail": {"age": KEPT_SECONDS, "count": KEPT_JOBS},
+        }
+        worker = cast("_Worker", bullmq.Worker(QUEUE_NAME, cast("Any", processor.process), cast("Any", options)))
+        try:
+            await _run(worker)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await client.aclose()
+        await anyio.sleep(RESTART_SECONDS)
+
+
+async def _run(worker: _Worker) -> None:
+    """Run a worker until it ends or this is cancelled; then let it end its jobs, and cut off what takes too long."""
+    running = asyncio.ensure_future(worker.run())
+    try:
+        await asyncio.wait({running})
+    finally:
+        with anyio.CancelScope(shield=True):
+            closing = asyncio.ensure_future(worker.close())
+            _, late = await asyncio.wait({closing, running}, timeout=DRAIN_SECONDS)
+            if late:
+                worker.cancelProcessing()
+                _, late = await asyncio.wait({closing, running}, timeout=1.0)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(closing, running, return_exceptions=True)
+    failure = running.exception() if not running.cancelled() else None
+    if failure is not None and not isinstance(failure, FAILURES):
+        logger.error("worker broke", exc_info=failure)

@@ -1,0 +1,32 @@
+"""The queue of a single process: a bell. What is to be done is found in the store by whoever hears it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from refdesk.core.doorbell import Doorbell
+    from refdesk.protocols import EmbeddingJob, JobOutcome
+
+
+@dataclass(frozen=True, slots=True)
+class LocalQueue:
+    """Rings for what is announced, and hands nothing out: the process that looks finds it by itself."""
+
+    doorbell: Doorbell
+    is_shared: bool = False
+    trouble: str | None = None
+
+    def announce(self, jobs: Sequence[EmbeddingJob]) -> None:
+        """Wake the one who looks for work in this process."""
+        self.doorbell.ring()
+
+    async def enqueue(self, jobs: Sequence[EmbeddingJob]) -> bool:
+        """Return `False`: nobody else will do them."""
+        return False
+
+    async def consume(self, work: Callable[[EmbeddingJob], Awaitable[JobOutcome]]) -> None:
+        """Return at once: nothing comes from elsewhere."""
