@@ -50,6 +50,8 @@ bench: $(READY) ## speed, as ratios in one run
 	$(BIN)/python -m benchmarks.startup
 	$(BIN)/python -m benchmarks.updates
 	$(BIN)/python -m benchmarks.index
+	$(BIN)/python -m benchmarks.writes
+	$(BIN)/python -m benchmarks.articles
 
 eval: $(READY) ## retrieval quality, and how well learned skills are found
 	$(BIN)/python -m benchmarks.quality

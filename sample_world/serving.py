@@ -35,7 +35,7 @@ def serve(options: argparse.Namespace, build: Callable[[str], tuple[Starlette, M
         options: Has `host` and `port`.
         build: Takes the origin that is listened on; returns the application and what to say.
     """
-    listener = socket.create_server((options.host, options.port), backlog=128)
+    listener = _listen(options.host, options.port)
     host, port = listener.getsockname()[:2]
     origin = f"http://{host}:{port}"
     application, said = build(origin)
@@ -46,6 +46,19 @@ def serve(options: argparse.Namespace, build: Callable[[str], tuple[Starlette, M
     _stop_at_end_of_input(server)
     print(json.dumps({**said, "control": origin + CONTROL_PATH}), flush=True)
     server.run(sockets=[listener])
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    # With the protocol said, asyncio sends small answers at once; else each would wait some 40 ms for more.
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen(128)
+    except OSError:
+        listener.close()
+        raise
+    return listener
 
 
 def load_json(path: Path) -> object:

@@ -11,7 +11,8 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from refdesk.app import SET_ASIDE, Base, Desk, load_toolsets
+from refdesk.app import SET_ASIDE, Base, Desk
+from refdesk.choices.toolsets import load_toolsets
 from refdesk.core.clock import FixedClock
 from refdesk.core.health import STALLED_AFTER
 from refdesk.core.indexing import MAX_ATTEMPTS, Indexer

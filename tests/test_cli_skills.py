@@ -8,7 +8,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from refdesk.app import load_toolsets, open_desk
+from refdesk.app import open_desk
+from refdesk.choices.toolsets import load_toolsets
 from refdesk.cli import asking
 from tests.server.echo import make_settings
 from tests.test_cli import refdesk

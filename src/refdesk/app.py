@@ -9,18 +9,18 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import timedelta
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
-from urllib.parse import unquote
 
 import anyio
 
 from refdesk import errors
+from refdesk.choices.embedders import choose_embedder, find_embedder
+from refdesk.choices.stores import choose_store
+from refdesk.choices.toolsets import choose_syncer, connect_live, get_stale_after
 from refdesk.core.operations import Context
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from anyio.abc import TaskGroup
 
+    from refdesk.choices.stores import OpenStore
     from refdesk.core.health import Health, ToolsetHealth
     from refdesk.core.indexing import Indexer
     from refdesk.core.keys import KeyRing
@@ -35,14 +36,13 @@ if TYPE_CHECKING:
     from refdesk.core.operations import Toolset
     from refdesk.core.quotas import Quota
     from refdesk.core.semantics import Semantics
-    from refdesk.core.syncing import Syncer
     from refdesk.embedders.hashing import HashingEmbedder
     from refdesk.embedders.hosted.gemini import GeminiEmbedder
     from refdesk.embedders.hosted.openai import OpenAIEmbedder
     from refdesk.embedders.local import LocalEmbedder
     from refdesk.model import CollectionStatistics, EmbeddingModel, Principal
-    from refdesk.protocols import Embedder, Store
-    from refdesk.settings import EmbedderName, Settings
+    from refdesk.protocols import Embedder
+    from refdesk.settings import Settings
 
     AnyEmbedder: TypeAlias = LocalEmbedder | HashingEmbedder | GeminiEmbedder | OpenAIEmbedder
 
@@ -59,9 +59,6 @@ SYNC_RETRY_SECONDS = 60.0
 
 NOBODY = "nobody embeds it. Restart the server, or run refdesk worker."
 SET_ASIDE = "Some documents could not be embedded and are found by words only: refdesk embeddings list says why."
-
-TOOLSET_NAMES = ("azure-updates", "knowledge", "skills")
-EXPECTED_ENGINES = ("postgresql", "neo4j")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +81,7 @@ class Desk:
     Attributes:
         in_background: Whether to sync and embed for as long as the store is open.
         broken: Background work that ended by a bug.
+        live: Tells, for a toolset that is asked live, what kept its last call from being answered, if anything did.
     """
 
     settings: Settings
@@ -91,6 +89,7 @@ class Desk:
     open_base: OpenBase
     in_background: bool = True
     broken: set[str] = field(default_factory=set[str])
+    live: Mapping[str, Callable[[], str | None]] = field(default_factory=dict[str, "Callable[[], str | None]"])
     _base: Base | None = None
     _failure: errors.RefdeskError | None = None
     _opened_at: datetime | None = None
@@ -155,6 +154,8 @@ class Desk:
         from refdesk.core import sync_log
         from refdesk.core.health import ToolsetHealth
 
+        if name in self.live:
+            return ToolsetHealth(None, None, self.live[name]())
         stale_after = get_stale_after(self.settings, name)
         if stale_after is None:
             return ToolsetHealth(documents)
@@ -230,9 +231,9 @@ async def open_desk(
         ConfigurationError: A setting names what there is not.
     """
     open_store = choose_store(settings)
-    desk = Desk(settings, tuple(toolsets), lambda: _open_base(settings, open_store), in_background)
     failure: Exception | None = None
-    async with anyio.create_task_group() as group:
+    async with connect_live(settings, toolsets) as (connected, live), anyio.create_task_group() as group:
+        desk = Desk(settings, connected, lambda: _open_base(settings, open_store), in_background, live=live)
         group.start_soon(desk.run)
         try:
             yield desk
@@ -242,78 +243,6 @@ async def open_desk(
             group.cancel_scope.cancel()
     if failure is not None:
         raise failure
-
-
-def load_toolsets(names: Sequence[str] = (), settings: Settings | None = None) -> tuple[Toolset, ...]:
-    """Return the toolsets of these names, in the order of the table; all of them without a name.
-
-    Args:
-        names: Which ones.
-        settings: They choose what skills are learned with; without them, rules.
-
-    Raises:
-        ConfigurationError: There is no toolset of such a name, or what the settings choose lacks one.
-        MissingDependencyError: What the settings choose needs an extra that is not installed.
-    """
-    unknown = sorted(set(names) - set(TOOLSET_NAMES))
-    if unknown:
-        raise errors.ConfigurationError(f"There is no toolset {unknown[0]}; there are {', '.join(TOOLSET_NAMES)}.")
-    return tuple(_load_toolset(name, settings) for name in TOOLSET_NAMES if not names or name in names)
-
-
-def _load_toolset(name: str, settings: Settings | None) -> Toolset:
-    match name:
-        case "azure-updates":
-            from refdesk.toolsets import azure_updates
-
-            return azure_updates.TOOLSET
-        case "knowledge":
-            from refdesk.toolsets import knowledge
-
-            return knowledge.TOOLSET
-        case "skills":
-            return _load_skills(settings)
-        case _:
-            raise errors.ConfigurationError(f"There is no toolset {name}.")
-
-
-def _load_skills(settings: Settings | None) -> Toolset:
-    from refdesk.language_model_choice import choose_language_model
-    from refdesk.language_models.rules import RulesModel
-    from refdesk.toolsets.skills import make_toolset
-
-    return make_toolset(choose_language_model(settings) if settings is not None else RulesModel())
-
-
-def get_stale_after(settings: Settings, name: str) -> timedelta | None:
-    """Return for how long a toolset counts as current after a sync, or `None` when it has no source."""
-    return timedelta(hours=settings.azure_updates_stale_hours) if name == "azure-updates" else None
-
-
-def choose_syncer(settings: Settings, name: str, store: Store) -> Syncer:
-    """Return what brings a toolset up to date with its source.
-
-    Raises:
-        InvalidInputError: It has no source.
-    """
-    stale_after = get_stale_after(settings, name)
-    if stale_after is None:
-        raise errors.InvalidInputError(f"{name} has no source to be synced with.")
-    from refdesk.core.clock import SystemClock
-    from refdesk.core.syncing import Syncer
-    from refdesk.toolsets.azure_updates.models import COLLECTION
-    from refdesk.toolsets.azure_updates.records import to_document
-    from refdesk.toolsets.azure_updates.source import AzureUpdatesSource
-
-    return Syncer(
-        store,
-        AzureUpdatesSource(settings.azure_updates_url),
-        COLLECTION,
-        to_document,
-        SystemClock(),
-        stale_after=stale_after,
-        full_after=timedelta(hours=settings.azure_updates_full_hours),
-    )
 
 
 async def keep_current(settings: Settings, name: str, base: Base) -> None:
@@ -339,44 +268,6 @@ def count_living(statistics: CollectionStatistics) -> int:
     from refdesk.model import State
 
     return sum(count for state, count in statistics.documents.items() if state is not State.WITHDRAWN)
-
-
-OpenStore: TypeAlias = "Callable[[], AbstractAsyncContextManager[Store]]"
-
-
-def choose_store(settings: Settings) -> OpenStore:
-    """Return how to open the store that the settings name.
-
-    Raises:
-        ConfigurationError: The URL names an engine that there is not, or no file.
-    """
-    scheme, separator, rest = settings.store_url.partition("://")
-    if not separator:
-        raise errors.ConfigurationError("REFDESK_STORE is no URL; write sqlite:///path/to/file or memory://.")
-    if scheme == "memory":
-        return _open_memory
-    if scheme == "sqlite":
-        path = Path(unquote(rest.removeprefix("/"))) if rest != "/" else None
-        if path is None or not rest.startswith("/"):
-            raise errors.ConfigurationError("REFDESK_STORE names no file; write sqlite:///path/to/file.")
-        return lambda: _open_sqlite(path)
-    later = " yet" if scheme in EXPECTED_ENGINES else ""
-    raise errors.ConfigurationError(f"REFDESK_STORE names {scheme}, which is not served{later}; use sqlite or memory.")
-
-
-@asynccontextmanager
-async def _open_memory() -> AsyncGenerator[Store]:
-    from refdesk.stores.memory import MemoryStore
-
-    yield MemoryStore()
-
-
-@asynccontextmanager
-async def _open_sqlite(path: Path) -> AsyncGenerator[Store]:
-    from refdesk.stores.sqlite import open_store
-
-    async with open_store(path) as store:
-        yield store
 
 
 @asynccontextmanager
@@ -405,63 +296,3 @@ def _choose_quotas(settings: Settings) -> dict[str, Quota]:
     from refdesk.toolsets.knowledge.operations import QUOTA_NAME
 
     return {QUOTA_NAME: Quota(QUOTA_NAME, settings.knowledge_org_quota, settings.knowledge_agent_quota)}
-
-
-def choose_embedder(settings: Settings, name: EmbedderName) -> AnyEmbedder:
-    """Return the embedder of that name; nothing is loaded yet.
-
-    Raises:
-        ConfigurationError: It needs a setting that is missing.
-    """
-    match name:
-        case "local":
-            from refdesk.embedders.local import LocalEmbedder
-
-            return LocalEmbedder()
-        case "hashing":
-            from refdesk.embedders.hashing import HashingEmbedder
-
-            return HashingEmbedder()
-        case "gemini":
-            return _choose_gemini(settings)
-        case "openai":
-            return _choose_openai(settings)
-
-
-def _choose_gemini(settings: Settings) -> AnyEmbedder:
-    from refdesk.embedders.hosted.gemini import GeminiEmbedder
-
-    if settings.gemini_api_key is None:
-        raise errors.ConfigurationError("REFDESK_EMBEDDER is gemini, which needs a key: set REFDESK_GEMINI_API_KEY.")
-    return GeminiEmbedder(
-        settings.gemini_api_key.get_secret_value(),
-        model=settings.gemini_embedding_model,
-        dimensions=settings.gemini_embedding_dimensions,
-        base_url=settings.gemini_base_url,
-    )
-
-
-def _choose_openai(settings: Settings) -> AnyEmbedder:
-    from refdesk.embedders.hosted.openai import OpenAIEmbedder
-
-    key = settings.openai_api_key
-    return OpenAIEmbedder(
-        key.get_secret_value() if key else None,
-        model=settings.openai_embedding_model,
-        dimensions=settings.openai_embedding_dimensions,
-        is_cut=settings.openai_embedding_is_cut,
-        base_url=settings.openai_base_url,
-    )
-
-
-def find_embedder(settings: Settings, model: EmbeddingModel) -> AnyEmbedder | None:
-    """Return the embedder of a model that vectors are kept of, or `None` when it cannot be had with these settings."""
-    names: tuple[EmbedderName, ...] = ("local", "hashing", "gemini", "openai")
-    for name in names:
-        try:
-            embedder = choose_embedder(settings, name)
-        except errors.ConfigurationError:
-            continue
-        if embedder.model == model:
-            return embedder
-    return None

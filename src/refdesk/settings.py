@@ -98,6 +98,29 @@ class Settings(BaseSettings):
         24.0, gt=0, le=8760, description="After how many hours a sync compares everything, not only what changed."
     )
 
+    salesforce_instance_url: str | None = Field(
+        None, description="My Domain address of the Salesforce org whose articles are served; without it none are."
+    )
+    salesforce_client_id: str | None = Field(None, description="Consumer key of the app that signs in to Salesforce.")
+    salesforce_client_secret: SecretStr | None = Field(None, description="Consumer secret of that app.")
+    salesforce_username: str | None = Field(
+        None, description="The Salesforce user that a signed assertion (JWT bearer) signs in as."
+    )
+    salesforce_private_key_file: Path | None = Field(
+        None, description="The RSA key in PEM that signs the assertion; the app has its certificate."
+    )
+    salesforce_access_token: SecretStr | None = Field(
+        None,
+        description="A Salesforce session, used as it is until it expires; goes before the other ways.",
+    )
+    salesforce_body_fields: Names = Field(
+        (), description="API names of the fields with an article's text, separated by commas. Default: found by itself."
+    )
+    salesforce_api_version: str = Field("v68.0", description="Which version of the Salesforce API is spoken.")
+    salesforce_timeout_seconds: float = Field(
+        15.0, gt=0, le=300, description="How long one question to Salesforce may take, in seconds."
+    )
+
     stdio_era: StdioEra = Field(
         "auto", description="Which protocol era stdio serves: 2025-11-25 (`legacy`), 2026-07-28 (`modern`) or both."
     )
@@ -112,7 +135,7 @@ class Settings(BaseSettings):
     )
     log_level: LogLevel = Field("info", description="The least grave entries that are logged.")
 
-    @field_validator("allowed_hosts", "allowed_origins", mode="before")
+    @field_validator("allowed_hosts", "allowed_origins", "salesforce_body_fields", mode="before")
     @classmethod
     def _split(cls, value: object) -> object:
         return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value

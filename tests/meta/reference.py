@@ -9,7 +9,7 @@ from typing import Any, cast
 import click
 
 from refdesk import errors
-from refdesk.app import load_toolsets
+from refdesk.choices.toolsets import load_toolsets
 from refdesk.cli import cli
 from refdesk.core import contracts
 from refdesk.core.operations import Operation, Resource, Toolset

@@ -11,7 +11,8 @@ import anyio
 import uvicorn
 from anyio.abc import TaskGroup
 
-from refdesk.app import Base, Desk, load_toolsets
+from refdesk.app import Base, Desk
+from refdesk.choices.toolsets import load_toolsets
 from refdesk.core.clock import SystemClock
 from refdesk.core.indexing import Indexer
 from refdesk.core.keys import KeyRing

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
-from refdesk.app import choose_syncer
+from refdesk.choices.toolsets import choose_syncer
 from refdesk.core import sync_log
 from refdesk.core.clock import SystemClock
 from refdesk.core.sync_log import SyncStatus

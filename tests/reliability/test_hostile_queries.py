@@ -79,7 +79,7 @@ async def judge(world: World, caller: Caller, name: str, arguments: dict[str, An
     """Return what is wrong with the answer, or nothing."""
     operation, is_bad = world.operations[name], must_be_refused(name, arguments["query"])
     try:
-        answer = await caller.run(operation, arguments)
+        answer = (await caller.run(operation, arguments)).value
     except errors.InvalidInputError as error:
         strict_json.check(error.message)
         return "" if is_bad else f"refused: {error.message}"

@@ -17,6 +17,7 @@ from mcp_types import ResourceTemplateReference
 
 from refdesk import errors
 from refdesk.core import idempotency, quotas
+from refdesk.core.operations import NESTED
 from refdesk.model import Collection, FindRequest, Found, Principal, Record, RecordKey
 from refdesk.protocols import Store
 from refdesk.server import answers
@@ -59,9 +60,9 @@ async def open_face(world: World, face: str, org: str, agent: str, *scopes: str)
 
 async def ask_handler(world: World, caller: Caller, name: str, arguments: dict[str, Any]) -> object:
     try:
-        return await caller.run(world.operations[name], arguments)
+        return (await caller.run(world.operations[name], arguments)).value
     except errors.RefdeskError as error:
-        return answers.error_to_json(error, "nested")
+        return answers.error_to_json(error, NESTED)
 
 
 async def ask_rest(world: World, client: httpx2.AsyncClient, name: str, arguments: dict[str, Any]) -> object:
@@ -195,7 +196,7 @@ async def test_another_agent_of_the_org_reads_but_supersedes_only_its_own(tmp_pa
         bob = Caller(world.desk, Principal(OTHERS, "bob", frozenset({"knowledge:read", "knowledge:write"})), "test")
         for kind in ("current", "old", "head", "expired"):
             entry = await bob.run(world.operations["get_knowledge"], {"id": world.ids[kind]})
-            assert entry["author"] == "ann"
+            assert entry.value["author"] == "ann"
         foreign = {"oldId": world.ids["current"], "newId": world.ids["head"]}
         with pytest.raises(errors.PermissionDeniedError):
             await bob.run(world.operations["supersede_knowledge"], foreign)

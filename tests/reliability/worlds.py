@@ -16,7 +16,8 @@ from typing import Any
 
 import anyio
 
-from refdesk.app import Base, Desk, load_toolsets
+from refdesk.app import Base, Desk
+from refdesk.choices.toolsets import load_toolsets
 from refdesk.core.clock import FixedClock, SystemClock
 from refdesk.core.identifiers import SequentialIdentifiers, Uuid7Identifiers
 from refdesk.core.indexing import Indexer
@@ -137,7 +138,7 @@ async def settle_others(desk: Desk, base: KnowledgeBase) -> dict[str, str]:
     principal = Principal(OTHERS, "ann", frozenset(ALL_SCOPES))
     [create] = [each for toolset in desk.toolsets for each in toolset.operations if each.name == "create_skill"]
     skill = await Caller(desk, principal, "test").run(create, {"conversation": CONVERSATION})
-    ids = (current.id, old.id, head.id, expired.id, str(skill["skill_id"]))
+    ids = (current.id, old.id, head.id, expired.id, str(skill.value["skill_id"]))
     return dict(zip(KINDS, ids, strict=True))
 
 

@@ -19,6 +19,7 @@ from refdesk.core.operations import (
     Completions,
     Context,
     Effects,
+    ErrorFormat,
     Operation,
     Resource,
     ResourceTemplate,
@@ -193,7 +194,7 @@ FLAT = Toolset(
     name="flat",
     description="Fails flatly.",
     operations=(_fail_operation("fail_flat", "/flat/fail", "flat:read"),),
-    error_format="flat",
+    error_format=ErrorFormat(is_flat=True),
 )
 
 

@@ -18,7 +18,8 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 from starlette.applications import Starlette
 
-from refdesk.app import Desk, load_toolsets, open_desk
+from refdesk.app import Desk, open_desk
+from refdesk.choices.toolsets import load_toolsets
 from refdesk.core.clock import FixedClock, SystemClock
 from refdesk.core.keys import SCOPES
 from refdesk.server import credentials, http

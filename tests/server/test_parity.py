@@ -14,7 +14,8 @@ import pytest
 from click.testing import CliRunner
 from mcp_types import TextContent, TextResourceContents
 
-from refdesk.app import Desk, load_toolsets, open_desk
+from refdesk.app import Desk, open_desk
+from refdesk.choices.toolsets import load_toolsets
 from refdesk.cli import cli
 from refdesk.core.operations import Operation, Resource
 from refdesk.server.principals import local_principal

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from refdesk.app import Desk, load_toolsets, open_desk
+from refdesk.app import Desk, open_desk
+from refdesk.choices.toolsets import load_toolsets
 from refdesk.cli import asking
-from refdesk.core.operations import Operation
+from refdesk.core.operations import FLAT, Operation
 from refdesk.errors import RefdeskError
 from refdesk.server import answers
 from refdesk.server.principals import local_principal
@@ -38,7 +39,7 @@ async def ask(desk: Desk, face: str, operation: Operation, arguments: dict[str, 
     try:
         return await asking.run(desk, operation, arguments)
     except RefdeskError as error:
-        return answers.error_to_json(error, "flat")
+        return answers.error_to_json(error, FLAT)
 
 
 async def learn_and_ask(home: Path, face: str, operation: Operation, arguments: dict[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from refdesk.app import TOOLSET_NAMES, load_toolsets
+from refdesk.choices.toolsets import TOOLSET_NAMES, load_toolsets
 from refdesk.core import contracts
 from refdesk.core.operations import Toolset
 from refdesk.server import descriptions, openapi

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from refdesk import __version__, errors
+from refdesk.cli.articles import articles
 from refdesk.cli.doctor import doctor
 from refdesk.cli.embeddings import embeddings
 from refdesk.cli.export import export
@@ -63,7 +64,7 @@ def cli() -> None:
 
 for command in (
     *(serve, worker, sync),
-    *(search, knowledge, skills),
+    *(search, knowledge, skills, articles),
     *(export, import_),
     *(keys, embeddings, doctor),
 ):

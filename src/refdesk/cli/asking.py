@@ -73,7 +73,7 @@ def fit_searches(
 
 def is_always_semantic(operation: Operation) -> bool:
     """Return whether a search goes by meaning without being told to."""
-    return "semantic" not in _schema(operation)["properties"]
+    return "semantic" not in _schema(operation)["properties"] and not operation.effects.open_world
 
 
 def _find_filters(operation: Operation) -> Mapping[str, Any]:
@@ -145,7 +145,8 @@ def ask(
     """Return the answer of a toolset's operation, asked alone."""
     import anyio
 
-    from refdesk.app import load_toolsets, open_desk
+    from refdesk.app import open_desk
+    from refdesk.choices.toolsets import load_toolsets
 
     settings = load(org, agent)
 
@@ -166,11 +167,15 @@ def print_json(value: object) -> None:
 
 async def run(desk: Desk, operation: Operation, arguments: Mapping[str, object]) -> dict[str, Any]:
     """Return the answer of an operation, asked by whoever sits at this machine."""
+    from refdesk.server import answers
     from refdesk.server.calls import Caller
     from refdesk.server.principals import local_principal
 
     caller = Caller(desk, local_principal(desk.settings, desk.toolsets, "cli"), "cli")
-    return await caller.run(operation, arguments)
+    answer = await caller.run(operation, arguments)
+    for warning in answers.get_warnings(answer.meta):
+        click.echo(warning, err=True)
+    return answer.value
 
 
 def configure_logging(level: str) -> None:

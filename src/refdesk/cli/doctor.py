@@ -69,7 +69,8 @@ def _has_failed(checks: list[Check]) -> bool:
 
 async def run_checks() -> list[Check]:
     """Return every check that could be made, in the order in which they build on each other."""
-    from refdesk.app import load_toolsets, open_desk
+    from refdesk.app import open_desk
+    from refdesk.choices.toolsets import load_toolsets
     from refdesk.settings import load_settings
 
     try:
@@ -101,6 +102,8 @@ async def _look(desk: Desk) -> AsyncIterator[Check]:
     yield await _check_model(base)
     yield _check_language_model(desk.settings)
     yield await _check_feed(desk.settings)
+    for check in await _check_help_desk(desk.settings):
+        yield check
 
 
 def _check_home(settings: Settings) -> Check:
@@ -121,6 +124,8 @@ async def _check_toolsets(desk: Desk) -> list[Check]:
     health = await desk.get_health()
     checks: list[Check] = []
     for name, one in health.toolsets.items():
+        if one.documents is None:
+            continue  # it is asked live and has checks of its own
         as_of = f", as of {one.as_of:%Y-%m-%d %H:%M} UTC" if one.as_of else ""
         found = f"{one.documents} documents{as_of}"
         if one.problem:
@@ -182,7 +187,7 @@ async def _check_model(base: Base) -> Check:
 
 
 def _check_language_model(settings: Settings) -> Check:
-    from refdesk.language_model_choice import choose_language_model
+    from refdesk.choices.language_models import choose_language_model
 
     name = choose_language_model(settings).name
     if settings.language_model != "rules":
@@ -190,6 +195,18 @@ def _check_language_model(settings: Settings) -> Check:
     is_chosen = "language_model" in settings.model_fields_set
     advice = "" if is_chosen else "For a model, set REFDESK_LANGUAGE_MODEL to gemini or openai, and its key."
     return Check("language model", "ok", f"none: skills are learned by {name}, without a key", advice)
+
+
+async def _check_help_desk(settings: Settings) -> list[Check]:
+    from refdesk.choices.toolsets import to_salesforce
+
+    if settings.salesforce_instance_url is None:
+        advice = "To serve its articles, set REFDESK_SALESFORCE_INSTANCE_URL; see the how-to on connecting an org."
+        return [Check("salesforce", "ok", "not configured: no help desk is served", advice)]
+    from refdesk.toolsets.salesforce_knowledge.check import check_connection
+
+    steps = await check_connection(to_salesforce(settings))
+    return [Check(step.name, step.status, step.found, step.advice) for step in steps]
 
 
 async def _check_feed(settings: Settings) -> Check:

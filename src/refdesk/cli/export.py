@@ -69,7 +69,8 @@ def _export_updates(
 
 
 async def _collect(settings: Settings, query: str, filters: tuple[str, ...]) -> list[Update]:
-    from refdesk.app import load_toolsets, open_desk
+    from refdesk.app import open_desk
+    from refdesk.choices.toolsets import load_toolsets
     from refdesk.server import calls
     from refdesk.server.principals import local_principal
     from refdesk.toolsets.azure_updates.export import list_matching

@@ -50,7 +50,8 @@ def import_(
 async def _import(
     settings: Settings, path: Path, form: ImportFormat, dry_run: bool, show: Progress | None
 ) -> ImportReport:
-    from refdesk.app import load_toolsets, open_desk
+    from refdesk.app import open_desk
+    from refdesk.choices.toolsets import load_toolsets
     from refdesk.server.principals import local_principal
     from refdesk.toolsets.knowledge.source import import_entries
 

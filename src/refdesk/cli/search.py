@@ -41,7 +41,7 @@ def search(
     """
     import anyio
 
-    from refdesk.app import load_toolsets
+    from refdesk.choices.toolsets import load_toolsets
 
     query = " ".join(words)
     settings = asking.load()
@@ -61,10 +61,10 @@ async def _search(
 ) -> dict[str, dict[str, Any]]:
     from refdesk.app import open_desk
 
-    asked = asking.fit_searches(toolsets, arguments, filters)
-    if not asked:
-        raise errors.InvalidInputError("None of the toolsets can be searched like that; give a query.")
     async with open_desk(settings, toolsets, in_background=False) as desk:
+        asked = asking.fit_searches(desk.toolsets, arguments, filters)
+        if not asked:
+            raise errors.InvalidInputError("None of the toolsets can be searched like that; give a query.")
         if arguments["semantic"] or any(asking.is_always_semantic(operation) for operation, _ in asked.values()):
             await (await desk.get_base()).semantics.wanted.load()
         if len(toolsets) == 1:

@@ -170,7 +170,8 @@ def _load() -> Settings:
 async def _learn(
     settings: Settings, transcripts: Sequence[SourceTranscript], confirmed: bool, advance: Callable[[], None]
 ) -> list[dict[str, Any]]:
-    from refdesk.app import load_toolsets, open_desk
+    from refdesk.app import open_desk
+    from refdesk.choices.toolsets import load_toolsets
 
     toolsets = load_toolsets([NAME], settings)
     learned: list[dict[str, Any]] = []
@@ -190,7 +191,8 @@ async def _learn(
 
 
 async def _ask(settings: Settings, operation: str, arguments: Mapping[str, object]) -> dict[str, Any]:
-    from refdesk.app import load_toolsets, open_desk
+    from refdesk.app import open_desk
+    from refdesk.choices.toolsets import load_toolsets
 
     async with open_desk(settings, load_toolsets([NAME]), in_background=False) as desk:
         return await _run(desk, operation, arguments)
@@ -216,7 +218,8 @@ def _read_history(skill_id: str) -> list[Skill]:
 
 
 async def _get_history(settings: Settings, skill_id: str) -> list[Skill]:
-    from refdesk.app import load_toolsets, open_desk
+    from refdesk.app import open_desk
+    from refdesk.choices.toolsets import load_toolsets
     from refdesk.server.principals import local_principal
     from refdesk.toolsets.skills.learning import get_queries
 

@@ -19,7 +19,9 @@ WIDEST = 110
 PIPED_WIDTH = 100
 SNIPPET_LINES = 3
 
-_FACTS = ("id", "skill_id", "status", "modified", "createdAt", "updated_at", "confidence")
+_LISTS = ("results", "matches", "articles")
+_DATES = ("modified", "createdAt", "updated_at", "last_published")
+_FACTS = ("id", "skill_id", "article_type", "status", *_DATES, "confidence")
 _BODIES = ("snippet", "description", "problem", "summary", "resolution")
 _MONTH = re.compile(r"^(\d{4}-\d\d)-01$")
 _DAY = re.compile(r"^\d{4}-\d\d-\d\d(?=T)")
@@ -42,7 +44,7 @@ def show(answers: Mapping[str, Mapping[str, Any]], query: str) -> None:
 
 def _show_one(console: Console, answer: Mapping[str, Any], words: list[str]) -> None:
     offset = int(answer.get("offset", 0))
-    hits = answer["results"] if "results" in answer else answer["matches"]
+    hits: list[Mapping[str, Any]] = next(answer[name] for name in _LISTS if name in answer)
     for number, hit in enumerate(hits, offset + 1):
         _show_hit(console, number, hit, words)
     console.print(Text(_summary(len(hits), offset, answer.get("total")), style="dim"))

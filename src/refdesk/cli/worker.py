@@ -28,10 +28,10 @@ def worker(until_idle: bool, names: tuple[str, ...]) -> None:
 
     Servers do this too; of all processes on one store, one at a time embeds.
     """
-    from refdesk.app import load_toolsets
+    from refdesk.choices.toolsets import load_toolsets
 
     settings = asking.load()
-    toolsets = load_toolsets(names)
+    toolsets = load_toolsets(names, settings)
     if until_idle:
         _work_until_idle(settings, toolsets)
     else:
@@ -54,7 +54,8 @@ def _work_until_idle(settings: Settings, toolsets: tuple[Toolset, ...]) -> None:
 
 
 async def _drain(settings: Settings, toolsets: tuple[Toolset, ...], show: Show | None) -> Backlog:
-    from refdesk.app import choose_syncer, get_stale_after, open_desk
+    from refdesk.app import open_desk
+    from refdesk.choices.toolsets import choose_syncer, get_stale_after
     from refdesk.core.health import measure_backlog
 
     async with open_desk(settings, toolsets, in_background=False) as desk:

@@ -49,8 +49,12 @@ STATUSES: Mapping[type[CallerError], int] = {
 }
 """The HTTP status of each error that the caller can fix. Every other one is 500: 503 is for `/health` alone."""
 
-HTTP_STATUS = {kind.code: status for kind, status in STATUSES.items()}
-"""The same by error code; every other code is 500."""
+HTTP_STATUS = {
+    **{kind.code: status for kind, status in STATUSES.items()},
+    "RATE_LIMIT_EXCEEDED": STATUSES[LimitExceededError],
+    "RATE_LIMIT_WARNING": 200,
+}
+"""The same by error code, with what toolsets' contracts call theirs; every other code is 500."""
 
 
 def get_input_schema(model: type[BaseModel]) -> Schema:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -13,7 +13,27 @@ if TYPE_CHECKING:
     from refdesk.model import Principal
 
 HttpMethod: TypeAlias = Literal["GET", "POST"]
-ErrorFormat: TypeAlias = Literal["nested", "flat"]
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorFormat:
+    """How a toolset writes errors, as its contract has them.
+
+    Attributes:
+        is_flat: `{"error": code, "detail": message}` in place of `{"error": {"code", "message", "details"}}`.
+        codes: The contract's own code for each of refdesk's that it does not know.
+    """
+
+    is_flat: bool = False
+    codes: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def name(self, code: str) -> str:
+        """Return the code under which a caller meets an error of refdesk's `code`."""
+        return self.codes.get(code, code)
+
+
+NESTED = ErrorFormat()
+FLAT = ErrorFormat(is_flat=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +42,20 @@ class Context:
 
     principal: Principal
     knowledge_base: KnowledgeBase
+
+
+@runtime_checkable
+class HasMeta(Protocol):
+    """An answer with something beside it that is no part of its contract, such as a warning."""
+
+    @property
+    def meta(self) -> Mapping[str, object]:
+        """What goes beside the answer, by namespaced name; MCP has `_meta` for it."""
+        ...
+
+
+WARNINGS = "refdesk/warnings"
+"""Where in `meta` an answer carries its warnings: a list of objects with `code`, `message` and `details`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,4 +166,4 @@ class Toolset:
     operations: tuple[Operation, ...]
     resources: tuple[Resource, ...] = ()
     templates: tuple[ResourceTemplate, ...] = ()
-    error_format: ErrorFormat = "nested"
+    error_format: ErrorFormat = NESTED

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from refdesk.core.operations import WARNINGS, HasMeta
 from refdesk.server import strict_json
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pydantic import BaseModel
 
     from refdesk import errors
@@ -18,6 +21,16 @@ def to_json(answer: BaseModel) -> dict[str, Any]:
     return answer.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
+def get_meta(answer: BaseModel) -> dict[str, Any]:
+    """Return what goes beside an answer, as plain JSON values; mostly nothing."""
+    return dict(answer.meta) if isinstance(answer, HasMeta) else {}
+
+
+def get_warnings(meta: Mapping[str, Any]) -> list[str]:
+    """Return the warnings of what goes beside an answer, each as one line: its code, and what it says."""
+    return [f"{warning['code']}: {warning['message']}" for warning in meta.get(WARNINGS, ())]
+
+
 def to_text(value: object) -> str:
     """Return a value as compact JSON."""
     return strict_json.dump(value)
@@ -25,9 +38,10 @@ def to_text(value: object) -> str:
 
 def error_to_json(error: errors.RefdeskError, form: ErrorFormat) -> dict[str, Any]:
     """Return an error in its toolset's form: `{"error": {code, message, details?}}` or flat `{error, detail}`."""
-    if form == "flat":
-        return {"error": error.code, "detail": error.message}
-    body: dict[str, Any] = {"code": error.code, "message": error.message}
+    code = form.name(error.code)
+    if form.is_flat:
+        return {"error": code, "detail": error.message}
+    body: dict[str, Any] = {"code": code, "message": error.message}
     if error.details:
         body["details"] = error.details
     return {"error": body}

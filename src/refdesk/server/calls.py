@@ -32,6 +32,14 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
+class Answered:
+    """An answer as plain JSON values, and what goes beside it."""
+
+    value: dict[str, Any]
+    meta: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class Caller:
     """One caller at one desk.
 
@@ -43,8 +51,8 @@ class Caller:
     principal: Principal
     face: str
 
-    async def run(self, operation: Operation, arguments: object) -> dict[str, Any]:
-        """Return the answer of an operation as plain JSON values.
+    async def run(self, operation: Operation, arguments: object) -> Answered:
+        """Return the answer of an operation.
 
         Raises:
             RefdeskError: The arguments are wrong, the caller may not, or the operation refused or failed.
@@ -52,9 +60,10 @@ class Caller:
         with _guard(self, operation.name):
             self.require(operation.scopes)
             validated = validate(operation, arguments)
-            return answers.to_json(
-                await self._within_time(lambda context: operation.handler(context, validated), operation.least_seconds)
+            answer = await self._within_time(
+                lambda context: operation.handler(context, validated), operation.least_seconds
             )
+            return Answered(answers.to_json(answer), answers.get_meta(answer))
 
     async def read(self, resource: Resource) -> dict[str, Any]:
         """Return a resource as plain JSON values; errors as in `run`."""

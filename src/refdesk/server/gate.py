@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from starlette.datastructures import Headers, MutableHeaders
 
 from refdesk import errors
+from refdesk.core.operations import NESTED
 from refdesk.server import strict_json
 from refdesk.server.replies import reply_error
 
@@ -53,7 +54,7 @@ class Gate:
     hosts: frozenset[str] = frozenset()
     origins: frozenset[str] = frozenset()
     most_bytes: Mapping[str, int] = field(default_factory=dict[str, int])
-    get_error_format: Callable[[Scope], ErrorFormat] = lambda _: "nested"
+    get_error_format: Callable[[Scope], ErrorFormat] = lambda _: NESTED
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one connection."""

@@ -18,6 +18,7 @@ from starlette.middleware import Middleware
 from starlette.routing import Match, Mount, Route
 
 from refdesk import errors
+from refdesk.core.operations import NESTED
 from refdesk.server import eras, mcp, openapi, pages, rest, strict_json
 from refdesk.server.credentials import KeyCheck, find_caller, get_caller
 from refdesk.server.gate import Gate
@@ -25,7 +26,7 @@ from refdesk.server.replies import reply, reply_error
 from refdesk.server.step_up import StepUp
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Sequence
+    from collections.abc import AsyncGenerator, Callable, Sequence
 
     from mcp.server.lowlevel import Server
     from starlette.requests import Request
@@ -78,12 +79,15 @@ def build_app(desk: Desk, anonymous: Principal | None, *, sse: bool = False) -> 
         *_own_routes(desk, anonymous, sse=sse),
         *rest.routes(desk),
     ]
-    get_error_format = partial(_get_error_format, rest.flat_routes(desk))
+    get_error_format = partial(_get_error_format, rest.routes_by_format(desk))
     app = Starlette(
         routes=[*routes, *(_sse_routes(server, desk.settings.stdio_era) if sse else [])],
         middleware=[Middleware(KeyCheck, desk, anonymous, get_error_format)],
         lifespan=lifespan,
-        exception_handlers={HTTPException: _refuse, Exception: _break},
+        exception_handlers={
+            HTTPException: partial(_refuse, get_error_format),
+            Exception: partial(_break, get_error_format),
+        },
     )
     hosts, origins = _lowered(desk.settings.allowed_hosts), _lowered(desk.settings.allowed_origins)
     return Gate(app, hosts, origins, rest.find_most_bytes(desk), get_error_format)
@@ -95,8 +99,8 @@ def _identify(anonymous: Principal | None, context: RequestContext) -> Principal
     return mcp.identify_local(caller, is_agent_known=False)(context) if caller is anonymous else caller
 
 
-def _get_error_format(flat: Sequence[Route], scope: Scope) -> ErrorFormat:
-    return "flat" if any(route.matches(scope)[0] is not Match.NONE for route in flat) else "nested"
+def _get_error_format(routes: Sequence[tuple[Route, ErrorFormat]], scope: Scope) -> ErrorFormat:
+    return next((form for route, form in routes if route.matches(scope)[0] is not Match.NONE), NESTED)
 
 
 def _own_routes(desk: Desk, anonymous: Principal | None, *, sse: bool) -> list[Route]:
@@ -155,19 +159,20 @@ def _sse_routes(server: Server[Any], era: StdioEra) -> list[Route | Mount]:
     return [events, Mount(MESSAGES, transport.handle_post_message)]
 
 
-async def _refuse(_: Request, error: Exception) -> Response:
-    status = error.status_code if isinstance(error, HTTPException) else 500
+async def _refuse(get_error_format: Callable[[Scope], ErrorFormat], request: Request, error: Exception) -> Response:
+    status, form = error.status_code if isinstance(error, HTTPException) else 500, get_error_format(request.scope)
     if status == 404:
-        return reply_error(errors.NotFoundError("No such address; see /docs for those there are."), "nested")
+        return reply_error(errors.NotFoundError("No such address; see /docs for those there are."), form)
     if status == 405:
-        return reply_error(errors.InvalidInputError("That address has another method; see /docs."), "nested", 405)
-    return reply_error(errors.InvalidInputError("The request cannot be answered."), "nested", status)
+        return reply_error(errors.InvalidInputError("That address has another method; see /docs."), form, 405)
+    return reply_error(errors.InvalidInputError("The request cannot be answered."), form, status)
 
 
-async def _break(request: Request, error: Exception) -> Response:
+async def _break(get_error_format: Callable[[Scope], ErrorFormat], request: Request, error: Exception) -> Response:
     incident = uuid4().hex[:8]
     logger.error("request broke", extra={"path": request.url.path, "incident": incident}, exc_info=error)
-    return reply_error(errors.RefdeskError(f"Internal error; see incident {incident} in the server's log."), "nested")
+    message = f"Internal error; see incident {incident} in the server's log."
+    return reply_error(errors.RefdeskError(message), get_error_format(request.scope))
 
 
 def _lowered(names: tuple[str, ...]) -> frozenset[str]:

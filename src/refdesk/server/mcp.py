@@ -18,7 +18,7 @@ from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
 from refdesk import __version__, errors
-from refdesk.core.operations import Resource
+from refdesk.core.operations import NESTED, Resource
 from refdesk.model import Principal
 from refdesk.server import answers, skill_files
 from refdesk.server.calls import Caller
@@ -106,7 +106,9 @@ class Adapter:
             answer = await self._caller(context).run(entry.operation, params.arguments or {})
         except errors.RefdeskError as error:
             return _error_result(error, entry.toolset)
-        return types.CallToolResult(content=[_text(answer)], structured_content=answer)
+        return types.CallToolResult(
+            content=[_text(answer.value)], structured_content=answer.value, _meta=answer.meta or None
+        )
 
     async def list_resources(
         self, context: RequestContext, _: types.PaginatedRequestParams | None
@@ -138,7 +140,8 @@ class Adapter:
             if isinstance(found, Resource):
                 return _contents(uri, await caller.read(found), found.max_age_seconds, found.is_public)
             if found is not None:
-                return _contents(uri, await caller.run(found.operation, arguments), 0, is_public=False)
+                answer = await caller.run(found.operation, arguments)
+                return _contents(uri, answer.value, 0, is_public=False)
         except errors.NotFoundError as error:
             raise _not_found(context, error.message, uri) from None
         except errors.RefdeskError as error:
@@ -249,7 +252,7 @@ async def _complete(caller: Caller, template: ResourceTemplate, written: str) ->
 
 def _to_protocol(error: errors.RefdeskError) -> MCPError:
     code = types.INVALID_PARAMS if isinstance(error, errors.CallerError) else types.INTERNAL_ERROR
-    return MCPError(code, error.message, answers.error_to_json(error, "nested"))
+    return MCPError(code, error.message, answers.error_to_json(error, NESTED))
 
 
 def _not_found(context: RequestContext, message: str, uri: str) -> MCPError:
@@ -260,7 +263,9 @@ def _not_found(context: RequestContext, message: str, uri: str) -> MCPError:
 def _error_result(error: errors.RefdeskError, toolset: Toolset) -> types.CallToolResult:
     # No structured content: clients check it against the output schema, and would show the model that failure instead.
     content = _text(answers.error_to_json(error, toolset.error_format))
-    return types.CallToolResult(content=[content], is_error=True, _meta={"refdesk/code": error.code})
+    return types.CallToolResult(
+        content=[content], is_error=True, _meta={"refdesk/code": toolset.error_format.name(error.code)}
+    )
 
 
 def _text(value: dict[str, Any]) -> types.TextContent:

@@ -125,7 +125,7 @@ def _responses(schema: contracts.Schema, codes: Mapping[str, str], toolset: Tool
 
 
 def _error_schema(form: ErrorFormat) -> contracts.Schema:
-    return FLAT_ERROR if form == "flat" else NESTED_ERROR
+    return FLAT_ERROR if form.is_flat else NESTED_ERROR
 
 
 def _health() -> dict[str, Any]:

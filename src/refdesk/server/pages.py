@@ -12,6 +12,7 @@ from starlette.responses import HTMLResponse, Response
 
 from refdesk import __version__, errors
 from refdesk.core import contracts
+from refdesk.core.operations import NESTED
 from refdesk.server.replies import reply_error
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ async def asset(request: Request) -> Response:
     """Return a style sheet, script or picture of the pages."""
     name = request.path_params["name"]
     if name not in ASSETS:
-        return reply_error(errors.NotFoundError("No such address; see /docs for those there are."), "nested")
+        return reply_error(errors.NotFoundError("No such address; see /docs for those there are."), NESTED)
     content = (files("refdesk.server") / "assets" / name).read_text("utf-8")
     return Response(content, media_type=ASSETS[name], headers={"cache-control": "no-cache"})
 

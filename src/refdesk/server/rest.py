@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from starlette.routing import Route
 
 from refdesk import errors
-from refdesk.server import strict_json
+from refdesk.server import answers, strict_json
 from refdesk.server.calls import Caller
 from refdesk.server.credentials import get_caller
 from refdesk.server.replies import reply, reply_error, status_of
@@ -20,9 +20,12 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from refdesk.app import Desk
-    from refdesk.core.operations import Operation, Resource, Toolset
+    from refdesk.core.operations import ErrorFormat, Operation, Resource, Toolset
 
-__all__ = ["flat_routes", "read_arguments", "routes", "status_of"]
+__all__ = ["read_arguments", "routes", "routes_by_format", "status_of"]
+
+WARNING = "refdesk-warning"
+"""The header in which an answer's warnings go, each `CODE: sentence`; MCP has them in `_meta`."""
 
 
 def routes(desk: Desk) -> list[Route]:
@@ -30,9 +33,9 @@ def routes(desk: Desk) -> list[Route]:
     return [route for toolset in desk.toolsets for route in _routes(desk, toolset)]
 
 
-def flat_routes(desk: Desk) -> list[Route]:
-    """Return the routes whose errors have the flat form."""
-    return [route for toolset in desk.toolsets if toolset.error_format == "flat" for route in _routes(desk, toolset)]
+def routes_by_format(desk: Desk) -> list[tuple[Route, ErrorFormat]]:
+    """Return the routes, each with the form of its errors."""
+    return [(route, toolset.error_format) for toolset in desk.toolsets for route in _routes(desk, toolset)]
 
 
 def find_most_bytes(desk: Desk) -> dict[str, int]:
@@ -53,7 +56,9 @@ async def _run(desk: Desk, toolset: Toolset, operation: Operation, request: Requ
     try:
         caller = Caller(desk, get_caller(request), "rest")
         caller.require(operation.scopes)
-        return reply(await caller.run(operation, await read_arguments(request, operation.most_bytes)))
+        answer = await caller.run(operation, await read_arguments(request, operation.most_bytes))
+        warnings = answers.get_warnings(answer.meta)
+        return reply(answer.value, headers={WARNING: "; ".join(warnings)} if warnings else None)
     except errors.RefdeskError as error:
         return reply_error(error, toolset.error_format)
 

@@ -15,6 +15,7 @@ import mcp_types as types
 from mcp.shared.exceptions import MCPError
 
 from refdesk import errors
+from refdesk.core.operations import NESTED
 from refdesk.server import answers
 from refdesk.server.calls import Caller
 
@@ -110,7 +111,7 @@ class SkillFiles:
             return await Caller(self.desk, self.identify(context), "mcp").ask(target, SCOPES, read)
         except errors.RefdeskError as error:
             code = types.INVALID_PARAMS if isinstance(error, errors.CallerError) else types.INTERNAL_ERROR
-            raise MCPError(code, error.message, answers.error_to_json(error, "nested")) from None
+            raise MCPError(code, error.message, answers.error_to_json(error, NESTED)) from None
 
 
 def extend(server: Server[Any], desk: Desk, identify: Callable[[RequestContext], Principal]) -> None:

@@ -13,6 +13,7 @@ import mcp_types as types
 from starlette.requests import Request
 
 from refdesk import errors
+from refdesk.core.operations import NESTED
 from refdesk.server import answers, strict_json
 from refdesk.server.calls import Caller
 from refdesk.server.credentials import get_caller
@@ -89,7 +90,7 @@ def _refuse(message: dict[str, Any], error: errors.PermissionDeniedError) -> Res
         jsonrpc="2.0",
         id=id if isinstance(id, str | int) else None,
         error=types.ErrorData(
-            code=types.INVALID_REQUEST, message=error.message, data=answers.error_to_json(error, "nested")
+            code=types.INVALID_REQUEST, message=error.message, data=answers.error_to_json(error, NESTED)
         ),
     )
     missing = cast("list[str]", (error.details or {})["missingScopes"])

@@ -115,7 +115,7 @@ def test_what_is_answered_has_the_names_and_types_of_the_seed() -> None:
 def test_the_tools_name_the_eight_codes_and_are_known_to_read_outside() -> None:
     named = {code for operation in TOOLSET.operations for code in operation.errors}
     assert named == CODES
-    assert (TOOLSET.name, TOOLSET.error_format) == ("salesforce-knowledge", "nested")
+    assert (TOOLSET.name, TOOLSET.error_format.is_flat) == ("salesforce-knowledge", False)
     for operation in TOOLSET.operations:
         assert operation.scopes == {"articles:read"}
         assert (operation.effects.read_only, operation.effects.open_world) == (True, True)

@@ -17,6 +17,7 @@ from pydantic import (
     model_serializer,
 )
 
+from refdesk.core.operations import WARNINGS
 from refdesk.toolsets.salesforce_knowledge.statements import clean_text, count_searchable, normalize_language
 
 TOOLSET_NAME = "salesforce-knowledge"
@@ -101,12 +102,12 @@ class _Answer(_Written):
     def add_warning(self, code: str, message: str, details: Mapping[str, object]) -> None:
         """Let the answer carry a warning beside it."""
         warning = {"code": code, "message": message, "details": dict(details)}
-        self._meta["refdesk/warnings"] = [*self.warnings, warning]
+        self._meta[WARNINGS] = [*self.warnings, warning]
 
     @property
     def warnings(self) -> Sequence[Mapping[str, object]]:
         """The warnings it carries, each with `code`, `message` and `details`."""
-        return cast("Sequence[Mapping[str, object]]", self._meta.get("refdesk/warnings", ()))
+        return cast("Sequence[Mapping[str, object]]", self._meta.get(WARNINGS, ()))
 
 
 class ArticleSummary(_Written):

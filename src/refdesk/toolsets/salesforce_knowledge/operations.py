@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from refdesk.core.operations import Effects, Operation, Route, Toolset
+from refdesk.core.operations import Effects, ErrorFormat, Operation, Route, Toolset
 from refdesk.toolsets.salesforce_knowledge.failures import AuthError
 from refdesk.toolsets.salesforce_knowledge.models import TOOLSET_NAME, GetInput, GetOutput, SearchInput, SearchOutput
 
@@ -37,6 +37,32 @@ ERRORS = {
     "SF_API_ERROR": "Salesforce failed, did not answer in time, or refused the request; try again later.",
 }
 GET_ERRORS = {"NOT_FOUND": "There is no such article, or it is not published (a draft, or archived).", **ERRORS}
+
+
+ERROR_FORMAT = ErrorFormat(
+    codes={
+        "UNAUTHENTICATED": "AUTH_ERROR",
+        "TOO_LARGE": "INVALID_INPUT",
+        "LIMIT_EXCEEDED": "RATE_LIMIT_EXCEEDED",
+        **dict.fromkeys(
+            (
+                "CONFLICT",
+                "QUOTA_EXCEEDED",
+                "INTERNAL_ERROR",
+                "UNAVAILABLE",
+                "STORE_UNAVAILABLE",
+                "EMBEDDER_UNAVAILABLE",
+                "SOURCE_UNAVAILABLE",
+                "LANGUAGE_MODEL_UNAVAILABLE",
+                "OPERATOR_ERROR",
+                "CONFIGURATION_ERROR",
+                "MISSING_DEPENDENCY",
+            ),
+            "SF_API_ERROR",
+        ),
+    }
+)
+"""The contract knows eight codes; what refdesk itself meets goes under the nearest of them."""
 
 
 def make_toolset(source: SalesforceSource) -> Toolset:
@@ -78,6 +104,7 @@ def _describe(
         name=TOOLSET_NAME,
         description="The help desk's published articles in Salesforce Knowledge, searched and read live.",
         operations=(_describe_search(search), _describe_get(get)),
+        error_format=ERROR_FORMAT,
     )
 
 

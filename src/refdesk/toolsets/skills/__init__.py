@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from refdesk.core.operations import Toolset
+from refdesk.core.operations import FLAT, Toolset
 from refdesk.errors import ConfigurationError
 from refdesk.toolsets.skills.models import TOOLSET_NAME
 from refdesk.toolsets.skills.operations import make_operations
@@ -22,7 +22,7 @@ def make_toolset(language_model: LanguageModel) -> Toolset:
         name=TOOLSET_NAME,
         description="Playbooks learned from support conversations.",
         operations=make_operations(language_model),
-        error_format="flat",
+        error_format=FLAT,
     )
 
 

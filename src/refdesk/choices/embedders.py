@@ -1,0 +1,77 @@
+"""Which embedder the settings mean; nothing of it is loaded yet."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+from refdesk import errors
+
+if TYPE_CHECKING:
+    from refdesk.embedders.hashing import HashingEmbedder
+    from refdesk.embedders.hosted.gemini import GeminiEmbedder
+    from refdesk.embedders.hosted.openai import OpenAIEmbedder
+    from refdesk.embedders.local import LocalEmbedder
+    from refdesk.model import EmbeddingModel
+    from refdesk.settings import EmbedderName, Settings
+
+    AnyEmbedder: TypeAlias = LocalEmbedder | HashingEmbedder | GeminiEmbedder | OpenAIEmbedder
+
+
+def choose_embedder(settings: Settings, name: EmbedderName) -> AnyEmbedder:
+    """Return the embedder of that name; nothing is loaded yet.
+
+    Raises:
+        ConfigurationError: It needs a setting that is missing.
+    """
+    match name:
+        case "local":
+            from refdesk.embedders.local import LocalEmbedder
+
+            return LocalEmbedder()
+        case "hashing":
+            from refdesk.embedders.hashing import HashingEmbedder
+
+            return HashingEmbedder()
+        case "gemini":
+            return _choose_gemini(settings)
+        case "openai":
+            return _choose_openai(settings)
+
+
+def _choose_gemini(settings: Settings) -> AnyEmbedder:
+    from refdesk.embedders.hosted.gemini import GeminiEmbedder
+
+    if settings.gemini_api_key is None:
+        raise errors.ConfigurationError("REFDESK_EMBEDDER is gemini, which needs a key: set REFDESK_GEMINI_API_KEY.")
+    return GeminiEmbedder(
+        settings.gemini_api_key.get_secret_value(),
+        model=settings.gemini_embedding_model,
+        dimensions=settings.gemini_embedding_dimensions,
+        base_url=settings.gemini_base_url,
+    )
+
+
+def _choose_openai(settings: Settings) -> AnyEmbedder:
+    from refdesk.embedders.hosted.openai import OpenAIEmbedder
+
+    key = settings.openai_api_key
+    return OpenAIEmbedder(
+        key.get_secret_value() if key else None,
+        model=settings.openai_embedding_model,
+        dimensions=settings.openai_embedding_dimensions,
+        is_cut=settings.openai_embedding_is_cut,
+        base_url=settings.openai_base_url,
+    )
+
+
+def find_embedder(settings: Settings, model: EmbeddingModel) -> AnyEmbedder | None:
+    """Return the embedder of a model that vectors are kept of, or `None` when it cannot be had with these settings."""
+    names: tuple[EmbedderName, ...] = ("local", "hashing", "gemini", "openai")
+    for name in names:
+        try:
+            embedder = choose_embedder(settings, name)
+        except errors.ConfigurationError:
+            continue
+        if embedder.model == model:
+            return embedder
+    return None

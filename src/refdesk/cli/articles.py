@@ -1,0 +1,37 @@
+"""`refdesk articles`: read the help desk's published articles."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from refdesk.cli import asking, views_of_entries
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+TOOLSET = "salesforce-knowledge"
+
+
+@click.group()
+def articles() -> None:
+    """Read the help desk's published articles. To find them: refdesk search --toolset salesforce-knowledge."""
+
+
+@articles.command()
+@click.argument("id")
+@asking.json_option
+def show(id: str, as_json: bool) -> None:
+    """Print the published article with this ID whole, as plain text."""
+    answer = asking.ask(TOOLSET, "get_article_by_id", {"article_id": id})
+    if as_json:
+        asking.print_json(answer)
+    else:
+        click.echo(_render(answer["article"]))
+
+
+def _render(article: Mapping[str, Any]) -> str:
+    facts = [str(article[name]) for name in ("id", "article_type", "last_published") if article.get(name)]
+    parts = [article["title"], " · ".join(facts), article.get("summary") or "", article["body"]]
+    return views_of_entries.printable("\n\n".join(part for part in parts if part))
