@@ -28,10 +28,10 @@ BLOCK_SECONDS = 2
 ANSWER_SECONDS = 5.0
 """Of Redis to a worker: longer than a worker waits for its next job."""
 
-LOCK_SECONDS = 15
+LOCK_SECONDS = 10
 """So long a job is a worker's own without a sign of life from it; then, at the next check, another one gets it."""
 
-STALLED_CHECK_SECONDS = 5
+STALLED_CHECK_SECONDS = 3
 MOST_STALLS = 1000
 """A job is never given up because its workers died."""
 

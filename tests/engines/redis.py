@@ -1,0 +1,163 @@
+"""A real Redis of the test's own, from the Debian package `redis-server`, with its append-only file on."""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import IO, Any, cast
+
+import anyio
+import pytest
+import redis
+
+PATIENCE_SECONDS = 60.0
+LOOK_SECONDS = 0.02
+READY = "Ready to accept connections"
+_DIE_WITH_PARENT = 1
+
+
+class RedisServer:
+    """One server in a folder of its own, on a port of the loopback interface. `start` after `kill` is a recovery.
+
+    Args:
+        options: Of redis-server, beside the ones that every test has.
+    """
+
+    def __init__(self, *options: str) -> None:
+        self._binary = find_binary()
+        self._options = options
+        self._process: subprocess.Popen[str] | None = None
+        self.folder = Path(tempfile.mkdtemp(prefix="refdesk-redis-"))
+        self.port = find_free_port()
+
+    @property
+    def url(self) -> str:
+        """Where it is, as refdesk is told."""
+        return f"redis://127.0.0.1:{self.port}/0"
+
+    def ask(self, *command: str) -> object:
+        """Return the answer to a command of the tests' own."""
+        with redis.Redis(port=self.port, decode_responses=True, socket_timeout=PATIENCE_SECONDS) as client:
+            return cast("Any", client).execute_command(*command)
+
+    def list_keys(self) -> list[str]:
+        """Return the names of everything in it, in order."""
+        return sorted(cast("list[str]", self.ask("KEYS", "*")))
+
+    def start(self) -> None:
+        """Return when it takes connections."""
+        options = ["--bind", "127.0.0.1", "--dir", str(self.folder), "--save", "", "--appendonly", "yes"]
+        self._process = process = subprocess.Popen(
+            [self._binary, "--port", str(self.port), *options, *self._options],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            preexec_fn=_end_with_parent,
+        )
+        assert process.stdout is not None
+        said: list[str] = []
+        while line := process.stdout.readline():
+            said.append(line)
+            if READY in line:
+                # Nobody else reads what the server says, and a full pipe would stop it.
+                threading.Thread(target=_read_up, args=(process.stdout,), daemon=True).start()
+                return
+        process.wait(PATIENCE_SECONDS)
+        pytest.fail("".join(said[-20:]))
+
+    def kill(self) -> None:
+        """End it at once; what the operating system has been given stays."""
+        self._send(signal.SIGKILL)
+        if self._process is not None:
+            self._process.wait(PATIENCE_SECONDS)
+            self._process = None
+
+    def freeze(self) -> None:
+        """Let it take connections and say nothing any more: a black hole."""
+        self._send(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let it go on."""
+        self._send(signal.SIGCONT)
+
+    def remove(self) -> None:
+        """End it and remove its folder."""
+        self.kill()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _send(self, how: signal.Signals) -> None:
+        if self._process is not None:
+            self._process.send_signal(how)
+
+
+def _read_up(stream: IO[str]) -> None:
+    with stream:
+        stream.read()
+
+
+def _end_with_parent() -> None:
+    """Have the kernel stop the server when the tests' process is gone, however it went."""
+    ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
+
+
+def find_binary() -> str:
+    """Return the server's program; without it, skip the test or fail it where it is required."""
+    binary = shutil.which("redis-server")
+    if binary is None:
+        reason = "Redis is not installed: install redis-server, or run `make test-engines`"
+        if "redis" in os.environ.get("REFDESK_TEST_ENGINES", ""):
+            pytest.fail(reason)
+        pytest.skip(reason)
+    return binary
+
+
+def find_free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+@contextmanager
+def running(*options: str) -> Generator[RedisServer]:
+    """Yield a server that is nobody else's; remove it on leaving."""
+    server = RedisServer(*options)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.remove()
+
+
+@cache
+def get_server() -> RedisServer:
+    """Return the server that the tests of this process share; none of them may end it."""
+    server = RedisServer()
+    atexit.register(server.remove)
+    server.start()
+    return server
+
+
+def get_fresh_server() -> RedisServer:
+    """Return the shared server with nothing in it."""
+    server = get_server()
+    server.ask("FLUSHALL")
+    return server
+
+
+async def until(is_so: Callable[[], Awaitable[bool]], seconds: float = PATIENCE_SECONDS) -> None:
+    """Return when it is so; fail when it is not in time."""
+    with anyio.fail_after(seconds):
+        while not await is_so():  # noqa: ASYNC110 - what is waited for happens in other processes
+            await anyio.sleep(LOOK_SECONDS)
