@@ -37,13 +37,18 @@ def names(fields: tuple[BodyField, ...]) -> list[str]:
     return [field.name for field in fields]
 
 
-def test_the_body_is_the_custom_text_areas_in_the_orgs_order() -> None:
+def test_the_body_is_the_custom_rich_text_in_the_orgs_order() -> None:
     line: dict[str, object] = {"name": "Line__c", "label": "Line", "type": "string"}
     described = describe(
         text_area("B__c"), line, text_area("P__c", rich=False), text_area("A__c"), text_area("Summary")
     )
     fields = described.choose_body_fields(())
-    assert [(field.name, field.is_html) for field in fields] == [("B__c", True), ("P__c", False), ("A__c", True)]
+    assert [(field.name, field.is_html) for field in fields] == [("B__c", True), ("A__c", True)]
+
+
+def test_plain_text_areas_are_the_body_where_none_is_rich() -> None:
+    described = describe(text_area("P__c", rich=False), text_area("Summary", rich=False), text_area("Q__c", rich=False))
+    assert names(described.choose_body_fields(())) == ["P__c", "Q__c"]
 
 
 def test_the_standard_body_of_classic_stands_alone() -> None:

@@ -123,7 +123,6 @@ async def test_a_whole_article_is_plain_text_under_its_labels(source: Salesforce
         "title": "Reset a forgotten password",
         "summary": "What to do when the password is lost.",
         "body": (
-            "Environment:\nPortal 4.2\nany browser\n\n"
             "Symptoms:\nSign-in says wrong password.\n\n"
             "Resolution:\n1. Open the reset page (https://portal.example/reset)\n2. Follow it\n\nCode | E17"
         ),

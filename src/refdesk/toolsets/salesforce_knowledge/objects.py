@@ -49,8 +49,8 @@ class ObjectDescription:
     def choose_body_fields(self, configured: Sequence[str]) -> tuple[BodyField, ...]:
         """Return the fields that make up the body, in order.
 
-        Those configured, as far as they exist; else the standard body where there is one; else every custom text area,
-        rich or plain.
+        Those configured, as far as they exist; else the standard body where there is one; else the custom fields of rich
+        text (plain text areas are where orgs keep internal remarks), or the plain ones where none is rich.
         """
         by_name = {field.name: field for field in self.texts}
         if configured:
@@ -58,7 +58,8 @@ class ObjectDescription:
             return tuple(by_name.get(name, plain[name]) for name in plain)
         if STANDARD_BODY in by_name:
             return (by_name[STANDARD_BODY],)
-        return self.texts[:MOST_BODY_FIELDS]
+        rich = tuple(field for field in self.texts if field.is_html)
+        return (rich or self.texts)[:MOST_BODY_FIELDS]
 
 
 def read_description(data: object) -> ObjectDescription | None:
