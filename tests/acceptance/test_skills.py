@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Generator
+from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
+from mcp.client import Client
+from mcp.client.streamable_http import streamable_http_client
 
-from tests.acceptance.processes import ENVELOPE, run, start
+from tests.acceptance.processes import ENVELOPE, run, shake_hands, start
 from tests.acceptance.test_http import SERVE
 from tests.emulators.language_models import KEY, emulate
 
@@ -192,3 +195,23 @@ def test_a_model_that_lacks_its_key_is_said_in_one_sentence(tmp_path_factory: py
     assert done.stderr.strip() == (
         "Error: REFDESK_LANGUAGE_MODEL is gemini, which needs a key: set REFDESK_GEMINI_API_KEY."
     )
+
+
+def make_megabyte() -> str:
+    turn = "Customer: The scanner smears every page.\nAgent: Please wipe the glass strip with a dry cloth.\n"
+    return turn * (1_000_000 // len(turn))
+
+
+async def test_a_megabyte_is_learned_from_over_http_mcp_too(url: str) -> None:
+    async with Client(streamable_http_client(f"{url}/mcp"), mode="legacy") as client:
+        answer = await client.call_tool("create_skill", {"conversation": make_megabyte()})
+    assert answer.structured_content is not None
+    assert "wipe the glass strip" in answer.structured_content["skill"]["resolution"]
+
+
+def test_a_megabyte_is_learned_from_over_stdio_too(tmp_path: Path) -> None:
+    with start(["-m", "refdesk.toolsets.skills"], tmp_path, REFDESK_EMBEDDER="hashing") as server:
+        shake_hands(server)
+        call = {"name": "create_skill", "arguments": {"conversation": make_megabyte()}}
+        answer = server.ask(2, "tools/call", call)["result"]
+    assert "wipe the glass strip" in answer["structuredContent"]["skill"]["resolution"]

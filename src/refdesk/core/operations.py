@@ -93,7 +93,7 @@ class Operation:
         errors: Codes a caller can meet, each with a sentence saying when.
         examples: Inputs that work.
         least_seconds: How long it may take even where requests are given less: it waits for a slow service.
-        most_bytes: How large a REST request for it may be; `None` for what is allowed everywhere.
+        most_bytes: How large a request for it may be; `None` for what is allowed everywhere.
     """
 
     name: str

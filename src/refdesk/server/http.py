@@ -19,7 +19,7 @@ from starlette.routing import Match, Mount, Route
 
 from refdesk import errors
 from refdesk.core.operations import NESTED
-from refdesk.server import eras, mcp, openapi, pages, rest, strict_json
+from refdesk.server import eras, mcp, openapi, pages, rest
 from refdesk.server.credentials import KeyCheck, find_caller, get_caller
 from refdesk.server.gate import Gate
 from refdesk.server.replies import reply, reply_error
@@ -45,6 +45,7 @@ logger = logging.getLogger(__name__)
 UNGUARDED = TransportSecuritySettings(enable_dns_rebinding_protection=False)
 """The gate has checked host and origin already, for every route alike."""
 
+MCP = "/mcp"
 MESSAGES = "/messages/"
 MOST_SESSIONS = 1000
 
@@ -60,12 +61,12 @@ def build_app(desk: Desk, anonymous: Principal | None, *, sse: bool = False) -> 
         sse: Whether the retired SSE transport is served too.
     """
     adapter = mcp.Adapter(desk, partial(_identify, anonymous))
-    server = adapter.build_server()
+    server, message_bytes = adapter.build_server(), mcp.find_message_bytes(desk.toolsets)
     sessions = StreamableHTTPSessionManager(
         server,
         json_response=True,
         security_settings=UNGUARDED,
-        max_request_body_size=strict_json.MAX_BYTES,
+        max_request_body_size=message_bytes,
         max_sessions=MOST_SESSIONS,
     )
 
@@ -75,13 +76,13 @@ def build_app(desk: Desk, anonymous: Principal | None, *, sse: bool = False) -> 
             yield
 
     routes = [
-        Route("/mcp", StepUp(StreamableHTTPASGIApp(sessions), adapter)),
+        Route(MCP, StepUp(StreamableHTTPASGIApp(sessions), adapter, message_bytes)),
         *_own_routes(desk, anonymous, sse=sse),
         *rest.routes(desk),
     ]
     get_error_format = partial(_get_error_format, rest.routes_by_format(desk))
     app = Starlette(
-        routes=[*routes, *(_sse_routes(server, desk.settings.stdio_era) if sse else [])],
+        routes=[*routes, *(_sse_routes(server, desk.settings.stdio_era, message_bytes) if sse else [])],
         middleware=[Middleware(KeyCheck, desk, anonymous, get_error_format)],
         lifespan=lifespan,
         exception_handlers={
@@ -90,7 +91,8 @@ def build_app(desk: Desk, anonymous: Principal | None, *, sse: bool = False) -> 
         },
     )
     hosts, origins = _lowered(desk.settings.allowed_hosts), _lowered(desk.settings.allowed_origins)
-    return Gate(app, hosts, origins, rest.find_most_bytes(desk), get_error_format)
+    most_bytes = {**rest.find_most_bytes(desk.toolsets), MCP: message_bytes, MESSAGES: message_bytes}
+    return Gate(app, hosts, origins, most_bytes, get_error_format)
 
 
 def _identify(anonymous: Principal | None, context: RequestContext) -> Principal:
@@ -153,8 +155,8 @@ class _Events:
             await eras.run(self.server, read, write, self.era)
 
 
-def _sse_routes(server: Server[Any], era: StdioEra) -> list[Route | Mount]:
-    transport = SseServerTransport(MESSAGES, UNGUARDED, max_request_body_size=strict_json.MAX_BYTES)
+def _sse_routes(server: Server[Any], era: StdioEra, message_bytes: int) -> list[Route | Mount]:
+    transport = SseServerTransport(MESSAGES, UNGUARDED, max_request_body_size=message_bytes)
     events = Route("/sse", _Events(server, transport, era), methods=["GET"])
     return [events, Mount(MESSAGES, transport.handle_post_message)]
 

@@ -20,7 +20,7 @@ from mcp.shared.exceptions import MCPError
 from refdesk import __version__, errors
 from refdesk.core.operations import NESTED, Resource
 from refdesk.model import Principal
-from refdesk.server import answers, skill_files
+from refdesk.server import answers, skill_files, strict_json
 from refdesk.server.calls import Caller
 from refdesk.server.descriptions import (
     JSON,
@@ -32,7 +32,7 @@ from refdesk.server.descriptions import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from mcp.server.context import ServerRequestContext
 
@@ -206,6 +206,12 @@ class Adapter:
 
     def _caller(self, context: RequestContext) -> Caller:
         return Caller(self.desk, self.identify(context), "mcp")
+
+
+def find_message_bytes(toolsets: Sequence[Toolset]) -> int:
+    """Return how large a message may be: what the largest request takes, and its envelope."""
+    sizes = [operation.most_bytes or 0 for toolset in toolsets for operation in toolset.operations]
+    return max(strict_json.MAX_BYTES, *sizes) + strict_json.ENVELOPE_BYTES
 
 
 def build_server(desk: Desk, identify: Identify) -> Server[Any]:

@@ -48,7 +48,7 @@ async def _serve_stdio(settings: Settings, toolsets: Sequence[Toolset]) -> None:
     _tell_what_learns(settings, toolsets)
     async with open_desk(settings, toolsets) as desk, anyio.create_task_group() as group:
         group.start_soon(_cancel_at_signal, group.cancel_scope)
-        await stdio.serve(mcp.build_server(desk, identify), settings.stdio_era)
+        await stdio.serve(mcp.build_server(desk, identify), settings.stdio_era, mcp.find_message_bytes(desk.toolsets))
         group.cancel_scope.cancel()
 
 

@@ -14,7 +14,7 @@ from refdesk.server.credentials import get_caller
 from refdesk.server.replies import reply, reply_error, status_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from starlette.requests import Request
     from starlette.responses import Response
@@ -38,9 +38,9 @@ def routes_by_format(desk: Desk) -> list[tuple[Route, ErrorFormat]]:
     return [(route, toolset.error_format) for toolset in desk.toolsets for route in _routes(desk, toolset)]
 
 
-def find_most_bytes(desk: Desk) -> dict[str, int]:
+def find_most_bytes(toolsets: Sequence[Toolset]) -> dict[str, int]:
     """Return how large a request may be, for each address that takes more than others."""
-    operations = [operation for toolset in desk.toolsets for operation in toolset.operations]
+    operations = [operation for toolset in toolsets for operation in toolset.operations]
     return {each.route.path: each.most_bytes for each in operations if each.most_bytes is not None}
 
 

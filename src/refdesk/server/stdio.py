@@ -17,7 +17,7 @@ import anyio.from_thread
 import anyio.lowlevel
 from mcp.server.stdio import stdio_server
 
-from refdesk.server import eras, strict_json
+from refdesk.server import eras
 
 if TYPE_CHECKING:
     from anyio.lowlevel import EventLoopToken
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from refdesk.settings import StdioEra
 
 
-async def serve(server: Server[Any], era: StdioEra) -> None:
-    """Serve one client over stdin and stdout until stdin ends."""
-    async with _stdin_lines() as lines:
+async def serve(server: Server[Any], era: StdioEra, most_bytes: int) -> None:
+    """Serve one client over stdin and stdout until stdin ends; messages have at most `most_bytes`."""
+    async with _stdin_lines(most_bytes) as lines:
         stdin = cast("anyio.AsyncFile[str]", lines)  # the SDK only iterates over it
         async with stdio_server(stdin=stdin) as (read, write):
             try:
@@ -39,12 +39,12 @@ async def serve(server: Server[Any], era: StdioEra) -> None:
 
 
 @asynccontextmanager
-async def _stdin_lines() -> AsyncGenerator[MemoryObjectReceiveStream[str]]:
+async def _stdin_lines(most_bytes: int) -> AsyncGenerator[MemoryObjectReceiveStream[str]]:
     """Yield the lines of stdin; meanwhile whatever else reads fd 0 finds it empty."""
     wire = _divert_stdin()
     send, receive = anyio.create_memory_object_stream[str](0)
     token = anyio.lowlevel.current_token()
-    threading.Thread(target=_read_lines, args=(wire, send, token), name="stdin", daemon=True).start()
+    threading.Thread(target=_read_lines, args=(wire, send, token, most_bytes), name="stdin", daemon=True).start()
     async with receive:
         yield receive
 
@@ -59,20 +59,20 @@ def _divert_stdin() -> BinaryIO:
     return os.fdopen(wire, "rb", closefd=False)
 
 
-def _read_lines(wire: BinaryIO, send: MemoryObjectSendStream[str], token: EventLoopToken) -> None:
+def _read_lines(wire: BinaryIO, send: MemoryObjectSendStream[str], token: EventLoopToken, most_bytes: int) -> None:
     try:
-        while line := wire.readline(strict_json.MAX_BYTES + 1):
-            anyio.from_thread.run(send.send, _decode(wire, line), token=token)
+        while line := wire.readline(most_bytes + 1):
+            anyio.from_thread.run(send.send, _decode(wire, line, most_bytes), token=token)
         anyio.from_thread.run_sync(send.close, token=token)
     except (anyio.BrokenResourceError, anyio.RunFinishedError):
         return
 
 
-def _decode(wire: BinaryIO, line: bytes) -> str:
+def _decode(wire: BinaryIO, line: bytes, most_bytes: int) -> str:
     """Return a line as text, or an empty one, which is no message, when it is too long or not UTF-8."""
-    is_whole = len(line) <= strict_json.MAX_BYTES
+    is_whole = len(line) <= most_bytes
     while line and not line.endswith(b"\n") and not is_whole:
-        line = wire.readline(strict_json.MAX_BYTES)
+        line = wire.readline(most_bytes)
     try:
         return line.decode() if is_whole else ""
     except UnicodeDecodeError:

@@ -14,7 +14,7 @@ from starlette.requests import Request
 
 from refdesk import errors
 from refdesk.core.operations import NESTED
-from refdesk.server import answers, strict_json
+from refdesk.server import answers
 from refdesk.server.calls import Caller
 from refdesk.server.credentials import get_caller
 from refdesk.server.replies import reply, want_scopes
@@ -32,11 +32,12 @@ class StepUp:
 
     app: ASGIApp
     adapter: Adapter
+    most_bytes: int
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one connection."""
         if scope["method"] == "POST":
-            parts = await _read_ahead(receive)
+            parts = await _read_ahead(receive, self.most_bytes)
             message = _parse(b"".join(part.get("body", b"") for part in parts))
             try:
                 self._check(scope, message)
@@ -53,11 +54,11 @@ class StepUp:
         caller.require(self.adapter.find_scopes(message.get("method"), known))
 
 
-async def _read_ahead(receive: Receive) -> list[Message]:
+async def _read_ahead(receive: Receive, most_bytes: int) -> list[Message]:
     """Return the body's parts, up to where it is too large to be a message; that is left for others to refuse."""
     parts: list[Message] = []
     length, has_more = 0, True
-    while has_more and length <= strict_json.MAX_BYTES:
+    while has_more and length <= most_bytes:
         part = await receive()
         parts.append(part)
         length += len(part.get("body", b""))

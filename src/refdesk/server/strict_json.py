@@ -15,6 +15,8 @@ from refdesk import errors
 
 MAX_DEPTH = 32
 MAX_BYTES = 1024 * 1024
+ENVELOPE_BYTES = 64 * 1024
+"""What a message of the protocol may hold beside the arguments of a call."""
 """Of one request, 1 MiB, unless its operation takes more."""
 
 _MAX_DIGITS = 400
