@@ -148,8 +148,10 @@ class Indexer:
             self.trouble = error.message
             raise
         async with self.store.transaction() as transaction:
-            await self._keep(transaction, embedded)
+            is_kept = await self._keep(transaction, embedded)
         self.trouble = None
+        if not is_kept:
+            return await self.embed_job(job)  # its text has changed meanwhile
         return "embedded" if embedded else "failed"
 
     async def retry_failures(self) -> int:
@@ -262,11 +264,15 @@ class Indexer:
             await self._keep(transaction, embedded)
         return True
 
-    async def _keep(self, transaction: Transaction, embedded: Sequence[Embedded]) -> None:
+    async def _keep(self, transaction: Transaction, embedded: Sequence[Embedded]) -> bool:
+        """Write vectors; return whether all of them were still wanted."""
         model = self.semantics.wanted.model
-        for document, own in embedded:
+        kept = [
             await transaction.put_vectors(document.collection, document.id, model, document.text_digest, own)
+            for document, own in embedded
+        ]
         await transaction.remove_records([_failure_key(document.collection, document.id) for document, _ in embedded])
+        return all(kept)
 
     async def _embed_documents(self, documents: Sequence[Document]) -> list[Embedded]:
         try:
