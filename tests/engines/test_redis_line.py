@@ -1,0 +1,211 @@
+"""Redis comes, goes, refuses and says nothing: it is told in a sentence, and nobody waits for it."""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import anyio
+import pytest
+
+from refdesk.errors import ConfigurationError, EmbedderError
+from refdesk.protocols import EmbeddingJob, JobOutcome
+from refdesk.queues.bullmq import Shared, open_shared
+from tests.engines import redis
+from tests.engines.redis import find_free_port, until
+
+pytestmark = pytest.mark.engines
+
+SECRET = "hunter2-0123456789"
+JOB = EmbeddingJob("acme", "knowledge", "a", "d")
+
+
+@dataclass
+class Wakes:
+    """How often somebody was told to look for work by himself."""
+
+    count: int = 0
+
+    def ring(self) -> None:
+        self.count += 1
+
+
+@dataclass
+class Worker:
+    """Takes jobs; `refusals` says why the next ones are not done."""
+
+    refusals: list[Exception] = field(default_factory=list[Exception])
+    done: list[str] = field(default_factory=list[str])
+
+    async def work(self, job: EmbeddingJob) -> JobOutcome:
+        if self.refusals:
+            raise self.refusals.pop(0)
+        self.done.append(job.id)
+        return "embedded"
+
+    async def has_done(self, count: int = 1) -> bool:
+        return len(self.done) >= count
+
+    @asynccontextmanager
+    async def working(self, shared: Shared) -> AsyncGenerator[None]:
+        async with anyio.create_task_group() as group:
+            group.start_soon(shared.queue.consume, self.work)
+            yield
+            group.cancel_scope.cancel()
+
+
+async def check_away(shared: Shared) -> None:
+    """Everything is answered at once, and nothing is kept."""
+    assert not shared.queue.is_shared
+    assert not await shared.queue.enqueue([JOB])
+    pad = shared.scratchpad
+    assert (await pad.add("k", "a", 60), await pad.add("k", "b", 60), await pad.count("c", 60)) == (None, None, None)
+    await pad.put("k", "c", 60)
+    await pad.remove("k")
+
+
+async def is_up(shared: Shared) -> bool:
+    return shared.queue.is_shared
+
+
+async def is_down(shared: Shared) -> bool:
+    return not shared.queue.is_shared
+
+
+async def test_without_redis_everything_opens_and_answers() -> None:
+    wakes = Wakes()
+    async with open_shared(f"redis://:{SECRET}@127.0.0.1:{find_free_port()}/0", wakes.ring) as shared:
+        assert shared.queue.trouble == "Redis is away, and each process works for itself: it cannot be reached."
+        await check_away(shared)
+        before = wakes.count
+        shared.queue.announce([JOB])
+        assert wakes.count == before + 1
+
+
+async def test_redis_goes_and_comes_and_the_worker_lives_on(caplog: pytest.LogCaptureFixture) -> None:
+    wakes, worker = Wakes(), Worker()
+    with redis.running() as server, caplog.at_level(logging.INFO):
+        async with open_shared(server.url, wakes.ring) as shared, worker.working(shared):
+            shared.queue.announce([JOB])
+            await until(worker.has_done)
+            server.kill()
+            await until(lambda: is_down(shared))
+            assert wakes.count == 1
+            await check_away(shared)
+            server.start()
+            await until(lambda: is_up(shared))
+            assert wakes.count == 2
+            assert await shared.queue.enqueue([JOB])
+            await until(lambda: worker.has_done(2))
+    messages = [record.message for record in caplog.records if record.name.startswith("refdesk")]
+    assert messages == ["queue away", "queue back"]
+    assert str(server.port) not in caplog.text
+
+
+async def test_a_redis_that_says_nothing_is_away_and_is_asked_no_more() -> None:
+    with redis.running() as server:
+        async with open_shared(server.url, lambda: None) as shared:
+            server.freeze()
+            # Were each of them to wait for an answer, this would take a minute.
+            with anyio.fail_after(20):
+                for _ in range(120):
+                    await shared.scratchpad.count("k", 60)
+            assert shared.queue.trouble is not None
+            assert "does not answer in time" in shared.queue.trouble
+            await check_away(shared)
+            server.thaw()
+            await until(lambda: is_up(shared))
+            assert await shared.scratchpad.count("other", 60) == 1
+
+
+async def test_a_redis_that_says_nothing_from_the_start_delays_nobody() -> None:
+    with redis.running() as server:
+        server.freeze()
+        with anyio.fail_after(20):
+            async with open_shared(server.url, lambda: None) as shared:
+                await check_away(shared)
+        server.thaw()
+
+
+async def test_a_wrong_password_is_told_and_never_shown(caplog: pytest.LogCaptureFixture) -> None:
+    worker = Worker()
+    with redis.running("--requirepass", "right") as server, caplog.at_level(logging.DEBUG, logger="refdesk"):
+        wrong = f"redis://:{SECRET}@127.0.0.1:{server.port}/0"
+        async with open_shared(wrong, lambda: None) as shared, worker.working(shared):
+            assert shared.queue.trouble is not None
+            assert "refuses the credentials" in shared.queue.trouble
+            await check_away(shared)
+        async with open_shared(f"redis://:right@127.0.0.1:{server.port}/0", lambda: None) as shared:
+            assert await is_up(shared)
+    assert "queue away" in caplog.text
+    assert SECRET not in caplog.text
+    assert "127.0.0.1" not in caplog.text
+
+
+async def test_a_redis_that_is_full_is_away() -> None:
+    with redis.running() as server:
+        async with open_shared(server.url, lambda: None) as shared:
+            server.ask("CONFIG", "SET", "maxmemory", "1")
+            await until(lambda: is_down(shared))
+            assert shared.queue.trouble is not None
+            assert "answers with an error" in shared.queue.trouble
+            await check_away(shared)
+            server.ask("CONFIG", "SET", "maxmemory", "0")
+            await until(lambda: is_up(shared))
+
+
+@pytest.mark.parametrize("url", [f"http://:{SECRET}@h", "h:6379", f"redis://:{SECRET}@h:port/0", "unix:///x", ""])
+async def test_what_is_no_url_of_redis_is_a_configuration_error(url: str) -> None:
+    with pytest.raises(ConfigurationError, match="REFDESK_REDIS") as raised:
+        async with open_shared(url, lambda: None):
+            pass
+    assert SECRET not in str(raised.value)
+
+
+def make_certificate(folder: Path) -> tuple[Path, Path]:
+    """Return a certificate for this machine that nobody else vouches for, and its key."""
+    certificate, key = folder / "server.crt", folder / "server.key"
+    what = ["-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
+    names = ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(certificate)]
+    subprocess.run(["openssl", "req", *what, *names], check=True, capture_output=True)
+    return certificate, key
+
+
+async def test_tls_is_spoken_and_the_certificate_is_checked(tmp_path: Path) -> None:
+    certificate, key = make_certificate(tmp_path)
+    port = str(find_free_port())
+    files = ["--tls-cert-file", str(certificate), "--tls-key-file", str(key), "--tls-auth-clients", "no"]
+    with redis.running("--tls-port", port, *files):
+        async with open_shared(f"rediss://127.0.0.1:{port}/0?ssl_ca_certs={certificate}", lambda: None) as shared:
+            assert shared.queue.trouble is None
+            assert await shared.scratchpad.count("k", 60) == 1
+        async with open_shared(f"rediss://127.0.0.1:{port}/0", lambda: None) as shared:
+            await check_away(shared)
+
+
+async def test_a_job_that_could_not_be_done_is_tried_again_and_leaves_nothing_behind() -> None:
+    server = redis.get_fresh_server()
+    worker = Worker([EmbedderError("the model is down"), ZeroDivisionError("a bug")])
+    async with open_shared(server.url, lambda: None) as shared, worker.working(shared):
+        assert await shared.queue.enqueue([JOB])
+        await until(worker.has_done)
+
+        async def is_empty() -> bool:
+            return {key for key in server.list_keys() if key.startswith("bull:")} <= {
+                *("bull:embeddings:id", "bull:embeddings:meta", "bull:embeddings:events"),
+                *("bull:embeddings:stalled-check", "bull:embeddings:marker"),
+            }
+
+        await until(is_empty)
+
+
+async def test_what_was_announced_just_before_the_end_is_sent() -> None:
+    server, worker = redis.get_fresh_server(), Worker()
+    async with open_shared(server.url, lambda: None) as shared:
+        shared.queue.announce([JOB])
+    async with open_shared(server.url, lambda: None) as shared, worker.working(shared):
+        await until(worker.has_done)
