@@ -79,7 +79,7 @@ async def is_down(shared: Shared) -> bool:
 async def test_without_redis_everything_opens_and_answers() -> None:
     wakes = Wakes()
     async with open_shared(f"redis://:{SECRET}@127.0.0.1:{find_free_port()}/0", wakes.ring) as shared:
-        assert shared.queue.trouble == "Redis is away, and each process works for itself: it cannot be reached."
+        assert shared.queue.trouble == "Redis is away: it cannot be reached."
         await check_away(shared)
         before = wakes.count
         shared.queue.announce([JOB])

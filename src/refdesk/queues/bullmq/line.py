@@ -74,7 +74,7 @@ def explain(error: Exception) -> str:
         reason = "it cannot be reached"
     else:
         reason = "it answers with an error"
-    return f"Redis is away, and each process works for itself: {reason}."
+    return f"Redis is away: {reason}."
 
 
 @dataclass(slots=True)
