@@ -24,10 +24,26 @@ def open_sqlite(folder: Path, clock: FixedClock) -> AbstractAsyncContextManager[
     return open_store(folder / "store.sqlite3", clock=clock)
 
 
+def open_neo4j(folder: Path, clock: FixedClock) -> AbstractAsyncContextManager[Store]:
+    from refdesk.stores.neo4j import open_store
+    from tests.engines.neo4j import get_store_url
+
+    return open_store(get_store_url(folder), clock=clock)
+
+
+def open_postgres(folder: Path, clock: FixedClock) -> AbstractAsyncContextManager[Store]:
+    from refdesk.stores.postgres import open_store
+    from tests.engines.postgres import get_store_url
+
+    return open_store(get_store_url(folder), clock=clock)
+
+
 EMBEDDED = ("memory", "sqlite")
 ENGINES: dict[str, Callable[[Path, FixedClock], AbstractAsyncContextManager[Store]]] = {
     "memory": open_memory,
     "sqlite": open_sqlite,
+    "neo4j": open_neo4j,
+    "postgres": open_postgres,
 }
 """How to open a store. The same folder is the same store: what one wrote there, another one sees."""
 

@@ -1,0 +1,80 @@
+"""What the driver's errors mean to those who call. No message repeats the driver's, which may hold SQL or hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+
+import psycopg
+from psycopg import errors as pg
+from psycopg_pool import PoolTimeout, TooManyRequests
+
+from refdesk.errors import InvalidInputError, StoreError
+
+HELD = "Another process held the store too long. Try again; if it stays so, look for a process that hangs."
+LOST = (
+    "The connection to the database was lost or could not be made. What was acknowledged before is kept; try again, "
+    "and check that the server runs."
+)
+UNCERTAIN = (
+    "The connection to the database was lost while a change was being committed: it may have been written or not. "
+    "Repeat it only if that is harmless."
+)
+SLOW = "The database did not answer in time. Try again; if it stays so, look at its load."
+
+_MEANINGS: tuple[tuple[tuple[type[Exception], ...], str], ...] = (
+    ((pg.LockNotAvailable, pg.DeadlockDetected, pg.SerializationFailure), HELD),
+    ((pg.QueryCanceled,), SLOW),
+    ((pg.IdleInTransactionSessionTimeout,), "A transaction stood idle too long and was undone. Repeat all of it."),
+    ((pg.InFailedSqlTransaction,), "An earlier failure has undone this transaction. Repeat all of it."),
+    ((pg.DiskFull,), "The disk that holds the database is full. Free some space and try again."),
+    (
+        (pg.TooManyConnections, PoolTimeout, TooManyRequests),
+        "No connection to the database could be had in time: it is busy or cannot be reached. Try again.",
+    ),
+    (
+        (pg.InvalidPassword, pg.InvalidAuthorizationSpecification, pg.InvalidCatalogName),
+        "The database refused the connection: check user, password and database in REFDESK_STORE.",
+    ),
+    (
+        (pg.InsufficientPrivilege,),
+        "The database's role may not do this: it must own the tables and may not be limited to reading.",
+    ),
+    (
+        (pg.ReadOnlySqlTransaction,),
+        "The database takes no writes: name the primary server in REFDESK_STORE, not a standby.",
+    ),
+    (
+        (pg.UndefinedTable, pg.UndefinedColumn, pg.UndefinedObject),
+        "The database does not have refdesk's tables as they should be. Restore it from a backup.",
+    ),
+    ((psycopg.OperationalError, psycopg.InterfaceError, OSError), LOST),
+)
+
+
+@contextmanager
+def translated() -> Generator[None, None, None]:
+    """Run the block; whatever the driver raises in it leaves as an error of refdesk.
+
+    Raises:
+        StoreError: The database failed, refused or cannot be reached; the cause is chained.
+        InvalidInputError: A text cannot be stored or looked up.
+    """
+    try:
+        yield
+    except UnicodeEncodeError as error:
+        raise InvalidInputError("A text holds a lone surrogate, which cannot be stored or looked up.") from error
+    except pg.ProgramLimitExceeded as error:
+        raise InvalidInputError("A value is longer than the database can hold.") from error
+    except psycopg.DataError as error:
+        raise InvalidInputError("A value cannot be stored or looked up, such as a text with a NUL.") from error
+    except (psycopg.Error, OSError) as error:
+        raise StoreError(describe(error)) from error
+
+
+def describe(error: Exception) -> str:
+    """Return one or two sentences on what happened and what to do next."""
+    for kinds, meaning in _MEANINGS:
+        if isinstance(error, kinds):
+            return meaning
+    return f"The database failed ({type(error).__name__}). The server's log has the details."

@@ -1,0 +1,144 @@
+"""Filters as conditions on an entry: facets by the index of tokens, the rest by columns; values are parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from psycopg import sql
+
+from refdesk.model import And, Filter, HasAll, HasAny, InState, Not, Or, Overlaps
+from refdesk.stores.postgres.deriving import Tokens
+from refdesk.stores.postgres.rows import encode_instant, is_storable
+
+Token = str
+"""A condition on tokens, as a tsquery in brackets or a single token."""
+
+_ALWAYS, _NEVER = sql.SQL("true"), sql.SQL("false")
+
+
+@dataclass(slots=True)
+class Values:
+    """The values of a statement that is put together from parts, each by a name of its own."""
+
+    named: dict[str, object] = field(default_factory=dict[str, object])
+
+    def add(self, value: object) -> sql.Placeholder:
+        """Return what stands for the value in the statement."""
+        name = f"v{len(self.named)}"
+        self.named[name] = value
+        return sql.Placeholder(name)
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """What a filter asks: of the tokens, all of which must hold, and of the columns of `entries` as `e`.
+
+    Attributes:
+        tokens: Each a tsquery.
+        columns: Each SQL.
+        has_mixed: Whether some of that SQL asks of tokens too, as `t`.
+    """
+
+    tokens: tuple[Token, ...] = ()
+    columns: tuple[sql.Composable, ...] = ()
+    has_mixed: bool = False
+
+    @property
+    def reads_tokens(self) -> bool:
+        """Whether the entry's tokens must be joined, as `t`."""
+        return bool(self.tokens) or self.has_mixed
+
+    def join(self, other: Condition) -> Condition:
+        """Return the condition that holds where both do."""
+        has_mixed = self.has_mixed or other.has_mixed
+        return Condition(self.tokens + other.tokens, self.columns + other.columns, has_mixed)
+
+
+def compile_filter(condition: Filter | None, tokens: Tokens, values: Values) -> Condition:
+    """Return the condition that a filter is, for a statement with these values."""
+    if condition is None:
+        return Condition()
+    compiler = _Compiler(tokens, values)
+    parts = [compiler.compile(each) for each in _flatten(condition)]
+    return Condition(
+        tuple(part for part in parts if isinstance(part, str)),
+        tuple(part for part in parts if not isinstance(part, str)),
+        compiler.has_mixed,
+    )
+
+
+def match_tokens(query: str, values: Values) -> sql.Composable:
+    """Return the condition that an entry's tokens, joined as `t`, match a tsquery."""
+    return sql.SQL("t.tokens @@ {}::tsquery").format(values.add(query))
+
+
+def any_of(tokens: list[Token]) -> Token:
+    """Return the query that at least one of the tokens matches; there is one at least."""
+    return f"({' | '.join(tokens)})"
+
+
+def all_of(tokens: list[Token]) -> Token:
+    """Return the query that all of the tokens match; there is one at least."""
+    return f"({' & '.join(tokens)})"
+
+
+def _flatten(condition: Filter) -> list[Filter]:
+    if isinstance(condition, And):
+        return [inner for each in condition.conditions for inner in _flatten(each)]
+    return [condition]
+
+
+class _Compiler:
+    """Turns conditions into queries of tokens as far as that goes, so that one index answers them together."""
+
+    def __init__(self, tokens: Tokens, values: Values) -> None:
+        self._tokens = tokens
+        self._values = values
+        self.has_mixed = False
+
+    def compile(self, condition: Filter) -> Token | sql.Composable:
+        match condition:
+            case HasAll(facet, asked):
+                return all_of([self._tokens.of_facet(facet, each) for each in asked]) if asked else _ALWAYS
+            case HasAny(facet, asked):
+                return any_of([self._tokens.of_facet(facet, each) for each in asked]) if asked else _NEVER
+            case InState(states):
+                asked = [state.value for state in states]
+                return sql.SQL("e.state = ANY({}::text[])").format(self._values.add(asked))
+            case Overlaps():
+                return self._compile_overlaps(condition)
+            case Not(inner):
+                part = self.compile(inner)
+                return f"(!{part})" if isinstance(part, str) else sql.SQL("NOT ({})").format(part)
+            case And(conditions):
+                return self._join(conditions, sql.SQL(" AND "), " & ", _ALWAYS)
+            case Or(conditions):
+                return self._join(conditions, sql.SQL(" OR "), " | ", _NEVER)
+            case _:
+                assert_never(condition)
+
+    def _join(
+        self, conditions: Sequence[Filter], joiner: sql.SQL, of_tokens: str, of_none: sql.Composable
+    ) -> Token | sql.Composable:
+        parts = [self.compile(each) for each in conditions]
+        tokens = [part for part in parts if isinstance(part, str)]
+        if parts and len(tokens) == len(parts):
+            return f"({of_tokens.join(tokens)})"
+        self.has_mixed = self.has_mixed or bool(tokens)
+        asked = [match_tokens(part, self._values) if isinstance(part, str) else part for part in parts]
+        return sql.SQL("({})").format(joiner.join(asked)) if asked else of_none
+
+    def _compile_overlaps(self, condition: Overlaps) -> sql.Composable:
+        names = [name for name in condition.names if is_storable(name)]
+        ends: list[sql.Composable] = [sql.SQL("s.name = ANY({}::text[])").format(self._values.add(names))]
+        if condition.since is not None:
+            since = self._values.add(encode_instant(condition.since))
+            ends.append(sql.SQL("s.ends_at >= {}::bigint").format(since))
+        if condition.until is not None:
+            until = self._values.add(encode_instant(condition.until))
+            ends.append(sql.SQL("s.starts_at <= {}::bigint").format(until))
+        return sql.SQL("EXISTS (SELECT FROM spans s WHERE s.org = e.org AND s.document = e.document AND {})").format(
+            sql.SQL(" AND ").join(ends)
+        )

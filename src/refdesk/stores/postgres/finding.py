@@ -1,0 +1,125 @@
+"""One search: what is asked, planned over the collection's counts, then answered by one statement.
+
+Two round trips: the first begins a snapshot and reads what scores depend on (counts, document frequencies, the model),
+the second finds, counts facets and ends. A filter over many vectors takes a third, which counts whom it lets pass.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+
+from refdesk.model import Candidate, FacetCount, FindRequest, Found
+from refdesk.stores.postgres.connections import Connections, Row, Scope, Snapshot, Statement
+from refdesk.stores.postgres.deriving import Tokens
+from refdesk.stores.postgres.nearness import Graph, Model, choose_graph, get_exact_limit
+from refdesk.stores.postgres.rows import decode_instant, is_storable
+from refdesk.stores.postgres.scoring import Corpus, Term
+from refdesk.stores.postgres.searching import Search
+
+_GET_COLLECTION = "SELECT documents, words, secret FROM collections WHERE org = %s AND toolset = %s"
+_GET_TERMS = "SELECT term, number, documents FROM terms WHERE org = %s AND toolset = %s AND term = ANY(%s::text[])"
+_GET_MODEL = """
+    SELECT key, dimensions, models.passages, embeddings.passages FROM models
+    JOIN embeddings ON model = key WHERE name = %s AND org = %s AND toolset = %s
+"""
+
+
+class Finder:
+    """Answers searches; see `refdesk.protocols.Store.find`.
+
+    Attributes:
+        exact_passages: See `open_store`.
+    """
+
+    def __init__(self, connections: Connections, exact_passages: int) -> None:
+        self._connections = connections
+        self._exact_passages = exact_passages
+
+    async def find(self, request: FindRequest) -> Found:
+        """Return what matches."""
+        async with self._connections.snapshot(Scope(request.collection.org)) as snapshot:
+            search = await _plan(snapshot, request)
+            if search is None or not search.corpus.documents:
+                return Found((), 0, dict.fromkeys(request.facets, ()))
+            graph = await self._choose_graph(snapshot, search)
+            rare = search.get_rare_terms()
+            found, *facets = await _run(snapshot, search, graph, rare)
+            if _is_short(request, found, graph, rare):
+                # What was left out to be fast would have filled the list.
+                found, *facets = await _run(snapshot, search, None, None)
+        return _make_found(request, found, facets[0] if facets else [])
+
+    async def _choose_graph(self, snapshot: Snapshot, search: Search) -> Graph | None:
+        model, documents, request = search.model, search.corpus.documents, search.request
+        if model is None:
+            return None
+        limit = get_exact_limit(model, documents, request.depth, self._exact_passages)
+        if limit is None:
+            return None
+        wanted = documents
+        if request.where is not None:
+            ((passing,),) = await snapshot.send(search.count_passing(limit + 1))
+            wanted = passing[0]
+        return choose_graph(model, documents, request.depth, request.effort, wanted) if wanted > limit else None
+
+
+async def _plan(snapshot: Snapshot, request: FindRequest) -> Search | None:
+    place = (request.collection.org, request.collection.toolset)
+    text, vector = request.text, request.vector
+    asked = {*text.terms, *(term for phrase in text.phrases for term in phrase)} if text else set[str]()
+    model = vector.model if vector and is_storable(vector.model) else ""
+    collections, terms, models = await snapshot.send(
+        Statement(_GET_COLLECTION, place),
+        Statement(_GET_TERMS, (*place, sorted(filter(is_storable, asked)))),
+        Statement(_GET_MODEL, (model, *place)),
+    )
+    if not collections:
+        return None
+    documents, words, secret = collections[0]
+    known = {term: Term(number, count) for term, number, count in terms}
+    return Search(request, Corpus(documents, words, known, Tokens(secret)), Model(*models[0]) if models else None)
+
+
+async def _run(snapshot: Snapshot, search: Search, graph: Graph | None, rare: Sequence[str] | None) -> list[list[Row]]:
+    """Return the rows of the candidates and, where facets were asked for, of their values."""
+    settings = graph.settings if graph else ()
+    statements = (*settings, search.find(graph, rare), *search.count_facets())
+    is_final = graph is None and rare is None
+    found = await (snapshot.send_last(*statements) if is_final else snapshot.send(*statements))
+    return found[len(settings) :]
+
+
+def _is_short(request: FindRequest, found: Sequence[Row], graph: Graph | None, rare: Sequence[str] | None) -> bool:
+    total, listed, near, *_ = found[0]
+    return (rare is not None and listed < min(request.depth, total)) or (graph is not None and near < request.depth)
+
+
+def _make_found(request: FindRequest, found: Sequence[Row], facets: Sequence[Row]) -> Found:
+    candidates = tuple(_make_candidate(row[3:-1]) for row in found if row[3] is not None)
+    return Found(candidates, found[0][0], {name: _count_facet(name, facets) for name in request.facets})
+
+
+def _make_candidate(row: Row) -> Candidate:
+    id, modified_at, lexical, all_terms, title_contains, cosine, start, end = row
+    return Candidate(
+        id=id,
+        modified_at=decode_instant(modified_at),
+        lexical=lexical,
+        cosine=cosine,
+        passage=None if cosine is None else (start, end),
+        all_terms=all_terms,
+        title_contains=title_contains,
+    )
+
+
+def _count_facet(name: str, rows: Sequence[Row]) -> tuple[FacetCount, ...]:
+    """Return the counts of a facet from (name, key, spelling, its uses, documents that count by it)."""
+    holders: Counter[str] = Counter()
+    spellings: defaultdict[str, list[tuple[int, str]]] = defaultdict(list)
+    for facet, key, value, uses, documents in rows:
+        if facet == name:
+            holders[key] += documents
+            spellings[key].append((-uses, value))
+    counts = [FacetCount(min(spellings[key])[1], count) for key, count in holders.items()]
+    return tuple(sorted(counts, key=lambda each: (-each.count, each.value)))

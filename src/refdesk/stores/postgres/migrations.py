@@ -1,0 +1,136 @@
+"""The schema's history: numbered SQL files, each applied once, in order, by one process at a time."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from importlib import resources
+
+from psycopg import errors as pg
+
+from refdesk.errors import ConfigurationError, StoreError
+from refdesk.stores.postgres.connections import Connections, Scope, Statement
+from refdesk.stores.postgres.sessions import Session
+
+logger = logging.getLogger(__name__)
+
+NOBODY = Scope("")
+"""For statements about the schema, which read no org's rows."""
+
+LEAST_PGVECTOR = (0, 8)
+"""The first with iterative scans: before it a filtered search could come back with too few documents."""
+
+_GET_SERVER = """
+    SELECT current_setting('server_encoding'), current_setting('server_version_num')::integer,
+        (SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user),
+        (SELECT extversion FROM pg_extension WHERE extname = 'vector'),
+        to_regclass('refdesk_migrations') IS NOT NULL
+"""
+_MAKE_TABLE = """
+    CREATE TABLE IF NOT EXISTS refdesk_migrations (
+        number integer PRIMARY KEY, name text NOT NULL, applied_at bigint NOT NULL
+    )
+"""
+_EXTENSION = (
+    "The database lacks the extension pgvector 0.8 or newer: have an administrator run `{} EXTENSION vector{};`."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """One step: `number` is its place, `name` the rest of its file's name, `script` its SQL."""
+
+    number: int
+    name: str
+    script: str
+
+
+def load_migrations() -> list[Migration]:
+    """Return the steps this program knows, in order."""
+    folder = resources.files("refdesk.stores").joinpath("schema", "postgres")
+    return sorted(
+        (_parse(each.name, each.read_text("utf-8")) for each in folder.iterdir() if each.name.endswith(".sql")),
+        key=lambda migration: migration.number,
+    )
+
+
+async def examine(connections: Connections) -> tuple[str, bool]:
+    """Return the versions of server and extension, for people, and whether the schema has been begun.
+
+    Raises:
+        ConfigurationError: The database cannot serve; the message says what to change.
+    """
+    (rows,) = await connections.read(NOBODY, Statement(_GET_SERVER))
+    encoding, version, is_above_policies, vector, has_schema = rows[0]
+    if encoding != "UTF8":
+        raise ConfigurationError("The database's encoding is not UTF8: make one with ENCODING 'UTF8'.")
+    if is_above_policies:
+        logger.warning("row-level security does not bind this role: use one without SUPERUSER and BYPASSRLS")
+    if vector is not None and _read_version(vector) < LEAST_PGVECTOR:
+        raise ConfigurationError(_EXTENSION.format("ALTER", " UPDATE"))
+    return f"PostgreSQL {version // 10_000}.{version % 10_000}, pgvector {vector or '(new)'}", has_schema
+
+
+async def get_missing(session: Session | Connections, migrations: list[Migration]) -> list[Migration]:
+    """Return the steps the schema has not seen, in order.
+
+    Raises:
+        ConfigurationError: It was written by a newer refdesk.
+    """
+    (rows,) = await session.read(NOBODY, Statement("SELECT number, name FROM refdesk_migrations"))
+    applied: dict[int, str] = dict(rows)
+    known = {migration.number: migration.name for migration in migrations}
+    if any(known.get(number) != name for number, name in applied.items()):
+        raise ConfigurationError(
+            f"The store was written by a newer refdesk (schema {max(applied)}, this one knows {max(known)}). "
+            "Upgrade refdesk, or name another database in REFDESK_STORE."
+        )
+    return [migration for migration in migrations if migration.number not in applied]
+
+
+async def migrate(session: Session, migrations: list[Migration], now: int) -> None:
+    """Bring the schema up to date.
+
+    Args:
+        session: Holds the store's lock, so that each step is taken by one process only.
+        migrations: Every step there is, in order.
+        now: Microseconds since 1970, recorded with each step.
+
+    Raises:
+        ConfigurationError: See `get_missing`; or the extension is missing, or the schema is another program's.
+    """
+    await _make_extension(session)
+    await session.send(NOBODY, Statement(_MAKE_TABLE))
+    for migration in await get_missing(session, migrations):
+        await _apply(session, migration, now)
+
+
+async def _make_extension(session: Session) -> None:
+    try:
+        await session.send(NOBODY, Statement("CREATE EXTENSION IF NOT EXISTS vector"))
+    except StoreError as error:
+        if isinstance(error.__cause__, pg.InsufficientPrivilege | pg.FeatureNotSupported | pg.UndefinedFile):
+            raise ConfigurationError(_EXTENSION.format("CREATE", "")) from error
+        raise
+
+
+async def _apply(session: Session, migration: Migration, now: int) -> None:
+    try:
+        await session.run_script(migration.script)
+    except StoreError as error:
+        if isinstance(error.__cause__, pg.DuplicateTable | pg.DuplicateObject):
+            raise ConfigurationError(
+                "The database holds tables of another program. Give refdesk a database or a schema of its own."
+            ) from error
+        raise
+    values = (migration.number, migration.name, now)
+    await session.send(NOBODY, Statement("INSERT INTO refdesk_migrations VALUES (%s, %s, %s)", values))
+
+
+def _parse(file_name: str, script: str) -> Migration:
+    number, _, name = file_name.removesuffix(".sql").partition("_")
+    return Migration(int(number), name, script)
+
+
+def _read_version(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split(".")[:2])

@@ -1,0 +1,101 @@
+"""Whether the nearest are found by comparing all, which is exact, or by asking the model's HNSW graph."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, isqrt
+
+from refdesk.stores.postgres.connections import Statement
+from refdesk.stores.postgres.vectors import MOST_INDEXED_DIMENSIONS
+
+OVER_FETCH = 2
+"""The graph is asked for this many times the passages that documents as long as the mean would need."""
+
+GRAPH_COST = 10
+"""Visiting a node of the graph costs as much as comparing so many passages one by one."""
+
+DEFAULT_EFFORT = 100
+MOST_EFFORT = 1000
+"""The highest `hnsw.ef_search` there is."""
+
+SCAN_SLACK = 4
+"""The graph may visit so many times the nodes that should do, and no fewer than pgvector's own 20,000."""
+
+_LEAST_SCAN = 20_000
+_SET = "SELECT set_config(%s, %s, true)"
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A model whose vectors a collection has.
+
+    Attributes:
+        passages: How many there are in all, of every org: the size of the graph.
+        own: How many of them are the collection's.
+    """
+
+    key: int
+    dimensions: int
+    passages: int
+    own: int
+
+    def get_passages_of(self, documents: int) -> float:
+        """Return how many passages a document has in the mean, at least 1."""
+        return max(1.0, self.own / max(documents, 1))
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """How the graph is asked.
+
+    Attributes:
+        fetch: For how many passages.
+        effort: How many it holds in view.
+        scan: How many it visits at most.
+    """
+
+    fetch: int
+    effort: int
+    scan: int
+
+    @property
+    def settings(self) -> tuple[Statement, ...]:
+        """What is said before. The order is relaxed, as what is found is sorted by exact cosines anyway."""
+        settings = {
+            "hnsw.iterative_scan": "relaxed_order",
+            "hnsw.ef_search": str(self.effort),
+            "hnsw.max_scan_tuples": str(self.scan),
+            "hnsw.scan_mem_multiplier": "16",
+        }
+        return tuple(Statement(_SET, item) for item in settings.items())
+
+
+def get_exact_limit(model: Model, documents: int, depth: int, exact_passages: int) -> int | None:
+    """Return up to how many documents it is cheaper to compare all, or `None` where that is so for the collection.
+
+    To find `fetch` of `wanted` passages the graph visits about `fetch * passages / wanted` nodes, each as dear as
+    `GRAPH_COST` comparisons: it pays when that is less than `wanted`.
+
+    Args:
+        exact_passages: Up to so many all are compared in any case; with 0 the graph is always asked.
+    """
+    fetch = _get_fetch(model, documents, depth)
+    limit = max(exact_passages, isqrt(GRAPH_COST * fetch * model.passages)) if exact_passages else 0
+    if model.dimensions > MOST_INDEXED_DIMENSIONS or model.own <= limit:
+        return None
+    return int(limit / model.get_passages_of(documents))
+
+
+def choose_graph(model: Model, documents: int, depth: int, effort: int | None, wanted: int) -> Graph:
+    """Return how to ask the graph for the nearest `depth` of `wanted` documents or more."""
+    fetch = _get_fetch(model, documents, depth)
+    visited = fetch * model.passages / max(1.0, wanted * model.get_passages_of(documents))
+    return Graph(
+        fetch,
+        min(MOST_EFFORT, max(effort or DEFAULT_EFFORT, depth)),
+        min(2**31 - 1, max(_LEAST_SCAN, ceil(SCAN_SLACK * visited))),
+    )
+
+
+def _get_fetch(model: Model, documents: int, depth: int) -> int:
+    return ceil(OVER_FETCH * depth * model.get_passages_of(documents))

@@ -1,0 +1,166 @@
+"""Reads of the truth, each in one round trip."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, LiteralString, Protocol
+
+from refdesk.model import Collection, CollectionStatistics, State
+from refdesk.stores.postgres.connections import ALL_ORGS, Row, Scope, Statement
+from refdesk.stores.postgres.rows import (
+    decode_document,
+    decode_link,
+    decode_record,
+    decode_revision,
+    encode_instant,
+    is_storable,
+)
+
+if TYPE_CHECKING:
+    from refdesk.model import Document, Link, Record, RecordKey, Reference, Revision
+
+_GET_DOCUMENTS = """
+    SELECT id, version, state, created_at, modified_at, author, title, facets, spans, body, data FROM documents
+    WHERE org = %s AND toolset = %s AND id = ANY(%s::text[])
+"""
+_GET_REVISIONS = """
+    WITH present AS (SELECT * FROM documents WHERE org = %s AND toolset = %s AND id = %s)
+    SELECT recorded_at, version, state, created_at, modified_at, author, title, facets, spans, body, data
+    FROM revisions WHERE (org, document) IN (SELECT org, key FROM present)
+    UNION ALL
+    SELECT recorded_at, version, state, created_at, modified_at, author, title, facets, spans, body, data FROM present
+    ORDER BY version
+"""
+_GET_DIGESTS = "SELECT id, digest FROM documents WHERE org = %s AND toolset = %s AND state <> 'withdrawn'"
+_GET_UNEMBEDDED = """
+    SELECT id FROM entries
+    WHERE org = %s AND toolset = %s AND NOT EXISTS (
+        SELECT FROM vectors JOIN models ON models.key = model
+        WHERE vectors.org = entries.org AND vectors.document = entries.document AND name = %s
+    )
+    ORDER BY id LIMIT %s
+"""
+_GET_EMBEDDED = """
+    SELECT id FROM documents
+    WHERE org = %s AND toolset = %s AND id = ANY(%s::text[]) AND EXISTS (
+        SELECT FROM vectors JOIN models ON models.key = model
+        WHERE vectors.org = documents.org AND vectors.document = documents.key AND name = %s
+    )
+"""
+_GET_LINKS = """
+    SELECT source_toolset, source_id, kind, target_toolset, target_id, created_at FROM links
+    WHERE org = %(org)s AND source_toolset = %(toolset)s AND source_id = %(id)s
+    UNION
+    SELECT source_toolset, source_id, kind, target_toolset, target_id, created_at FROM links
+    WHERE org = %(org)s AND target_toolset = %(toolset)s AND target_id = %(id)s
+    ORDER BY created_at, kind, source_toolset, source_id, target_toolset, target_id
+"""
+_GET_RECORD = "SELECT org, kind, name, due_at, value FROM records WHERE org = %s AND kind = %s AND name = %s"
+_LIST_RECORDS = """
+    SELECT org, kind, name, due_at, value FROM records
+    WHERE kind = %s AND due_at <= %s
+    ORDER BY due_at, org, name LIMIT %s
+"""
+_LIST_ALL_RECORDS = """
+    SELECT org, kind, name, due_at, value FROM records
+    WHERE kind = %s
+    ORDER BY due_at, org, name LIMIT %s
+"""
+_LIST_RECORDS_OF_ORG = """
+    SELECT org, kind, name, due_at, value FROM records
+    WHERE org = %(org)s AND kind = %(kind)s AND (%(due_until)s::bigint IS NULL OR due_at <= %(due_until)s::bigint)
+    ORDER BY due_at, name LIMIT %(limit)s
+"""
+_COUNT_STATES = "SELECT org, toolset, state, count(*) FROM documents GROUP BY org, toolset, state"
+_COUNT_EMBEDDED = """
+    SELECT entries.org, toolset, name, count(*) FROM vectors
+    JOIN entries ON entries.org = vectors.org AND entries.document = vectors.document
+    JOIN models ON models.key = model
+    WHERE number = 0 GROUP BY entries.org, toolset, name
+"""
+
+
+class Statements(Protocol):
+    """Whatever runs statements: the pool, each call a moment of its own, or one transaction."""
+
+    async def read(self, scope: Scope, *statements: Statement) -> list[list[Row]]:
+        """Return the rows of each statement, all of one moment."""
+        ...
+
+
+async def get_documents(source: Statements, collection: Collection, ids: Sequence[str]) -> list[Document | None]:
+    """See `Reader.get_documents`."""
+    asked = [id for id in ids if is_storable(id)]
+    rows = await _read(source, collection, _GET_DOCUMENTS, asked) if asked else []
+    found = {row[0]: decode_document(collection, row[0], row[1:]) for row in rows}
+    return [found.get(id) for id in ids]
+
+
+async def get_revisions(source: Statements, collection: Collection, id: str) -> list[Revision]:
+    """See `Reader.get_revisions`."""
+    rows = await _read(source, collection, _GET_REVISIONS, id)
+    return [decode_revision(collection, id, row) for row in rows]
+
+
+async def get_digests(source: Statements, collection: Collection) -> dict[str, str]:
+    """See `Reader.get_digests`."""
+    return {row[0]: row[1] for row in await _read(source, collection, _GET_DIGESTS)}
+
+
+async def get_unembedded(source: Statements, collection: Collection, model: str, limit: int) -> list[str]:
+    """See `Reader.get_unembedded`."""
+    return [id for (id,) in await _read(source, collection, _GET_UNEMBEDDED, model, limit)]
+
+
+async def get_embedded(source: Statements, collection: Collection, model: str, ids: Sequence[str]) -> frozenset[str]:
+    """See `Reader.get_embedded`."""
+    asked = [id for id in ids if is_storable(id)]
+    return frozenset(id for (id,) in await _read(source, collection, _GET_EMBEDDED, asked, model))
+
+
+async def get_links(source: Statements, org: str, reference: Reference) -> list[Link]:
+    """See `Reader.get_links`."""
+    values: dict[str, object] = {"org": org, "toolset": reference.toolset, "id": reference.id}
+    (rows,) = await source.read(Scope(org), Statement(_GET_LINKS, values))
+    return [decode_link(org, row) for row in rows]
+
+
+async def get_record(source: Statements, key: RecordKey) -> Record | None:
+    """See `Reader.get_record`."""
+    (rows,) = await source.read(Scope(key.org), Statement(_GET_RECORD, (key.org, key.kind, key.name)))
+    return decode_record(rows[0]) if rows else None
+
+
+async def list_records(
+    source: Statements, kind: str, org: str | None, due_until: datetime | None, limit: int
+) -> list[Record]:
+    """See `Reader.list_records`."""
+    due = None if due_until is None else encode_instant(due_until)
+    if org is not None:
+        values: dict[str, object] = {"org": org, "kind": kind, "due_until": due, "limit": limit}
+        statement = Statement(_LIST_RECORDS_OF_ORG, values)
+    elif due is None:
+        statement = Statement(_LIST_ALL_RECORDS, (kind, limit))
+    else:
+        statement = Statement(_LIST_RECORDS, (kind, due, limit))
+    (rows,) = await source.read(ALL_ORGS if org is None else Scope(org), statement)
+    return [decode_record(row) for row in rows]
+
+
+async def get_statistics(source: Statements) -> list[CollectionStatistics]:
+    """See `Store.get_statistics`."""
+    documents: defaultdict[Collection, dict[State, int]] = defaultdict(lambda: dict.fromkeys(State, 0))
+    embedded: defaultdict[Collection, dict[str, int]] = defaultdict(dict)
+    states, models = await source.read(ALL_ORGS, Statement(_COUNT_STATES), Statement(_COUNT_EMBEDDED))
+    for org, toolset, state, count in states:
+        documents[Collection(org, toolset)][State(state)] = count
+    for org, toolset, model, count in models:
+        embedded[Collection(org, toolset)][model] = count
+    return [CollectionStatistics(each, documents[each], embedded[each]) for each in sorted(documents)]
+
+
+async def _read(source: Statements, collection: Collection, text: LiteralString, *values: object) -> list[Row]:
+    (rows,) = await source.read(Scope(collection.org), Statement(text, (collection.org, collection.toolset, *values)))
+    return rows

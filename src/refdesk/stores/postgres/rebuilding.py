@@ -1,0 +1,73 @@
+"""What searches read, made anew from the documents when the analysis of texts has changed."""
+
+from __future__ import annotations
+
+import anyio.to_thread
+
+from refdesk.errors import ConfigurationError
+from refdesk.model import Collection
+from refdesk.stores.postgres.connections import ALL_ORGS, Connections, Scope, Statement
+from refdesk.stores.postgres.deriving import ANALYSIS_VERSION
+from refdesk.stores.postgres.rows import decode_document
+from refdesk.stores.postgres.sessions import Session
+from refdesk.stores.postgres.writing import open_content, prepare_documents
+
+BATCH = 500
+"""Documents read, analysed and written at a time."""
+
+_GET_VERSION = "SELECT value FROM counters WHERE name = 'analysis'"
+_SET_VERSION = "UPDATE counters SET value = %s WHERE name = 'analysis'"
+_CLEAR = (
+    "DELETE FROM tokens",
+    "DELETE FROM facet_values",
+    "DELETE FROM spans",
+    "DELETE FROM entries",
+    "DELETE FROM terms",
+    "UPDATE collections SET documents = 0, words = 0, last_term = 0",
+)
+_GET_COLLECTIONS = "SELECT org, toolset FROM collections ORDER BY org, toolset"
+_GET_DOCUMENTS = """
+    SELECT key, id, version, state, created_at, modified_at, author, title, facets, spans, body, data FROM documents
+    WHERE org = %s AND toolset = %s AND key > %s ORDER BY key LIMIT %s
+"""
+
+
+async def is_outdated(connections: Connections) -> bool:
+    """Return whether what searches read was made by an older analysis.
+
+    Raises:
+        ConfigurationError: It was made by a newer one.
+    """
+    (rows,) = await connections.read(Scope(""), Statement(_GET_VERSION))
+    version = rows[0][0]
+    if version > ANALYSIS_VERSION:
+        raise ConfigurationError("The store was written by a newer refdesk: upgrade this one.")
+    return version < ANALYSIS_VERSION
+
+
+async def rebuild(session: Session) -> None:
+    """Derive anew what searches read, unless another process has just done so; documents stay as they are."""
+    (rows,) = await session.send(ALL_ORGS, Statement(_GET_VERSION))
+    if rows[0][0] == ANALYSIS_VERSION:
+        return
+    *_, places, _ = await session.send(
+        ALL_ORGS,
+        *map(Statement, _CLEAR),
+        Statement(_GET_COLLECTIONS),
+        Statement(_SET_VERSION, (ANALYSIS_VERSION,)),
+    )
+    for org, toolset in places:
+        await _rebuild_collection(session, Collection(org, toolset))
+
+
+async def _rebuild_collection(session: Session, collection: Collection) -> None:
+    content, last = await open_content(session, collection, ()), 0
+    values = (collection.org, collection.toolset)
+    while True:
+        (rows,) = await session.send(Scope(collection.org), Statement(_GET_DOCUMENTS, (*values, last, BATCH)))
+        if not rows:
+            return
+        documents = [decode_document(collection, row[1], row[2:]) for row in rows]
+        prepared = await anyio.to_thread.run_sync(prepare_documents, documents)
+        last = rows[-1][0]
+        await content.index_anew(session, prepared, [row[0] for row in rows])

@@ -1,0 +1,204 @@
+"""The engine for many processes and machines: PostgreSQL with pgvector, one database for all that run."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import anyio
+import anyio.to_thread
+
+from refdesk.core.clock import SystemClock
+from refdesk.stores.postgres import reading, rebuilding, vectors, writing
+from refdesk.stores.postgres.connections import Connections
+from refdesk.stores.postgres.finding import Finder
+from refdesk.stores.postgres.migrations import examine, get_missing, load_migrations, migrate
+from refdesk.stores.postgres.rows import encode_instant, encode_passages
+from refdesk.stores.postgres.sessions import Session, open_session
+
+if TYPE_CHECKING:
+    from refdesk.model import (
+        Collection,
+        CollectionStatistics,
+        Document,
+        EmbeddedPassage,
+        EmbeddingModel,
+        FindRequest,
+        Found,
+        Link,
+        Record,
+        RecordKey,
+        Reference,
+        Revision,
+    )
+    from refdesk.protocols import Clock, Store
+
+PATIENCE_SECONDS = 30.0
+"""How long a transaction waits for those of other processes, and any answer is waited for."""
+
+EXACT_PASSAGES = 10_000
+"""Up to so many passages all are compared (10 ms): the graph would cost as much and could miss some."""
+
+
+class _PostgresReader:
+    def __init__(self, source: reading.Statements) -> None:
+        self._source = source
+
+    async def get_documents(self, collection: Collection, ids: Sequence[str]) -> list[Document | None]:
+        """See `Reader.get_documents`."""
+        return await reading.get_documents(self._source, collection, ids)
+
+    async def get_revisions(self, collection: Collection, id: str) -> list[Revision]:
+        """See `Reader.get_revisions`."""
+        return await reading.get_revisions(self._source, collection, id)
+
+    async def get_digests(self, collection: Collection) -> Mapping[str, str]:
+        """See `Reader.get_digests`."""
+        return await reading.get_digests(self._source, collection)
+
+    async def get_unembedded(self, collection: Collection, model: str, limit: int) -> list[str]:
+        """See `Reader.get_unembedded`."""
+        return await reading.get_unembedded(self._source, collection, model, limit)
+
+    async def get_embedded(self, collection: Collection, model: str, ids: Sequence[str]) -> frozenset[str]:
+        """See `Reader.get_embedded`."""
+        return await reading.get_embedded(self._source, collection, model, ids)
+
+    async def get_links(self, org: str, reference: Reference) -> list[Link]:
+        """See `Reader.get_links`."""
+        return await reading.get_links(self._source, org, reference)
+
+    async def get_record(self, key: RecordKey) -> Record | None:
+        """See `Reader.get_record`."""
+        return await reading.get_record(self._source, key)
+
+    async def list_records(
+        self, kind: str, *, org: str | None = None, due_until: datetime | None = None, limit: int = 1000
+    ) -> list[Record]:
+        """See `Reader.list_records`."""
+        return await reading.list_records(self._source, kind, org, due_until, limit)
+
+
+class PostgresTransaction(_PostgresReader):
+    """See `Transaction`."""
+
+    def __init__(self, session: Session, clock: Clock) -> None:
+        super().__init__(session)
+        self._session = session
+        self._clock = clock
+
+    async def put_documents(self, documents: Sequence[Document]) -> None:
+        """See `Transaction.put_documents`."""
+        rows = await anyio.to_thread.run_sync(writing.prepare_documents, documents)
+        await writing.put_documents(self._session, rows, encode_instant(self._clock.now()))
+
+    async def put_vectors(
+        self,
+        collection: Collection,
+        id: str,
+        model: EmbeddingModel,
+        text_digest: str,
+        passages: Sequence[EmbeddedPassage],
+    ) -> bool:
+        """See `Transaction.put_vectors`. A withdrawn document counts as gone; vectors are kept in half precision."""
+        rows = encode_passages(model, passages)
+        return await vectors.put_vectors(self._session, collection, id, model, text_digest, rows)
+
+    async def remove_vectors(self, model: str) -> int:
+        """See `Transaction.remove_vectors`."""
+        return await vectors.remove_vectors(self._session, model)
+
+    async def put_links(self, links: Sequence[Link]) -> None:
+        """See `Transaction.put_links`."""
+        await writing.put_links(self._session, links)
+
+    async def put_records(self, records: Sequence[Record]) -> None:
+        """See `Transaction.put_records`."""
+        await writing.put_records(self._session, records)
+
+    async def remove_records(self, keys: Sequence[RecordKey]) -> None:
+        """See `Transaction.remove_records`."""
+        await writing.remove_records(self._session, keys)
+
+
+class PostgresStore(_PostgresReader):
+    """See `Store`."""
+
+    def __init__(self, connections: Connections, clock: Clock, engine: str, finder: Finder) -> None:
+        super().__init__(connections)
+        self._connections = connections
+        self._clock = clock
+        self._engine = engine
+        self._finder = finder
+        self._turn = anyio.Lock()
+
+    @property
+    def engine(self) -> str:
+        """See `Store.engine`."""
+        return self._engine
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncGenerator[PostgresTransaction, None]:
+        """See `Store.transaction`."""
+        async with open_session(self._connections, self._turn) as session:
+            yield PostgresTransaction(session, self._clock)
+
+    async def find(self, request: FindRequest) -> Found:
+        """See `Store.find`."""
+        return await self._finder.find(request)
+
+    async def get_statistics(self) -> list[CollectionStatistics]:
+        """See `Store.get_statistics`."""
+        return await reading.get_statistics(self._connections)
+
+    async def check(self) -> None:
+        """See `Store.check`."""
+        async with open_session(self._connections, self._turn) as session:
+            await writing.probe(session)
+
+
+@asynccontextmanager
+async def open_store(
+    url: str,
+    *,
+    clock: Clock | None = None,
+    patience_seconds: float = PATIENCE_SECONDS,
+    exact_passages: int = EXACT_PASSAGES,
+) -> AsyncGenerator[Store, None]:
+    """Yield the store kept in a PostgreSQL database; its tables are made where there are none.
+
+    Args:
+        url: `postgresql://user:password@host:port/database`, with libpq's parameters. The role owns the tables and
+            should be neither superuser nor BYPASSRLS, so that row-level security binds it. The tables stand in the
+            first schema of its search path.
+        clock: Says when revisions were recorded; the machine's clock by default.
+        patience_seconds: How long a transaction waits for another's, and any one answer is waited for.
+        exact_passages: Up to so many passages a search compares all; above, it asks the model's HNSW index.
+
+    Raises:
+        ConfigurationError: The database cannot serve, or is of a newer refdesk or another program.
+        StoreError: It cannot be reached or used; the message says why.
+    """
+    clock = clock or SystemClock()
+    connections = Connections(url, patience_seconds)
+    await connections.open()
+    try:
+        engine = await _prepare(connections, clock)
+        yield PostgresStore(connections, clock, engine, Finder(connections, exact_passages))
+    finally:
+        with anyio.CancelScope(shield=True):
+            await connections.close()
+
+
+async def _prepare(connections: Connections, clock: Clock) -> str:
+    engine, has_schema = await examine(connections)
+    migrations = load_migrations()
+    if not has_schema or await get_missing(connections, migrations):
+        async with open_session(connections, anyio.Lock()) as session:
+            await migrate(session, migrations, encode_instant(clock.now()))
+    if await rebuilding.is_outdated(connections):
+        async with open_session(connections, anyio.Lock()) as session:
+            await rebuilding.rebuild(session)
+    return engine

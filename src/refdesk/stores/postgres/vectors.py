@@ -1,0 +1,109 @@
+"""Writes of vectors: each model has its rows, its counts and an HNSW index of its own, made with its first vector."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, cast
+
+from psycopg import sql
+
+from refdesk.errors import InvalidInputError
+from refdesk.stores.postgres.connections import ALL_ORGS, Row, Scope, Statement
+from refdesk.stores.postgres.writing import advance
+
+if TYPE_CHECKING:
+    from refdesk.model import Collection, EmbeddingModel
+    from refdesk.stores.postgres.sessions import Session
+
+MOST_INDEXED_DIMENSIONS = 4000
+"""What an HNSW index of half-precision vectors takes; wider ones are compared one by one."""
+
+_GET_DOCUMENT = """
+    SELECT key, text_digest = %s AND state <> 'withdrawn' FROM documents WHERE org = %s AND toolset = %s AND id = %s
+"""
+_GET_MODEL = "SELECT key, dimensions FROM models WHERE name = %s"
+_MAKE_MODEL = "INSERT INTO models (name, dimensions) VALUES (%s, %s) RETURNING key, dimensions"
+_REPLACE = """
+    WITH removed AS (
+        DELETE FROM vectors WHERE org = %(org)s AND document = %(document)s AND model = %(model)s RETURNING number
+    ), change AS (
+        SELECT %(added)s - count(*) AS passages FROM removed
+    ), counted AS (
+        UPDATE models SET passages = models.passages + change.passages FROM change WHERE key = %(model)s
+    )
+    INSERT INTO embeddings AS kept (org, toolset, model, passages)
+    SELECT %(org)s, %(toolset)s, %(model)s, change.passages FROM change
+    ON CONFLICT (org, toolset, model) DO UPDATE SET passages = kept.passages + excluded.passages
+"""
+_PUT = """
+    INSERT INTO vectors (org, document, model, number, first, last, vector)
+    SELECT %s, %s, %s, number - 1, first, last, vector::halfvec
+    FROM unnest(%s::integer[], %s::integer[], %s::text[]) WITH ORDINALITY AS passage (first, last, vector, number)
+"""
+_MAKE_INDEX = """
+    CREATE INDEX {} ON vectors USING hnsw ((vector::halfvec({})) halfvec_ip_ops) WHERE model = {}
+"""
+_REMOVE = "DELETE FROM vectors WHERE model = %s RETURNING org, document"
+
+
+async def put_vectors(
+    session: Session,
+    collection: Collection,
+    id: str,
+    model: EmbeddingModel,
+    text_digest: str,
+    passages: Sequence[tuple[int, int, str]],
+) -> bool:
+    """See `Transaction.put_vectors`."""
+    scope = Scope(collection.org)
+    place = (collection.org, collection.toolset)
+    documents, models = await session.send(
+        scope, Statement(_GET_DOCUMENT, (text_digest, *place, id)), Statement(_GET_MODEL, (model.name,))
+    )
+    if not documents or not documents[0][1]:
+        return False
+    document, key = documents[0][0], await _get_model(session, scope, model, models)
+    values = {"org": place[0], "toolset": place[1], "document": document, "model": key, "added": len(passages)}
+    statements = [Statement(_REPLACE, cast("dict[str, object]", values))]
+    if passages:
+        columns = [list(column) for column in zip(*passages, strict=True)]
+        statements.append(Statement(_PUT, (place[0], document, key, *columns)))
+    await session.send(scope, *statements, advance(1))
+    return True
+
+
+async def remove_vectors(session: Session, model: str) -> int:
+    """See `Transaction.remove_vectors`."""
+    (models,) = await session.send(ALL_ORGS, Statement(_GET_MODEL, (model,)))
+    if not models:
+        return 0
+    key = models[0][0]
+    removed, *_ = await session.send(
+        ALL_ORGS,
+        Statement(_REMOVE, (key,)),
+        Statement("DELETE FROM embeddings WHERE model = %s", (key,)),
+        Statement("DELETE FROM models WHERE key = %s", (key,)),
+        Statement(sql.SQL("DROP INDEX IF EXISTS {}").format(_name_index(key))),
+        advance(1),
+    )
+    return len(set(removed))
+
+
+async def _get_model(session: Session, scope: Scope, model: EmbeddingModel, found: list[Row]) -> int:
+    if not found:
+        (found,) = await session.send(scope, Statement(_MAKE_MODEL, (model.name, model.dimensions)))
+        if model.dimensions <= MOST_INDEXED_DIMENSIONS:
+            await session.send(scope, Statement(_make_index(found[0][0], model.dimensions)))
+    key, dimensions = found[0]
+    if dimensions != model.dimensions:
+        raise InvalidInputError("The store holds vectors of this model in another width: remove those first.")
+    return key
+
+
+def _make_index(key: int, dimensions: int) -> sql.Composed:
+    # A type's width and an index's condition cannot be parameters; both are whole numbers.
+    return sql.SQL(_MAKE_INDEX).format(_name_index(key), sql.Literal(dimensions), sql.Literal(key))
+
+
+def _name_index(key: int) -> sql.Identifier:
+    return sql.Identifier(f"vectors_of_model_{key}")

