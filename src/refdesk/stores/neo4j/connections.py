@@ -1,0 +1,186 @@
+"""Reads and transactions over Bolt: bounded in time, repeated only where that is safe."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, LiteralString, Protocol, TypeAlias, cast
+
+import anyio
+from neo4j import WRITE_ACCESS, AsyncGraphDatabase, Query, basic_auth
+
+from refdesk.errors import StoreError
+from refdesk.stores.neo4j.failures import SLOW, UNDONE, UNKNOWN_OUTCOME, UNREACHABLE, describe, is_passing, translated
+
+if TYPE_CHECKING:
+    from neo4j import AsyncDriver, AsyncResult, AsyncSession, AsyncTransaction
+
+    from refdesk.stores.neo4j.address import Address
+
+Rows: TypeAlias = "list[list[Any]]"
+"""Each record's values, in the order of the statement's RETURN."""
+
+POOL_SIZE = 20
+IDLE_SECONDS = 30.0
+"""A connection that was idle for longer is tried out before it is used: the server may have gone meanwhile."""
+
+REPEAT_AFTER_SECONDS = (0.0, 0.1, 0.4)
+"""When a read that failed for a passing reason is repeated."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How long, in seconds, the database is waited for.
+
+    Attributes:
+        connect: For a connection.
+        statement: For the answer to one statement.
+        patience: For transactions of others, before one of ours begins.
+        transaction: For a whole transaction; then the server undoes it, so that one that hangs stops nobody for ever.
+    """
+
+    connect: float = 5.0
+    statement: float = 30.0
+    patience: float = 30.0
+    transaction: float = 120.0
+
+
+class Runner(Protocol):
+    """Runs a statement, within a transaction or on its own."""
+
+    async def run(self, statement: str, **parameters: object) -> Rows:
+        """Return what the statement returns; errors as in `failures.translated`."""
+        ...
+
+
+class Database:
+    """One database of one server; keeps a pool of connections."""
+
+    def __init__(self, address: Address, limits: Limits) -> None:
+        self._limits = limits
+        self._name = address.database
+        self._bookmarks = AsyncGraphDatabase.bookmark_manager()
+        self._driver: AsyncDriver = AsyncGraphDatabase.driver(  # pyright: ignore[reportUnknownMemberType]
+            address.server,
+            auth=basic_auth(address.user, address.password) if address.user else None,
+            max_connection_pool_size=POOL_SIZE,
+            connection_timeout=limits.connect,
+            connection_write_timeout=limits.statement,
+            connection_acquisition_timeout=limits.patience,
+            liveness_check_timeout=IDLE_SECONDS,
+            notifications_min_severity="OFF",
+            telemetry_disabled=True,
+            user_agent="refdesk",
+        )
+
+    async def get_agent(self) -> str:
+        """Return the server's name and version, such as "Neo4j/5.26.31"."""
+        with translated(), anyio.fail_after(self._limits.connect * 2):
+            async with self._open_session() as session:
+                summary = await (await session.run("RETURN 1")).consume()
+                return summary.server.agent
+
+    async def run(self, statement: str, **parameters: object) -> Rows:
+        """Return what a statement returns that may be run twice: a read, or an idempotent change of the schema."""
+        for pause in REPEAT_AFTER_SECONDS:
+            try:
+                return await self._run_once(statement, parameters)
+            except Exception as error:
+                if not is_passing(error):
+                    with translated():
+                        raise
+            await anyio.sleep(pause)
+        with translated():
+            return await self._run_once(statement, parameters)
+
+    @asynccontextmanager
+    async def begin(self) -> AsyncGenerator[OpenTransaction, None]:
+        """Yield a transaction; leaving without having committed undoes it."""
+        session = self._open_session()
+        transaction: AsyncTransaction | None = None
+        try:
+            with translated(), anyio.fail_after(self._limits.patience):
+                transaction = await session.begin_transaction(timeout=self._limits.transaction)
+            yield OpenTransaction(transaction, self._limits)
+        finally:
+            with anyio.CancelScope(shield=True), anyio.move_on_after(self._limits.connect):
+                await _close_quietly(session, transaction)
+
+    async def close(self) -> None:
+        """Close every connection."""
+        with anyio.CancelScope(shield=True), anyio.move_on_after(self._limits.connect):
+            await self._driver.close()
+
+    async def _run_once(self, statement: str, parameters: dict[str, object]) -> Rows:
+        query = Query(cast("LiteralString", statement), timeout=self._limits.statement)
+        with anyio.fail_after(self._limits.statement + 1.0):
+            async with self._open_session() as session:
+                return await _collect(await session.run(query, parameters))
+
+    def _open_session(self) -> AsyncSession:
+        # Reads go where writes go: in a cluster only the leader is sure to have every commit.
+        return self._driver.session(  # pyright: ignore[reportUnknownMemberType]
+            database=self._name,
+            default_access_mode=WRITE_ACCESS,
+            fetch_size=-1,
+            bookmark_manager=self._bookmarks,
+        )
+
+
+class OpenTransaction:
+    """A transaction of the driver."""
+
+    def __init__(self, transaction: AsyncTransaction, limits: Limits) -> None:
+        self._transaction = transaction
+        self._limits = limits
+
+    async def run(self, statement: str, **parameters: object) -> Rows:
+        """Return what the statement returns.
+
+        Raises:
+            StoreError: It failed, and the transaction with it.
+        """
+        return await self._run(statement, parameters, self._limits.statement)
+
+    async def take_lock(self, statement: str, **parameters: object) -> Rows:
+        """Return what the statement returns, after those that hold what it needs have ended; errors as in `run`."""
+        return await self._run(statement, parameters, self._limits.patience)
+
+    async def _run(self, statement: str, parameters: dict[str, object], seconds: float) -> Rows:
+        if self._transaction.closed():
+            raise StoreError(f"An earlier failure ended this transaction. {UNDONE}")
+        with translated(), anyio.fail_after(seconds):
+            return await _collect(await self._transaction.run(cast("LiteralString", statement), parameters))
+
+    async def commit(self) -> None:
+        """Return when what was written is on the disk.
+
+        Raises:
+            StoreError: It is not, or nobody knows; the message says which.
+        """
+        if self._transaction.closed():
+            raise StoreError(f"An earlier failure ended this transaction. {UNDONE}")
+        try:
+            with anyio.CancelScope(shield=True), anyio.fail_after(self._limits.statement):
+                await self._transaction.commit()
+        except TimeoutError as error:
+            raise StoreError(UNKNOWN_OUTCOME) from error
+        except Exception as error:
+            described = describe(error)
+            is_unknown = isinstance(described, StoreError) and described.message in (UNREACHABLE, SLOW)
+            raise (StoreError(UNKNOWN_OUTCOME) if is_unknown else described) from error
+
+
+async def _collect(result: AsyncResult) -> Rows:
+    return [record.values() async for record in result]
+
+
+async def _close_quietly(session: AsyncSession, transaction: AsyncTransaction | None) -> None:
+    """Undo what was not committed and give the connection back; a connection that is broken undoes by itself."""
+    try:
+        if transaction is not None and not transaction.closed():
+            await transaction.rollback()
+        await session.close()
+    except Exception:
+        session.cancel()

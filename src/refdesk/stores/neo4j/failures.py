@@ -1,0 +1,72 @@
+"""What the driver's errors mean to those who call."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from neo4j import exceptions
+
+from refdesk.errors import ConflictError, InvalidInputError, RefdeskError, StoreError
+
+UNREACHABLE = "The database server of the store cannot be reached, or stopped answering. Try again later."
+SLOW = "The database took too long and was given up. Try again later."
+UNKNOWN_OUTCOME = (
+    "The connection to the database was lost while it was writing: whether it kept the change is unknown. "
+    "Look whether it is there before you repeat it."
+)
+UNDONE = "The database undid the change. Repeat all of it."
+_REFUSED = "The database refused the user or the password, or the user may not do this. Check REFDESK_STORE."
+
+_LOST = (exceptions.ServiceUnavailable, exceptions.SessionExpired, exceptions.ConnectionPoolError, OSError)
+_MEANINGS: tuple[tuple[str, str], ...] = (
+    ("Neo.ClientError.Transaction.TransactionTimedOut", SLOW),
+    ("Neo.ClientError.Transaction.LockClientStopped", SLOW),
+    ("Neo.TransientError.Transaction.LockAcquisitionTimeout", SLOW),
+    ("Neo.ClientError.Database.DatabaseNotFound", "REFDESK_STORE names a database that the server does not have."),
+    ("Neo.TransientError.General.MemoryPoolOutOfMemoryError", "The change is too large for the database's memory."),
+    ("Neo.TransientError.", f"The database was busy. {UNDONE}"),
+    ("Neo.DatabaseError.Transaction.TransactionStartFailed", "The database starts no transaction; see its log."),
+)
+"""Beginnings of the server's codes, the special before the general."""
+
+
+@contextmanager
+def translated() -> Generator[None, None, None]:
+    """Run the block; whatever the driver raises in it leaves as an error of refdesk.
+
+    Raises:
+        StoreError: The database failed, refused or is gone; the message names no statement, address or secret.
+        ConflictError: Another wrote the same thing at the same time.
+        InvalidInputError: A text holds half of a surrogate pair.
+    """
+    try:
+        yield
+    except (exceptions.Neo4jError, exceptions.DriverError, OSError) as error:
+        raise describe(error) from error
+    except UnicodeEncodeError as error:
+        raise InvalidInputError("A text holds a lone surrogate, which cannot be stored or looked up.") from error
+
+
+def describe(error: Exception) -> RefdeskError:
+    """Return what an error of the driver, or of the network under it, is to a caller."""
+    if isinstance(error, TimeoutError):
+        return StoreError(SLOW)
+    if isinstance(error, _LOST):
+        return StoreError(UNREACHABLE)
+    if isinstance(error, exceptions.ConstraintError):
+        return ConflictError("It changed at the same time. Read it again and repeat the change.")
+    if isinstance(error, exceptions.AuthError | exceptions.Forbidden):
+        return StoreError(_REFUSED)
+    code = (error.code or "") if isinstance(error, exceptions.Neo4jError) else ""
+    for beginning, meaning in _MEANINGS:
+        if code.startswith(beginning):
+            return StoreError(meaning)
+    return StoreError(f"The database failed ({type(error).__name__}). The server's log has the details.")
+
+
+def is_passing(error: Exception) -> bool:
+    """Return whether the same read may well succeed on a new connection, or a moment later."""
+    if isinstance(error, exceptions.Neo4jError | exceptions.DriverError):
+        return error.is_retryable() or isinstance(error, exceptions.ServiceUnavailable)
+    return isinstance(error, OSError) and not isinstance(error, TimeoutError)

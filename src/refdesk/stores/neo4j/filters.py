@@ -1,0 +1,74 @@
+"""Conditions as Cypher. What a caller wrote becomes a parameter, never text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from refdesk.model import And, Filter, HasAll, HasAny, InState, Not, Or, Overlaps
+from refdesk.stores.neo4j.rows import encode_instant, get_facet_word
+
+_EVERYTHING = And(())
+
+
+@dataclass(slots=True)
+class Condition:
+    """A condition on the node `d`: an expression in Cypher, and the parameters that it names."""
+
+    parameters: dict[str, object] = field(default_factory=dict[str, object])
+    expression: str = "true"
+
+    def add(self, value: object) -> str:
+        """Return how to name a new parameter of this value."""
+        name = f"w{len(self.parameters)}"
+        self.parameters[name] = value
+        return f"${name}"
+
+
+def compile_filter(where: Filter | None) -> Condition:
+    """Return a filter as a condition; none at all holds always.
+
+    Raises:
+        UnicodeEncodeError: A name of a facet holds half of a surrogate pair.
+    """
+    condition = Condition()
+    condition.expression = _compile(where or _EVERYTHING, condition)
+    return condition
+
+
+def _compile(where: Filter, condition: Condition) -> str:
+    match where:
+        case HasAll(facet, values):
+            return f"all(word IN {_add_words(facet, values, condition)} WHERE word IN d.facet_words)"
+        case HasAny(facet, values):
+            return f"any(word IN {_add_words(facet, values, condition)} WHERE word IN d.facet_words)"
+        case Overlaps():
+            return _compile_overlaps(where, condition)
+        case InState(states):
+            return f"d.state IN {condition.add([state.value for state in states])}"
+        case Not(inner):
+            return f"NOT {_compile(inner, condition)}"
+        case And(conditions):
+            return _join(" AND ", "true", (_compile(each, condition) for each in conditions))
+        case Or(conditions):
+            return _join(" OR ", "false", (_compile(each, condition) for each in conditions))
+        case _:
+            assert_never(where)
+
+
+def _join(operator: str, of_none: str, expressions: Iterable[str]) -> str:
+    return f"({operator.join(expressions) or of_none})"
+
+
+def _add_words(facet: str, values: Iterable[str], condition: Condition) -> str:
+    return condition.add([get_facet_word(facet, value) for value in values])
+
+
+def _compile_overlaps(where: Overlaps, condition: Condition) -> str:
+    parts = [f"d.span_names[i] IN {condition.add(list(where.names))}"]
+    if where.since is not None:
+        parts.append(f"d.span_ends[i] >= {condition.add(encode_instant(where.since))}")
+    if where.until is not None:
+        parts.append(f"d.span_starts[i] <= {condition.add(encode_instant(where.until))}")
+    return f"any(i IN range(0, size(d.span_names) - 1) WHERE {' AND '.join(parts)})"

@@ -1,0 +1,202 @@
+"""One search: the database makes the candidates, each list with the filter inside; scores are made here, exactly.
+
+Words: the full-text index over analysed terms gives every document of the collection that holds one of them, whether or
+not it passes the filter, which is what document frequencies take. Vectors: the vector index gives more than asked, so
+that enough of them belong to the collection and pass; where they do not, or the collection is small, every passage that
+passes is compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import anyio.to_thread
+import numpy as np
+
+from refdesk.model import FindRequest, Found, facet_key
+from refdesk.stores.neo4j.cache import DocumentCache, Row, Tag
+from refdesk.stores.neo4j.filters import Condition, compile_filter
+from refdesk.stores.neo4j.lucene import make_queries
+from refdesk.stores.neo4j.nearest import find_nearest
+from refdesk.stores.neo4j.reading import LIVING
+from refdesk.stores.neo4j.rows import get_scope, is_encodable
+from refdesk.stores.neo4j.schema import FULLTEXT_INDEX
+from refdesk.stores.neo4j.scoring import Gathered, Ranked, compare, get_nearness, rank
+
+if TYPE_CHECKING:
+    from refdesk.model import Collection, TextQuery, VectorQuery
+    from refdesk.stores.neo4j.connections import Runner
+
+EXACT_BELOW = 2_000
+"""Up to so many documents in a collection every passage is compared; it takes the server some 20 µs each."""
+
+OVERFETCH = 4
+"""How many times as many passages as documents wanted the vector index is asked for."""
+
+ATTEMPTS = 3
+"""How often a search is begun anew because a document was written while it was read."""
+
+THREAD_ABOVE = 200
+"""With more documents than these, scores are made in a thread."""
+
+_PASSES = "PASSES"
+"""Stands in a statement for the filter's expression."""
+
+_FIND_HOLDERS = (
+    "MATCH (c:Collection {space: $space, org: $org, toolset: $toolset}) "
+    f"UNWIND $queries AS query CALL db.index.fulltext.queryNodes('{FULLTEXT_INDEX}', query) YIELD node AS d "
+    f"WITH DISTINCT c, d WHERE d.space = $space AND d.org = $org AND d.toolset = $toolset AND d.state IN {LIVING} "
+    f"RETURN c.living, c.length, collect([d.id, d.written, d.embedded, {_PASSES}])"
+)
+_MATCH = f"MATCH (d:Document {{space: $space, org: $org, toolset: $toolset}}) WHERE d.state IN {LIVING} AND {_PASSES} "
+_BROWSE = f"{_MATCH} RETURN d.id, d.written, d.embedded"
+_FIND_TITLED = (
+    f"{_MATCH} AND d.title_key CONTAINS $title "
+    "RETURN d.id, d.written, d.embedded ORDER BY d.modified_at DESC, d.id LIMIT $depth"
+)
+_SIMILARITY = (
+    "CASE WHEN p.norm = 0 OR $is_zero THEN 0.0 ELSE (2 * vector.similarity.cosine(p.vector, $vector) - 1) * p.norm END"
+)
+_BEST = "ORDER BY round(cosine, 6) DESC, d.id LIMIT $depth RETURN collect([d.id, d.written, d.embedded]) AS hits"
+_COMPARE_ALL = (
+    "MATCH (c:Collection {space: $space, org: $org, toolset: $toolset}) "
+    f"CALL () {{ {_MATCH} "
+    "MATCH (d)-[:HAS_PASSAGE]->(p:Passage {model: $model}) WHERE p.dimensions = $width "
+    f"WITH d, max({_SIMILARITY}) AS cosine {_BEST} }} RETURN c.living, hits"
+)
+_KEEP_OURS = (
+    f" MATCH (d:Document)-[:HAS_PASSAGE]->(p) WHERE d.state IN {LIVING} AND {_PASSES} "
+    f"WITH d, max((2 * score - 1) * p.norm) AS cosine {_BEST}"
+)
+
+
+@dataclass(slots=True)
+class _Hits:
+    """The tags of all documents that a request's lists hold, and the lists."""
+
+    tags: dict[str, Tag] = field(default_factory=dict[str, Tag])
+    gathered: Gathered = field(default_factory=Gathered)
+
+    def note(self, hits: Iterable[list[Any]]) -> list[str]:
+        """Remember the documents' tags and return their ids, in order."""
+        tags = {hit[0]: (hit[1], hit[2]) for hit in hits}
+        self.tags |= tags
+        return list(tags)
+
+
+class Finder:
+    """Answers `Store.find`."""
+
+    def __init__(
+        self,
+        runner: Runner,
+        namespace: str,
+        version: tuple[int, int],
+        widths: set[int],
+        *,
+        exact_below: int = EXACT_BELOW,
+    ) -> None:
+        """Make a finder.
+
+        Args:
+            runner: Where statements run.
+            namespace: Whose documents are found.
+            version: Of the server.
+            widths: Of vectors that there is an index for; may grow.
+            exact_below: See `EXACT_BELOW`.
+        """
+        self._runner = runner
+        self._namespace = namespace
+        self._version = version
+        self._widths = widths
+        self._exact_below = exact_below
+        self._cache = DocumentCache(runner, namespace)
+        self._living: dict[Collection, int] = {}
+
+    async def find(self, request: FindRequest) -> Found:
+        """See `Store.find`."""
+        hits, rows = await self._read(request)
+        if len(rows) > THREAD_ABOVE:
+            ranked = await anyio.to_thread.run_sync(rank, request, rows, hits.gathered)
+        else:
+            ranked = rank(request, rows, hits.gathered)
+        if request.vector is not None:
+            ranked = await self._compare(request.collection, request.vector, ranked, hits.tags)
+        candidates = (*ranked.listed, *sorted(ranked.joining, key=get_nearness))
+        return Found(candidates, ranked.total, ranked.facets)
+
+    async def _read(self, request: FindRequest) -> tuple[_Hits, dict[str, Row]]:
+        """Return what the database found, and the documents as they were then, or nearly, after some attempts."""
+        for _ in range(ATTEMPTS):
+            hits = await self._gather(request)
+            rows = await self._cache.get_rows(request.collection, hits.tags)
+            if all(id in rows and rows[id].written == tag[0] for id, tag in hits.tags.items()):
+                return hits, rows
+        hits = await self._gather(request)
+        return hits, await self._cache.get_rows(request.collection, hits.tags)
+
+    async def _gather(self, request: FindRequest) -> _Hits:
+        hits, condition = _Hits(), compile_filter(request.where)
+        if request.text is not None:
+            await self._gather_holders(request.collection, request.text, condition, hits)
+        elif request.vector is None:
+            rows = await self._run(_BROWSE, request.collection, condition)
+            hits.gathered = replace(hits.gathered, passing=hits.note(rows))
+        if request.title_contains is not None and is_encodable(request.title_contains):
+            title = facet_key(request.title_contains)
+            rows = await self._run(_FIND_TITLED, request.collection, condition, title=title, depth=request.depth)
+            hits.gathered = replace(hits.gathered, titled=hits.note(rows))
+        if request.vector is not None:
+            nearest = await self._find_nearest(request, request.vector, condition)
+            hits.gathered = replace(hits.gathered, nearest=hits.note(nearest))
+        return hits
+
+    async def _gather_holders(self, collection: Collection, text: TextQuery, condition: Condition, hits: _Hits) -> None:
+        terms = dict.fromkeys([*text.terms, *(term for phrase in text.phrases for term in phrase)])
+        queries = make_queries(get_scope(self._namespace, collection), terms)
+        if not queries:
+            return
+        for living, length, found in await self._run(_FIND_HOLDERS, collection, condition, queries=queries):
+            self._living[collection] = living
+            passing = [id for id, _, _, passes in found if passes]
+            hits.gathered = Gathered(hits.note(found), passing, living=living, length=length)
+
+    async def _find_nearest(self, request: FindRequest, query: VectorQuery, condition: Condition) -> list[list[Any]]:
+        width = len(query.vector)
+        asked: dict[str, Any] = {
+            "model": query.model,
+            "width": width,
+            "vector": query.vector.tolist(),
+            "is_zero": not np.any(query.vector),
+            "depth": request.depth,
+        }
+        if self._living.get(request.collection, 0) > self._exact_below and width in self._widths:
+            statement = find_nearest(width, self._version, _KEEP_OURS)
+            fetched = max(request.depth, request.effort or 0) * OVERFETCH
+            ((hits,),) = await self._run(statement, request.collection, condition, **asked, fetched=fetched)
+            if len(hits) >= request.depth:
+                return hits
+        for living, hits in await self._run(_COMPARE_ALL, request.collection, condition, **asked):
+            self._living[request.collection] = living
+            return hits
+        return []
+
+    async def _compare(
+        self, collection: Collection, query: VectorQuery, ranked: Ranked, tags: dict[str, Tag]
+    ) -> Ranked:
+        wanted = {each.id: tags[each.id] for each in (*ranked.listed, *ranked.joining)}
+        vectors = await self._cache.get_vectors(collection, wanted, query.model, len(query.vector))
+        return replace(
+            ranked,
+            listed=compare(ranked.listed, vectors, query.vector),
+            joining=compare(ranked.joining, vectors, query.vector),
+        )
+
+    async def _run(
+        self, statement: str, collection: Collection, condition: Condition, **parameters: object
+    ) -> list[list[Any]]:
+        place = {"space": self._namespace, "org": collection.org, "toolset": collection.toolset}
+        text = statement.replace(_PASSES, condition.expression)
+        return await self._runner.run(text, **place, **condition.parameters, **parameters)

@@ -1,0 +1,35 @@
+"""What is asked in words as queries that Lucene cannot take for anything but words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+
+from refdesk.stores.neo4j.rows import is_encodable
+
+MOST_CLAUSES = 512
+"""Words in one query; Lucene refuses queries of more than 1024 parts."""
+
+_SYNTAX_IN_QUOTES = re.compile(r'[\\"]')
+
+
+def make_queries(scope: str, terms: Iterable[str]) -> list[str]:
+    """Return queries that together find every document of a scope that holds one of the terms; maybe others too.
+
+    Args:
+        scope: As `rows.get_scope` returns it.
+        terms: Any text. Within double quotes a backslash and a double quote alone mean something to Lucene.
+    """
+    words = [f'"{_SYNTAX_IN_QUOTES.sub(_escape, term)}"' for term in terms if is_encodable(term)]
+    return [f'+scope:"{scope}" +terms:({" ".join(part)})' for part in _cut(words)]
+
+
+def _escape(sign: re.Match[str]) -> str:
+    return f"\\{sign[0]}"
+
+
+def _cut(words: Sequence[str]) -> Iterator[list[str]]:
+    rest = iter(words)
+    while part := list(islice(rest, MOST_CLAUSES)):
+        yield part

@@ -1,0 +1,155 @@
+"""Reads of the truth. Every statement names the namespace, and the org where the port does."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from refdesk.model import Collection, CollectionStatistics, State
+from refdesk.stores.neo4j.rows import (
+    CONTENT,
+    decode_document,
+    decode_link,
+    decode_record,
+    decode_revision,
+    encode_instant,
+    encode_key,
+)
+
+if TYPE_CHECKING:
+    from refdesk.model import Document, Link, Record, RecordKey, Reference, Revision
+    from refdesk.stores.neo4j.connections import Rows, Runner
+
+TEAR_ATTEMPTS = 3
+"""How often a document is read again that a commit was just writing: Neo4j isolates single properties, not nodes."""
+
+LIVING = "['current', 'superseded']"
+"""Named rather than withdrawn ones excluded, so that the index by state serves."""
+
+_NAMES = [name.strip() for name in CONTENT.split(",")]
+_VALUES = ", ".join(f"d.{name}" for name in _NAMES)
+
+
+def _name_values(variable: str) -> str:
+    return ", ".join(f"{variable}.{name} AS {name}" for name in ["recorded_at", *_NAMES])
+
+
+_DOCUMENT = "(d:Document {space: $space, org: $org, toolset: $toolset})"
+_GET_DOCUMENTS = (
+    "UNWIND $ids AS id MATCH (d:Thing {space: $space, org: $org, toolset: $toolset, id: id}) WHERE d:Document "
+    f"RETURN d.id, d.digest, {_VALUES}"
+)
+_ONE = "(d:Thing {space: $space, org: $org, toolset: $toolset, id: $id})"
+_GET_REVISIONS = (
+    f"MATCH {_ONE}-[:HAD_VERSION]->(v:Revision) RETURN {_name_values('v')} "
+    f"UNION ALL MATCH {_ONE} WHERE d:Document RETURN {_name_values('d')}"
+)
+_GET_DIGESTS = f"MATCH {_DOCUMENT} WHERE d.state IN {LIVING} RETURN d.id, d.digest"
+_GET_UNEMBEDDED = (
+    f"MATCH {_DOCUMENT} WHERE d.state IN {LIVING} "
+    "AND NOT EXISTS { (d)-[:HAS_PASSAGE]->(:Passage {model: $model}) } RETURN d.id ORDER BY d.id LIMIT $limit"
+)
+_GET_EMBEDDED = (
+    "UNWIND $ids AS id MATCH (d:Thing {space: $space, org: $org, toolset: $toolset, id: id}) "
+    "WHERE EXISTS { (d)-[:HAS_PASSAGE]->(:Passage {model: $model}) } RETURN DISTINCT d.id"
+)
+_GET_LINKS = (
+    "MATCH (n:Thing {space: $space, org: $org, toolset: $toolset, id: $id})-[r]-(:Thing) "
+    "WITH DISTINCT r, startNode(r) AS s, endNode(r) AS t WHERE r.kind IS NOT NULL AND r.org = $org "
+    "RETURN s.toolset, s.id, r.kind, t.toolset, t.id, r.created_at "
+    "ORDER BY r.created_at, r.kind, s.toolset, s.id, t.toolset, t.id"
+)
+_GET_RECORD = (
+    "MATCH (r:Record {space: $space, org: $org, kind: $kind, name: $name}) "
+    "RETURN r.org, r.kind, r.name, r.due_at, r.value"
+)
+_LIST_RECORDS = (
+    "MATCH (r:Record {{space: $space, kind: $kind}}) WHERE {condition} "
+    "RETURN r.org, r.kind, r.name, r.due_at, r.value "
+    "ORDER BY r.due_at IS NULL, r.due_at, r.org, r.name LIMIT $limit"
+)
+_COUNT_STATES = "MATCH (d:Document {space: $space}) RETURN d.org, d.toolset, d.state, count(*)"
+_COUNT_EMBEDDED = (
+    "MATCH (p:Passage {space: $space})<-[:HAS_PASSAGE]-(d:Document) "
+    f"WHERE d.state IN {LIVING} RETURN p.org, p.toolset, p.model, count(DISTINCT d)"
+)
+
+
+class Neo4jReader:
+    """See `Reader`."""
+
+    def __init__(self, runner: Runner, namespace: str) -> None:
+        self._runner = runner
+        self._namespace = namespace
+
+    async def get_documents(self, collection: Collection, ids: Sequence[str]) -> list[Document | None]:
+        """See `Reader.get_documents`."""
+        found: dict[str, Document] = {}
+        missing = list(dict.fromkeys(ids))
+        for attempt in range(TEAR_ATTEMPTS):
+            is_last = attempt == TEAR_ATTEMPTS - 1
+            torn: list[str] = []
+            for id, digest, *values in await self._run(_GET_DOCUMENTS, collection, ids=missing) if missing else []:
+                found[id] = decode_document(collection, id, values)
+                if found[id].digest != digest and not is_last:
+                    torn.append(id)
+            missing = torn
+        return [found.get(id) for id in ids]
+
+    async def get_revisions(self, collection: Collection, id: str) -> list[Revision]:
+        """See `Reader.get_revisions`."""
+        rows = await self._run(_GET_REVISIONS, collection, id=id)
+        revisions = [decode_revision(collection, id, row) for row in rows]
+        return sorted(revisions, key=lambda revision: revision.document.version)
+
+    async def get_digests(self, collection: Collection) -> dict[str, str]:
+        """See `Reader.get_digests`."""
+        return dict(await self._run(_GET_DIGESTS, collection))
+
+    async def get_unembedded(self, collection: Collection, model: str, limit: int) -> list[str]:
+        """See `Reader.get_unembedded`."""
+        return [id for (id,) in await self._run(_GET_UNEMBEDDED, collection, model=model, limit=limit)]
+
+    async def get_embedded(self, collection: Collection, model: str, ids: Sequence[str]) -> frozenset[str]:
+        """See `Reader.get_embedded`."""
+        return frozenset(id for (id,) in await self._run(_GET_EMBEDDED, collection, model=model, ids=list(ids)))
+
+    async def get_links(self, org: str, reference: Reference) -> list[Link]:
+        """See `Reader.get_links`."""
+        ends = {"space": self._namespace, "org": org, "toolset": reference.toolset, "id": reference.id}
+        return [decode_link(org, row) for row in await self._runner.run(_GET_LINKS, **ends)]
+
+    async def get_record(self, key: RecordKey) -> Record | None:
+        """See `Reader.get_record`."""
+        rows = await self._runner.run(_GET_RECORD, space=self._namespace, **encode_key(key))
+        return decode_record(rows[0]) if rows else None
+
+    async def list_records(
+        self, kind: str, *, org: str | None = None, due_until: datetime | None = None, limit: int = 1000
+    ) -> list[Record]:
+        """See `Reader.list_records`."""
+        conditions, parameters = ["true"], dict[str, object]()
+        if org is not None:
+            conditions, parameters = [*conditions, "r.org = $org"], {"org": org}
+        if due_until is not None:
+            conditions, parameters["due"] = [*conditions, "r.due_at <= $due"], encode_instant(due_until)
+        statement = _LIST_RECORDS.format(condition=" AND ".join(conditions))
+        rows = await self._runner.run(statement, space=self._namespace, kind=kind, limit=limit, **parameters)
+        return [decode_record(row) for row in rows]
+
+    async def _run(self, statement: str, collection: Collection, **parameters: object) -> Rows:
+        place = {"space": self._namespace, "org": collection.org, "toolset": collection.toolset}
+        return await self._runner.run(statement, **place, **parameters)
+
+
+async def get_statistics(runner: Runner, namespace: str) -> list[CollectionStatistics]:
+    """See `Store.get_statistics`."""
+    states: defaultdict[Collection, dict[State, int]] = defaultdict(lambda: dict.fromkeys(State, 0))
+    for org, toolset, state, count in await runner.run(_COUNT_STATES, space=namespace):
+        states[Collection(org, toolset)][State(state)] = count
+    embedded: defaultdict[Collection, dict[str, int]] = defaultdict(dict)
+    for org, toolset, model, count in await runner.run(_COUNT_EMBEDDED, space=namespace):
+        embedded[Collection(org, toolset)][model] = count
+    return [CollectionStatistics(each, states[each], embedded[each]) for each in sorted(states)]

@@ -1,0 +1,308 @@
+"""Values as properties and back.
+
+Instants are text, ISO 8601 in UTC with six digits behind the point: they sort as they stand and Cypher's `datetime()`
+reads them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import quote
+
+import numpy as np
+
+from refdesk.core import analysis, bm25
+from refdesk.core.analysis import analyse
+from refdesk.errors import InvalidInputError
+from refdesk.model import (
+    Collection,
+    Document,
+    Link,
+    Record,
+    RecordKey,
+    Reference,
+    Revision,
+    Span,
+    State,
+    facet_key,
+)
+
+if TYPE_CHECKING:
+    from refdesk.model import EmbeddedPassage, EmbeddingModel, JsonObject
+
+CONTENT = "version, state, created_at, modified_at, author, title, facets, spans, body, data"
+"""The properties that make a document, in the order that `decode_document` takes them."""
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentRow:
+    """A document ready to be written: everything that takes time is done before the store is locked.
+
+    Attributes:
+        length: Weighted terms, as `refdesk.core.bm25` counts them; 0 when it is withdrawn.
+    """
+
+    collection: Collection
+    id: str
+    version: int
+    state: State
+    text_digest: str
+    length: int
+    properties: Mapping[str, object]
+
+
+def encode_instant(instant: datetime) -> str:
+    """Return the instant as text that sorts."""
+    return instant.astimezone(UTC).isoformat(timespec="microseconds")
+
+
+def decode_instant(text: str) -> datetime:
+    """Return the instant, in UTC."""
+    return datetime.fromisoformat(text)
+
+
+def encode_json(value: object) -> str:
+    """Return compact JSON.
+
+    Raises:
+        InvalidInputError: It holds a NUL, half of a surrogate pair, a number that is not finite, or no JSON at all.
+    """
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInputError("A value cannot be written as JSON.") from error
+    if "\\u0000" in text and _holds_nul(json.loads(text)):
+        raise InvalidInputError("A text holds a NUL, which cannot be stored.")
+    check_texts(text)
+    return text
+
+
+def check_texts(*texts: str) -> None:
+    """Return when every text can be stored.
+
+    Raises:
+        InvalidInputError: One holds a NUL or half of a surrogate pair.
+    """
+    for text in texts:
+        if "\x00" in text:
+            raise InvalidInputError("A text holds a NUL, which cannot be stored.")
+        if not is_encodable(text):
+            raise InvalidInputError("A text holds a lone surrogate, which cannot be stored.")
+
+
+def is_encodable(text: str) -> bool:
+    """Return whether the text can be sent at all: no half of a surrogate pair is in it."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def get_scope(namespace: str, collection: Collection) -> str:
+    """Return the word under which the full-text index keeps a collection's documents."""
+    name = json.dumps([namespace, collection.org, collection.toolset])
+    return hashlib.blake2b(name.encode(), digest_size=12).hexdigest()
+
+
+def get_facet_word(facet: str, value: str) -> str:
+    """Return the word by which filters find documents that hold the value, such as `tags=vpn`.
+
+    Raises:
+        UnicodeEncodeError: A text holds half of a surrogate pair.
+    """
+    return f"{quote(facet, safe=' ')}={facet_key(value)}"
+
+
+def encode_document(document: Document, namespace: str) -> DocumentRow:
+    """Return the document as properties of a node, with its analysed text.
+
+    Raises:
+        InvalidInputError: A text or value in it cannot be stored.
+    """
+    collection = document.collection
+    check_texts(collection.org, collection.toolset, document.id, document.title, document.body, document.author)
+    spans = {name: [_encode_span(span) for span in spans] for name, spans in document.spans.items()}
+    properties = {
+        "version": document.version,
+        "state": document.state.value,
+        "created_at": encode_instant(document.created_at),
+        "modified_at": encode_instant(document.modified_at),
+        "digest": document.digest,
+        "text_digest": document.text_digest,
+        "author": document.author,
+        "title": document.title,
+        "title_key": facet_key(document.title),
+        "body": document.body,
+        "facets": encode_json(document.facets),
+        "facet_words": _get_facet_words(document),
+        "spans": encode_json(spans),
+        "span_names": [name for name, spans in document.spans.items() for _ in spans],
+        "span_starts": [start for each in spans.values() for start, _ in each],
+        "span_ends": [end for each in spans.values() for _, end in each],
+        "data": encode_json(document.data),
+    }
+    terms = encode_terms(document.title, document.body)
+    is_living = document.state is not State.WITHDRAWN
+    properties |= {"terms": terms, "scope": get_scope(namespace, collection) if is_living else None}
+    length = count_length(terms)
+    properties["length"] = length
+    return DocumentRow(
+        collection,
+        document.id,
+        document.version,
+        document.state,
+        document.text_digest,
+        length if is_living else 0,
+        properties,
+    )
+
+
+def encode_terms(title: str, body: str) -> str:
+    """Return the terms of the title, a line feed, and those of the body, each kind parted by blanks."""
+    return "\n".join(" ".join(analyse(text)) for text in (title, body))
+
+
+def count_length(terms: str) -> int:
+    """Return the weighted length of what `encode_terms` returned."""
+    title, body = terms.split("\n")
+    return bm25.TITLE_WEIGHT * len(title.split()) + len(body.split())
+
+
+ANALYSIS_VERSION = analysis.VERSION
+
+
+def decode_document(collection: Collection, id: str, values: Sequence[Any]) -> Document:
+    """Return the document of the values of `CONTENT`."""
+    version, state, created_at, modified_at, author, title, facets, spans, body, data = values
+    return Document(
+        collection=collection,
+        id=id,
+        title=title,
+        body=body,
+        author=author,
+        created_at=decode_instant(created_at),
+        modified_at=decode_instant(modified_at),
+        facets=decode_facets(facets),
+        spans=_decode_spans(spans),
+        state=State(state),
+        version=version,
+        data=json.loads(data),
+    )
+
+
+def decode_revision(collection: Collection, id: str, values: Sequence[Any]) -> Revision:
+    """Return the revision of a `recorded_at` and the values of `CONTENT`."""
+    return Revision(decode_document(collection, id, values[1:]), decode_instant(values[0]))
+
+
+def decode_facets(text: str) -> dict[str, tuple[str, ...]]:
+    """Return facets as a document has them."""
+    return {name: tuple(values) for name, values in cast("dict[str, list[str]]", json.loads(text)).items()}
+
+
+def encode_passages(model: EmbeddingModel, passages: Sequence[EmbeddedPassage]) -> list[dict[str, object]]:
+    """Return the properties of each passage's node, but for where it belongs.
+
+    `half` is the vector as little-endian half floats, which is what counts; `vector` is the same as a list for the
+    vector index, left out where every component is zero, which has no direction.
+
+    Raises:
+        InvalidInputError: A vector has not the model's width, or a component is not a finite number.
+    """
+    for passage in passages:
+        if passage.vector.shape != (model.dimensions,) or not np.isfinite(passage.vector).all():
+            raise InvalidInputError("A vector's width is not that of its model, or a component is not a finite number.")
+    return [_encode_passage(number, passage) for number, passage in enumerate(passages)]
+
+
+def encode_record(record: Record) -> dict[str, object]:
+    """Return a record's properties.
+
+    Raises:
+        InvalidInputError: A text or value in it cannot be stored.
+    """
+    key = record.key
+    check_texts(key.org, key.kind, key.name)
+    due_at = None if record.due_at is None else encode_instant(record.due_at)
+    return {**encode_key(key), "value": encode_json(record.value), "due_at": due_at}
+
+
+def encode_key(key: RecordKey) -> dict[str, object]:
+    """Return the properties that tell a record from all others."""
+    return {"org": key.org, "kind": key.kind, "name": key.name}
+
+
+def decode_record(values: Sequence[Any]) -> Record:
+    """Return the record of org, kind, name, due_at and value."""
+    org, kind, name, due_at, value = values
+    decoded = cast("JsonObject", json.loads(value))
+    return Record(RecordKey(org, kind, name), decoded, None if due_at is None else decode_instant(due_at))
+
+
+def encode_link(link: Link) -> dict[str, object]:
+    """Return a link's ends, and the type and properties of its relationship.
+
+    Raises:
+        InvalidInputError: A text in it cannot be stored.
+    """
+    ends = (link.source.toolset, link.source.id, link.target.toolset, link.target.id)
+    check_texts(link.org, link.kind, *ends)
+    names = ("source_toolset", "source_id", "target_toolset", "target_id")
+    link_type = "".join(sign if sign.isalnum() else "_" for sign in link.kind.upper()) or "LINK"
+    properties = {"org": link.org, "kind": link.kind, "type": link_type, "created_at": encode_instant(link.created_at)}
+    return {**dict(zip(names, ends, strict=True)), **properties}
+
+
+def decode_link(org: str, values: Sequence[Any]) -> Link:
+    """Return the link of source toolset and id, kind, target toolset and id, created_at."""
+    source_toolset, source_id, kind, target_toolset, target_id, created_at = values
+    source, target = Reference(source_toolset, source_id), Reference(target_toolset, target_id)
+    return Link(org, source, kind, target, decode_instant(created_at))
+
+
+def _get_facet_words(document: Document) -> list[str]:
+    try:
+        words = {get_facet_word(name, value) for name, values in document.facets.items() for value in values}
+    except UnicodeEncodeError as error:
+        raise InvalidInputError("A text holds a lone surrogate, which cannot be stored.") from error
+    return sorted(words)
+
+
+def _encode_span(span: Span) -> tuple[str, str]:
+    return encode_instant(span.start), encode_instant(span.end)
+
+
+def _decode_spans(text: str) -> dict[str, tuple[Span, ...]]:
+    return {
+        name: tuple(Span(decode_instant(start), decode_instant(end)) for start, end in spans)
+        for name, spans in cast("dict[str, list[tuple[str, str]]]", json.loads(text)).items()
+    }
+
+
+def _encode_passage(number: int, passage: EmbeddedPassage) -> dict[str, object]:
+    half = passage.vector.astype("<f2")
+    kept = half.astype(np.float32)
+    norm = float(np.linalg.norm(kept.astype(np.float64)))
+    return {
+        "number": number,
+        "start": passage.start,
+        "end": passage.end,
+        "half": half.tobytes(),
+        "norm": norm,
+        "vector": kept.tolist() if norm else None,
+    }
+
+
+def _holds_nul(value: object) -> bool:
+    if isinstance(value, str):
+        return "\x00" in value
+    if isinstance(value, Mapping):
+        pairs = cast("Mapping[object, object]", value).items()
+        return any(_holds_nul(item) for pair in pairs for item in pair)
+    return isinstance(value, list) and any(map(_holds_nul, cast("Iterable[object]", value)))

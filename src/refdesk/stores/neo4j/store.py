@@ -1,0 +1,209 @@
+"""The store: reads on connections of their own, transactions one after another under a lock in the database."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from typing import TYPE_CHECKING
+
+import anyio
+import anyio.to_thread
+
+from refdesk.core.clock import SystemClock
+from refdesk.errors import StoreError
+from refdesk.stores.neo4j import reading, writing
+from refdesk.stores.neo4j.address import parse_address
+from refdesk.stores.neo4j.connections import Database, Limits, OpenTransaction, Rows
+from refdesk.stores.neo4j.finding import Finder
+from refdesk.stores.neo4j.nearest import WIDEST
+from refdesk.stores.neo4j.reading import Neo4jReader
+from refdesk.stores.neo4j.rows import ANALYSIS_VERSION, encode_document, encode_instant, encode_passages
+from refdesk.stores.neo4j.schema import add_vector_index, get_space_name, get_vector_widths, prepare, require_server
+from refdesk.stores.neo4j.writing import Place
+
+if TYPE_CHECKING:
+    from refdesk.model import (
+        Collection,
+        CollectionStatistics,
+        Document,
+        EmbeddedPassage,
+        EmbeddingModel,
+        FindRequest,
+        Found,
+        Link,
+        Record,
+        RecordKey,
+    )
+    from refdesk.protocols import Clock, Store
+
+_LOCK = "MATCH (r:Refdesk {name: $name}) SET r.lock = 0 RETURN r.analysis"
+_PROBE = "MATCH (r:Refdesk {name: $name}) SET r.checked_at = $now"
+_GONE = "The store's place in the database is gone: somebody removed it. Restart refdesk, or restore a backup."
+_RENEWED = "A newer refdesk works on this store. Upgrade this one."
+
+
+class _Session:
+    """One transaction; begins and takes the lock at the first statement, so that nobody waits while rows are made."""
+
+    def __init__(self, database: Database, place: Place) -> None:
+        self._database = database
+        self._place = place
+        self._stack = AsyncExitStack()
+        self._open: OpenTransaction | None = None
+        self._has_ended = False
+
+    async def run(self, statement: str, **parameters: object) -> Rows:
+        if self._has_ended:
+            raise RuntimeError("this transaction has ended")
+        if self._open is None:
+            self._open = await self._begin()
+        return await self._open.run(statement, **parameters)
+
+    async def commit(self) -> None:
+        if self._open is not None:
+            await self._open.commit()
+
+    async def end(self) -> None:
+        """Undo what was not committed."""
+        self._has_ended = True
+        await self._stack.aclose()
+
+    async def _begin(self) -> OpenTransaction:
+        opened = await self._stack.enter_async_context(self._database.begin())
+        rows = await opened.take_lock(_LOCK, name=self._place.name)
+        if not rows:
+            raise StoreError(_GONE)
+        if rows[0][0] > ANALYSIS_VERSION:
+            raise StoreError(_RENEWED)
+        return opened
+
+
+class Neo4jTransaction(Neo4jReader):
+    """See `Transaction`."""
+
+    def __init__(self, session: _Session, store: Neo4jStore, place: Place, clock: Clock) -> None:
+        super().__init__(session, place.space)
+        self._session = session
+        self._store = store
+        self._place = place
+        self._clock = clock
+
+    async def put_documents(self, documents: Sequence[Document]) -> None:
+        """See `Transaction.put_documents`."""
+        encode = partial(encode_document, namespace=self._place.space)
+        rows = await anyio.to_thread.run_sync(lambda: [encode(document) for document in documents])
+        await writing.put_documents(self._session, self._place, rows, encode_instant(self._clock.now()))
+
+    async def put_vectors(
+        self,
+        collection: Collection,
+        id: str,
+        model: EmbeddingModel,
+        text_digest: str,
+        passages: Sequence[EmbeddedPassage],
+    ) -> bool:
+        """See `Transaction.put_vectors`. A withdrawn document counts as gone; vectors are kept in half precision."""
+        rows = encode_passages(model, passages)
+        await self._store.index_vectors(model.dimensions)
+        return await writing.put_vectors(self._session, self._place, (collection, id), model, text_digest, rows)
+
+    async def remove_vectors(self, model: str) -> int:
+        """See `Transaction.remove_vectors`."""
+        return await writing.remove_vectors(self._session, self._place, model)
+
+    async def put_links(self, links: Sequence[Link]) -> None:
+        """See `Transaction.put_links`."""
+        await writing.put_links(self._session, self._place, links)
+
+    async def put_records(self, records: Sequence[Record]) -> None:
+        """See `Transaction.put_records`."""
+        await writing.put_records(self._session, self._place, records)
+
+    async def remove_records(self, keys: Sequence[RecordKey]) -> None:
+        """See `Transaction.remove_records`."""
+        await writing.remove_records(self._session, self._place, keys)
+
+
+class Neo4jStore(Neo4jReader):
+    """See `Store`."""
+
+    def __init__(self, database: Database, agent: str, namespace: str, widths: set[int], clock: Clock) -> None:
+        super().__init__(database, namespace)
+        self._database = database
+        self._agent = agent
+        self._version = require_server(agent)
+        self._widths = widths
+        self._place = Place(namespace, get_space_name(namespace))
+        self._clock = clock
+        self._finder = Finder(database, namespace, self._version, widths)
+        # Tasks of this process queue here rather than in the database, each on a connection.
+        self._turn = anyio.Lock()
+
+    @property
+    def engine(self) -> str:
+        """See `Store.engine`."""
+        return self._agent.replace("/", " ")
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncGenerator[Neo4jTransaction, None]:
+        """See `Store.transaction`."""
+        async with self._turn:
+            session = _Session(self._database, self._place)
+            try:
+                yield Neo4jTransaction(session, self, self._place, self._clock)
+                await session.commit()
+            finally:
+                await session.end()
+
+    async def find(self, request: FindRequest) -> Found:
+        """See `Store.find`."""
+        return await self._finder.find(request)
+
+    async def get_statistics(self) -> list[CollectionStatistics]:
+        """See `Store.get_statistics`."""
+        return await reading.get_statistics(self._database, self._place.space)
+
+    async def check(self) -> None:
+        """See `Store.check`."""
+        async with self._turn:
+            session = _Session(self._database, self._place)
+            try:
+                await session.run(_PROBE, name=self._place.name, now=encode_instant(self._clock.now()))
+                await session.commit()
+            finally:
+                await session.end()
+
+    async def index_vectors(self, width: int) -> None:
+        """Make an index for vectors of a width where there is none yet."""
+        if width in self._widths or width > WIDEST:
+            return
+        await add_vector_index(self._database, width, self._version)
+        self._widths.add(width)
+
+
+@asynccontextmanager
+async def open_store(
+    url: str, *, clock: Clock | None = None, limits: Limits | None = None
+) -> AsyncGenerator[Store, None]:
+    """Yield the store in the database that the URL names; constraints and indexes are made where there are none.
+
+    Args:
+        url: See `address.parse_address`.
+        clock: Says when revisions were recorded; the machine's clock by default.
+        limits: How long the database is waited for.
+
+    Raises:
+        ConfigurationError: The URL is malformed, the server no Neo4j or too old, or the data of a newer refdesk.
+        StoreError: The server cannot be reached or refuses; the message says why.
+    """
+    address = parse_address(url)
+    database = Database(address, limits or Limits())
+    try:
+        agent = await database.get_agent()
+        version = require_server(agent)
+        await prepare(database, address.namespace)
+        widths = await get_vector_widths(database, version)
+        yield Neo4jStore(database, agent, address.namespace, widths, clock or SystemClock())
+    finally:
+        await database.close()

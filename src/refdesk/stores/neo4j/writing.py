@@ -1,0 +1,236 @@
+"""Writes of the truth, each within a transaction that holds the namespace's lock."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from refdesk.errors import ConflictError
+from refdesk.model import Collection, State
+from refdesk.stores.neo4j.rows import CONTENT, DocumentRow, encode_key, encode_link, encode_record
+
+if TYPE_CHECKING:
+    from refdesk.model import EmbeddingModel, Link, Record, RecordKey
+    from refdesk.stores.neo4j.connections import Runner
+
+T = TypeVar("T")
+
+BATCH = 500
+"""Nodes written by one statement."""
+
+_SNAPSHOT = ", ".join(f".{name.strip()}" for name in f"space, org, toolset, id, recorded_at, {CONTENT}".split(","))
+_KEYED = "UNWIND $keys AS key MATCH (d:Thing {space: $space, org: key.org, toolset: key.toolset, id: key.id}) "
+_GET_STATES = f"{_KEYED} WHERE d:Document RETURN d.org, d.toolset, d.id, d.version, d.text_digest, d.state, d.length"
+_KEEP_REVISIONS = f"{_KEYED} CREATE (d)-[:HAD_VERSION]->(v:Revision) SET v = d {{{_SNAPSHOT}}}"
+_PUT_DOCUMENTS = (
+    "UNWIND $rows AS row MERGE (d:Thing {space: $space, org: row.org, toolset: row.toolset, id: row.id}) "
+    "SET d:Document, d += row.properties, d.recorded_at = $now, d.written = $seq + row.number, "
+    "d.embedded = coalesce(d.embedded, 0)"
+)
+_ADVANCE = "MATCH (r:Refdesk {name: $name}) SET r.seq = r.seq + $count RETURN r.seq - $count"
+_COUNT = (
+    "UNWIND $collections AS row MERGE (c:Collection {space: $space, org: row.org, toolset: row.toolset}) "
+    "SET c.living = coalesce(c.living, 0) + row.living, c.length = coalesce(c.length, 0) + row.length"
+)
+_FORGET_VECTORS = f"{_KEYED} MATCH (d)-[:HAS_PASSAGE]->(p:Passage) DETACH DELETE p"
+_GET_TEXT_STATE = (
+    "MATCH (d:Thing {space: $space, org: $org, toolset: $toolset, id: $id}) WHERE d:Document "
+    "RETURN d.text_digest = $text_digest AND d.state <> 'withdrawn'"
+)
+_REMOVE_PASSAGES = (
+    "MATCH (d:Thing {space: $space, org: $org, toolset: $toolset, id: $id})-[:HAS_PASSAGE]->(p:Passage) "
+    "WHERE p.model = $model DETACH DELETE p"
+)
+_PUT_PASSAGES = (
+    "MATCH (d:Thing {{space: $space, org: $org, toolset: $toolset, id: $id}}) SET d.embedded = $seq + 1 "
+    "WITH d UNWIND $rows AS row "
+    "CREATE (d)-[:HAS_PASSAGE]->(p:Passage:Passage{width} {{space: $space, org: $org, toolset: $toolset, "
+    "model: $model, dimensions: $width, number: row.number, start: row.start, end: row.end, half: row.half, "
+    "norm: row.norm}}) "
+    "WITH p, row WHERE row.vector IS NOT NULL CALL db.create.setNodeVectorProperty(p, 'vector', row.vector)"
+)
+_REMOVE_MODEL = (
+    "MATCH (p:Passage {space: $space, model: $model})<-[:HAS_PASSAGE]-(d:Document) "
+    "SET d.embedded = $seq + 1 DETACH DELETE p RETURN count(DISTINCT d)"
+)
+_PUT_LINKS = (
+    "UNWIND $rows AS row "
+    "MERGE (s:Thing {space: $space, org: row.org, toolset: row.source_toolset, id: row.source_id}) "
+    "MERGE (t:Thing {space: $space, org: row.org, toolset: row.target_toolset, id: row.target_id}) "
+    "MERGE (s)-[r:$(row.type) {kind: row.kind, org: row.org}]->(t) ON CREATE SET r.created_at = row.created_at"
+)
+_PUT_RECORDS = (
+    "UNWIND $rows AS row MERGE (r:Record {space: $space, org: row.org, kind: row.kind, name: row.name}) "
+    "SET r.value = row.value, r.due_at = row.due_at"
+)
+_REMOVE_RECORDS = (
+    "UNWIND $keys AS key MATCH (r:Record {space: $space, org: key.org, kind: key.kind, name: key.name}) DELETE r"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where is written: the namespace, and the name of the node that is locked for it."""
+
+    space: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    version: int
+    text_digest: str
+    is_living: bool
+    length: int
+
+
+async def put_documents(runner: Runner, place: Place, rows: Sequence[DocumentRow], now: str) -> None:
+    """See `Transaction.put_documents`; `now` is when they were recorded."""
+    if not rows:
+        return
+    stored = await _get_stored(runner, place, rows)
+    _refuse_conflicts(rows, stored)
+    seq = await _advance(runner, place, len(rows))
+    numbers = {id(row): number for number, row in enumerate(rows, 1)}
+    for rows_once in _part_versions(rows):
+        await _forget_vectors(runner, place, rows_once, stored)
+        await _keep_revisions(runner, place, rows_once, stored)
+        for batch in _batch(rows_once):
+            values = [{**_get_key(row), "number": numbers[id(row)], "properties": row.properties} for row in batch]
+            await runner.run(_PUT_DOCUMENTS, space=place.space, rows=values, now=now, seq=seq)
+        changes = _count_changes(rows_once, stored)
+        await runner.run(_COUNT, space=place.space, collections=changes)
+        stored.update({_get_place(row): _remember(row) for row in rows_once})
+
+
+async def put_vectors(
+    runner: Runner,
+    place: Place,
+    document: tuple[Collection, str],
+    model: EmbeddingModel,
+    text_digest: str,
+    passages: Sequence[dict[str, object]],
+) -> bool:
+    """See `Transaction.put_vectors`; `passages` as `rows.encode_passages` returns them."""
+    collection, id = document
+    key: dict[str, object] = {"space": place.space, "org": collection.org, "toolset": collection.toolset, "id": id}
+    if await runner.run(_GET_TEXT_STATE, **key, text_digest=text_digest) != [[True]]:
+        return False
+    seq = await _advance(runner, place, 1)
+    await runner.run(_REMOVE_PASSAGES, **key, model=model.name)
+    width = model.dimensions
+    statement = _PUT_PASSAGES.format(width=width)
+    await runner.run(statement, **key, model=model.name, width=width, seq=seq, rows=list(passages))
+    return True
+
+
+async def remove_vectors(runner: Runner, place: Place, model: str) -> int:
+    """See `Transaction.remove_vectors`."""
+    seq = await _advance(runner, place, 1)
+    ((count,),) = await runner.run(_REMOVE_MODEL, space=place.space, model=model, seq=seq)
+    return count
+
+
+async def put_links(runner: Runner, place: Place, links: Sequence[Link]) -> None:
+    """See `Transaction.put_links`."""
+    for rows in _batch([encode_link(link) for link in links]):
+        await runner.run(_PUT_LINKS, space=place.space, rows=rows)
+
+
+async def put_records(runner: Runner, place: Place, records: Sequence[Record]) -> None:
+    """See `Transaction.put_records`."""
+    for rows in _batch([encode_record(record) for record in records]):
+        await runner.run(_PUT_RECORDS, space=place.space, rows=rows)
+
+
+async def remove_records(runner: Runner, place: Place, keys: Sequence[RecordKey]) -> None:
+    """See `Transaction.remove_records`."""
+    for batch in _batch(keys):
+        await runner.run(_REMOVE_RECORDS, space=place.space, keys=[encode_key(key) for key in batch])
+
+
+async def _advance(runner: Runner, place: Place, changes: int) -> int:
+    """Take the next `changes` numbers of the change sequence; return the one before them."""
+    ((seq,),) = await runner.run(_ADVANCE, name=place.name, count=changes)
+    return seq
+
+
+async def _get_stored(
+    runner: Runner, place: Place, rows: Sequence[DocumentRow]
+) -> dict[tuple[Collection, str], _Stored]:
+    stored: dict[tuple[Collection, str], _Stored] = {}
+    for batch in _batch(rows):
+        found = await runner.run(_GET_STATES, space=place.space, keys=[_get_key(row) for row in batch])
+        for org, toolset, id, version, text_digest, state, length in found:
+            is_living = state != State.WITHDRAWN
+            stored[Collection(org, toolset), id] = _Stored(version, text_digest, is_living, length if is_living else 0)
+    return stored
+
+
+def _refuse_conflicts(rows: Iterable[DocumentRow], stored: dict[tuple[Collection, str], _Stored]) -> None:
+    versions = {place: each.version for place, each in stored.items()}
+    for row in rows:
+        if row.version != versions.get(_get_place(row), 0) + 1:
+            raise ConflictError("The document changed since it was read: read it again and repeat the change.")
+        versions[_get_place(row)] = row.version
+
+
+def _part_versions(rows: Iterable[DocumentRow]) -> list[list[DocumentRow]]:
+    """Return the rows in rounds, each with one version of a document at most, in order."""
+    rounds: defaultdict[int, list[DocumentRow]] = defaultdict(list)
+    seen: Counter[tuple[Collection, str]] = Counter()
+    for row in rows:
+        rounds[seen[_get_place(row)]].append(row)
+        seen[_get_place(row)] += 1
+    return [rounds[number] for number in sorted(rounds)]
+
+
+async def _keep_revisions(
+    runner: Runner, place: Place, rows: Sequence[DocumentRow], stored: dict[tuple[Collection, str], _Stored]
+) -> None:
+    for batch in _batch([row for row in rows if _get_place(row) in stored]):
+        await runner.run(_KEEP_REVISIONS, space=place.space, keys=[_get_key(row) for row in batch])
+
+
+async def _forget_vectors(
+    runner: Runner, place: Place, rows: Sequence[DocumentRow], stored: dict[tuple[Collection, str], _Stored]
+) -> None:
+    reworded = [row for row in rows if (old := stored.get(_get_place(row))) and old.text_digest != row.text_digest]
+    for batch in _batch(reworded):
+        await runner.run(_FORGET_VECTORS, space=place.space, keys=[_get_key(row) for row in batch])
+
+
+def _count_changes(
+    rows: Iterable[DocumentRow], stored: dict[tuple[Collection, str], _Stored]
+) -> list[dict[str, object]]:
+    """Return by how much each collection's living documents, and their weighted length, become more."""
+    living: Counter[Collection] = Counter()
+    length: Counter[Collection] = Counter()
+    for row in rows:
+        old = stored.get(_get_place(row), _Stored(0, "", is_living=False, length=0))
+        living[row.collection] += (row.state is not State.WITHDRAWN) - old.is_living
+        length[row.collection] += row.length - old.length
+    return [
+        {"org": each.org, "toolset": each.toolset, "living": living[each], "length": length[each]} for each in living
+    ]
+
+
+def _remember(row: DocumentRow) -> _Stored:
+    return _Stored(row.version, row.text_digest, row.state is not State.WITHDRAWN, row.length)
+
+
+def _get_place(row: DocumentRow) -> tuple[Collection, str]:
+    return row.collection, row.id
+
+
+def _get_key(row: DocumentRow) -> dict[str, Any]:
+    return {"org": row.collection.org, "toolset": row.collection.toolset, "id": row.id}
+
+
+def _batch(values: Sequence[T]) -> Iterator[list[T]]:
+    rest = iter(values)
+    while batch := list(islice(rest, BATCH)):
+        yield batch

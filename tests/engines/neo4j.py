@@ -1,0 +1,199 @@
+"""A real Neo4j Community Edition, from Maven Central: one for each process of tests, started when needed.
+
+Maven fetches it once into the environment's folder. Stores are namespaces of the one database that this edition has.
+"""
+
+from __future__ import annotations
+
+import atexit
+import fcntl
+import hashlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any, LiteralString
+
+import pytest
+from neo4j import GraphDatabase
+
+from tests.conftest import REPOSITORY
+
+PROJECT = Path(__file__).parent / "neo4j_server"
+INSTALLATION = REPOSITORY / ".venv" / "neo4j"
+FETCH_SECONDS = 900.0
+PATIENCE_SECONDS = 90.0
+MODULES = ("java.nio", "java.io", "sun.nio.ch", "java.util.concurrent")
+JAVA_OPTIONS = (
+    "-Xmx768m",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-Dio.netty.tryReflectionSetAccessible=true",
+    "--add-modules=jdk.incubator.vector",
+    *(f"--add-opens=java.base/{module}=ALL-UNNAMED" for module in MODULES),
+)
+
+
+class Neo4jServer:
+    """One server in a folder of its own, on a port of the loopback interface. `start` after `kill` is a recovery."""
+
+    def __init__(self, *, has_auth: bool = False) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="refdesk-neo4j-"))
+        self.port = find_free_port()
+        self._classes = install()
+        self._access = "auth" if has_auth else "open"
+        self._process: subprocess.Popen[str] | None = None
+
+    def start(self) -> None:
+        """Return when the server takes connections."""
+        class_path = f"{self._classes / 'classes'}:{self._classes / 'lib'}/*"
+        arguments = (str(self.folder / "data"), str(self.port), self._access)
+        self._process = process = subprocess.Popen(
+            ["java", *JAVA_OPTIONS, "-cp", class_path, "Server", *arguments],
+            cwd=self.folder,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        alarm = threading.Timer(PATIENCE_SECONDS, process.kill)
+        alarm.start()
+        said = self._read_until_ready(process)
+        alarm.cancel()
+        assert "ready\n" in said, "".join(said[-20:])
+        # Nobody else reads what the server says, and a full pipe would stop it.
+        assert process.stdout is not None
+        threading.Thread(target=process.stdout.read, daemon=True).start()
+
+    def kill(self) -> None:
+        """End the server at once, as a power switch would."""
+        self._end(signal.SIGKILL)
+
+    def pause(self) -> None:
+        """Keep the server from doing anything: it takes connections and does not answer."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let a paused server go on."""
+        self._signal(signal.SIGCONT)
+
+    def remove(self) -> None:
+        """End the server and remove its folder."""
+        self._end(signal.SIGKILL)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def get_url(self, namespace: str = "refdesk", *, scheme: str = "bolt", user: str = "", port: int = 0) -> str:
+        """Return the URL of the store that is kept in a namespace; `port` leads through a proxy."""
+        return f"{scheme}://{user and user + '@'}127.0.0.1:{port or self.port}?namespace={namespace}"
+
+    def query(self, statement: LiteralString, **parameters: object) -> list[list[Any]]:
+        """Return what a statement of the tests' own returns."""
+        with GraphDatabase.driver(f"bolt://127.0.0.1:{self.port}", notifications_min_severity="OFF") as driver:  # pyright: ignore[reportUnknownMemberType]
+            return [record.values() for record in driver.execute_query(statement, parameters).records]
+
+    def _read_until_ready(self, process: subprocess.Popen[str]) -> list[str]:
+        said: list[str] = []
+        assert process.stdout is not None
+        for line in process.stdout:
+            said.append(line)
+            if line == "ready\n":
+                break
+        return said
+
+    def _signal(self, number: signal.Signals) -> None:
+        assert self._process is not None
+        self._process.send_signal(number)
+
+    def _end(self, how: signal.Signals) -> None:
+        if self._process is not None:
+            assert self._process.stdin is not None
+            self._process.send_signal(how)
+            self._process.wait(PATIENCE_SECONDS)
+            self._process.stdin.close()
+            self._process = None
+
+
+def find_free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+@cache
+def install() -> Path:
+    """Return the folder with the server's classes, fetched by Maven when they are not there; one process at a time."""
+    if shutil.which("java") is None or shutil.which("mvn") is None:
+        _give_up("Neo4j needs Java 17 and Maven on the path")
+    INSTALLATION.mkdir(parents=True, exist_ok=True)
+    sources = sorted(path for path in PROJECT.rglob("*") if path.is_file())
+    content = hashlib.blake2b(b"\0".join(path.read_bytes() for path in sources), digest_size=8).hexdigest()
+    made = INSTALLATION / content
+    with (INSTALLATION / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (made / "complete").exists():
+            _fetch(made)
+            (made / "complete").touch()
+    return made
+
+
+def _fetch(folder: Path) -> None:
+    options = (
+        "-B",
+        "-q",
+        "-f",
+        str(PROJECT),
+        f"-Dmaven.repo.local={INSTALLATION / 'repository'}",
+        f"-Doutput={folder}",
+    )
+    fetched = subprocess.run(
+        ["mvn", *options, "compile", "dependency:copy-dependencies"],
+        capture_output=True,
+        text=True,
+        timeout=FETCH_SECONDS,
+        check=False,
+    )
+    if fetched.returncode != 0:
+        _give_up(f"Neo4j could not be fetched from Maven Central: {fetched.stdout[-2000:]}")
+
+
+def _give_up(reason: str) -> None:
+    if "neo4j" in os.environ.get("REFDESK_TEST_ENGINES", ""):
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+@contextmanager
+def running(*, has_auth: bool = False) -> Generator[Neo4jServer]:
+    """Yield a server that is nobody else's; remove it on leaving."""
+    server = Neo4jServer(has_auth=has_auth)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.remove()
+
+
+@cache
+def get_server() -> Neo4jServer:
+    """Return the server that the tests of this process share."""
+    server = Neo4jServer()
+    atexit.register(server.remove)
+    server.start()
+    return server
+
+
+def get_namespace(folder: Path) -> str:
+    """Return the name of the namespace that stands for a folder."""
+    return "t-" + hashlib.blake2b(str(folder).encode(), digest_size=8).hexdigest()
+
+
+def get_store_url(folder: Path, server: Neo4jServer | None = None, *, port: int = 0) -> str:
+    """Return the URL of the store that stands for a folder: the same folder is the same store."""
+    return (server or get_server()).get_url(get_namespace(folder), port=port)
