@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar, cast
 from urllib.parse import urlsplit
 
@@ -18,6 +18,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from refdesk import errors
+from refdesk.core.doorbell import Doorbell
 
 logger = logging.getLogger(__name__)
 
@@ -91,6 +92,7 @@ class Line:
     on_change: Callable[[], None]
     trouble: str | None = None
     _quiet_until: float = 0.0
+    _bell: Doorbell = field(default_factory=Doorbell)
 
     @property
     def is_up(self) -> bool:
@@ -108,7 +110,10 @@ class Line:
     async def watch(self) -> None:
         """Probe until cancelled, more often while it is down."""
         while True:
-            await anyio.sleep(PROBE_SECONDS if self.is_up else PROBE_SECONDS_WHEN_DOWN)
+            if self.is_up:
+                await self._bell.wait(PROBE_SECONDS)
+            if not self.is_up:
+                await anyio.sleep(PROBE_SECONDS_WHEN_DOWN)
             await self.probe()
 
     async def _try(self, ask: Callable[[], Awaitable[Answer]]) -> Answer | None:
@@ -130,6 +135,7 @@ class Line:
         elif anyio.current_time() >= self._quiet_until:
             self._quiet_until = anyio.current_time() + QUIET_SECONDS
             logger.warning("queue away", extra={"reason": trouble})
+        self._bell.ring()
         self.on_change()
 
 
