@@ -124,7 +124,6 @@ def test_a_mistake_of_the_caller_is_one_sentence_and_exit_status_2(
     ("variables", "words"),
     [
         ({"REFDESK_EMBEDDER": "magic"}, "REFDESK_EMBEDDER"),
-        ({"REFDESK_STORE": "postgresql://x"}, "not served yet"),
         ({"REFDESK_STORE": "oracle://x"}, "not served;"),
         ({"REFDESK_STORE": "somewhere"}, "no URL"),
         ({"REFDESK_STORE": "sqlite://"}, "names no file"),

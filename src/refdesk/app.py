@@ -19,8 +19,8 @@ import anyio
 
 from refdesk import errors
 from refdesk.choices.embedders import choose_embedder, find_embedder
-from refdesk.choices.stores import choose_store
-from refdesk.choices.toolsets import choose_syncer, connect_live, get_stale_after
+from refdesk.choices.stores import check_line, choose_store, open_line
+from refdesk.choices.toolsets import SKILLS, choose_syncer, connect_live, get_stale_after
 from refdesk.core.operations import Context
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from refdesk.core.indexing import Indexer
     from refdesk.core.keys import KeyRing
     from refdesk.core.knowledge_base import KnowledgeBase
-    from refdesk.core.operations import Toolset
+    from refdesk.core.operations import Operation, Resource, Toolset
     from refdesk.core.quotas import Quota
     from refdesk.core.semantics import Semantics
     from refdesk.embedders.hashing import HashingEmbedder
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from refdesk.embedders.hosted.openai import OpenAIEmbedder
     from refdesk.embedders.local import LocalEmbedder
     from refdesk.model import CollectionStatistics, EmbeddingModel, Principal
-    from refdesk.protocols import Embedder
+    from refdesk.protocols import Embedder, JobQueue
     from refdesk.settings import Settings
 
     AnyEmbedder: TypeAlias = LocalEmbedder | HashingEmbedder | GeminiEmbedder | OpenAIEmbedder
@@ -63,12 +63,27 @@ SET_ASIDE = "Some documents could not be embedded and are found by words only: r
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """What is open once the store is."""
+    """What is open once the store is.
+
+    Attributes:
+        queue: What tells workers of new work.
+        apart: The same for each toolset that is kept in a store of its own.
+    """
 
     knowledge_base: KnowledgeBase
     semantics: Semantics
     indexer: Indexer
     keys: KeyRing
+    queue: JobQueue | None = None
+    apart: Mapping[str, Base] = field(default_factory=dict[str, "Base"])
+
+    def of(self, toolset: str) -> Base:
+        """Return what a toolset is kept in."""
+        return self.apart.get(toolset, self)
+
+    def each(self) -> tuple[Base, ...]:
+        """Return one for every store."""
+        return (self, *self.apart.values())
 
 
 OpenBase: TypeAlias = Callable[[], AbstractAsyncContextManager[Base]]
@@ -114,28 +129,37 @@ class Desk:
             raise self._failure or errors.StoreError("The store is closed; the server is shutting down.")
         return self._base
 
-    async def get_context(self, principal: Principal) -> Context:
-        """Return what a handler gets for this caller; errors as in `get_base`."""
-        return Context(principal, (await self.get_base()).knowledge_base)
+    async def get_context(self, principal: Principal, toolset: str) -> Context:
+        """Return what a toolset's handlers get for this caller; errors as in `get_base`."""
+        return Context(principal, (await self.get_base()).of(toolset).knowledge_base)
+
+    def find_toolset(self, entry: Operation | Resource) -> str:
+        """Return the name of the toolset that has an entry of this name."""
+        return next(each.name for each in self.toolsets if entry.name in _list_names(each))
 
     async def get_health(self) -> Health:
         """Return how the desk stands; never raises for what is wrong with it."""
         from refdesk.core.clock import SystemClock
-        from refdesk.core.health import Health, measure_backlog
+        from refdesk.core.health import Health, add_backlogs, measure_backlog
 
         try:
             base = await self.get_base()
-            await base.knowledge_base.store.check()
+            for each in base.each():
+                await each.knowledge_base.store.check()
             toolsets = await self._get_toolset_healths(base)
-            backlog, now = await measure_backlog(base.indexer), base.knowledge_base.clock.now()
+            backlog = add_backlogs([await measure_backlog(each.indexer) for each in base.each()])
+            now = base.knowledge_base.clock.now()
         except errors.RefdeskError as error:
             return Health("failing", (error.message,), {}, SystemClock().now())
         failures = [f"Background work ended by a bug: {name}; see the log and restart." for name in sorted(self.broken)]
+        trouble = next((each.indexer.trouble for each in base.each() if each.indexer.trouble), None)
         if backlog.is_stalled(now, self._opened_at or now):
-            failures.append(f"What is written does not become searchable by meaning: {base.indexer.trouble or NOBODY}")
+            failures.append(f"What is written does not become searchable by meaning: {trouble or NOBODY}")
         problems = [one.problem for one in toolsets.values() if one.problem]
-        if base.indexer.trouble and not failures:
-            problems.append(f"Embedding pauses and will be tried again: {base.indexer.trouble}")
+        if trouble and not failures:
+            problems.append(f"Embedding pauses and will be tried again: {trouble}")
+        if base.queue is not None and base.queue.trouble:
+            problems.append(f"Each process works for itself meanwhile: {base.queue.trouble}")
         if backlog.set_aside:
             problems.append(SET_ASIDE)
         status = "failing" if failures else "degraded" if problems else "ok"
@@ -143,8 +167,10 @@ class Desk:
 
     async def _get_toolset_healths(self, base: Base) -> dict[str, ToolsetHealth]:
         counts: Counter[str] = Counter()
-        for statistics in await base.knowledge_base.store.get_statistics():
-            counts[statistics.collection.toolset] += count_living(statistics)
+        for each in base.each():
+            for statistics in await each.knowledge_base.store.get_statistics():
+                toolset = statistics.collection.toolset
+                counts[toolset] += count_living(statistics) if base.of(toolset) is each else 0
         return {
             toolset.name: await self._get_toolset_health(base, toolset.name, counts[toolset.name])
             for toolset in self.toolsets
@@ -202,7 +228,8 @@ class Desk:
             self._base = None
 
     def _start_background(self, group: TaskGroup, base: Base) -> None:
-        group.start_soon(self._supervise, "embedding", base.indexer.run)
+        for each in base.each():
+            group.start_soon(self._supervise, "embedding", each.indexer.run)
         for toolset in self.toolsets:
             if get_stale_after(self.settings, toolset.name) is not None:
                 work = partial(keep_current, self.settings, toolset.name, base)
@@ -229,11 +256,12 @@ async def open_desk(
 
     Raises:
         ConfigurationError: A setting names what there is not.
+        MissingDependencyError: What a setting names needs an extra that is not installed.
     """
-    open_store = choose_store(settings)
+    open_base = _choose_base(settings, toolsets)
     failure: Exception | None = None
     async with connect_live(settings, toolsets) as (connected, live), anyio.create_task_group() as group:
-        desk = Desk(settings, connected, lambda: _open_base(settings, open_store), in_background, live=live)
+        desk = Desk(settings, connected, open_base, in_background, live=live)
         group.start_soon(desk.run)
         try:
             yield desk
@@ -263,6 +291,10 @@ async def keep_current(settings: Settings, name: str, base: Base) -> None:
             pause = min(2 * pause, SYNC_CHECK_SECONDS)
 
 
+def _list_names(toolset: Toolset) -> list[str]:
+    return [entry.name for entry in (*toolset.operations, *toolset.resources)]
+
+
 def count_living(statistics: CollectionStatistics) -> int:
     """Return how many documents of a collection can be found."""
     from refdesk.model import State
@@ -270,8 +302,16 @@ def count_living(statistics: CollectionStatistics) -> int:
     return sum(count for state, count in statistics.documents.items() if state is not State.WITHDRAWN)
 
 
+def _choose_base(settings: Settings, toolsets: Sequence[Toolset]) -> OpenBase:
+    open_store, apart = choose_store(settings.store_url), dict[str, "OpenStore"]()
+    if settings.skills_store_url is not None and any(toolset.name == SKILLS for toolset in toolsets):
+        apart[SKILLS] = choose_store(settings.skills_store_url, "REFDESK_SKILLS_STORE")
+    check_line(settings)
+    return lambda: _open_base(settings, open_store, apart)
+
+
 @asynccontextmanager
-async def _open_base(settings: Settings, open_store: OpenStore) -> AsyncGenerator[Base]:
+async def _open_base(settings: Settings, open_store: OpenStore, apart: Mapping[str, OpenStore]) -> AsyncGenerator[Base]:
     from refdesk.core.clock import SystemClock
     from refdesk.core.indexing import Indexer
     from refdesk.core.keys import KeyRing
@@ -279,16 +319,24 @@ async def _open_base(settings: Settings, open_store: OpenStore) -> AsyncGenerato
     from refdesk.core.semantics import Semantics
 
     async with AsyncExitStack() as stack:
-        store = await stack.enter_async_context(open_store())
         wanted = await stack.enter_async_context(choose_embedder(settings, settings.embedder))
+        clock, quotas = SystemClock(), _choose_quotas(settings)
 
         def reopen(model: EmbeddingModel) -> Embedder | None:
             embedder = find_embedder(settings, model)
             return embedder if embedder is None else stack.push_async_exit(embedder)
 
-        semantics, clock = Semantics(store, wanted, reopen), SystemClock()
-        knowledge_base = KnowledgeBase(store, semantics, clock, quotas=_choose_quotas(settings))
-        yield Base(knowledge_base, semantics, Indexer(store, semantics, clock), KeyRing(store, clock))
+        store = await stack.enter_async_context(open_store())
+        semantics = Semantics(store, wanted, reopen)
+        line = await stack.enter_async_context(open_line(settings, semantics.doorbell))
+        keys, others = KeyRing(store, clock), dict[str, Base]()
+        for toolset, open_other in apart.items():
+            other = await stack.enter_async_context(open_other())
+            own = Semantics(other, wanted, reopen)
+            others[toolset] = Base(KnowledgeBase(other, own, clock), own, Indexer(other, own, clock), keys)
+        base = KnowledgeBase(store, semantics, clock, quotas=quotas, queue=line.queue, scratchpad=line.scratchpad)
+        indexer = Indexer(store, semantics, clock, queue=line.queue)
+        yield Base(base, semantics, indexer, keys, line.queue, others)
 
 
 def _choose_quotas(settings: Settings) -> dict[str, Quota]:

@@ -42,8 +42,16 @@ class Settings(BaseSettings):
         default_factory=_user_data_folder,
         description="The data folder; made when it is first written to. Default: the platform's user data folder.",
     )
-    store: str | None = Field(
-        None, description="Where everything is kept, as a URL: `sqlite:///file` or `memory://`. Default: in the home."
+    store: SecretStr | None = Field(
+        None,
+        description="Where everything is kept, as a URL: `sqlite:///file`, `postgresql://…`, `neo4j://…` or "
+        "`memory://`. Default: a file in the home.",
+    )
+    skills_store: SecretStr | None = Field(
+        None, description="Where skills are kept if not with everything else, as a URL like the store's."
+    )
+    redis: SecretStr | None = Field(
+        None, description="Redis, as a URL: hands embedding to workers, and shares tokens and limits between servers."
     )
     org: str = Field("local", pattern=_NAME, description="The org that callers without a key belong to.")
     agent: str | None = Field(
@@ -153,7 +161,15 @@ class Settings(BaseSettings):
     @property
     def store_url(self) -> str:
         """The URL of the store, the default resolved."""
-        return self.store or f"sqlite:///{quote(str(self.home / 'refdesk.sqlite3'))}"
+        if self.store is not None:
+            return self.store.get_secret_value()
+        return f"sqlite:///{quote(str(self.home / 'refdesk.sqlite3'))}"
+
+    @property
+    def skills_store_url(self) -> str | None:
+        """The URL of the skills' own store, or `None` when they are kept with everything else."""
+        url = self.skills_store.get_secret_value() if self.skills_store is not None else None
+        return url if url != self.store_url else None
 
 
 def load_settings(*, org: str | None = None, agent: str | None = None) -> Settings:

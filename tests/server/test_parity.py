@@ -133,7 +133,7 @@ async def test_the_command_line_answers_what_an_agent_gets(
     expected = await ask_mcp(desk, "legacy", operation, {"limit": 10, **arguments})
     environment = {
         "REFDESK_HOME": str(desk.settings.home),
-        "REFDESK_STORE": desk.settings.store,
+        "REFDESK_STORE": desk.settings.store_url,
         "REFDESK_EMBEDDER": "hashing",
     }
     done = await anyio.to_thread.run_sync(

@@ -1,9 +1,12 @@
-"""Which store the settings mean. An engine is imported when its store is opened."""
+"""Which store, and which queue beside it, the settings mean. An engine is imported when it is opened."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import unquote
@@ -11,32 +14,57 @@ from urllib.parse import unquote
 from refdesk import errors
 
 if TYPE_CHECKING:
-    from refdesk.protocols import Store
+    from refdesk.core.doorbell import Doorbell
+    from refdesk.protocols import JobQueue, Scratchpad, Store
     from refdesk.settings import Settings
-
-EXPECTED_ENGINES = ("postgresql", "neo4j")
 
 OpenStore: TypeAlias = "Callable[[], AbstractAsyncContextManager[Store]]"
 
+_POSTGRES = frozenset({"postgresql", "postgres"})
+_NEO4J = frozenset({"neo4j", "neo4j+s", "neo4j+ssc", "bolt", "bolt+s", "bolt+ssc"})
 
-def choose_store(settings: Settings) -> OpenStore:
-    """Return how to open the store that the settings name.
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What processes on one store tell each other beside it."""
+
+    queue: JobQueue
+    scratchpad: Scratchpad | None = None
+
+
+def choose_store(url: str, variable: str = "REFDESK_STORE") -> OpenStore:
+    """Return how to open the store at a URL; `variable` is the setting that it came from.
 
     Raises:
         ConfigurationError: The URL names an engine that there is not, or no file.
+        MissingDependencyError: The engine's driver is not installed.
     """
-    scheme, separator, rest = settings.store_url.partition("://")
+    scheme, separator, rest = url.partition("://")
     if not separator:
-        raise errors.ConfigurationError("REFDESK_STORE is no URL; write sqlite:///path/to/file or memory://.")
+        raise errors.ConfigurationError(f"{variable} is no URL; write sqlite:///path/to/file or memory://.")
     if scheme == "memory":
         return _open_memory
     if scheme == "sqlite":
         path = Path(unquote(rest.removeprefix("/"))) if rest != "/" else None
-        if path is None or not rest.startswith("/"):
-            raise errors.ConfigurationError("REFDESK_STORE names no file; write sqlite:///path/to/file.")
-        return lambda: _open_sqlite(path)
-    later = " yet" if scheme in EXPECTED_ENGINES else ""
-    raise errors.ConfigurationError(f"REFDESK_STORE names {scheme}, which is not served{later}; use sqlite or memory.")
+        if not rest.startswith("/") or path is None:
+            raise errors.ConfigurationError(f"{variable} names no file; write sqlite:///path/to/file.")
+        return partial(_open_sqlite, path)
+    if scheme in _POSTGRES:
+        _require("psycopg", variable, "PostgreSQL", "postgres")
+        return partial(_open_postgres, url)
+    if scheme in _NEO4J:
+        _require("neo4j", variable, "Neo4j", "neo4j")
+        return partial(_open_neo4j, url)
+    raise errors.ConfigurationError(
+        f"{variable} names {scheme}, which is not served; use sqlite, postgresql, neo4j or memory."
+    )
+
+
+def _require(module: str, variable: str, engine: str, extra: str) -> None:
+    if find_spec(module) is None:
+        raise errors.MissingDependencyError(
+            f"{variable} names {engine}, whose driver is not installed: pip install 'refdesk[{extra}]'."
+        )
 
 
 @asynccontextmanager
@@ -52,3 +80,47 @@ async def _open_sqlite(path: Path) -> AsyncGenerator[Store]:
 
     async with open_store(path) as store:
         yield store
+
+
+@asynccontextmanager
+async def _open_postgres(url: str) -> AsyncGenerator[Store]:
+    from refdesk.stores.postgres import open_store
+
+    async with open_store(url) as store:
+        yield store
+
+
+@asynccontextmanager
+async def _open_neo4j(url: str) -> AsyncGenerator[Store]:
+    from refdesk.stores.neo4j import open_store
+
+    async with open_store(url) as store:
+        yield store
+
+
+def check_line(settings: Settings) -> None:
+    """Return when what the settings choose to share through can be opened.
+
+    Raises:
+        MissingDependencyError: Its driver is not installed.
+    """
+    if settings.redis is not None:
+        _require("bullmq", "REFDESK_REDIS", "Redis", "redis")
+
+
+@asynccontextmanager
+async def open_line(settings: Settings, doorbell: Doorbell) -> AsyncGenerator[Line]:
+    """Yield what is shared: through Redis where it is named, whether or not it is there; else within this process.
+
+    Raises:
+        ConfigurationError: It is no URL of Redis.
+    """
+    if settings.redis is None:
+        from refdesk.queues.local import LocalQueue
+
+        yield Line(LocalQueue(doorbell))
+        return
+    from refdesk.queues.bullmq import open_shared
+
+    async with open_shared(settings.redis.get_secret_value(), doorbell.ring) as shared:
+        yield Line(shared.queue, shared.scratchpad)

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from refdesk.settings import Settings
     from refdesk.toolsets.salesforce_knowledge.configuration import SalesforceSettings
 
-TOOLSET_NAMES = ("azure-updates", "knowledge", "skills", "salesforce-knowledge")
+SKILLS = "skills"
+TOOLSET_NAMES = ("azure-updates", "knowledge", SKILLS, "salesforce-knowledge")
 
 
 def load_toolsets(names: Sequence[str] = (), settings: Settings | None = None) -> tuple[Toolset, ...]:

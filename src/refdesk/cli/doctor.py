@@ -89,21 +89,35 @@ async def _look(desk: Desk) -> AsyncIterator[Check]:
     yield _check_home(desk.settings)
     try:
         base = await desk.get_base()
-        await base.knowledge_base.store.check()
+        for each in base.each():
+            await each.knowledge_base.store.check()
     except errors.RefdeskError as error:
         yield Check("store", "fail", error.message, "Nothing can be answered until the store opens.")
         return
-    yield Check("store", "ok", f"{base.knowledge_base.store.engine}: opens, is safe, takes writes; schema is current")
+    for name, each in (("store", base), *((f"{name} store", other) for name, other in base.apart.items())):
+        engine = each.knowledge_base.store.engine
+        yield Check(name, "ok", f"{engine}: opens, is safe, takes writes; schema is current")
+    yield _check_queue(base)
     for check in await _check_toolsets(desk):
         yield check
     yield await _check_quarantine(base)
-    async for check in _check_embeddings(base):
-        yield check
+    for each in base.each():
+        async for check in _check_embeddings(each):
+            yield check
     yield await _check_model(base)
     yield _check_language_model(desk.settings)
     yield await _check_feed(desk.settings)
     for check in await _check_help_desk(desk.settings):
         yield check
+
+
+def _check_queue(base: Base) -> Check:
+    if base.queue is not None and base.queue.trouble:
+        advice = "Nothing is lost: each process works for itself meanwhile. See the how-to on workers."
+        return Check("queue", "warn", base.queue.trouble, advice)
+    if base.queue is not None and base.queue.is_shared:
+        return Check("queue", "ok", "shared: every worker embeds, tokens and limits count across servers")
+    return Check("queue", "ok", "none is shared: one process at a time embeds")
 
 
 def _check_home(settings: Settings) -> Check:

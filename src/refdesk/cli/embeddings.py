@@ -9,7 +9,7 @@ import click
 from refdesk.cli import asking, views_of_entries
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
 
     from refdesk.core.indexing import Failure, Indexer
 
@@ -26,8 +26,8 @@ def embeddings() -> None:
 def list_failures(as_json: bool) -> None:
     """List the documents that could not be embedded, with the reason; those set aside last."""
 
-    async def read(indexer: Indexer) -> list[Failure]:
-        return await indexer.list_failures()
+    async def read(indexers: Sequence[Indexer]) -> list[Failure]:
+        return [failure for indexer in indexers for failure in await indexer.list_failures()]
 
     failures = _run(read)
     if as_json:
@@ -43,8 +43,8 @@ def list_failures(as_json: bool) -> None:
 def retry(as_json: bool) -> None:
     """Let everything that could not be embedded be tried again at once, by a server or refdesk worker."""
 
-    async def retry_all(indexer: Indexer) -> int:
-        return await indexer.retry_failures()
+    async def retry_all(indexers: Sequence[Indexer]) -> int:
+        return sum([await indexer.retry_failures() for indexer in indexers])
 
     count = _run(retry_all)
     if as_json:
@@ -55,16 +55,17 @@ def retry(as_json: bool) -> None:
         click.echo("Nothing failed, so there is nothing to try again.")
 
 
-def _run(work: Callable[[Indexer], Awaitable[Answer]]) -> Answer:
+def _run(work: Callable[[Sequence[Indexer]], Awaitable[Answer]]) -> Answer:
     import anyio
 
     from refdesk.app import open_desk
+    from refdesk.choices.toolsets import load_toolsets
 
     settings = asking.load()
 
     async def run() -> Answer:
-        async with open_desk(settings, (), in_background=False) as desk:
-            return await work((await desk.get_base()).indexer)
+        async with open_desk(settings, load_toolsets((), settings), in_background=False) as desk:
+            return await work([base.indexer for base in (await desk.get_base()).each()])
 
     return anyio.run(run)
 

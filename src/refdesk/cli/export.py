@@ -79,7 +79,7 @@ async def _collect(settings: Settings, query: str, filters: tuple[str, ...]) -> 
     [(operation, arguments)] = asking.fit_searches([toolset], {"query": query}, filters).values()
     request = cast("SearchInput", calls.validate(operation, arguments))
     async with open_desk(settings, [toolset], in_background=False) as desk:
-        context = await desk.get_context(local_principal(settings, [toolset], "cli"))
+        context = await desk.get_context(local_principal(settings, [toolset], "cli"), toolset.name)
         return [update async for update in list_matching(context, request)]
 
 

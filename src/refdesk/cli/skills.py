@@ -225,7 +225,7 @@ async def _get_history(settings: Settings, skill_id: str) -> list[Skill]:
 
     toolsets = load_toolsets([NAME])
     async with open_desk(settings, toolsets, in_background=False) as desk:
-        context = await desk.get_context(local_principal(settings, toolsets, "cli"))
+        context = await desk.get_context(local_principal(settings, toolsets, "cli"), NAME)
         return await get_queries(context).get_history(skill_id)
 
 

@@ -56,11 +56,12 @@ def _work_until_idle(settings: Settings, toolsets: tuple[Toolset, ...]) -> None:
 async def _drain(settings: Settings, toolsets: tuple[Toolset, ...], show: Show | None) -> Backlog:
     from refdesk.app import open_desk
     from refdesk.choices.toolsets import choose_syncer, get_stale_after
-    from refdesk.core.health import measure_backlog
+    from refdesk.core.health import add_backlogs, measure_backlog
 
     async with open_desk(settings, toolsets, in_background=False) as desk:
         base = await desk.get_base()
-        await _embed_all(base, show)
+        for each in base.each():
+            await _embed_all(each, show)
         for name in [toolset.name for toolset in toolsets if get_stale_after(settings, toolset.name) is not None]:
             syncer = choose_syncer(settings, name, base.knowledge_base.store)
             try:
@@ -69,7 +70,7 @@ async def _drain(settings: Settings, toolsets: tuple[Toolset, ...], show: Show |
             except errors.WorldError as error:
                 click.echo(f"{name} was not synced: {error.message}", err=True)
         await _embed_all(base, show)
-        return await measure_backlog(base.indexer)
+        return add_backlogs([await measure_backlog(each.indexer) for each in base.each()])
 
 
 async def _embed_all(base: Base, show: Show | None) -> None:

@@ -10,7 +10,7 @@ from refdesk.core.indexing import LEASE
 from refdesk.core.leases import Holder, Lease
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from refdesk.core.indexing import Indexer
@@ -45,6 +45,18 @@ class Backlog:
     def is_stalled(self, now: datetime, since: datetime) -> bool:
         """Whether documents wait and nobody embeds them, for longer than `STALLED_AFTER` after `since`."""
         return self.oldest is not None and not self.is_attended and now - max(self.oldest, since) > STALLED_AFTER
+
+
+def add_backlogs(backlogs: Sequence[Backlog]) -> Backlog:
+    """Return what waits in several stores together; it is attended when somebody embeds wherever anything waits."""
+    waiting = [backlog for backlog in backlogs if backlog.oldest is not None]
+    return Backlog(
+        sum(backlog.waiting for backlog in backlogs),
+        sum(backlog.failing for backlog in backlogs),
+        sum(backlog.set_aside for backlog in backlogs),
+        min((backlog.oldest for backlog in waiting if backlog.oldest is not None), default=None),
+        all(backlog.is_attended for backlog in waiting or backlogs),
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,8 +60,9 @@ class Caller:
         with _guard(self, operation.name):
             self.require(operation.scopes)
             validated = validate(operation, arguments)
+            toolset = self.desk.find_toolset(operation)
             answer = await self._within_time(
-                lambda context: operation.handler(context, validated), operation.least_seconds
+                toolset, lambda context: operation.handler(context, validated), operation.least_seconds
             )
             return Answered(answers.to_json(answer), answers.get_meta(answer))
 
@@ -69,20 +70,23 @@ class Caller:
         """Return a resource as plain JSON values; errors as in `run`."""
         with _guard(self, resource.uri):
             self.require(resource.scopes)
-            return answers.to_json(await self._within_time(resource.reader))
+            return answers.to_json(await self._within_time(self.desk.find_toolset(resource), resource.reader))
 
-    async def ask(self, target: str, scopes: frozenset[str], reader: Callable[[Context], Awaitable[Answer]]) -> Answer:
-        """Return what a reader returns, for what is no entry of the table; errors as in `run`."""
+    async def ask(
+        self, toolset: str, target: str, scopes: frozenset[str], reader: Callable[[Context], Awaitable[Answer]]
+    ) -> Answer:
+        """Return what a reader returns, for what is no entry of a toolset's table; errors as in `run`."""
         with _guard(self, target):
             self.require(scopes)
-            return await self._within_time(reader)
+            return await self._within_time(toolset, reader)
 
     async def complete(self, template: ResourceTemplate, written: str) -> Completions:
         """Return what a half-written argument may become; errors as in `run`."""
         with _guard(self, template.uri):
             self.require(template.operation.scopes)
             strict_json.check(written)
-            return await self._within_time(lambda context: template.completer(context, written))
+            toolset = self.desk.find_toolset(template.operation)
+            return await self._within_time(toolset, lambda context: template.completer(context, written))
 
     def may(self, scopes: frozenset[str]) -> bool:
         """Return whether the caller has all of `scopes`."""
@@ -101,10 +105,12 @@ class Caller:
                 details={"missingScopes": missing},
             )
 
-    async def _within_time(self, ask: Callable[[Context], Awaitable[Answer]], least_seconds: float = 0.0) -> Answer:
+    async def _within_time(
+        self, toolset: str, ask: Callable[[Context], Awaitable[Answer]], least_seconds: float = 0.0
+    ) -> Answer:
         seconds = max(self.desk.settings.request_timeout_seconds, least_seconds)
         with anyio.move_on_after(seconds):
-            return await ask(await self.desk.get_context(self.principal))
+            return await ask(await self.desk.get_context(self.principal, toolset))
         raise errors.WorldError(f"No answer within {seconds:g} seconds; try again, or ask for less at once.")
 
 

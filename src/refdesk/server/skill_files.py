@@ -108,7 +108,7 @@ class SkillFiles:
 
     async def _ask(self, context: RequestContext, target: str, read: Callable[[Context], Awaitable[Answer]]) -> Answer:
         try:
-            return await Caller(self.desk, self.identify(context), "mcp").ask(target, SCOPES, read)
+            return await Caller(self.desk, self.identify(context), "mcp").ask("skills", target, SCOPES, read)
         except errors.RefdeskError as error:
             code = types.INVALID_PARAMS if isinstance(error, errors.CallerError) else types.INTERNAL_ERROR
             raise MCPError(code, error.message, answers.error_to_json(error, NESTED)) from None
