@@ -15,6 +15,16 @@ from refdesk.stores.postgres.rows import encode_instant, is_storable
 Token = str
 """A condition on tokens, as a tsquery in brackets or a single token."""
 
+# The three forms of one test, by what the planner makes of them; each is given a tsquery.
+BY_MATCHES = sql.SQL("e.document = ANY(ARRAY(SELECT t.document FROM tokens t WHERE t.tokens @@ {}::tsquery))")
+"""Asks the index once and reaches the entries by their keys: where most entries do not match."""
+
+AMONG_MATCHES = sql.SQL("e.document IN (SELECT t.document FROM tokens t WHERE t.tokens @@ {}::tsquery)")
+"""Asks the index once and looks each entry up: as a part of a larger condition."""
+
+OF_EACH = sql.SQL("(SELECT t.tokens @@ {}::tsquery FROM tokens t WHERE t.document = e.document)")
+"""Looks at the tokens of one entry: where few entries are looked at, in an order of their own."""
+
 _ALWAYS, _NEVER = sql.SQL("true"), sql.SQL("false")
 
 
@@ -38,22 +48,18 @@ class Condition:
     Attributes:
         tokens: Each a tsquery.
         columns: Each SQL.
-        has_mixed: Whether some of that SQL asks of tokens too, as `t`.
     """
 
     tokens: tuple[Token, ...] = ()
     columns: tuple[sql.Composable, ...] = ()
-    has_mixed: bool = False
-
-    @property
-    def reads_tokens(self) -> bool:
-        """Whether the entry's tokens must be joined, as `t`."""
-        return bool(self.tokens) or self.has_mixed
 
     def join(self, other: Condition) -> Condition:
         """Return the condition that holds where both do."""
-        has_mixed = self.has_mixed or other.has_mixed
-        return Condition(self.tokens + other.tokens, self.columns + other.columns, has_mixed)
+        return Condition(self.tokens + other.tokens, self.columns + other.columns)
+
+    def test_tokens(self, values: Values, form: sql.SQL) -> tuple[sql.Composable, ...]:
+        """Return the test of the tokens, where there is one, in one of the forms below."""
+        return (form.format(values.add(all_of(list(self.tokens)))),) if self.tokens else ()
 
 
 def compile_filter(condition: Filter | None, tokens: Tokens, values: Values) -> Condition:
@@ -65,13 +71,7 @@ def compile_filter(condition: Filter | None, tokens: Tokens, values: Values) -> 
     return Condition(
         tuple(part for part in parts if isinstance(part, str)),
         tuple(part for part in parts if not isinstance(part, str)),
-        compiler.has_mixed,
     )
-
-
-def match_tokens(query: str, values: Values) -> sql.Composable:
-    """Return the condition that an entry's tokens, joined as `t`, match a tsquery."""
-    return sql.SQL("t.tokens @@ {}::tsquery").format(values.add(query))
 
 
 def any_of(tokens: list[Token]) -> Token:
@@ -96,7 +96,6 @@ class _Compiler:
     def __init__(self, tokens: Tokens, values: Values) -> None:
         self._tokens = tokens
         self._values = values
-        self.has_mixed = False
 
     def compile(self, condition: Filter) -> Token | sql.Composable:
         match condition:
@@ -126,8 +125,7 @@ class _Compiler:
         tokens = [part for part in parts if isinstance(part, str)]
         if parts and len(tokens) == len(parts):
             return f"({of_tokens.join(tokens)})"
-        self.has_mixed = self.has_mixed or bool(tokens)
-        asked = [match_tokens(part, self._values) if isinstance(part, str) else part for part in parts]
+        asked = [AMONG_MATCHES.format(self._values.add(part)) if isinstance(part, str) else part for part in parts]
         return sql.SQL("({})").format(joiner.join(asked)) if asked else of_none
 
     def _compile_overlaps(self, condition: Overlaps) -> sql.Composable:

@@ -9,7 +9,7 @@ from psycopg import sql
 
 from refdesk.model import FindRequest, SortKey, facet_key
 from refdesk.stores.postgres.connections import Statement
-from refdesk.stores.postgres.filters import Condition, Values, all_of, compile_filter, match_tokens
+from refdesk.stores.postgres.filters import BY_MATCHES, OF_EACH, Condition, Values, all_of, compile_filter
 from refdesk.stores.postgres.nearness import Graph, Model
 from refdesk.stores.postgres.rows import encode_vector, is_storable
 from refdesk.stores.postgres.scoring import Corpus, Question
@@ -23,6 +23,7 @@ _COLUMNS = {
     "id": sql.SQL("id"),
 }
 _ENTRY = sql.SQL("entries e")
+_ENTRY_AND_VECTORS = sql.SQL("vectors v JOIN entries e ON e.org = v.org AND e.document = v.document AND v.model = {}")
 _COLUMNS_OF_ENTRY = sql.SQL("e.document, e.id, e.modified_at, e.created_at, e.title_key")
 # Without the barrier the planner would compute each frequency once for every use of it.
 _SCORED = sql.SQL("""
@@ -36,16 +37,17 @@ _FIND = sql.SQL("""
     titled AS ({titled}),
     near AS ({near}),
     joining AS (SELECT document FROM titled UNION SELECT document FROM near EXCEPT SELECT document FROM listed),
-    chosen AS (SELECT document, place FROM listed UNION ALL SELECT document, NULL FROM joining)
+    chosen AS (SELECT document FROM listed UNION ALL SELECT document FROM joining)
     SELECT total, listed, near, found.* FROM (
         SELECT (SELECT total FROM counted), (SELECT count(*) FROM listed) AS listed, (SELECT count(*) FROM near) AS near
     ) counts LEFT JOIN (
-        SELECT id, modified_at, lexical, all_terms, {is_titled}, cosine, starts_at, ends_at, place
-        FROM chosen JOIN ({scored}) scored USING (document)
-        LEFT JOIN LATERAL ({best}) best ON true
+        SELECT id, modified_at, lexical, all_terms, {is_titled}, cosine, starts_at, ends_at,
+            array_position(ARRAY(SELECT document FROM listed ORDER BY place), document) AS place
+        FROM ({scored}) scored LEFT JOIN LATERAL ({best}) best ON true
     ) found ON true
     ORDER BY place NULLS LAST, cosine DESC NULLS LAST, id
 """)
+_IS_CHOSEN = sql.SQL("e.document = ANY(ARRAY(SELECT document FROM chosen))")
 _NO_DOCUMENT = sql.SQL("SELECT NULL::bigint AS document WHERE false")
 _NO_PASSAGE = sql.SQL("SELECT NULL::float8 AS cosine, NULL::integer AS starts_at, NULL::integer AS ends_at WHERE false")
 _TITLED = sql.SQL("SELECT e.document FROM {source} ORDER BY e.modified_at DESC, e.id LIMIT {depth}")
@@ -67,7 +69,7 @@ _NEAR_BY_GRAPH = sql.SQL("""
 """)
 _BEST = sql.SQL("""
     SELECT {cosine} AS cosine, v.first AS starts_at, v.last AS ends_at FROM vectors v
-    WHERE v.org = {org} AND v.document = chosen.document AND v.model = {model} ORDER BY cosine DESC, v.number LIMIT 1
+    WHERE v.org = {org} AND v.document = scored.document AND v.model = {model} ORDER BY cosine DESC, v.number LIMIT 1
 """)
 _COUNT_FACETS = sql.SQL("""
     SELECT f.name, f.key, f.value, sum(f.uses), count(*) FILTER (WHERE f.is_first)
@@ -119,7 +121,7 @@ class Search:
             titled=self._find_titled(values),
             near=self._find_near(values, graph),
             is_titled=self._test_title(values, sql.SQL("scored")),
-            scored=self._score(values, self._from(values, Condition())),
+            scored=self._score(values, self._from(values, Condition(columns=(_IS_CHOSEN,)))),
             best=self._find_best(values),
         )
         return Statement(text, values.named)
@@ -153,15 +155,13 @@ class Search:
             return Condition(columns=(sql.SQL("false"),))
         return passing
 
-    def _from(self, values: Values, condition: Condition, *, joined: sql.Composable = _ENTRY) -> sql.Composable:
+    def _from(
+        self, values: Values, condition: Condition, *, tables: sql.Composable = _ENTRY, form: sql.SQL = BY_MATCHES
+    ) -> sql.Composable:
         """Return the collection's entries for which a condition holds, as `e`, for FROM."""
         org, toolset = values.add(self.request.collection.org), values.add(self.request.collection.toolset)
-        tests = [sql.SQL("e.org = {} AND e.toolset = {}").format(org, toolset), *condition.columns]
-        if condition.tokens:
-            tests.append(match_tokens(" & ".join(condition.tokens), values))
-        tables = (
-            sql.SQL("{} JOIN tokens t ON t.document = e.document").format(joined) if condition.reads_tokens else joined
-        )
+        place = sql.SQL("e.org = {} AND e.toolset = {}").format(org, toolset)
+        tests = [place, *condition.columns, *condition.test_tokens(values, form)]
         return sql.SQL("{} WHERE {}").format(tables, sql.SQL(" AND ").join(tests))
 
     def _score(self, values: Values, source: sql.Composable) -> sql.Composable:
@@ -200,9 +200,9 @@ class Search:
             return _NO_DOCUMENT
         query = values.add(encode_vector(self.request.vector.vector))
         # A partial index is only used where the planner sees its condition.
-        vectors = sql.SQL("vectors v JOIN entries e ON e.org = v.org AND e.document = v.document AND v.model = {}")
-        joined = vectors.format(sql.Literal(self.model.key))
-        source = self._from(values, self._filter(values), joined=joined)
+        tables = _ENTRY_AND_VECTORS.format(sql.Literal(self.model.key))
+        form = BY_MATCHES if graph is None else OF_EACH
+        source = self._from(values, self._filter(values), tables=tables, form=form)
         parts = {"cosine": _COSINE.format(query=query), "source": source, "depth": values.add(self.request.depth)}
         if graph is None:
             return _NEAR.format(**parts)

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 _GET_BEFORE = """
     SELECT documents.id, key, version, text_digest, entries.document IS NOT NULL, entries.terms, entries.length
-    FROM documents LEFT JOIN entries ON entries.org = documents.org AND entries.document = key
+    FROM documents LEFT JOIN entries
+        ON entries.org = documents.org AND entries.toolset = documents.toolset AND entries.document = key
     WHERE documents.org = %s AND documents.toolset = %s AND documents.id = ANY(%s::text[])
 """
 _MAKE_COLLECTION = "INSERT INTO collections (org, toolset) VALUES (%s, %s) ON CONFLICT DO NOTHING"
@@ -81,8 +82,8 @@ _PUT_SPANS = """
     SELECT %s, * FROM unnest(%s::bigint[], %s::text[], %s::bigint[], %s::bigint[])
 """
 _REMOVE_TOKENS = "DELETE FROM tokens WHERE document = ANY(%s::bigint[])"
+_REMOVE_ENTRIES = "DELETE FROM entries WHERE org = %s AND toolset = %s AND document = ANY(%s::bigint[])"
 _REMOVE_FROM_SEARCH = (
-    "DELETE FROM entries WHERE org = %s AND document = ANY(%s::bigint[])",
     "DELETE FROM facet_values WHERE org = %s AND document = ANY(%s::bigint[])",
     "DELETE FROM spans WHERE org = %s AND document = ANY(%s::bigint[])",
 )
@@ -267,6 +268,7 @@ class Content:
         keys = [each.key for each in old]
         yield Statement(_KEEP_REVISIONS, (org, keys))
         yield Statement(_REMOVE_TOKENS, (keys,))
+        yield Statement(_REMOVE_ENTRIES, (*self.place, keys))
         for text in _REMOVE_FROM_SEARCH:
             yield Statement(text, (org, keys))
         pairs = zip(rows, before, strict=True)

@@ -85,8 +85,8 @@ CREATE TABLE terms (
 -- `length` their sum; a word of the title counts as two.
 CREATE TABLE entries (
     org text COLLATE "C" NOT NULL,
-    document bigint NOT NULL,
     toolset text COLLATE "C" NOT NULL,
+    document bigint NOT NULL,
     id text COLLATE "C" NOT NULL,
     state text COLLATE "C" NOT NULL,
     created_at bigint NOT NULL,
@@ -95,11 +95,9 @@ CREATE TABLE entries (
     title_key text COLLATE "C" NOT NULL,
     terms integer[] NOT NULL,
     frequencies integer[] NOT NULL,
-    PRIMARY KEY (org, document),
+    PRIMARY KEY (org, toolset, document),
     FOREIGN KEY (org, document) REFERENCES documents (org, key)
 ) WITH (toast_tuple_target = 8160);
-
-CREATE INDEX entries_by_modified ON entries (org, toolset, modified_at DESC, id);
 
 -- The inverted index: for each entry the hashes of its terms, of its facet values and of its title's trigrams.
 -- Under row-level security PostgreSQL uses an index only for conditions it knows not to leak, and the operators of
