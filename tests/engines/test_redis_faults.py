@@ -25,7 +25,7 @@ async def test_notes_are_stored_once_and_embedded_whatever_the_network_does(tmp_
     server = redis.get_fresh_server()
     async with (
         open_proxy(server.port) as proxy,
-        open_writer(tmp_path / "store.sqlite3", f"redis://127.0.0.1:{proxy.port}/0", 1) as writer,
+        open_writer(tmp_path, f"redis://127.0.0.1:{proxy.port}/0", 1) as writer,
         anyio.create_task_group() as group,
     ):
         assert writer.base.semantics is not None

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import random
-import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import AsyncGenerator, Generator
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import UUID
 
 import anyio
 import pytest
+from anyio.to_thread import run_sync
 
 from refdesk.core.knowledge_base import KnowledgeBase
 from refdesk.core.operations import Context
@@ -23,9 +25,10 @@ from refdesk.model import Principal
 from refdesk.queues.bullmq import open_shared
 from refdesk.stores.sqlite import open_store
 from refdesk.toolsets.knowledge import models, operations
+from tests.acceptance.processes import make_environment
 from tests.conftest import REPOSITORY
 from tests.engines import redis
-from tests.engines.redis import until
+from tests.engines.redis import RedisServer, until
 
 pytestmark = pytest.mark.engines
 
@@ -36,18 +39,28 @@ NORMAL = pytest.param(3, id="3 kills")
 LONG = pytest.param(300, id="300 kills", marks=[pytest.mark.soak, pytest.mark.timeout(3600)])
 
 
-@contextmanager
-def start_worker(store: Path, url: str) -> Generator[subprocess.Popen[str]]:
-    """Yield a process that embeds; it is killed at the latest when the block is left."""
-    command = [sys.executable, "-m", "tests.engines.embedding_worker", str(store), url]
-    process = subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    try:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-        yield process
-    finally:
-        process.kill()
-        process.communicate(timeout=redis.PATIENCE_SECONDS)
+@asynccontextmanager
+async def start_worker(home: Path, url: str) -> AsyncGenerator[subprocess.Popen[bytes]]:
+    """Yield `refdesk worker`, at work; it is killed at the latest when the block is left."""
+    variables = {"REFDESK_EMBEDDER": "hashing", "REFDESK_REDIS": url, "OPENBLAS_NUM_THREADS": "1"}
+    with tempfile.TemporaryFile(dir=home) as log:
+        process = subprocess.Popen(  # noqa: ASYNC220 - starting it waits for nothing
+            [sys.executable, "-m", "refdesk", "worker", "--toolset", "knowledge"],
+            env=make_environment(home, **variables),
+            cwd=REPOSITORY,
+            stderr=log,
+        )
+
+        async def is_working() -> bool:
+            assert process.poll() is None
+            return b'"working"' in os.pread(log.fileno(), 65536, 0)
+
+        try:
+            await until(is_working)
+            yield process
+        finally:
+            process.kill()
+            process.wait(redis.PATIENCE_SECONDS)
 
 
 @dataclass
@@ -82,8 +95,8 @@ class Writer:
 
 
 @asynccontextmanager
-async def open_writer(store: Path, url: str, seed: int) -> AsyncGenerator[Writer]:
-    async with open_store(store) as opened:
+async def open_writer(home: Path, url: str, seed: int) -> AsyncGenerator[Writer]:
+    async with open_store(home / "refdesk.sqlite3") as opened:
         semantics = Semantics(opened, HashingEmbedder())
         async with open_shared(url, semantics.doorbell.ring) as shared:
             base = KnowledgeBase(opened, semantics, queue=shared.queue, scratchpad=shared.scratchpad)
@@ -91,10 +104,10 @@ async def open_writer(store: Path, url: str, seed: int) -> AsyncGenerator[Writer
 
 
 @asynccontextmanager
-async def load(store: Path, url: str, seed: int) -> AsyncGenerator[Writer]:
+async def load(home: Path, url: str, seed: int) -> AsyncGenerator[Writer]:
     """Yield a writer that four agents keep busy inside the block; afterwards everything must be there."""
     enough = anyio.Event()
-    async with open_writer(store, url, seed) as writer:
+    async with open_writer(home, url, seed) as writer:
         async with anyio.create_task_group() as group:
             for _ in range(4):
                 group.start_soon(writer.write_until, enough)
@@ -113,55 +126,56 @@ async def write_some(writer: Writer, count: int) -> None:
     await until(are_enough)
 
 
+@pytest.fixture
+def server() -> Generator[RedisServer]:
+    """A Redis that the test may kill."""
+    with redis.running() as started:
+        yield started
+
+
 @pytest.mark.parametrize("kills", [NORMAL, LONG])
-async def test_redis_is_killed_under_load_and_nothing_is_lost(tmp_path: Path, kills: int) -> None:
-    path = tmp_path / "store.sqlite3"
-    with redis.running() as server, start_worker(path, server.url):
-        async with load(path, server.url, kills) as writer:
-            for _ in range(kills):
+async def test_redis_is_killed_under_load_and_nothing_is_lost(tmp_path: Path, server: RedisServer, kills: int) -> None:
+    async with start_worker(tmp_path, server.url), load(tmp_path, server.url, kills) as writer:
+        for _ in range(kills):
+            await write_some(writer, writer.random.randint(1, 40))
+            server.kill()
+            await write_some(writer, writer.random.randint(0, 10))
+            server.start()
+
+
+@pytest.mark.parametrize("kills", [NORMAL, LONG])
+async def test_workers_are_killed_under_load_and_nothing_is_lost(
+    tmp_path: Path, server: RedisServer, kills: int
+) -> None:
+    async with start_worker(tmp_path, server.url), load(tmp_path, server.url, kills) as writer:
+        for _ in range(kills):
+            async with start_worker(tmp_path, server.url) as doomed:
                 await write_some(writer, writer.random.randint(1, 40))
-                server.kill()
-                await write_some(writer, writer.random.randint(0, 10))
-                server.start()
+                doomed.kill()
 
 
-@pytest.mark.parametrize("kills", [NORMAL, LONG])
-async def test_workers_are_killed_under_load_and_nothing_is_lost(tmp_path: Path, kills: int) -> None:
-    path = tmp_path / "store.sqlite3"
-    with redis.running() as server, start_worker(path, server.url):
-        async with load(path, server.url, kills) as writer:
-            for _ in range(kills):
-                with start_worker(path, server.url) as doomed:
-                    await write_some(writer, writer.random.randint(1, 40))
-                    doomed.kill()
+async def test_redis_is_flushed_under_load_and_nothing_is_lost(tmp_path: Path, server: RedisServer) -> None:
+    async with start_worker(tmp_path, server.url), load(tmp_path, server.url, 1) as writer:
+        for _ in range(5):
+            await write_some(writer, 20)
+            server.ask("FLUSHALL")
 
 
-async def test_redis_is_flushed_under_load_and_nothing_is_lost(tmp_path: Path) -> None:
-    path = tmp_path / "store.sqlite3"
-    with redis.running() as server, start_worker(path, server.url), start_worker(path, server.url):
-        async with load(path, server.url, 1) as writer:
-            for _ in range(5):
-                await write_some(writer, 20)
-                server.ask("FLUSHALL")
-
-
-async def test_without_redis_a_worker_embeds_what_is_written(tmp_path: Path) -> None:
-    path = tmp_path / "store.sqlite3"
-    with redis.running() as server, start_worker(path, server.url):
+async def test_without_redis_a_worker_embeds_what_is_written(tmp_path: Path, server: RedisServer) -> None:
+    async with start_worker(tmp_path, server.url):
         server.kill()
-        async with load(path, server.url, 1) as writer:
+        async with load(tmp_path, server.url, 1) as writer:
             await write_some(writer, 20)
 
 
-async def test_what_is_written_before_there_is_a_worker_is_embedded_by_many(tmp_path: Path) -> None:
-    path = tmp_path / "store.sqlite3"
-    with redis.running() as server, ExitStack() as stack:
-        async with open_writer(path, server.url, 1) as writer:
-            for _ in range(50):
-                await writer.write()
-            server.ask("FLUSHALL")
-            for _ in range(3):
-                stack.enter_context(start_worker(path, server.url))
+async def test_what_is_written_before_there_is_a_worker_is_embedded_by_many(
+    tmp_path: Path, server: RedisServer
+) -> None:
+    async with open_writer(tmp_path, server.url, 1) as writer:
+        for _ in range(50):
+            await writer.write()
+        server.ask("FLUSHALL")
+        async with start_worker(tmp_path, server.url), start_worker(tmp_path, server.url):
             await writer.check()
 
             async def is_empty() -> bool:
@@ -170,32 +184,30 @@ async def test_what_is_written_before_there_is_a_worker_is_embedded_by_many(tmp_
             await until(is_empty)
 
 
-async def test_while_redis_says_nothing_notes_are_stored_and_embedded(tmp_path: Path) -> None:
-    path = tmp_path / "store.sqlite3"
-    with redis.running() as server, start_worker(path, server.url):
-        async with open_writer(path, server.url, 1) as writer:
-            server.freeze()
-            # Were each note to wait for Redis, this would take most of a minute.
-            with anyio.fail_after(15):
-                for _ in range(40):
-                    await writer.write()
-            await writer.check()
-            server.thaw()
-            await until(lambda: is_shared(writer))
-            await writer.write()
-            await writer.check()
-
-
-async def test_a_worker_that_is_told_to_stop_ends_its_jobs_and_leaves_none_locked(tmp_path: Path) -> None:
-    path = tmp_path / "store.sqlite3"
-    with redis.running() as server, start_worker(path, server.url) as worker:
-        async with open_writer(path, server.url, 1) as writer:
-            for _ in range(30):
+async def test_while_redis_says_nothing_notes_are_stored_and_embedded(tmp_path: Path, server: RedisServer) -> None:
+    async with start_worker(tmp_path, server.url), open_writer(tmp_path, server.url, 1) as writer:
+        server.freeze()
+        # Were each note to wait for Redis, this would take most of a minute.
+        with anyio.fail_after(15):
+            for _ in range(40):
                 await writer.write()
-            worker.send_signal(signal.SIGTERM)
-            assert worker.wait(redis.PATIENCE_SECONDS) == 0
-            assert not [key for key in server.list_keys() if key.endswith(":lock")]
-            assert server.ask("LLEN", "bull:embeddings:active") == 0
+        await writer.check()
+        server.thaw()
+        await until(lambda: is_shared(writer))
+        await writer.write()
+        await writer.check()
+
+
+async def test_a_worker_that_is_told_to_stop_ends_its_jobs_and_leaves_none_locked(
+    tmp_path: Path, server: RedisServer
+) -> None:
+    async with start_worker(tmp_path, server.url) as worker, open_writer(tmp_path, server.url, 1) as writer:
+        for _ in range(30):
+            await writer.write()
+        worker.terminate()
+        assert await run_sync(worker.wait, redis.PATIENCE_SECONDS) == 0
+        assert not [key for key in server.list_keys() if key.endswith(":lock")]
+        assert server.ask("LLEN", "bull:embeddings:active") == 0
 
 
 async def is_shared(writer: Writer) -> bool:

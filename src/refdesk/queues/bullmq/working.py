@@ -51,12 +51,21 @@ class _Job(Protocol):
     def data(self) -> object: ...
 
 
+class _FetchedJob(_Job, Protocol):
+    @property
+    def token(self) -> str: ...
+
+
 class _Worker(Protocol):
+    closing: bool
+    waiting: asyncio.Future[object] | None
+    processing: set[asyncio.Future[Any]]
+
     async def run(self) -> None: ...
 
-    async def close(self, force: bool = False) -> None: ...
+    async def processJob(self, job: _FetchedJob, token: str) -> None: ...
 
-    def cancelProcessing(self) -> None: ...
+    async def close(self, force: bool = False) -> None: ...
 
 
 class JobNotDoneError(Exception):
@@ -123,14 +132,25 @@ async def _run(worker: _Worker) -> None:
         await asyncio.wait({running})
     finally:
         with anyio.CancelScope(shield=True):
-            closing = asyncio.ensure_future(worker.close())
-            _, late = await asyncio.wait({closing, running}, timeout=DRAIN_SECONDS)
-            if late:
-                worker.cancelProcessing()
-                _, late = await asyncio.wait({closing, running}, timeout=1.0)
-            for task in late:
+            draining = asyncio.ensure_future(_drain(worker, running))
+            await asyncio.wait({draining}, timeout=DRAIN_SECONDS)
+            for task in (draining, running, *worker.processing):
                 task.cancel()
-            await asyncio.gather(closing, running, return_exceptions=True)
+            await asyncio.gather(draining, running, *worker.processing, return_exceptions=True)
+            await worker.close(force=True)
     failure = running.exception() if not running.cancelled() else None
     if failure is not None and not isinstance(failure, FAILURES):
         logger.error("worker broke", exc_info=failure)
+
+
+async def _drain(worker: _Worker, running: asyncio.Future[None]) -> None:
+    """End what the worker is at. Its own way of closing forgets jobs that it fetches at that moment."""
+    worker.closing = True
+    if worker.waiting is not None:
+        worker.waiting.cancel()
+    await asyncio.wait({running})
+    while worker.processing:
+        ended: list[_FetchedJob | BaseException | None]
+        ended = await asyncio.gather(*worker.processing, return_exceptions=True)
+        fetched = [job for job in ended if job is not None and not isinstance(job, BaseException)]
+        worker.processing = {asyncio.ensure_future(worker.processJob(job, job.token)) for job in fetched}

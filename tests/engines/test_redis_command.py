@@ -1,0 +1,106 @@
+"""The real command with `REFDESK_REDIS`: servers, workers and the doctor."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from tests.acceptance.processes import NOWHERE, Running, run, start
+from tests.engines import redis
+from tests.engines.redis import until
+
+pytestmark = pytest.mark.engines
+
+SECRET = "hunter2-0123456789"
+
+
+@contextmanager
+def start_command(home: Path, url: str, *arguments: str) -> Generator[Running]:
+    """Yield the running command; it must end well when it is told to stop."""
+    with start(["-m", "refdesk", *arguments], home, REFDESK_EMBEDDER="hashing", REFDESK_REDIS=url) as running:
+        yield running
+        running.process.send_signal(signal.SIGTERM)
+        assert running.process.wait(timeout=20) == 0
+
+
+@contextmanager
+def start_server(home: Path, url: str) -> Generator[str]:
+    with start_command(home, url, "serve", "--no-auth", "--port", "0") as server:
+        yield server.read_log("listening")["url"]
+
+
+@contextmanager
+def start_worker(home: Path, url: str) -> Generator[Running]:
+    with start_command(home, url, "worker") as worker:
+        worker.read_log("working")
+        yield worker
+
+
+def store(address: str, title: str) -> str:
+    answer = httpx2.post(f"{address}/knowledge", json={"title": title, "body": "Words."}, timeout=20)
+    assert answer.status_code == 200, answer.text
+    return answer.json()["id"]
+
+
+def get_health(address: str) -> tuple[int, str, str]:
+    answer = httpx2.get(f"{address}/health", timeout=20)
+    return answer.status_code, answer.json()["status"], answer.text
+
+
+async def test_servers_and_workers_share_the_work_and_live_through_an_outage(tmp_path: Path) -> None:
+    with (
+        redis.running() as server,
+        start_worker(tmp_path, server.url),
+        start_worker(tmp_path, server.url),
+        start_server(tmp_path, server.url) as one,
+        start_server(tmp_path, server.url) as other,
+    ):
+
+        async def is_ready(id: str) -> bool:
+            return httpx2.get(f"{other}/knowledge/{id}", timeout=20).json()["embeddingStatus"] == "ready"
+
+        async def is_told() -> bool:
+            return "Redis is away" in get_health(one)[2]
+
+        async def is_well() -> bool:
+            return "Redis" not in get_health(one)[2]
+
+        for id in [store(one, f"Note {n}") for n in range(10)]:
+            await until(lambda id=id: is_ready(id))
+        assert "bull:embeddings:meta" in server.list_keys()
+        assert await is_well()
+        server.kill()
+        for id in [store(one, "Meanwhile"), store(other, "Meanwhile too")]:
+            await until(lambda id=id: is_ready(id))
+        await until(is_told)
+        assert get_health(one)[0] == 200
+        assert str(server.port) not in get_health(one)[2]
+        server.start()
+        await until(is_well)
+        id = store(one, "After that")
+        await until(lambda: is_ready(id))
+
+
+@pytest.mark.parametrize("arguments", [["doctor", "--json"], ["worker", "--until-idle"]])
+def test_commands_work_while_redis_is_away_and_show_no_secret(tmp_path: Path, arguments: list[str]) -> None:
+    url = f"redis://:{SECRET}@127.0.0.1:{redis.find_free_port()}/0"
+    done = run(arguments, tmp_path, REFDESK_EMBEDDER="hashing", REFDESK_REDIS=url)
+    assert SECRET not in done.stdout + done.stderr
+    if arguments[0] == "doctor":
+        checks = {check["name"]: check for check in json.loads(done.stdout)["checks"]}
+        assert checks["queue"]["status"] == "warn"
+        assert checks["queue"]["found"] == "Redis is away: it cannot be reached."
+    assert done.returncode == 0
+
+
+def test_a_malformed_url_is_told_by_its_name_and_never_shown(tmp_path: Path) -> None:
+    done = run(["doctor"], tmp_path, REFDESK_REDIS=f"http://:{SECRET}@x", REFDESK_AZURE_UPDATES_URL=NOWHERE)
+    assert done.returncode == 1
+    assert "REFDESK_REDIS" in done.stdout + done.stderr
+    assert SECRET not in done.stdout + done.stderr
