@@ -231,3 +231,24 @@ def test_control_characters_of_a_result_never_reach_the_terminal(capsys: pytest.
     views.show({"x": {"results": [hit], "total": 1}}, "a")
     printed = capsys.readouterr().out
     assert not any(character in printed for character in "\x1b\x07\x9b\u202e")
+
+
+def test_a_desk_moves_to_another_store_and_answers_alike(synced: Path, tmp_path: Path) -> None:
+    old, new = f"sqlite:///{synced / 'refdesk.sqlite3'}", f"sqlite:///{tmp_path / 'new.sqlite3'}"
+    moved = refdesk(tmp_path, ["migrate", "--from", old, "--to", new, "--json"])
+    assert moved.exit_code == 0, moved.stderr
+    assert json.loads(moved.stdout)["documents"] > 250
+    asked = ["search", *FEED, "--json", "kubernetes"]
+    expected = json.loads(refdesk(synced, asked).stdout)
+    assert expected["total"] > 0
+    assert json.loads(refdesk(tmp_path, asked, REFDESK_STORE=new).stdout)["results"] == expected["results"]
+    again = refdesk(tmp_path, ["migrate", "--from", old, "--to", new])
+    assert again.stdout.startswith("Moved and compared: ")
+
+
+def test_a_target_that_is_in_use_is_left_alone(synced: Path, tmp_path: Path) -> None:
+    old, new = f"sqlite:///{synced / 'refdesk.sqlite3'}", f"sqlite:///{tmp_path / 'new.sqlite3'}"
+    note = ["knowledge", "store", "--title", "Ours", "--body", "Keep it."]
+    assert refdesk(tmp_path, note, REFDESK_STORE=new).exit_code == 0
+    refused = refdesk(tmp_path, ["migrate", "--from", old, "--to", new])
+    assert (refused.exit_code, "not empty" in refused.stderr) == (2, True)

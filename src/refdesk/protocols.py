@@ -149,7 +149,31 @@ class Transaction(Reader, Protocol):
         ...
 
 
-class Store(Reader, Protocol):
+class Archive(Protocol):
+    """Reads of everything there is, piece by piece, so that a store can be moved to another engine.
+
+    Each list has an order of the engine's own, and goes on after an entry that it gave (`None`: from the start). What
+    is written meanwhile may be seen or not.
+    """
+
+    async def list_documents(self, after: tuple[Collection, str] | None, limit: int) -> list[tuple[Collection, str]]:
+        """Return collection and id of at most `limit` documents, in whatever state."""
+        ...
+
+    async def get_vectors(self, collection: Collection, id: str) -> list[tuple[EmbeddingModel, list[EmbeddedPassage]]]:
+        """Return a document's vectors of each model, by the model's name."""
+        ...
+
+    async def list_links(self, after: Link | None, limit: int) -> list[Link]:
+        """Return at most `limit` links of all orgs."""
+        ...
+
+    async def list_all_records(self, after: RecordKey | None, limit: int) -> list[Record]:
+        """Return at most `limit` records of every kind and org."""
+        ...
+
+
+class Store(Reader, Archive, Protocol):
     """What every storage engine must do. Nothing acknowledged is ever lost; nothing half-written is ever seen."""
 
     @property

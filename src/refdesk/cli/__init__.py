@@ -18,6 +18,7 @@ from refdesk.cli.export import export
 from refdesk.cli.importing import import_
 from refdesk.cli.keys import keys
 from refdesk.cli.knowledge import knowledge
+from refdesk.cli.migrate import migrate
 from refdesk.cli.search import search
 from refdesk.cli.serve import serve
 from refdesk.cli.skills import skills
@@ -65,7 +66,7 @@ def cli() -> None:
 for command in (
     *(serve, worker, sync),
     *(search, knowledge, skills, articles),
-    *(export, import_),
+    *(export, import_, migrate),
     *(keys, embeddings, doctor),
 ):
     cli.add_command(command)

@@ -232,6 +232,26 @@ class MemoryStore(_MemoryReader):
     async def check(self) -> None:
         """See `Store.check`. Memory can always be read and written."""
 
+    async def list_documents(self, after: Key | None, limit: int) -> list[Key]:
+        """See `Archive.list_documents`."""
+        return sorted(key for key in self._content.documents if after is None or key > after)[:limit]
+
+    async def get_vectors(self, collection: Collection, id: str) -> list[tuple[EmbeddingModel, list[EmbeddedPassage]]]:
+        """See `Archive.get_vectors`."""
+        found = {name: kept for (name, key), kept in self._content.vectors.items() if key == (collection, id) and kept}
+        return [(EmbeddingModel(name, len(found[name][0].vector)), list(found[name])) for name in sorted(found)]
+
+    async def list_links(self, after: Link | None, limit: int) -> list[Link]:
+        """See `Archive.list_links`."""
+        links = sorted(self._content.links.values(), key=_get_link_key)
+        return [link for link in links if after is None or _get_link_key(link) > _get_link_key(after)][:limit]
+
+    async def list_all_records(self, after: RecordKey | None, limit: int) -> list[Record]:
+        """See `Archive.list_all_records`."""
+        keys = sorted(self._content.records, key=_get_record_key)
+        later = [key for key in keys if after is None or _get_record_key(key) > _get_record_key(after)]
+        return [self._content.records[key] for key in later[:limit]]
+
 
 def _get_living(content: _Content, collection: Collection) -> list[Document]:
     return [
@@ -247,6 +267,14 @@ def _get_names(reference: Reference) -> tuple[str, str]:
 
 def _get_link_order(link: Link) -> SupportsRichComparison:
     return link.created_at, link.kind, _get_names(link.source), _get_names(link.target)
+
+
+def _get_link_key(link: Link) -> tuple[str, ...]:
+    return link.org, *_get_names(link.source), link.kind, *_get_names(link.target)
+
+
+def _get_record_key(key: RecordKey) -> tuple[str, str, str]:
+    return key.org, key.kind, key.name
 
 
 def _get_record_order(record: Record) -> SupportsRichComparison:

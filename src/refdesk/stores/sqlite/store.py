@@ -13,7 +13,7 @@ import anyio.to_thread
 
 from refdesk.core.clock import SystemClock
 from refdesk.errors import StoreError
-from refdesk.stores.sqlite import reading, writing
+from refdesk.stores.sqlite import archive, reading, writing
 from refdesk.stores.sqlite.connections import Readers, Writer, configure, enter_wal, open_file
 from refdesk.stores.sqlite.derived import DerivedIndexes
 from refdesk.stores.sqlite.driver import SQLITE_VERSION, Connection
@@ -198,6 +198,22 @@ class SqliteStore(_SqliteReader):
         await self._readers.run(reading.get_statistics)
         async with _open_session(self._writer) as session:
             await session.run(writing.probe)
+
+    async def list_documents(self, after: tuple[Collection, str] | None, limit: int) -> list[tuple[Collection, str]]:
+        """See `Archive.list_documents`."""
+        return await self._readers.run(archive.list_documents, after, limit)
+
+    async def get_vectors(self, collection: Collection, id: str) -> list[tuple[EmbeddingModel, list[EmbeddedPassage]]]:
+        """See `Archive.get_vectors`."""
+        return await self._readers.run(archive.get_vectors, collection, id)
+
+    async def list_links(self, after: Link | None, limit: int) -> list[Link]:
+        """See `Archive.list_links`."""
+        return await self._readers.run(archive.list_links, after, limit)
+
+    async def list_all_records(self, after: RecordKey | None, limit: int) -> list[Record]:
+        """See `Archive.list_all_records`."""
+        return await self._readers.run(archive.list_all_records, after, limit)
 
     def close(self) -> None:
         """Stop what goes on in the background and close every connection; blocks."""

@@ -1,0 +1,65 @@
+"""`refdesk migrate`: everything from one store to another, of whatever engine."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import TYPE_CHECKING
+
+import click
+
+from refdesk.cli import asking, progress
+
+if TYPE_CHECKING:
+    from refdesk.cli.progress import Show
+    from refdesk.core.migrating import Contents
+
+
+@click.command()
+@click.option("--from", "source", required=True, metavar="URL", help="The store that holds everything now.")
+@click.option("--to", "target", required=True, metavar="URL", help="The store to fill: empty, or half filled by this.")
+@asking.json_option
+def migrate(source: str, target: str, as_json: bool) -> None:
+    """Copy everything from one store to another: documents with all versions, vectors, links, keys and quotas.
+
+    Stop what writes to the source first. Stopped half-way, the same command goes on. At the end both stores are read
+    whole and compared.
+    """
+    import anyio
+
+    asking.load()
+    with progress.show_progress("Moving") as show:
+        moved = anyio.run(_migrate, source, target, show)
+    if as_json:
+        asking.print_json(_to_json(moved))
+    else:
+        click.echo(
+            f"Moved and compared: {moved.documents} documents in {moved.versions} versions, {moved.vectors} vectors, "
+            f"{moved.links} links, {moved.records} records. Set REFDESK_STORE to the new address."
+        )
+
+
+async def _migrate(source: str, target: str, show: Show | None) -> Contents:
+    from datetime import UTC, datetime
+
+    from refdesk.choices.stores import choose_store
+    from refdesk.core import migrating
+    from refdesk.core.clock import FixedClock
+
+    clock, done, total = FixedClock(datetime.now(UTC)), 0, 0
+    open_source, open_target = choose_store(source, "--from"), choose_store(target, "--to", clock)
+    async with open_source() as old, open_target() as new:
+        total = sum(sum(each.documents.values()) for each in await old.get_statistics())
+
+        def note(more: int) -> None:
+            nonlocal done
+            done += more
+            if show is not None:
+                show(done, total)
+
+        return await migrating.migrate(old, new, clock, blake2b(source.encode(), digest_size=16).hexdigest(), note)
+
+
+def _to_json(contents: Contents) -> dict[str, object]:
+    from dataclasses import asdict
+
+    return {**asdict(contents), "digest": f"{contents.digest:032x}"}

@@ -1,0 +1,237 @@
+"""Moving everything from one store to another, of whatever engine: documents, versions, vectors, links, records.
+
+It goes on where it stopped: how far it is stands in the target, written with each piece. What belongs to the old place
+alone, its leases, is left behind. At the end both stores are read whole and compared.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+
+from refdesk.core import leases
+from refdesk.errors import ConflictError
+from refdesk.model import SHARED_ORG, Collection, Link, Record, RecordKey, Reference, Revision, State
+
+if TYPE_CHECKING:
+    from refdesk.core.clock import FixedClock
+    from refdesk.model import Document, EmbeddedPassage, EmbeddingModel, JsonValue
+    from refdesk.protocols import Store, Transaction
+
+    Entry = TypeVar("Entry")
+
+KIND = "migration"
+POSITION = RecordKey(SHARED_ORG, KIND, "position")
+LEFT_BEHIND = frozenset({KIND, leases.KIND})
+PIECE = 200
+"""Documents, links or records in one transaction."""
+
+STAGES = ("documents", "links", "records", "done")
+_DIGESTS = 2**128
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """How much there is of each, and one number that depends on all of it and not on its order."""
+
+    documents: int = 0
+    versions: int = 0
+    vectors: int = 0
+    links: int = 0
+    records: int = 0
+    digest: int = 0
+
+    def add(self, other: Contents) -> Contents:
+        """Return both together."""
+        sums = {name: value + getattr(other, name) for name, value in asdict(self).items()}
+        return Contents(**{**sums, "digest": sums["digest"] % _DIGESTS})
+
+
+@dataclass(frozen=True, slots=True)
+class _Position:
+    """How far a migration is: the stage that it is at, and the last entry of it that was moved."""
+
+    source: str
+    stage: str = STAGES[0]
+    after: tuple[str, ...] | None = None
+
+    def to_record(self) -> Record:
+        value: dict[str, JsonValue] = {"source": self.source, "stage": self.stage}
+        return Record(POSITION, value | {"after": None if self.after is None else list(self.after)})
+
+
+async def migrate(
+    source: Store, target: Store, clock: FixedClock, name: str, note: Callable[[int], None] = lambda _: None
+) -> Contents:
+    """Return what the target holds now, which is what the source holds.
+
+    Args:
+        source: Nobody may write to it meanwhile.
+        target: Empty, or where an earlier migration from this source stopped.
+        clock: The target's; it is moved, so that every version keeps the instant at which it was recorded.
+        name: Tells one source from another.
+        note: Told how many more documents were written.
+
+    Raises:
+        ConflictError: The target holds something else, or in the end not what the source holds.
+    """
+    position = await _find_position(target, name)
+    if position.stage == "documents":
+        await _move_documents(source, target, clock, position, note)
+        position = _Position(name, "links")
+    if position.stage == "links":
+        await _move_links(source, target, position)
+        position = _Position(name, "records")
+    if position.stage == "records":
+        await _move_records(source, target, position)
+    held, moved = await summarise(source), await summarise(target)
+    if held != moved:
+        raise ConflictError(
+            f"The target holds {_tell(moved)}, the source {_tell(held)}. Stop whatever writes to either of them, empty "
+            "the target and start again."
+        )
+    return moved
+
+
+async def summarise(store: Store) -> Contents:
+    """Return what a store holds, without what is left behind."""
+    total = Contents()
+    async for keys in _read(store.list_documents, None):
+        for collection, id in keys:
+            total = total.add(await _summarise_document(store, collection, id))
+    async for links in _read(store.list_links, None):
+        total = total.add(Contents(links=len(links), digest=sum(_hash(_write_link(link)) for link in links)))
+    async for records in _read_records(store, None):
+        kept = [record for record in records if record.key.kind not in LEFT_BEHIND]
+        total = total.add(Contents(records=len(kept), digest=sum(_hash(_write_record(record)) for record in kept)))
+    return total
+
+
+async def _find_position(target: Store, name: str) -> _Position:
+    record = await target.get_record(POSITION)
+    if record is None:
+        if await target.list_documents(None, 1) or await target.list_links(None, 1):
+            raise ConflictError("The target is not empty: give one that holds nothing yet.")
+        return _Position(name)
+    if record.value["source"] != name:
+        raise ConflictError("The target holds a migration from another source: give one that holds nothing yet.")
+    after = record.value["after"]
+    entries = tuple(str(part) for part in after) if isinstance(after, list) else None
+    return _Position(name, str(record.value["stage"]), entries)
+
+
+async def _move_documents(
+    source: Store, target: Store, clock: FixedClock, position: _Position, note: Callable[[int], None]
+) -> None:
+    after = None if position.after is None else (Collection(position.after[0], position.after[1]), position.after[2])
+    async for keys in _read(source.list_documents, after):
+        async with target.transaction() as transaction:
+            for collection, id in keys:
+                await _move_document(source, transaction, clock, collection, id)
+            last, id = keys[-1]
+            position = _Position(position.source, "documents", (last.org, last.toolset, id))
+            await transaction.put_records([position.to_record()])
+        note(len(keys))
+
+
+async def _move_document(
+    source: Store, transaction: Transaction, clock: FixedClock, collection: Collection, id: str
+) -> None:
+    revisions = await source.get_revisions(collection, id)
+    for revision in revisions:
+        clock.advance(revision.recorded_at - clock.now())
+        await transaction.put_documents([revision.document])
+    for model, passages in await _get_vectors(source, revisions[-1].document):
+        await transaction.put_vectors(collection, id, model, revisions[-1].document.text_digest, passages)
+
+
+async def _get_vectors(store: Store, document: Document) -> list[tuple[EmbeddingModel, list[EmbeddedPassage]]]:
+    """Return a document's vectors; of one that is withdrawn none, for it takes none."""
+    is_withdrawn = document.state is State.WITHDRAWN
+    return [] if is_withdrawn else await store.get_vectors(document.collection, document.id)
+
+
+async def _move_links(source: Store, target: Store, position: _Position) -> None:
+    after = None if position.after is None else _read_link(position.after)
+    async for links in _read(source.list_links, after):
+        async with target.transaction() as transaction:
+            await transaction.put_links(links)
+            await transaction.put_records([_Position(position.source, "links", _write_link(links[-1])).to_record()])
+
+
+async def _move_records(source: Store, target: Store, position: _Position) -> None:
+    after = None if position.after is None else RecordKey(*position.after)
+    async for records in _read_records(source, after):
+        async with target.transaction() as transaction:
+            await transaction.put_records([record for record in records if record.key.kind not in LEFT_BEHIND])
+            last = records[-1].key
+            reached = _Position(position.source, "records", (last.org, last.kind, last.name))
+            await transaction.put_records([reached.to_record()])
+    async with target.transaction() as transaction:
+        await transaction.put_records([_Position(position.source, "done").to_record()])
+
+
+async def _read(
+    list_entries: Callable[[Entry | None, int], Awaitable[list[Entry]]], after: Entry | None
+) -> AsyncIterator[list[Entry]]:
+    while entries := await list_entries(after, PIECE):
+        yield entries
+        after = entries[-1]
+
+
+async def _read_records(store: Store, after: RecordKey | None) -> AsyncIterator[list[Record]]:
+    while records := await store.list_all_records(after, PIECE):
+        yield records
+        after = records[-1].key
+
+
+async def _summarise_document(store: Store, collection: Collection, id: str) -> Contents:
+    revisions = await store.get_revisions(collection, id)
+    kept = await _get_vectors(store, revisions[-1].document)
+    digest = sum(
+        _hash([collection.org, collection.toolset, each.document.digest, each.document.version, _stamp(each)])
+        for each in revisions
+    )
+    digest += sum(_hash([collection.org, collection.toolset, id, *_write_vectors(*each)]) for each in kept)
+    return Contents(1, len(revisions), sum(len(passages) for _, passages in kept), digest=digest)
+
+
+def _stamp(revision: Revision) -> str:
+    return revision.recorded_at.isoformat()
+
+
+def _write_vectors(model: EmbeddingModel, passages: Sequence[EmbeddedPassage]) -> list[object]:
+    pieces = [[each.start, each.end, each.vector.astype(np.float16).tobytes().hex()] for each in passages]
+    return [model.name, model.dimensions, sorted(pieces, key=str)]
+
+
+def _write_link(link: Link) -> tuple[str, ...]:
+    ends = (link.source.toolset, link.source.id, link.kind, link.target.toolset, link.target.id)
+    return (link.org, *ends, link.created_at.isoformat())
+
+
+def _read_link(parts: Sequence[str]) -> Link:
+    org, source_toolset, source, kind, target_toolset, target, created_at = parts
+    ends = Reference(source_toolset, source), Reference(target_toolset, target)
+    return Link(org, ends[0], kind, ends[1], datetime.fromisoformat(created_at))
+
+
+def _write_record(record: Record) -> list[object]:
+    key = record.key
+    return [key.org, key.kind, key.name, record.value, None if record.due_at is None else record.due_at.isoformat()]
+
+
+def _hash(value: object) -> int:
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest())
+
+
+def _tell(contents: Contents) -> str:
+    numbers = {name: value for name, value in asdict(contents).items() if name != "digest"}
+    return ", ".join(f"{value} {name}" for name, value in numbers.items()) + f" ({contents.digest:032x})"

@@ -1,0 +1,70 @@
+"""Reads of everything there is, in the order of the keys: for moving to another engine."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from refdesk.model import Collection, EmbeddedPassage, EmbeddingModel, Link, Record, RecordKey, Reference
+from refdesk.stores.sqlite.driver import Connection
+from refdesk.stores.sqlite.rows import decode_instant, decode_record
+
+_LIST_DOCUMENTS = """
+    SELECT org, toolset, id FROM documents JOIN collections ON collections.key = documents.collection
+    WHERE (org, toolset, id) > (?, ?, ?) ORDER BY org, toolset, id LIMIT ?
+"""
+_GET_VECTORS = """
+    SELECT models.name, dimensions, first, last, vector FROM vectors
+    JOIN models ON models.key = vectors.model
+    JOIN documents ON documents.key = vectors.document
+    JOIN collections ON collections.key = documents.collection
+    WHERE org = ? AND toolset = ? AND id = ? ORDER BY models.name, vectors.key
+"""
+_LIST_LINKS = """
+    SELECT org, source_toolset, source_id, kind, target_toolset, target_id, created_at FROM links
+    WHERE (org, source_toolset, source_id, kind, target_toolset, target_id) > (?, ?, ?, ?, ?, ?)
+    ORDER BY org, source_toolset, source_id, kind, target_toolset, target_id LIMIT ?
+"""
+_LIST_RECORDS = """
+    SELECT org, kind, name, due_at, value FROM records
+    WHERE (org, kind, name) > (?, ?, ?) ORDER BY org, kind, name LIMIT ?
+"""
+
+
+def list_documents(
+    connection: Connection, after: tuple[Collection, str] | None, limit: int
+) -> list[tuple[Collection, str]]:
+    """See `Archive.list_documents`."""
+    start = ("", "", "") if after is None else (after[0].org, after[0].toolset, after[1])
+    rows = connection.execute(_LIST_DOCUMENTS, (*start, limit))
+    return [(Collection(org, toolset), id) for org, toolset, id in rows]
+
+
+def get_vectors(
+    connection: Connection, collection: Collection, id: str
+) -> list[tuple[EmbeddingModel, list[EmbeddedPassage]]]:
+    """See `Archive.get_vectors`."""
+    kept: dict[EmbeddingModel, list[EmbeddedPassage]] = {}
+    rows = connection.execute(_GET_VECTORS, (collection.org, collection.toolset, id))
+    for name, dimensions, first, last, vector in rows:
+        passage = EmbeddedPassage(first, last, np.frombuffer(vector, "<f2").astype(np.float32))
+        kept.setdefault(EmbeddingModel(name, dimensions), []).append(passage)
+    return list(kept.items())
+
+
+def list_links(connection: Connection, after: Link | None, limit: int) -> list[Link]:
+    """See `Archive.list_links`."""
+    start = ("",) * 6
+    if after is not None:
+        start = (after.org, after.source.toolset, after.source.id, after.kind, after.target.toolset, after.target.id)
+    return [
+        Link(org, Reference(source_toolset, source), kind, Reference(toolset, target), decode_instant(created_at))
+        for org, source_toolset, source, kind, toolset, target, created_at in connection.execute(
+            _LIST_LINKS, (*start, limit)
+        )
+    ]
+
+
+def list_all_records(connection: Connection, after: RecordKey | None, limit: int) -> list[Record]:
+    """See `Archive.list_all_records`."""
+    start = ("", "", "") if after is None else (after.org, after.kind, after.name)
+    return [decode_record(row) for row in connection.execute(_LIST_RECORDS, (*start, limit))]

@@ -1,0 +1,187 @@
+"""Everything can be read, piece by piece, and moved from any engine to any other."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from datetime import timedelta
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from refdesk.core import leases, migrating
+from refdesk.core.clock import FixedClock
+from refdesk.errors import ConflictError
+from refdesk.model import Collection, Link, Record, RecordKey, Reference, State
+from refdesk.protocols import Store
+from refdesk.stores.memory import MemoryStore
+from tests.stores.conftest import ENGINE_NAMES, ENGINES
+from tests.stores.samples import MODEL, NOTES, NOW, day, embed, make_document, passage, put, revise
+from tests.stores.walks import COLLECTIONS, MODELS, Walk, assert_agree
+
+OTHERS = Collection("zenith", "notes")
+LINKS = [
+    Link(org, Reference("notes", source), kind, Reference("notes", "z"), day(number))
+    for number, (org, source, kind) in enumerate(
+        [
+            ("acme", "a", "supersedes"),
+            ("acme", "a", "references"),
+            ("acme", "b", "produced"),
+            ("zenith", "a", "produced"),
+        ]
+    )
+]
+RECORDS = [
+    Record(RecordKey("acme", "quota", "stored:org"), {"used": 2}),
+    Record(RecordKey("acme", "token", "x"), {"deep": [1, 2.5, None, True, {"a": "\u6f22"}], "big": 2**60}, day(1)),
+    Record(RecordKey("zenith", "quota", "stored:org"), {}),
+]
+
+
+async def fill(store: Store) -> None:
+    first = make_document("a", "First words.", facets={"tags": ("One", "one")})
+    await put(store, first, make_document("b", state=State.WITHDRAWN), make_document("a", collection=OTHERS))
+    await put(store, revise(first, title="Second", modified_at=day(1)))
+    await embed(store, first, passage((1, 2, 3, 4)), passage((0, 1, 0, 0), 2, 5))
+    async with store.transaction() as transaction:
+        await transaction.put_links(LINKS)
+        await transaction.put_records(RECORDS)
+        await transaction.put_records([Record(RecordKey("*", leases.KIND, "embedding"), {"holder": "gone"})])
+
+
+async def test_every_document_is_listed_whatever_its_state(store: Store) -> None:
+    await fill(store)
+    whole = await store.list_documents(None, 10)
+    assert sorted(whole) == [(NOTES, "a"), (NOTES, "b"), (OTHERS, "a")]
+    assert await store.list_documents(whole[0], 1) == whole[1:2]
+    assert await store.list_documents(whole[-1], 10) == []
+
+
+async def test_vectors_are_read_as_they_are_kept(store: Store) -> None:
+    await fill(store)
+    await embed(store, make_document("a", collection=OTHERS), passage((1, 0, 0, 0)), model=MODELS[0])
+    [(model, passages)] = await store.get_vectors(OTHERS, "a")
+    assert (model, len(passages)) == (MODELS[0], 1)
+    assert (passages[0].start, passages[0].end, passages[0].vector.tolist()) == (0, 1, [1, 0, 0, 0])
+    assert await store.get_vectors(NOTES, "a") == [], "the text has changed"
+    assert await store.get_vectors(NOTES, "nowhere") == []
+    assert MODEL.dimensions == MODELS[0].dimensions
+
+
+async def test_links_and_records_of_all_orgs_are_listed(store: Store) -> None:
+    await fill(store)
+    links = await store.list_links(None, 10)
+    assert sorted(links, key=str) == sorted(LINKS, key=str)
+    assert await store.list_links(links[1], 1) == links[2:3]
+    records = await store.list_all_records(None, 10)
+    assert {record.key: record for record in RECORDS}.items() <= {record.key: record for record in records}.items()
+    assert await store.list_all_records(records[0].key, 2) == records[1:3]
+    assert await store.list_all_records(records[-1].key, 2) == []
+
+
+@pytest.fixture(params=ENGINE_NAMES)
+async def target(request: pytest.FixtureRequest, tmp_path: Path, moved: FixedClock) -> AsyncGenerator[Store]:
+    folder = tmp_path / "target"
+    folder.mkdir()
+    async with ENGINES[request.param](folder, moved) as opened:
+        yield opened
+
+
+@pytest.fixture
+def moved() -> FixedClock:
+    return FixedClock(NOW)
+
+
+@pytest.fixture
+def source(clock: FixedClock) -> MemoryStore:
+    return MemoryStore(clock)
+
+
+async def test_a_walk_moves_from_engine_to_engine(store: Store, clock: FixedClock) -> None:
+    walk, reference = Walk(Random(7)), MemoryStore(clock)
+    for _ in range(40):
+        await walk.write([store, reference])
+        clock.advance(timedelta(microseconds=1))
+    move = FixedClock(NOW)
+    copy = MemoryStore(move)
+    assert await migrating.migrate(store, copy, move, "here") == await migrating.summarise(reference)
+
+
+async def test_a_walk_moves_into_every_engine(
+    source: MemoryStore, target: Store, clock: FixedClock, moved: FixedClock
+) -> None:
+    walk = Walk(Random(8))
+    for _ in range(40):
+        await walk.write([source])
+        clock.advance(timedelta(hours=1))
+    await fill_links(source)
+    contents = await migrating.migrate(source, target, moved, "here")
+    assert (contents.links, contents.records) == (len(LINKS), len(RECORDS))
+    await assert_agree([source, target], walk)
+    for collection in COLLECTIONS:
+        for id in await source.get_digests(collection):
+            assert await target.get_revisions(collection, id) == await source.get_revisions(collection, id)
+
+
+async def fill_links(store: Store) -> None:
+    async with store.transaction() as transaction:
+        await transaction.put_links(LINKS)
+        await transaction.put_records(RECORDS)
+
+
+class Stopped(Exception):
+    """Whoever moves is killed."""
+
+
+async def test_a_migration_that_was_stopped_goes_on(source: MemoryStore, target: Store, moved: FixedClock) -> None:
+    documents = [make_document(f"d{number:04}") for number in range(2 * migrating.PIECE + 10)]
+    await put(source, *documents)
+    await fill_links(source)
+    written: list[int] = []
+
+    def stop(more: int) -> None:
+        written.append(more)
+        if len(written) == 2:
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        await migrating.migrate(source, target, moved, "here", stop)
+    assert len(await target.get_digests(NOTES)) == 2 * migrating.PIECE
+    rest: list[int] = []
+    contents = await migrating.migrate(source, target, moved, "here", rest.append)
+    assert (sum(rest), contents.documents) == (10, len(documents))
+    assert await migrating.migrate(source, target, moved, "here") == contents, "once more finds nothing to do"
+
+
+async def test_a_target_that_holds_something_is_refused(source: MemoryStore, target: Store, moved: FixedClock) -> None:
+    await fill(source)
+    await put(target, make_document("own"))
+    with pytest.raises(ConflictError, match="not empty"):
+        await migrating.migrate(source, target, moved, "here")
+
+
+async def test_a_target_of_another_source_is_refused(source: MemoryStore, target: Store, moved: FixedClock) -> None:
+    await fill(source)
+    await migrating.migrate(source, target, moved, "here")
+    with pytest.raises(ConflictError, match="another source"):
+        await migrating.migrate(source, target, moved, "elsewhere")
+
+
+@pytest.mark.parametrize("change", ["document", "vector", "link", "record"])
+async def test_whatever_differs_in_the_end_is_noticed(
+    source: MemoryStore, target: Store, moved: FixedClock, change: str
+) -> None:
+    await fill(source)
+    await migrating.migrate(source, target, moved, "here")
+    other = make_document("a", collection=OTHERS)
+    async with target.transaction() as transaction:
+        if change == "document":
+            await transaction.put_documents([revise(other, author="bob")])
+        elif change == "vector":
+            await transaction.put_vectors(OTHERS, "a", MODEL, other.text_digest, [passage((1, 0, 0, 0))])
+        elif change == "link":
+            await transaction.put_links([Link("acme", Reference("x", "y"), "produced", Reference("x", "z"), NOW)])
+        else:
+            await transaction.put_records([Record(RECORDS[0].key, {"used": 3})])
+    with pytest.raises(ConflictError, match="The target holds"):
+        await migrating.migrate(source, target, moved, "here")
