@@ -69,10 +69,12 @@ class PostgresServer:
         self.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def get_url(self, schema: str = "public", *, role: str = ROLE, port: int | None = None) -> str:
+    def get_url(
+        self, schema: str = "public", *, role: str = ROLE, port: int | None = None, database: str = DATABASE
+    ) -> str:
         """Return the URL of the store that is kept in a schema; `port` leads through a proxy."""
         path = "" if schema == "public" else "?options=" + quote(f"-csearch_path={schema},public")
-        return f"postgresql://{role}@127.0.0.1:{port or self.port}/{DATABASE}{path}"
+        return f"postgresql://{role}@127.0.0.1:{port or self.port}/{database}{path}"
 
     def connect(self, schema: str = "public", *, role: str = "postgres") -> psycopg.Connection:
         """Return a connection of the tests' own, which commits each statement."""

@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from typing import Any, LiteralString, TypeAlias
 
 import anyio
+import psycopg
 from psycopg import AsyncConnection
 from psycopg.pq import TransactionStatus
 from psycopg.sql import SQL, Composed
 from psycopg_pool import AsyncConnectionPool
 
-from refdesk.errors import StoreError
+from refdesk.errors import ConfigurationError, StoreError
 from refdesk.stores.postgres import failures
 from refdesk.stores.postgres.failures import translated
 
@@ -34,7 +35,15 @@ CONNECT_SECONDS = 5
 GRACE_SECONDS = 2.0
 """How much longer than the server's own limits an answer is waited for: beyond lies a network that swallows it."""
 
-_KEEPALIVE = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
+_OPTIONS: dict[str, Any] = {
+    "autocommit": True,
+    "prepare_threshold": None,
+    "connect_timeout": CONNECT_SECONDS,
+    "application_name": "refdesk",
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +77,10 @@ class Connections:
 
     def __init__(self, url: str, patience_seconds: float) -> None:
         self.patience_seconds = patience_seconds
+        self._url = url
         self._pool = AsyncConnectionPool[Connection](
             url,
-            kwargs={
-                "autocommit": True,
-                "prepare_threshold": None,
-                "connect_timeout": CONNECT_SECONDS,
-                "application_name": "refdesk",
-                **_KEEPALIVE,
-            },
+            kwargs=_OPTIONS,
             min_size=0,
             max_size=MOST_CONNECTIONS,
             timeout=min(patience_seconds, CONNECT_SECONDS + GRACE_SECONDS),
@@ -86,7 +90,20 @@ class Connections:
         )
 
     async def open(self) -> None:
-        """Get ready; connects when something is asked."""
+        """Get ready.
+
+        Raises:
+            ConfigurationError: The URL is none.
+            StoreError: No connection can be made. Trying one first tells at once what the pool would go on trying.
+        """
+        try:
+            with translated():
+                connection = await AsyncConnection.connect(self._url, **_OPTIONS)
+                await connection.close()
+        except StoreError as error:
+            if isinstance(error.__cause__, psycopg.ProgrammingError):
+                raise ConfigurationError("REFDESK_STORE is no URL that PostgreSQL's client can read.") from None
+            raise
         await self._pool.open()
 
     async def close(self) -> None:

@@ -14,7 +14,7 @@ from refdesk.errors import InvalidInputError, StoreError
 HELD = "Another process held the store too long. Try again; if it stays so, look for a process that hangs."
 LOST = (
     "The connection to the database was lost or could not be made. What was acknowledged before is kept; try again, "
-    "and check that the server runs."
+    "and check that the server runs and that REFDESK_STORE names its user, password and database."
 )
 UNCERTAIN = (
     "The connection to the database was lost while a change was being committed: it may have been written or not. "
@@ -31,10 +31,6 @@ _MEANINGS: tuple[tuple[tuple[type[Exception], ...], str], ...] = (
     (
         (pg.TooManyConnections, PoolTimeout, TooManyRequests),
         "No connection to the database could be had in time: it is busy or cannot be reached. Try again.",
-    ),
-    (
-        (pg.InvalidPassword, pg.InvalidAuthorizationSpecification, pg.InvalidCatalogName),
-        "The database refused the connection: check user, password and database in REFDESK_STORE.",
     ),
     (
         (pg.InsufficientPrivilege,),

@@ -11,7 +11,7 @@ import anyio
 import anyio.to_thread
 
 from refdesk.core.clock import SystemClock
-from refdesk.stores.postgres import reading, rebuilding, vectors, writing
+from refdesk.stores.postgres import archive, reading, rebuilding, vectors, writing
 from refdesk.stores.postgres.connections import Connections
 from refdesk.stores.postgres.finding import Finder
 from refdesk.stores.postgres.migrations import examine, get_missing, load_migrations, migrate
@@ -157,6 +157,22 @@ class PostgresStore(_PostgresReader):
         """See `Store.check`."""
         async with open_session(self._connections, self._turn) as session:
             await writing.probe(session)
+
+    async def list_documents(self, after: tuple[Collection, str] | None, limit: int) -> list[tuple[Collection, str]]:
+        """See `Archive.list_documents`."""
+        return await archive.list_documents(self._connections, after, limit)
+
+    async def get_vectors(self, collection: Collection, id: str) -> list[tuple[EmbeddingModel, list[EmbeddedPassage]]]:
+        """See `Archive.get_vectors`."""
+        return await archive.get_vectors(self._connections, collection, id)
+
+    async def list_links(self, after: Link | None, limit: int) -> list[Link]:
+        """See `Archive.list_links`."""
+        return await archive.list_links(self._connections, after, limit)
+
+    async def list_all_records(self, after: RecordKey | None, limit: int) -> list[Record]:
+        """See `Archive.list_all_records`."""
+        return await archive.list_all_records(self._connections, after, limit)
 
 
 @asynccontextmanager

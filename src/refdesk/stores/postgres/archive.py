@@ -1,0 +1,73 @@
+"""Reads of everything there is, piece by piece, for moving a store: each continues in the order of a primary key."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from refdesk.model import Collection, EmbeddedPassage, EmbeddingModel
+from refdesk.stores.postgres.connections import ALL_ORGS, Connections, Scope, Statement
+from refdesk.stores.postgres.rows import decode_link, decode_record
+
+if TYPE_CHECKING:
+    from refdesk.model import Link, Record, RecordKey
+
+# No key begins with an empty org, so everything comes after one of empty texts.
+_LIST_DOCUMENTS = """
+    SELECT org, toolset, id FROM documents WHERE (org, toolset, id) > (%s, %s, %s) ORDER BY org, toolset, id LIMIT %s
+"""
+_GET_VECTORS = """
+    SELECT name, dimensions, first, last, vector::real[] FROM documents
+    JOIN vectors ON vectors.org = documents.org AND document = documents.key
+    JOIN models ON models.key = model
+    WHERE documents.org = %s AND toolset = %s AND id = %s ORDER BY name, number
+"""
+_LIST_LINKS = """
+    SELECT org, source_toolset, source_id, kind, target_toolset, target_id, created_at FROM links
+    WHERE (org, source_toolset, source_id, kind, target_toolset, target_id) > (%s, %s, %s, %s, %s, %s)
+    ORDER BY org, source_toolset, source_id, kind, target_toolset, target_id LIMIT %s
+"""
+_LIST_RECORDS = """
+    SELECT org, kind, name, due_at, value FROM records
+    WHERE (org, kind, name) > (%s, %s, %s) ORDER BY org, kind, name LIMIT %s
+"""
+
+
+async def list_documents(
+    connections: Connections, after: tuple[Collection, str] | None, limit: int
+) -> list[tuple[Collection, str]]:
+    """See `Archive.list_documents`."""
+    key = (after[0].org, after[0].toolset, after[1]) if after else ("", "", "")
+    (rows,) = await connections.read(ALL_ORGS, Statement(_LIST_DOCUMENTS, (*key, limit)))
+    return [(Collection(org, toolset), id) for org, toolset, id in rows]
+
+
+async def get_vectors(
+    connections: Connections, collection: Collection, id: str
+) -> list[tuple[EmbeddingModel, list[EmbeddedPassage]]]:
+    """See `Archive.get_vectors`."""
+    statement = Statement(_GET_VECTORS, (collection.org, collection.toolset, id))
+    (rows,) = await connections.read(Scope(collection.org), statement)
+    found: dict[EmbeddingModel, list[EmbeddedPassage]] = {}
+    for name, dimensions, first, last, vector in rows:
+        passage = EmbeddedPassage(first, last, np.array(vector, np.float32))
+        found.setdefault(EmbeddingModel(name, dimensions), []).append(passage)
+    return list(found.items())
+
+
+async def list_links(connections: Connections, after: Link | None, limit: int) -> list[Link]:
+    """See `Archive.list_links`."""
+    key = ("",) * 6
+    if after:
+        source, target = after.source, after.target
+        key = (after.org, source.toolset, source.id, after.kind, target.toolset, target.id)
+    (rows,) = await connections.read(ALL_ORGS, Statement(_LIST_LINKS, (*key, limit)))
+    return [decode_link(row[0], row[1:]) for row in rows]
+
+
+async def list_all_records(connections: Connections, after: RecordKey | None, limit: int) -> list[Record]:
+    """See `Archive.list_all_records`."""
+    key = (after.org, after.kind, after.name) if after else ("", "", "")
+    (rows,) = await connections.read(ALL_ORGS, Statement(_LIST_RECORDS, (*key, limit)))
+    return [decode_record(row) for row in rows]
