@@ -31,6 +31,7 @@ test: $(READY) ## the tests
 	$(BIN)/python -m pytest -n 2 -m "not soak and not engines"
 
 test-engines: .venv/.engines ## the same suites on PostgreSQL, Redis and Neo4j, installed and started for it
+	tests/engines/install.sh
 	REFDESK_TEST_ENGINES=postgres,redis,neo4j $(BIN)/python -m pytest -m "engines and not soak" --timeout 300
 
 .venv/.engines: $(READY) requirements/engines.txt
@@ -67,6 +68,8 @@ lock: ## write the pinned requirement files anew
 		--no-header --group engines -c requirements/dev.txt -o requirements/engines.txt
 	$(BIN)/uv pip compile --quiet --universal --no-emit-index-url --generate-hashes --python-version 3.11 \
 		--no-header pyproject.toml -o requirements/run.txt
+	$(BIN)/uv pip compile --quiet --universal --no-emit-index-url --generate-hashes --python-version 3.11 \
+		--no-header pyproject.toml --all-extras -c requirements/dev.txt -o requirements/server.txt
 
 clean: ## remove what the targets made
 	rm -rf .venv .pytest_cache .ruff_cache .hypothesis .import_linter_cache build dist

@@ -1,0 +1,24 @@
+"""Whatever tells people to set a variable names one that is read."""
+
+from __future__ import annotations
+
+import re
+
+from refdesk.settings import Settings, variable
+from tests.conftest import REPOSITORY
+
+OF_THE_TESTS = {"REFDESK_TEST_DATA", "REFDESK_TEST_ENGINES", "REFDESK_SOAK", "REFDESK_UPDATE_SNAPSHOTS"}
+OF_THE_READERS = {"REFDESK_KEY"}  # where the how-to on clients keeps a key
+
+
+def test_every_variable_that_is_named_is_a_setting() -> None:
+    known = {variable(name) for name in Settings.model_fields} | OF_THE_TESTS | OF_THE_READERS
+    listed = [*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").rglob("*.md"), *(REPOSITORY / "src").rglob("*.py")]
+    listed += [REPOSITORY / name for name in ("compose.yaml", "Dockerfile", "Makefile", ".ci/run")]
+    unknown = {
+        f"{path.relative_to(REPOSITORY)}: {name}"
+        for path in listed
+        for name in re.findall(r"\bREFDESK_[A-Z][A-Z_]*[A-Z]\b", path.read_text(encoding="utf-8"))
+        if name not in known
+    }
+    assert unknown == set()
