@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, LiteralString
 
 import pytest
-from neo4j import GraphDatabase
+from neo4j import Driver, GraphDatabase
 
 from tests.conftest import REPOSITORY
 
@@ -95,8 +95,19 @@ class Neo4jServer:
 
     def query(self, statement: LiteralString, **parameters: object) -> list[list[Any]]:
         """Return what a statement of the tests' own returns."""
-        with GraphDatabase.driver(f"bolt://127.0.0.1:{self.port}", notifications_min_severity="OFF") as driver:  # pyright: ignore[reportUnknownMemberType]
+        with self._connect() as driver:
             return [record.values() for record in driver.execute_query(statement, parameters).records]
+
+    def set_password(self, password: str) -> None:
+        """Give the first user, `neo4j`, a password in place of the one that everybody knows."""
+        with self._connect(("neo4j", "neo4j")) as driver:
+            statement = "ALTER CURRENT USER SET PASSWORD FROM 'neo4j' TO $password"
+            driver.execute_query(statement, {"password": password}, database_="system")
+
+    def _connect(self, auth: tuple[str, str] | None = None) -> Driver:
+        return GraphDatabase.driver(  # pyright: ignore[reportUnknownMemberType]
+            f"bolt://127.0.0.1:{self.port}", auth=auth, notifications_min_severity="OFF"
+        )
 
     def _read_until_ready(self, process: subprocess.Popen[str]) -> list[str]:
         said: list[str] = []

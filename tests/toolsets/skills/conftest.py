@@ -19,11 +19,10 @@ from refdesk.embedders.hashing import HashingEmbedder
 from refdesk.language_models.rules import RulesModel
 from refdesk.model import Playbook, Principal, Refinement, SkillDraft, Step, Turn
 from refdesk.protocols import LanguageModel, Store
-from refdesk.stores.memory import MemoryStore
-from refdesk.stores.sqlite import open_store
 from refdesk.toolsets.skills import make_toolset
 from refdesk.toolsets.skills.learning import get_queries
 from refdesk.toolsets.skills.queries import SkillQueries
+from tests.stores.conftest import ENGINE_NAMES, ENGINES
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -102,10 +101,7 @@ def make_desk(store: Store) -> Desk:
     return Desk(KnowledgeBase(store, Semantics(store, HashingEmbedder()), clock, SequentialIdentifiers()), clock)
 
 
-@pytest.fixture(params=["memory", "file"])
+@pytest.fixture(params=ENGINE_NAMES)
 async def desk(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerator[Desk]:
-    if request.param == "memory":
-        yield make_desk(MemoryStore())
-        return
-    async with open_store(tmp_path / "skills.db") as store:
+    async with ENGINES[request.param](tmp_path, FixedClock(NOW)) as store:
         yield make_desk(store)

@@ -74,15 +74,12 @@ class Database:
             user_agent="refdesk",
         )
 
-    async def get_agent(self) -> str:
-        """Return the server's name and version, such as "Neo4j/5.26.31"."""
-        with translated(), anyio.fail_after(self._limits.connect * 2):
-            async with self._open_session() as session:
-                summary = await (await session.run("RETURN 1")).consume()
-                return summary.server.agent
-
     async def run(self, statement: str, **parameters: object) -> Rows:
         """Return what a statement returns that may be run twice: a read, or an idempotent change of the schema."""
+        return (await self.ask(statement, **parameters))[1]
+
+    async def ask(self, statement: str, **parameters: object) -> tuple[str, Rows]:
+        """Return the server's name and version, such as "Neo4j/5.26.31", and what `run` returns."""
         for pause in REPEAT_AFTER_SECONDS:
             try:
                 return await self._run_once(statement, parameters)
@@ -112,11 +109,13 @@ class Database:
         with anyio.CancelScope(shield=True), anyio.move_on_after(self._limits.connect):
             await self._driver.close()
 
-    async def _run_once(self, statement: str, parameters: dict[str, object]) -> Rows:
+    async def _run_once(self, statement: str, parameters: dict[str, object]) -> tuple[str, Rows]:
         query = Query(cast("LiteralString", statement), timeout=self._limits.statement)
         with anyio.fail_after(self._limits.statement + 1.0):
             async with self._open_session() as session:
-                return await _collect(await session.run(query, parameters))
+                result = await session.run(query, parameters)
+                rows = await _collect(result)
+                return (await result.consume()).server.agent, rows
 
     def _open_session(self) -> AsyncSession:
         # Reads go where writes go: in a cluster only the leader is sure to have every commit.

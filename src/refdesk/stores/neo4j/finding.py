@@ -22,7 +22,7 @@ from refdesk.stores.neo4j.lucene import make_queries
 from refdesk.stores.neo4j.nearest import find_nearest
 from refdesk.stores.neo4j.reading import LIVING
 from refdesk.stores.neo4j.rows import get_scope, is_encodable
-from refdesk.stores.neo4j.schema import FULLTEXT_INDEX
+from refdesk.stores.neo4j.schema import FULLTEXT_INDEX, VectorIndexes
 from refdesk.stores.neo4j.scoring import Gathered, Ranked, compare, get_nearness, rank
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class Finder:
         runner: Runner,
         namespace: str,
         version: tuple[int, int],
-        widths: set[int],
+        indexes: VectorIndexes,
         *,
         exact_below: int = EXACT_BELOW,
     ) -> None:
@@ -104,13 +104,13 @@ class Finder:
             runner: Where statements run.
             namespace: Whose documents are found.
             version: Of the server.
-            widths: Of vectors that there is an index for; may grow.
+            indexes: Over vectors.
             exact_below: See `EXACT_BELOW`.
         """
         self._runner = runner
         self._namespace = namespace
         self._version = version
-        self._widths = widths
+        self._indexes = indexes
         self._exact_below = exact_below
         self._cache = DocumentCache(runner, namespace)
         self._living: dict[Collection, int] = {}
@@ -172,7 +172,7 @@ class Finder:
             "is_zero": not np.any(query.vector),
             "depth": request.depth,
         }
-        if self._living.get(request.collection, 0) > self._exact_below and width in self._widths:
+        if self._living.get(request.collection, 0) > self._exact_below and await self._indexes.has(width):
             statement = find_nearest(width, self._version, _KEEP_OURS)
             fetched = max(request.depth, request.effort or 0) * OVERFETCH
             ((hits,),) = await self._run(statement, request.collection, condition, **asked, fetched=fetched)

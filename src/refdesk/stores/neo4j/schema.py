@@ -14,7 +14,7 @@ from refdesk.stores.neo4j.nearest import WIDEST, get_index_name, make_vector_ind
 from refdesk.stores.neo4j.rows import ANALYSIS_VERSION, count_length, encode_terms
 
 if TYPE_CHECKING:
-    from refdesk.stores.neo4j.connections import Database, OpenTransaction
+    from refdesk.stores.neo4j.connections import Database
 
 OLDEST_SERVER = (5, 26)
 """Relationship types by parameter, and the newest long-term line before the versions by year."""
@@ -44,6 +44,9 @@ SCHEMA_VERSION = len(_STEPS)
 
 _AWAIT = "CALL db.awaitIndexes(300)"
 _LOCK = "MERGE (r:Refdesk {name: $name}) SET r.lock = 0"
+_GET_STATE = (
+    "OPTIONAL MATCH (s:Refdesk {name: $schema}) OPTIONAL MATCH (r:Refdesk {name: $name}) RETURN s.version, r.analysis"
+)
 _GET_VERSION = "MATCH (r:Refdesk {name: $name}) RETURN coalesce(r.version, 0)"
 _SET_VERSION = "MATCH (r:Refdesk {name: $name}) SET r.version = $version"
 _GET_ANALYSIS = "MATCH (r:Refdesk {name: $name}) RETURN r.analysis"
@@ -66,7 +69,7 @@ _RECOUNT = (
     "WHERE d.state <> 'withdrawn' RETURN sum(d.length) }[0]"
 )
 _SET_ANALYSIS = "MATCH (r:Refdesk {name: $name}) SET r.analysis = $analysis"
-_GET_INDEX_NAMES = "SHOW INDEXES YIELD name, type WHERE type = 'VECTOR' RETURN name"
+_GET_INDEX_NAMES = "SHOW VECTOR INDEXES YIELD name, state WHERE state = 'ONLINE' RETURN name"
 
 
 def get_space_name(namespace: str) -> str:
@@ -86,45 +89,54 @@ def require_server(agent: str) -> tuple[int, int]:
     return version
 
 
-async def prepare(database: Database, namespace: str) -> None:
-    """Bring the schema up to date and make the namespace's place; one process at a time.
+async def prepare(database: Database, namespace: str) -> str:
+    """Bring the schema up to date and make the namespace's place; return the server's name and version.
 
     Raises:
-        ConfigurationError: The database was written by a newer refdesk.
+        ConfigurationError: The server is no Neo4j or too old, or the database was written by a newer refdesk.
         StoreError: The database failed.
     """
-    await _prepare_schema(database)
     name = get_space_name(namespace)
-    rows = await database.run(_GET_ANALYSIS, name=name)
-    if rows and rows[0][0] == ANALYSIS_VERSION:
-        return
-    async with database.begin() as transaction:
-        await transaction.take_lock(_MAKE_SPACE, name=name, analysis=ANALYSIS_VERSION)
-        await transaction.take_lock(_LOCK, name=name)
-        ((found,),) = await transaction.run(_GET_ANALYSIS, name=name)
-        if found > ANALYSIS_VERSION:
-            raise _newer()
-        if found < ANALYSIS_VERSION:
-            await _analyse_anew(transaction, namespace)
-        await transaction.commit()
+    agent, ((version, analysis),) = await database.ask(_GET_STATE, schema=SCHEMA_NAME, name=name)
+    require_server(agent)
+    if version is None or version < SCHEMA_VERSION:
+        await _prepare_schema(database)
+    elif version > SCHEMA_VERSION:
+        raise _newer()
+    if analysis is None:
+        await database.run(_MAKE_SPACE, name=name, analysis=ANALYSIS_VERSION)
+    elif analysis > ANALYSIS_VERSION:
+        raise _newer()
+    elif analysis < ANALYSIS_VERSION:
+        await _renew_analysis(database, namespace)
+    return agent
 
 
-async def get_vector_widths(database: Database, version: tuple[int, int]) -> set[int]:
-    """Return the widths of vectors that there is an index for."""
-    names = {name for (name,) in await database.run(_GET_INDEX_NAMES)}
-    return {width for width in range(1, WIDEST + 1) if get_index_name(width, version) in names}
+class VectorIndexes:
+    """Which widths of vectors there is an index for; one is made when vectors of a new width come."""
 
+    def __init__(self, database: Database, version: tuple[int, int]) -> None:
+        self._database = database
+        self._version = version
+        self._names: set[str] = set()
 
-async def add_vector_index(database: Database, width: int, version: tuple[int, int]) -> None:
-    """Make the vector index for a width and wait until it answers; if it is there, return at once."""
-    for statement in make_vector_index(width, version):
-        await database.run(statement)
-    await database.run(_AWAIT)
+    async def has(self, width: int) -> bool:
+        """Return whether there is an index for vectors of a width."""
+        name = get_index_name(width, self._version)
+        if name not in self._names:
+            self._names = {found for (found,) in await self._database.run(_GET_INDEX_NAMES)}
+        return name in self._names
+
+    async def ensure(self, width: int) -> None:
+        """Return when there is one and it answers, unless they are too wide for any."""
+        if width > WIDEST or await self.has(width):
+            return
+        for statement in make_vector_index(width, self._version):
+            await self._database.run(statement)
+        await self._database.run(_AWAIT)
 
 
 async def _prepare_schema(database: Database) -> None:
-    if await _get_schema_version(database) == SCHEMA_VERSION:
-        return
     await database.run(_BOOTSTRAP)
     await database.run(_AWAIT)
     async with database.begin() as lock:
@@ -138,23 +150,20 @@ async def _prepare_schema(database: Database) -> None:
         await lock.commit()
 
 
-async def _get_schema_version(database: Database) -> int:
-    rows = await database.run(_GET_VERSION, name=SCHEMA_NAME)
-    version = rows[0][0] if rows else 0
-    if version > SCHEMA_VERSION:
-        raise _newer()
-    return version
-
-
-async def _analyse_anew(transaction: OpenTransaction, namespace: str) -> None:
-    """Write the terms of every document as this version of the analysis has them."""
+async def _renew_analysis(database: Database, namespace: str) -> None:
+    """Write the terms of every document as this version of the analysis has them, unless another process has."""
     name, after = get_space_name(namespace), ""
-    while rows := await transaction.run(_GET_OUTDATED, space=namespace, after=after, limit=BATCH):
-        after = rows[-1][0]
-        renewed = [_renew(number, row[0], encode_terms(row[1], row[2])) for number, row in enumerate(rows, 1)]
-        await transaction.run(_RENEW, name=name, space=namespace, rows=renewed, count=len(rows))
-    await transaction.run(_RECOUNT, space=namespace)
-    await transaction.run(_SET_ANALYSIS, name=name, analysis=ANALYSIS_VERSION)
+    async with database.begin() as transaction:
+        await transaction.take_lock(_LOCK, name=name)
+        if await transaction.run(_GET_ANALYSIS, name=name) == [[ANALYSIS_VERSION]]:
+            return
+        while rows := await transaction.run(_GET_OUTDATED, space=namespace, after=after, limit=BATCH):
+            after = rows[-1][0]
+            renewed = [_renew(number, row[0], encode_terms(row[1], row[2])) for number, row in enumerate(rows, 1)]
+            await transaction.run(_RENEW, name=name, space=namespace, rows=renewed, count=len(rows))
+        await transaction.run(_RECOUNT, space=namespace)
+        await transaction.run(_SET_ANALYSIS, name=name, analysis=ANALYSIS_VERSION)
+        await transaction.commit()
 
 
 def _renew(number: int, element: str, terms: str) -> dict[str, object]:

@@ -107,13 +107,15 @@ def get_nearness(candidate: Candidate) -> SupportsRichComparison:
 
 
 def _count(term: str, row: Row) -> int:
+    if term.split() != [term]:
+        return 0
     wanted = f" {term} "
     return bm25.TITLE_WEIGHT * row.title_terms.count(wanted) + row.body_terms.count(wanted)
 
 
 def _has_phrase(row: Row, phrase: Sequence[str]) -> bool:
     wanted = f" {'  '.join(phrase)} "
-    return bool(phrase) and (wanted in row.title_terms or wanted in row.body_terms)
+    return " ".join(phrase).split() == [*phrase] and (wanted in row.title_terms or wanted in row.body_terms)
 
 
 def _make_candidate(row: Row, request: FindRequest, scorer: _Scorer | None) -> Candidate:

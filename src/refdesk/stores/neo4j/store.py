@@ -12,14 +12,13 @@ import anyio.to_thread
 
 from refdesk.core.clock import SystemClock
 from refdesk.errors import StoreError
-from refdesk.stores.neo4j import reading, writing
+from refdesk.stores.neo4j import archive, reading, writing
 from refdesk.stores.neo4j.address import parse_address
 from refdesk.stores.neo4j.connections import Database, Limits, OpenTransaction, Rows
 from refdesk.stores.neo4j.finding import Finder
-from refdesk.stores.neo4j.nearest import WIDEST
 from refdesk.stores.neo4j.reading import Neo4jReader
 from refdesk.stores.neo4j.rows import ANALYSIS_VERSION, encode_document, encode_instant, encode_passages
-from refdesk.stores.neo4j.schema import add_vector_index, get_space_name, get_vector_widths, prepare, require_server
+from refdesk.stores.neo4j.schema import VectorIndexes, get_space_name, prepare, require_server
 from refdesk.stores.neo4j.writing import Place
 
 if TYPE_CHECKING:
@@ -82,10 +81,10 @@ class _Session:
 class Neo4jTransaction(Neo4jReader):
     """See `Transaction`."""
 
-    def __init__(self, session: _Session, store: Neo4jStore, place: Place, clock: Clock) -> None:
+    def __init__(self, session: _Session, indexes: VectorIndexes, place: Place, clock: Clock) -> None:
         super().__init__(session, place.space)
         self._session = session
-        self._store = store
+        self._indexes = indexes
         self._place = place
         self._clock = clock
 
@@ -105,7 +104,7 @@ class Neo4jTransaction(Neo4jReader):
     ) -> bool:
         """See `Transaction.put_vectors`. A withdrawn document counts as gone; vectors are kept in half precision."""
         rows = encode_passages(model, passages)
-        await self._store.index_vectors(model.dimensions)
+        await self._indexes.ensure(model.dimensions)
         return await writing.put_vectors(self._session, self._place, (collection, id), model, text_digest, rows)
 
     async def remove_vectors(self, model: str) -> int:
@@ -128,15 +127,15 @@ class Neo4jTransaction(Neo4jReader):
 class Neo4jStore(Neo4jReader):
     """See `Store`."""
 
-    def __init__(self, database: Database, agent: str, namespace: str, widths: set[int], clock: Clock) -> None:
+    def __init__(self, database: Database, agent: str, namespace: str, clock: Clock) -> None:
         super().__init__(database, namespace)
         self._database = database
         self._agent = agent
-        self._version = require_server(agent)
-        self._widths = widths
         self._place = Place(namespace, get_space_name(namespace))
         self._clock = clock
-        self._finder = Finder(database, namespace, self._version, widths)
+        version = require_server(agent)
+        self._indexes = VectorIndexes(database, version)
+        self._finder = Finder(database, namespace, version, self._indexes)
         # Tasks of this process queue here rather than in the database, each on a connection.
         self._turn = anyio.Lock()
 
@@ -151,7 +150,7 @@ class Neo4jStore(Neo4jReader):
         async with self._turn:
             session = _Session(self._database, self._place)
             try:
-                yield Neo4jTransaction(session, self, self._place, self._clock)
+                yield Neo4jTransaction(session, self._indexes, self._place, self._clock)
                 await session.commit()
             finally:
                 await session.end()
@@ -174,12 +173,21 @@ class Neo4jStore(Neo4jReader):
             finally:
                 await session.end()
 
-    async def index_vectors(self, width: int) -> None:
-        """Make an index for vectors of a width where there is none yet."""
-        if width in self._widths or width > WIDEST:
-            return
-        await add_vector_index(self._database, width, self._version)
-        self._widths.add(width)
+    async def list_documents(self, after: tuple[Collection, str] | None, limit: int) -> list[tuple[Collection, str]]:
+        """See `Archive.list_documents`."""
+        return await archive.list_documents(self._database, self._place.space, after, limit)
+
+    async def get_vectors(self, collection: Collection, id: str) -> list[tuple[EmbeddingModel, list[EmbeddedPassage]]]:
+        """See `Archive.get_vectors`."""
+        return await archive.get_vectors(self._database, self._place.space, collection, id)
+
+    async def list_links(self, after: Link | None, limit: int) -> list[Link]:
+        """See `Archive.list_links`."""
+        return await archive.list_links(self._database, self._place.space, after, limit)
+
+    async def list_all_records(self, after: RecordKey | None, limit: int) -> list[Record]:
+        """See `Archive.list_all_records`."""
+        return await archive.list_all_records(self._database, self._place.space, after, limit)
 
 
 @asynccontextmanager
@@ -200,10 +208,7 @@ async def open_store(
     address = parse_address(url)
     database = Database(address, limits or Limits())
     try:
-        agent = await database.get_agent()
-        version = require_server(agent)
-        await prepare(database, address.namespace)
-        widths = await get_vector_widths(database, version)
-        yield Neo4jStore(database, agent, address.namespace, widths, clock or SystemClock())
+        agent = await prepare(database, address.namespace)
+        yield Neo4jStore(database, agent, address.namespace, clock or SystemClock())
     finally:
         await database.close()
