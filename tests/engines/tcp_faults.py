@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -20,11 +21,13 @@ class Proxy:
     Attributes:
         fault: What happens to replies from now on: `dropped` swallows them, `half` cuts one in two and hangs up,
             `sliced` sends them byte by byte, `slow` late, `refused` hangs up at once.
+        spoils: After so many spoiled replies all is well again; never, unless it is set.
     """
 
     target: int
     port: int = 0
     fault: Fault = "none"
+    spoils: int = sys.maxsize
     _writers: set[asyncio.StreamWriter] = field(default_factory=set[asyncio.StreamWriter])
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -53,16 +56,25 @@ class Proxy:
 
     async def _give(self, data: bytes, writer: asyncio.StreamWriter) -> bool:
         """Pass a reply on as the fault has it; return whether the connection stays."""
-        if self.fault == "dropped":
+        fault = self._spoil()
+        if fault == "dropped":
             return True
-        if self.fault == "slow":
+        if fault == "slow":
             await asyncio.sleep(SLOW_SECONDS)
-        if self.fault in ("half", "refused"):
-            data = data[: len(data) // 2] if self.fault == "half" else b""
-        for start in range(0, len(data), 1 if self.fault == "sliced" else max(1, len(data))):
-            writer.write(data[start : start + 1] if self.fault == "sliced" else data)
+        if fault in ("half", "refused"):
+            data = data[: len(data) // 2] if fault == "half" else b""
+        for start in range(0, len(data), 1 if fault == "sliced" else max(1, len(data))):
+            writer.write(data[start : start + 1] if fault == "sliced" else data)
             await writer.drain()
-        return self.fault not in ("half", "refused")
+        return fault not in ("half", "refused")
+
+    def _spoil(self) -> Fault:
+        """Return what happens to the next reply."""
+        fault = self.fault
+        self.spoils -= fault != "none"
+        if not self.spoils:
+            self.fault, self.spoils = "none", sys.maxsize
+        return fault
 
     def _hang_up(self, writer: asyncio.StreamWriter) -> None:
         self._writers.discard(writer)

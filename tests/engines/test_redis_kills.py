@@ -52,8 +52,9 @@ async def start_worker(home: Path, url: str) -> AsyncGenerator[subprocess.Popen[
         )
 
         async def is_working() -> bool:
-            assert process.poll() is None
-            return b'"working"' in os.pread(log.fileno(), 65536, 0)
+            said = os.pread(log.fileno(), 65536, 0)
+            assert process.poll() is None, said.decode()
+            return b'"working"' in said
 
         try:
             await until(is_working)
