@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import signal
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import Generator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import httpx2
 import pytest
 
 from tests.acceptance.processes import NOWHERE, Running, run, start
-from tests.engines import redis
+from tests.engines import postgres, redis
 from tests.engines.redis import until
 
 pytestmark = pytest.mark.engines
@@ -21,23 +21,23 @@ SECRET = "hunter2-0123456789"
 
 
 @contextmanager
-def start_command(home: Path, url: str, *arguments: str) -> Generator[Running]:
+def start_command(home: Path, settings: Mapping[str, str], *arguments: str) -> Generator[Running]:
     """Yield the running command; it must end well when it is told to stop."""
-    with start(["-m", "refdesk", *arguments], home, REFDESK_EMBEDDER="hashing", REFDESK_REDIS=url) as running:
+    with start(["-m", "refdesk", *arguments], home, REFDESK_EMBEDDER="hashing", **settings) as running:
         yield running
         running.process.send_signal(signal.SIGTERM)
         assert running.process.wait(timeout=20) == 0
 
 
 @contextmanager
-def start_server(home: Path, url: str) -> Generator[str]:
-    with start_command(home, url, "serve", "--no-auth", "--port", "0") as server:
+def start_server(home: Path, settings: Mapping[str, str]) -> Generator[str]:
+    with start_command(home, settings, "serve", "--no-auth", "--port", "0") as server:
         yield server.read_log("listening")["url"]
 
 
 @contextmanager
-def start_worker(home: Path, url: str) -> Generator[Running]:
-    with start_command(home, url, "worker") as worker:
+def start_worker(home: Path, settings: Mapping[str, str]) -> Generator[Running]:
+    with start_command(home, settings, "worker") as worker:
         worker.read_log("working")
         yield worker
 
@@ -53,14 +53,20 @@ def get_health(address: str) -> tuple[int, str, str]:
     return answer.status_code, answer.json()["status"], answer.text
 
 
-async def test_servers_and_workers_share_the_work_and_live_through_an_outage(tmp_path: Path) -> None:
-    with (
-        redis.running() as server,
-        start_worker(tmp_path, server.url),
-        start_worker(tmp_path, server.url),
-        start_server(tmp_path, server.url) as one,
-        start_server(tmp_path, server.url) as other,
-    ):
+@pytest.fixture(params=["sqlite", "postgres"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, str]:
+    """The settings of a store."""
+    return {"REFDESK_STORE": postgres.get_store_url(tmp_path)} if request.param == "postgres" else {}
+
+
+async def test_servers_and_workers_share_the_work_and_live_through_an_outage(
+    tmp_path: Path, place: dict[str, str]
+) -> None:
+    with redis.running() as server, ExitStack() as stack:
+        settings = {**place, "REFDESK_REDIS": server.url}
+        one, other = [stack.enter_context(start_server(tmp_path, settings)) for _ in range(2)]
+        for _ in range(2):
+            stack.enter_context(start_worker(tmp_path, settings))
 
         async def is_ready(id: str) -> bool:
             return httpx2.get(f"{other}/knowledge/{id}", timeout=20).json()["embeddingStatus"] == "ready"
