@@ -39,7 +39,7 @@ class Finder:
     async def find(self, request: FindRequest) -> Found:
         """Return what matches."""
         async with self._connections.snapshot(Scope(request.collection.org)) as snapshot:
-            search = await _plan(snapshot, request)
+            search = await plan_search(snapshot, request)
             if search is None or not search.corpus.documents:
                 return Found((), 0, dict.fromkeys(request.facets, ()))
             graph = await self._choose_graph(snapshot, search)
@@ -64,7 +64,8 @@ class Finder:
         return choose_graph(model, documents, request.depth, request.effort, wanted) if wanted > limit else None
 
 
-async def _plan(snapshot: Snapshot, request: FindRequest) -> Search | None:
+async def plan_search(snapshot: Snapshot, request: FindRequest) -> Search | None:
+    """Return the search that a request is, or `None` in a collection that was never written to."""
     place = (request.collection.org, request.collection.toolset)
     text, vector = request.text, request.vector
     asked = {*text.terms, *(term for phrase in text.phrases for term in phrase)} if text else set[str]()

@@ -11,7 +11,7 @@ from refdesk.stores.postgres.vectors import MOST_INDEXED_DIMENSIONS
 OVER_FETCH = 2
 """The graph is asked for this many times the passages that documents as long as the mean would need."""
 
-GRAPH_COST = 10
+GRAPH_COST = 5
 """Visiting a node of the graph costs as much as comparing so many passages one by one."""
 
 DEFAULT_EFFORT = 100
@@ -60,8 +60,12 @@ class Graph:
 
     @property
     def settings(self) -> tuple[Statement, ...]:
-        """What is said before. The order is relaxed, as what is found is sorted by exact cosines anyway."""
+        """What is said before. The order is relaxed, as what is found is sorted by exact cosines anyway.
+
+        The planner, which knows little of how many rows a filter lets pass, would rather sort all of them.
+        """
         settings = {
+            "enable_sort": "off",
             "hnsw.iterative_scan": "relaxed_order",
             "hnsw.ef_search": str(self.effort),
             "hnsw.max_scan_tuples": str(self.scan),

@@ -22,8 +22,6 @@ _COLUMNS = {
     "title": sql.SQL("title_key"),
     "id": sql.SQL("id"),
 }
-_ENTRY = sql.SQL("entries e")
-_ENTRY_AND_VECTORS = sql.SQL("vectors v JOIN entries e ON e.org = v.org AND e.document = v.document AND v.model = {}")
 _COLUMNS_OF_ENTRY = sql.SQL("e.document, e.id, e.modified_at, e.created_at, e.title_key")
 # Without the barrier the planner would compute each frequency once for every use of it.
 _SCORED = sql.SQL("""
@@ -53,20 +51,28 @@ _NO_PASSAGE = sql.SQL("SELECT NULL::float8 AS cosine, NULL::integer AS starts_at
 _TITLED = sql.SQL("SELECT e.document FROM {source} ORDER BY e.modified_at DESC, e.id LIMIT {depth}")
 # Cosines are those of the whole query with the halves that are kept: pgvector would round the query too.
 _COSINE = sql.SQL("least(1, greatest(-1, -(v.vector::vector <#> {query}::vector)))")
+# Each row of the first table reaches those of the second by their key. A plain join, where statistics are missing or
+# old, may read all of the second for each row of the first; behind the barrier (OFFSET 0) it cannot.
 _NEAR = sql.SQL("""
     SELECT document FROM (
         SELECT e.document, e.id, max({cosine}) AS cosine
-        FROM {source} GROUP BY e.document, e.id
+        FROM (SELECT {columns} FROM {entries} OFFSET 0) e CROSS JOIN LATERAL (
+            SELECT vector FROM vectors
+            WHERE vectors.org = {org} AND vectors.document = e.document AND vectors.model = {model} OFFSET 0
+        ) v GROUP BY e.document, e.id
     ) compared ORDER BY cosine DESC, id LIMIT {depth}
 """)
 _NEAR_BY_GRAPH = sql.SQL("""
     SELECT document FROM (
         SELECT document, id, max(cosine) AS cosine FROM (
-            SELECT e.document, e.id, {cosine} AS cosine FROM {source}
+            SELECT e.document, e.id, {cosine} AS cosine
+            FROM vectors v CROSS JOIN LATERAL (SELECT {columns} FROM {entries} OFFSET 0) e
+            WHERE v.model = {model} AND v.org = {org}
             ORDER BY v.vector::halfvec({width}) <#> {query}::halfvec({width}) LIMIT {fetch}
         ) fetched GROUP BY document, id
     ) compared ORDER BY cosine DESC, id LIMIT {depth}
 """)
+_IS_THAT_OF_VECTOR = sql.SQL("e.document = v.document")
 _BEST = sql.SQL("""
     SELECT {cosine} AS cosine, v.first AS starts_at, v.last AS ends_at FROM vectors v
     WHERE v.org = {org} AND v.document = scored.document AND v.model = {model} ORDER BY cosine DESC, v.number LIMIT 1
@@ -155,14 +161,12 @@ class Search:
             return Condition(columns=(sql.SQL("false"),))
         return passing
 
-    def _from(
-        self, values: Values, condition: Condition, *, tables: sql.Composable = _ENTRY, form: sql.SQL = BY_MATCHES
-    ) -> sql.Composable:
+    def _from(self, values: Values, condition: Condition, form: sql.SQL = BY_MATCHES) -> sql.Composable:
         """Return the collection's entries for which a condition holds, as `e`, for FROM."""
         org, toolset = values.add(self.request.collection.org), values.add(self.request.collection.toolset)
         place = sql.SQL("e.org = {} AND e.toolset = {}").format(org, toolset)
         tests = [place, *condition.columns, *condition.test_tokens(values, form)]
-        return sql.SQL("{} WHERE {}").format(tables, sql.SQL(" AND ").join(tests))
+        return sql.SQL("entries e WHERE {}").format(sql.SQL(" AND ").join(tests))
 
     def _score(self, values: Values, source: sql.Composable) -> sql.Composable:
         question = self.question
@@ -198,16 +202,20 @@ class Search:
     def _find_near(self, values: Values, graph: Graph | None) -> sql.Composable:
         if self.request.vector is None or self.model is None:
             return _NO_DOCUMENT
-        query = values.add(encode_vector(self.request.vector.vector))
-        # A partial index is only used where the planner sees its condition.
-        tables = _ENTRY_AND_VECTORS.format(sql.Literal(self.model.key))
-        form = BY_MATCHES if graph is None else OF_EACH
-        source = self._from(values, self._filter(values), tables=tables, form=form)
-        parts = {"cosine": _COSINE.format(query=query), "source": source, "depth": values.add(self.request.depth)}
+        query, condition = values.add(encode_vector(self.request.vector.vector)), self._filter(values)
+        parts = {
+            "cosine": _COSINE.format(query=query),
+            "columns": _COLUMNS_OF_ENTRY,
+            "org": values.add(self.request.collection.org),
+            "depth": values.add(self.request.depth),
+            # A partial index is only used where the planner sees its condition.
+            "model": sql.Literal(self.model.key),
+        }
         if graph is None:
-            return _NEAR.format(**parts)
-        width = sql.Literal(self.model.dimensions)
-        return _NEAR_BY_GRAPH.format(**parts, width=width, query=query, fetch=values.add(graph.fetch))
+            return _NEAR.format(**parts, entries=self._from(values, condition))
+        condition = condition.join(Condition(columns=(_IS_THAT_OF_VECTOR,)))
+        entries, width = self._from(values, condition, OF_EACH), sql.Literal(self.model.dimensions)
+        return _NEAR_BY_GRAPH.format(**parts, entries=entries, width=width, query=query, fetch=values.add(graph.fetch))
 
     def _find_best(self, values: Values) -> sql.Composable:
         if self.request.vector is None or self.model is None:

@@ -124,11 +124,15 @@ class PostgresTransaction(_PostgresReader):
 
 
 class PostgresStore(_PostgresReader):
-    """See `Store`."""
+    """See `Store`.
+
+    Attributes:
+        connections: To the database.
+    """
 
     def __init__(self, connections: Connections, clock: Clock, engine: str, finder: Finder) -> None:
         super().__init__(connections)
-        self._connections = connections
+        self.connections = connections
         self._clock = clock
         self._engine = engine
         self._finder = finder
@@ -142,7 +146,7 @@ class PostgresStore(_PostgresReader):
     @asynccontextmanager
     async def transaction(self) -> AsyncGenerator[PostgresTransaction, None]:
         """See `Store.transaction`."""
-        async with open_session(self._connections, self._turn) as session:
+        async with open_session(self.connections, self._turn) as session:
             yield PostgresTransaction(session, self._clock)
 
     async def find(self, request: FindRequest) -> Found:
@@ -151,28 +155,28 @@ class PostgresStore(_PostgresReader):
 
     async def get_statistics(self) -> list[CollectionStatistics]:
         """See `Store.get_statistics`."""
-        return await reading.get_statistics(self._connections)
+        return await reading.get_statistics(self.connections)
 
     async def check(self) -> None:
         """See `Store.check`."""
-        async with open_session(self._connections, self._turn) as session:
+        async with open_session(self.connections, self._turn) as session:
             await writing.probe(session)
 
     async def list_documents(self, after: tuple[Collection, str] | None, limit: int) -> list[tuple[Collection, str]]:
         """See `Archive.list_documents`."""
-        return await archive.list_documents(self._connections, after, limit)
+        return await archive.list_documents(self.connections, after, limit)
 
     async def get_vectors(self, collection: Collection, id: str) -> list[tuple[EmbeddingModel, list[EmbeddedPassage]]]:
         """See `Archive.get_vectors`."""
-        return await archive.get_vectors(self._connections, collection, id)
+        return await archive.get_vectors(self.connections, collection, id)
 
     async def list_links(self, after: Link | None, limit: int) -> list[Link]:
         """See `Archive.list_links`."""
-        return await archive.list_links(self._connections, after, limit)
+        return await archive.list_links(self.connections, after, limit)
 
     async def list_all_records(self, after: RecordKey | None, limit: int) -> list[Record]:
         """See `Archive.list_all_records`."""
-        return await archive.list_all_records(self._connections, after, limit)
+        return await archive.list_all_records(self.connections, after, limit)
 
 
 @asynccontextmanager

@@ -9,7 +9,6 @@ from psycopg import sql
 
 from refdesk.errors import InvalidInputError
 from refdesk.stores.postgres.connections import ALL_ORGS, Row, Scope, Statement
-from refdesk.stores.postgres.writing import advance
 
 if TYPE_CHECKING:
     from refdesk.model import Collection, EmbeddingModel
@@ -68,7 +67,7 @@ async def put_vectors(
     if passages:
         columns = [list(column) for column in zip(*passages, strict=True)]
         statements.append(Statement(_PUT, (place[0], document, key, *columns)))
-    await session.send(scope, *statements, advance(1))
+    await session.send(scope, *statements)
     return True
 
 
@@ -84,7 +83,6 @@ async def remove_vectors(session: Session, model: str) -> int:
         Statement("DELETE FROM embeddings WHERE model = %s", (key,)),
         Statement("DELETE FROM models WHERE key = %s", (key,)),
         Statement(sql.SQL("DROP INDEX IF EXISTS {}").format(_name_index(key))),
-        advance(1),
     )
     return len(set(removed))
 

@@ -55,7 +55,7 @@ _PUT_DOCUMENT = """
         author, title, facets, spans, body, data, words
     ) VALUES (
         %(org)s, %(toolset)s, %(id)s, %(key)s, %(version)s, %(state)s, %(created_at)s, %(modified_at)s,
-        %(recorded_at)s, %(written)s, %(digest)s, %(text_digest)s, %(author)s, %(title)s, %(facets)s::json,
+        %(recorded_at)s, nextval('changes'), %(digest)s, %(text_digest)s, %(author)s, %(title)s, %(facets)s::json,
         %(spans)s::json, %(body)s, %(data)s::json, %(words)s
     ) ON CONFLICT (org, toolset, id) DO UPDATE SET
         version = excluded.version, state = excluded.state, created_at = excluded.created_at,
@@ -195,14 +195,9 @@ async def remove_records(session: Session, keys: Sequence[RecordKey]) -> None:
         await _send(session, Scope(org), statements)
 
 
-def advance(changes: int) -> Statement:
-    """Return the statement that takes the next numbers of the change sequence; it gives the last of them."""
-    return Statement("UPDATE counters SET value = value + %s WHERE name = 'change' RETURNING value", (changes,))
-
-
 async def probe(session: Session) -> None:
     """Write something that changes nothing, so that the commit goes to the disk."""
-    await session.send(Scope(""), advance(0))
+    await session.send(Scope(""), Statement("UPDATE counters SET value = value"))
 
 
 @dataclass(slots=True)
@@ -230,11 +225,11 @@ class Content:
     async def put(self, session: Session, rows: Sequence[DocumentRow], recorded_at: int) -> None:
         """Write documents, each at most once."""
         scope = Scope(self.collection.org)
-        numbers, last = await self._number_terms(session, scope, rows, changes=len(rows))
+        numbers = await self._number_terms(session, scope, rows)
         before = [self._get_before(row) for row in rows]
         statements = list(self._replace(rows, before))
-        for number, (row, old) in enumerate(zip(rows, before, strict=True), last - len(rows) + 1):
-            columns = {**row.columns, "key": old.key, "recorded_at": recorded_at, "written": number}
+        for row, old in zip(rows, before, strict=True):
+            columns = {**row.columns, "key": old.key, "recorded_at": recorded_at}
             statements.append(Statement(_PUT_DOCUMENT, {**columns, "words": row.derived.words}))
             self._remember(row, old.key, [numbers[term] for term in row.derived.frequencies])
         await _send(session, scope, [*statements, *self._index(rows, before, numbers)])
@@ -242,20 +237,17 @@ class Content:
     async def index_anew(self, session: Session, rows: Sequence[DocumentRow], keys: Sequence[int]) -> None:
         """Derive anew what is searched of documents that are stored; nothing of it may be there."""
         scope = Scope(self.collection.org)
-        numbers, _ = await self._number_terms(session, scope, rows, changes=0)
+        numbers = await self._number_terms(session, scope, rows)
         words = [
             Statement(_SET_WORDS, (row.derived.words, self.place[0], key)) for row, key in zip(rows, keys, strict=True)
         ]
         await _send(session, scope, [*words, *self._index(rows, [_Before(key) for key in keys], numbers)])
 
-    async def _number_terms(
-        self, session: Session, scope: Scope, rows: Sequence[DocumentRow], *, changes: int
-    ) -> tuple[dict[str, int], int]:
-        """Return the number of each term of the rows, and the last of so many numbers of the change sequence."""
+    async def _number_terms(self, session: Session, scope: Scope, rows: Sequence[DocumentRow]) -> dict[str, int]:
         terms = list({term for row in rows for term in row.derived.frequencies})
         values: dict[str, object] = {"org": self.place[0], "toolset": self.place[1], "terms": terms}
-        numbered, change = await session.send(scope, Statement(_NUMBER_TERMS, values), advance(changes))
-        return dict(numbered), change[0][0]
+        (numbered,) = await session.send(scope, Statement(_NUMBER_TERMS, values))
+        return dict(numbered)
 
     def _get_before(self, row: DocumentRow) -> _Before:
         return self.stored.get((self.collection, row.id)) or _Before(self.fresh_keys.pop())

@@ -1,13 +1,16 @@
 -- Instants are whole microseconds since 1970-01-01 UTC. Texts compare by code point ("C"), as in every other engine.
 -- Keys are led by org: a deployment can distribute or partition by it.
 
--- Numbers of the whole store: 'change' is the change sequence, 'analysis' the version of the analysed text.
+-- The change sequence. Under the store's lock its numbers come in the order of commits; what is undone leaves gaps.
+CREATE SEQUENCE changes;
+
+-- Numbers of the whole store: 'analysis' is the version of the analysed text.
 CREATE TABLE counters (
     name text COLLATE "C" PRIMARY KEY,
     value bigint NOT NULL
 );
 
-INSERT INTO counters (name, value) VALUES ('change', 0), ('analysis', 0);
+INSERT INTO counters (name, value) VALUES ('analysis', 0);
 
 -- What BM25 needs to know of a collection as a whole: how many documents are not withdrawn and how many words they
 -- have, a word of a title counting as two. `last_term` is the highest number given to a term.

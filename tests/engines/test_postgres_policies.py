@@ -1,0 +1,161 @@
+"""The second wall: the database itself shows a transaction one org's rows, and searches are fast behind it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator
+from dataclasses import replace
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg import errors, sql
+
+from refdesk.core.analysis import parse_query
+from refdesk.model import Collection, FindRequest, HasAll, Link, Record, RecordKey, Reference
+from refdesk.protocols import Store
+from refdesk.stores.postgres import open_store
+from tests.engines.postgres import fetch, get_schema, get_server, get_store_url
+from tests.engines.postgres_plans import explain
+from tests.stores.samples import NOTES, NOW, embed, make_document, on, passage, put, revise
+
+pytestmark = pytest.mark.engines
+
+OTHER = Collection("zenith", "notes")
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncGenerator[Store]:
+    async with open_store(get_store_url(tmp_path)) as opened:
+        yield opened
+
+
+@pytest.fixture
+def connect(tmp_path: Path) -> psycopg.Connection:
+    """A connection in the store's schema, as the role that opens the store."""
+    return get_server().connect(get_schema(tmp_path), role="refdesk")
+
+
+async def fill(store: Store) -> None:
+    """Put something into every table, in two orgs."""
+    for collection in (NOTES, OTHER):
+        word = f"{collection.org}secret"
+        document = make_document(
+            "a",
+            f"{word} body",
+            title=f"{word} title",
+            facets={"tags": (word,)},
+            spans={"s": on(1)},
+            collection=collection,
+        )
+        await put(store, document, revise(document, body=f"{word} words"))
+        await embed(store, revise(document, body=f"{word} words"), passage([1, 0, 0, 0]))
+        async with store.transaction() as transaction:
+            here = Reference("notes", "a")
+            await transaction.put_links([Link(collection.org, here, "affects", Reference("", word), NOW)])
+            await transaction.put_records([Record(RecordKey(collection.org, "job", word), {})])
+
+
+def list_protected(connection: psycopg.Connection) -> list[str]:
+    rows = fetch(
+        connection,
+        "SELECT table_name FROM information_schema.columns "
+        "WHERE table_schema = current_schema() AND column_name = 'org' ORDER BY table_name",
+    )
+    return [str(name) for (name,) in rows]
+
+
+def count(connection: psycopg.Connection, table: str, *, but: str = "") -> int:
+    """Return how many rows can be seen, without those of the org `but`."""
+    statement = sql.SQL("SELECT count(*) FROM {} WHERE org <> %s").format(sql.Identifier(table))
+    row = connection.execute(statement, [but]).fetchone()
+    assert row is not None
+    return row[0]
+
+
+async def test_every_table_with_an_org_is_behind_the_wall_for_its_owner_too(
+    store: Store, connect: psycopg.Connection
+) -> None:
+    with connect as connection:
+        protected = list_protected(connection)
+        walled = fetch(
+            connection,
+            "SELECT relname FROM pg_class WHERE relnamespace = current_schema()::regnamespace "
+            "AND relrowsecurity AND relforcerowsecurity",
+        )
+        assert len(protected) == 11
+        assert sorted(str(name) for (name,) in walled) == protected
+
+
+async def test_a_statement_that_names_no_org_sees_and_changes_nothing(
+    store: Store, connect: psycopg.Connection
+) -> None:
+    await fill(store)
+    with connect as connection:
+        for table in list_protected(connection):
+            assert count(connection, table) == 0, table
+            assert connection.execute(sql.SQL("DELETE FROM {}").format(sql.Identifier(table))).rowcount == 0
+        with get_server().connect(connection.info.options.split("=")[1].split(",")[0]) as administrator:
+            for table in list_protected(administrator):
+                assert count(administrator, table) >= 2, table
+
+
+async def test_a_transaction_sees_the_org_that_it_named_until_it_ends(
+    store: Store, connect: psycopg.Connection
+) -> None:
+    await fill(store)
+    with connect as connection:
+        for table in list_protected(connection):
+            with connection.transaction():
+                connection.execute("SELECT set_config('refdesk.org', 'acme', true)")
+                assert count(connection, table) >= 1, table
+                assert count(connection, table, but="acme") == 0, table
+            assert count(connection, table) == 0, table
+
+
+async def test_a_row_of_another_org_cannot_be_written(store: Store, connect: psycopg.Connection) -> None:
+    with connect as connection:
+        connection.execute("BEGIN")
+        connection.execute("SELECT set_config('refdesk.org', 'acme', true)")
+        with pytest.raises(errors.InsufficientPrivilege):
+            connection.execute("INSERT INTO records VALUES ('zenith', 'job', 'n', NULL, '{}')")
+
+
+async def test_the_index_outside_the_wall_holds_neither_org_nor_word(store: Store, connect: psycopg.Connection) -> None:
+    await fill(store)
+    with connect as connection:
+        columns = fetch(
+            connection,
+            "SELECT column_name FROM information_schema.columns "
+            "WHERE table_schema = current_schema() AND table_name = 'tokens' ORDER BY ordinal_position",
+        )
+        assert columns == [("document",), ("tokens",)]
+        kept = [str(tokens) for (tokens,) in fetch(connection, "SELECT tokens FROM tokens")]
+    assert len(kept) == 2
+    lexemes = [set(tokens.replace("'", "").split()) for tokens in kept]
+    assert all(len(lexeme) == 16 for of_one in lexemes for lexeme in of_one)
+    # The same words have other tokens in another collection: they cannot be compared across orgs.
+    assert not lexemes[0] & lexemes[1]
+
+
+async def test_searches_use_the_index_behind_the_wall(store: Store, tmp_path: Path) -> None:
+    documents = [
+        make_document(f"d{n:04}", f"apple w{n % 97} x{n % 53}", title=f"Note {n}", facets={"tags": (f"t{n % 50}",)})
+        for n in range(2000)
+    ]
+    await put(store, *documents)
+    request = FindRequest(
+        NOTES, parse_query('w7 x9 "apple w7"'), where=HasAll("tags", ("t3",)), title_contains="note 1"
+    )
+    for asked in (request, replace(request, text=None)):
+        plan = await explain(store, asked)
+        assert "tokens_by_token" in plan
+        assert "Seq Scan" not in plan
+
+
+async def test_a_role_that_stands_above_the_wall_is_warned_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    get_store_url(tmp_path)
+    with caplog.at_level(logging.WARNING):
+        async with open_store(get_server().get_url(get_schema(tmp_path), role="postgres")):
+            pass
+    assert "SUPERUSER" in caplog.text
