@@ -138,6 +138,7 @@ async def test_a_wrong_password_is_told_and_never_shown(caplog: pytest.LogCaptur
         async with open_shared(wrong, lambda: None) as shared, worker.working(shared):
             assert shared.queue.trouble is not None
             assert "refuses the credentials" in shared.queue.trouble
+            assert SECRET not in repr(shared)
             await check_away(shared)
         async with open_shared(f"redis://:right@127.0.0.1:{server.port}/0", lambda: None) as shared:
             assert await is_up(shared)

@@ -87,8 +87,8 @@ class Line:
         trouble: Why it is down; `None` while it is up.
     """
 
-    url: str
-    client: Redis
+    url: str = field(repr=False)
+    client: Redis = field(repr=False)
     on_change: Callable[[], None]
     trouble: str | None = None
     _quiet_until: float = 0.0
