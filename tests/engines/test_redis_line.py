@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import subprocess
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -202,6 +202,22 @@ async def test_a_job_that_could_not_be_done_is_tried_again_and_leaves_nothing_be
             }
 
         await until(is_empty)
+
+
+async def test_workers_share_the_jobs_and_each_is_done_by_one_of_them() -> None:
+    server, workers = redis.get_fresh_server(), [Worker() for _ in range(3)]
+    jobs = [EmbeddingJob("acme", "knowledge", str(n)) for n in range(300)]
+    async with open_shared(server.url, lambda: None) as shared, AsyncExitStack() as stack:
+        for worker in workers:
+            await stack.enter_async_context(worker.working(shared))
+        assert await shared.queue.enqueue(jobs)
+
+        async def are_all_done() -> bool:
+            return sum(len(worker.done) for worker in workers) >= len(jobs)
+
+        await until(are_all_done)
+    assert sorted(id for worker in workers for id in worker.done) == sorted(job.id for job in jobs)
+    assert all(worker.done for worker in workers)
 
 
 async def test_what_was_announced_just_before_the_end_is_sent() -> None:

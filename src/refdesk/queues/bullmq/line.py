@@ -92,6 +92,7 @@ class Line:
     on_change: Callable[[], None]
     trouble: str | None = None
     _quiet_until: float = 0.0
+    _is_told: bool = False
     _bell: Doorbell = field(default_factory=Doorbell)
 
     @property
@@ -130,10 +131,11 @@ class Line:
         was_up, self.trouble = self.is_up, trouble
         if was_up == self.is_up:
             return
-        if trouble is None:
+        if trouble is None and self._is_told:
+            self._is_told = False
             logger.info("queue back")
-        elif anyio.current_time() >= self._quiet_until:
-            self._quiet_until = anyio.current_time() + QUIET_SECONDS
+        elif trouble is not None and anyio.current_time() >= self._quiet_until:
+            self._quiet_until, self._is_told = anyio.current_time() + QUIET_SECONDS, True
             logger.warning("queue away", extra={"reason": trouble})
         self._bell.ring()
         self.on_change()
