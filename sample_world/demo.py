@@ -1,11 +1,12 @@
 """A tour of refdesk on the sample world: `make demo`.
 
-It starts the emulator of the feed in a process of its own, points the real command at it, and runs what a person would
-try. Nothing outside a temporary folder is written, and nothing leaves this machine.
+It starts the emulators of the feed and of the help desk in processes of their own, points the real command at them, and
+runs what a person would try. Nothing outside a temporary folder is written, and nothing leaves this machine.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -17,14 +18,24 @@ import anyio
 from rich.console import Console
 
 from sample_world.azure_updates.process import RunningEmulator, running_emulator
+from sample_world.salesforce import process as salesforce
+
+TALKS = [os.path.relpath(path) for path in sorted((Path(__file__).parent / "conversations").glob("*.txt"))]
 
 console = Console(highlight=False)
 
 
 async def tour(home: Path) -> None:
-    """Walk through syncing, searching, a change of the world, and a look at the desk's health."""
-    async with running_emulator() as feed:
-        environment = {**os.environ, "REFDESK_HOME": str(home), "REFDESK_AZURE_UPDATES_URL": feed.url}
+    """Walk through what is announced, written down, learned and published, and take a look at the desk's health."""
+    async with running_emulator() as feed, salesforce.running_emulator() as help_desk:
+        environment = {
+            **os.environ,
+            "REFDESK_HOME": str(home),
+            "REFDESK_AZURE_UPDATES_URL": feed.url,
+            "REFDESK_SALESFORCE_INSTANCE_URL": help_desk.url,
+            "REFDESK_SALESFORCE_CLIENT_ID": help_desk.client_id,
+            "REFDESK_SALESFORCE_CLIENT_SECRET": help_desk.client_secret,
+        }
         say(
             "A vendor's feed of some 300 announcements, invented for this tour, now listens on this machine.\n"
             "refdesk reads it through the same client that reads the real one."
@@ -32,6 +43,10 @@ async def tour(home: Path) -> None:
         await run(environment, "sync", "azure-updates")
         await search(environment)
         await change_the_world(environment, feed)
+        await write_down(environment)
+        await learn(environment)
+        say("And what does the whole desk say about one thing? The help desk is asked live, nothing of it is kept:")
+        await run(environment, "search", "--limit", "2", "charged twice for Plus")
         say("What is configured, how fresh it is, and what to do about what is not well:")
         await run(environment, "doctor")
         say("That was the command line. `make serve` offers the same over MCP (/mcp), REST and a page to try it on.")
@@ -61,21 +76,46 @@ async def change_the_world(environment: Mapping[str, str], feed: RunningEmulator
     await run(environment, "sync", "azure-updates", "--full")
 
 
-async def run(environment: Mapping[str, str], *arguments: str, most: int | None = None) -> None:
-    """Show a command and what it answers, at most the first `most` lines of it."""
+async def write_down(environment: Mapping[str, str]) -> None:
+    """Let one agent note what it learned, and another note that it no longer holds."""
+    say("Agents write down what they learn, and others find it:")
+    old = await store(environment, "Refunds up to 500 EUR need no approval", "Anything above goes to a team lead.")
+    await run(environment, "search", "--toolset", "knowledge", "--limit", "1", "who approves a refund?")
+    say("What no longer holds is superseded, not lost: whoever asks in the old words finds what holds now.")
+    new = await store(environment, "Refunds up to 200 EUR need no approval", "Anything above goes to a team lead.")
+    await run(environment, "knowledge", "supersede", old, new)
+    await run(environment, "search", "--toolset", "knowledge", "--limit", "2", "refunds 500 EUR")
+
+
+async def store(environment: Mapping[str, str], title: str, body: str) -> str:
+    """Write a note down and return its id."""
+    arguments = ("knowledge", "store", "--title", title, "--body", body, "--tag", "refunds", "--json")
+    return json.loads(await run(environment, *arguments, most=1))["id"]
+
+
+async def learn(environment: Mapping[str, str]) -> None:
+    """Make playbooks of support conversations."""
+    say("Old support conversations become playbooks, here by rules alone; personal data is masked:")
+    await run(environment, "skills", "learn", *TALKS)
+    await run(environment, "search", "--toolset", "skills", "--limit", "1", "valve makes noise all night")
+
+
+async def run(environment: Mapping[str, str], *arguments: str, most: int | None = None) -> str:
+    """Show a command and what it answers, at most the first `most` lines of it, which are then returned whole."""
     shown = " ".join(f"'{argument}'" if " " in argument else argument for argument in arguments)
     console.print(f"\n[bold cyan]$ refdesk {shown}[/]")
     sys.stdout.flush()
     command = [sys.executable, "-m", "refdesk", *arguments]
     if most is None:
         await anyio.run_process(command, env=environment, stdout=None, stderr=None)
-        return
+        return ""
     done = await anyio.run_process(command, env=environment, stderr=None)
     lines = done.stdout.decode().splitlines()
     for line in lines[:most]:
         console.print(line, markup=False, no_wrap=True, overflow="ellipsis")
     if len(lines) > most:
         console.print(f"… and {len(lines) - most} more lines", style="dim")
+    return done.stdout.decode()
 
 
 def say(text: str) -> None:

@@ -174,3 +174,25 @@ async def test_a_very_long_conversation_becomes_a_playbook_of_a_readable_size() 
     draft = await RulesModel().extract(turns)
     assert len(repr(draft)) < 25_000
     assert len(draft.problem) < 1000
+
+
+CHARGED = talk(
+    "I was charged twice for the yearly plan this month.",
+    "I'm sorry to hear that! Which address is your account under?",
+    "The one I write from, and there is an older one.",
+    "Then please sign in with the older one and cancel the plan there. You find it under Account.",
+    "I cancelled it.",
+    "Sorry for the trouble. I have refunded the second payment.",
+)
+
+
+async def test_the_title_is_the_first_thing_said_that_tells_what_it_is_about() -> None:
+    assert (await RulesModel().extract(CHARGED)).title == "I was charged twice for the yearly plan this month"
+
+
+async def test_what_the_customer_is_to_do_is_a_step_and_an_apology_is_none() -> None:
+    assert [step.do for step in (await RulesModel().extract(CHARGED)).playbook.steps] == [
+        "Ask for the customer's account.",
+        "Have the customer sign in with the older one and cancel the plan there.",
+        "Tell the customer: I have refunded the second payment.",
+    ]

@@ -86,6 +86,8 @@ def _facts(hit: Mapping[str, Any]) -> Iterator[str]:
 
 def _body(hit: Mapping[str, Any], length: int) -> str:
     body = next((str(hit[key]) for key in _BODIES if hit.get(key)), "").removeprefix(f"# {hit.get('title')}\n")
+    # What is to be done says more in three lines than what the title says already.
+    body = body.partition("## Steps")[2] or body
     text = _one_line(_MARKS.sub("", _LINK.sub(r"\1", body)))
     return text if len(text) <= length else text[: length - 1].rsplit(" ", 1)[0] + "…"
 

@@ -19,7 +19,7 @@ from refdesk.model import Refinement, SkillDraft, Step
 if TYPE_CHECKING:
     from refdesk.model import Turn
 
-NAME = "rules-1"
+NAME = "rules-2"
 """Raised whenever the same conversation would give another skill."""
 
 UNKNOWN = Step("Find out what resolves this: no agent's answer was recorded.", "The customer confirms.")

@@ -36,6 +36,13 @@ _REQUEST = regex.compile(
     r"[?？]|\b(?:please|could you|can you|may i|let me know|provide|tell me)\b|ください|でしょうか|ますか",
     regex.IGNORECASE,
 )
+_ACTION = regex.compile(
+    r"""(?:(?:now|then|next|first|and|so|also)[,\s]+)*please\s(?!(?:tell|give|let|provide|send|share|confirm|wait|hold|note
+    |allow|bear|be|don't|do\ not|feel|see)\b)(?=\p{Ll})""",
+    regex.IGNORECASE | regex.VERBOSE,
+)
+"""What begins a sentence that asks a customer to do something other than to answer."""
+
 DEFAULT_ESCALATION = "Where these steps do not resolve it, hand over to a person, with what was tried."
 
 
@@ -55,14 +62,25 @@ def _get_steps(conversation: Sequence[Turn]) -> Iterator[Step]:
         said = list(sentences.split(turn.text))
         if turn.speaker == "customer" or not said:
             continue
-        whole, first = sentences.shorten(" ".join(said), MAX_SAID), sentences.shorten(said[0], MAX_DO)
+        whole = sentences.shorten(" ".join(said), MAX_SAID)
         if turn.speaker == "system":
             yield Step(f"Use the tool or record: {whole}", "It shows what the next step needs.")
         elif _REQUEST.search(whole):
-            wanted = _get_wanted(whole)
-            yield Step(f"Ask for {wanted}." if wanted else f"Ask: {first}", "The customer has answered.", whole)
+            yield _write_request(said, whole)
         else:
+            first = sentences.shorten(said[0], MAX_DO)
             yield Step(f"Tell the customer: {first}", "The customer agrees or confirms.", whole)
+
+
+def _write_request(said: Sequence[str], whole: str) -> Step:
+    """Return the step of what an agent asks for: a thing of the customer's, an action, or an answer."""
+    if wanted := _get_wanted(whole):
+        return Step(f"Ask for {wanted}.", "The customer has answered.", whole)
+    asked = next((sentence for sentence in said if _REQUEST.search(sentence)), said[0])
+    if action := _ACTION.match(asked):
+        done = sentences.shorten(asked[action.end() :], MAX_DO)
+        return Step(f"Have the customer {done}", "The customer has done it, and says what happens.", whole)
+    return Step(f"Ask: {sentences.shorten(asked, MAX_DO)}", "The customer has answered.", whole)
 
 
 def _merge(steps: Iterator[Step]) -> Iterator[Step]:

@@ -22,6 +22,7 @@ MAX_PROBLEM = 300
 MAX_CONDITIONS = 4
 MAX_CONDITION = 160
 MAX_KEYWORDS = 16
+MIN_TELLING = 4
 OPENING_TURNS = 8
 """Of the customer: later ones mostly answer questions. The first is often a greeting."""
 
@@ -94,11 +95,17 @@ def find_problem(conversation: Sequence[Turn]) -> Problem | None:
     said = opening or [sentence for turn in turns for sentence in turn][:OPENING_TURNS]
     if not said:
         return None
-    main = next((sentence for sentence in said[:4] if _WISH.search(sentence)), said[0])
+    main = next((sentence for sentence in said[:4] if _WISH.search(sentence) or _tells(sentence)), said[0])
     kept = list(_fit(dict.fromkeys([main, *said]), MAX_PROBLEM))
     later = (sentence for turn in turns for sentence in turn if sentence not in kept)
     conditions = [sentences.shorten(s, MAX_CONDITION) for s in later if _CIRCUMSTANCE.search(s)]
     return Problem(_write_title(main), " ".join(kept), tuple(dict.fromkeys(conditions))[:MAX_CONDITIONS])
+
+
+def _tells(sentence: str) -> bool:
+    """Return whether a sentence holds enough words that not every customer says to name a problem."""
+    telling = set(analyse(sentence)) - get_stop_terms() - _FILLERS
+    return len([term for term in telling if not term.isdigit()]) >= MIN_TELLING
 
 
 def _leave_names(conversation: Sequence[Turn]) -> Iterator[Turn]:

@@ -12,8 +12,8 @@ MAX_SENTENCE = 240
 _END = regex.compile(r"(?<=[.!?…])\s+|(?<=[。！？])\s*|\n+")
 _GREETING = regex.compile(
     r"""^(?:(?:hi|hey|hello|helo|howdy|hiya|greetings|dear|good\ (?:morning|afternoon|evening|day)|welcome|ok|okay|so
-    |well|oh|um|yes|yeah|yep|sure|no|nope|thanks|thank\ you|sorry|great|alright|right|perfect|excellent|awesome
-    |hallo|hola|bonjour)
+    |well|oh|um|yes|yeah|yep|sure|no|nope|thanks|thank\ you|sorry(?!\ \p{L})|great|alright|right|perfect|excellent
+    |awesome|hallo|hola|bonjour)
     (?:\ (?:there|again|everyone|all|ai|assistant|team|sir|madam|very\ much|so\ much))?(?:[\s,.!?:;\-–…]+|$))+""",
     regex.IGNORECASE | regex.VERBOSE,
 )
@@ -28,6 +28,7 @@ _CIVIL = regex.compile(
     | (?:i\ )?need\ (?:some\ |your\ )?(?:help|assistance)(?:\ please)? | help(?:\ me)?(?:\ (?:out|please))?
     | (?:have\ a|enjoy)\b.{0,40} | (?:good)?bye\b.{0,20} | you'?re\ welcome.{0,20} | no\ problem.{0,20} | glad\ .{0,40}
     | (?:thank|thanks|thx|cheers|appreciate|much\ appreciated)\b.{0,60}
+    | (?:i'?m\ |i\ am\ |we'?re\ |we\ are\ )?(?:so\ |very\ |really\ |truly\ )?sorry\ (?:to\ hear|about|for)\b.{0,60}
     | one\ moment.{0,30} | (?:just\ )?a\ (?:moment|second|minute).{0,20} | take\ care | none | how\ are\ you.{0,30}
     | (?:i\ )?(?:see|understand|got\ it|agree|did|done)\b[\s,.!]*(?:thank.{0,40})?
     | (?:it'?s|it\ is|that'?s|that\ is|(?:the|my)\ [\p{L}\ ]{2,20}\ is)?\s?[#\d][\w\-/:.]*
