@@ -169,7 +169,7 @@ async def test_refining_by_a_conversation_without_an_agent_adds_no_empty_step() 
 async def test_a_very_long_conversation_becomes_a_playbook_of_a_readable_size() -> None:
     turns = tuple(
         Turn("agent" if number % 2 else "customer", f"My printer {number} is broken. " + "word " * 400)
-        for number in range(2000)
+        for number in range(500)
     )
     draft = await RulesModel().extract(turns)
     assert len(repr(draft)) < 25_000
