@@ -18,11 +18,12 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from time import monotonic
+from typing import IO
 from urllib.parse import quote
 
 import psycopg
@@ -47,6 +48,7 @@ class PostgresServer:
         self._fsync = fsync
         self._process: subprocess.Popen[str] | None = None
         self._log: list[str] = []
+        self._listener = threading.Thread()
         self._owner = ORDINARY_USER if os.geteuid() == 0 else None
         self._make_cluster()
 
@@ -57,12 +59,30 @@ class PostgresServer:
             assert monotonic() < deadline, "".join(self._log[-20:])
 
     def kill(self) -> None:
-        """End the postmaster at once, as a power switch would; its children notice and end too."""
+        """End every process of the server at once, in the midst of whatever it does."""
+        for process in reversed(self._list_processes()):
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
         self._end(signal.SIGKILL)
 
     def stop(self) -> None:
         """End the server in an orderly way, without waiting for clients."""
         self._end(signal.SIGINT)
+
+    def freeze(self) -> None:
+        """Have every process of the server stand still: it takes connections and says nothing."""
+        for process in self._list_processes():
+            os.kill(process, signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let a server that stands still go on."""
+        for process in self._list_processes():
+            os.kill(process, signal.SIGCONT)
+
+    def _list_processes(self) -> list[int]:
+        assert self._process is not None
+        pid = self._process.pid
+        return [pid, *map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())]
 
     def remove(self) -> None:
         """Stop the server and remove its folder."""
@@ -115,15 +135,18 @@ class PostgresServer:
             self._log.append(line)
             if READY in line:
                 # Nobody else reads what the server says, and a full pipe would stop it.
-                threading.Thread(target=process.stdout.read, daemon=True).start()
+                self._listener = threading.Thread(target=_listen, args=(process.stdout,), daemon=True)
+                self._listener.start()
                 return True
         process.wait(PATIENCE_SECONDS)
+        process.stdout.close()
         return False
 
     def _end(self, how: signal.Signals) -> None:
         if self._process is not None:
             self._process.send_signal(how)
             self._process.wait(PATIENCE_SECONDS)
+            self._listener.join(PATIENCE_SECONDS)
             self._process = None
 
     def _spawn(self, program: str, *arguments: str) -> subprocess.Popen[str]:
@@ -140,6 +163,12 @@ class PostgresServer:
             env={"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"},
             preexec_fn=_end_with_parent,
         )
+
+
+def _listen(output: IO[str]) -> None:
+    """Read what a server says until its last process has ended."""
+    with output:
+        output.read()
 
 
 def _end_with_parent() -> None:

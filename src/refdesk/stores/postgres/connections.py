@@ -1,49 +1,26 @@
-"""Connections to the database: a pool of them, and statements sent in as few round trips as can be.
+"""Statements to the database, sent in as few round trips as can be.
 
-Everything is said per transaction (`set_config(…, true)`) and nothing is prepared by name, so that a pooler which hands
-its connections from transaction to transaction may stand between.
+Everything is said per transaction (`set_config(…, true)`), so that a pooler which hands its connections from
+transaction to transaction may stand between.
 """
 
 from __future__ import annotations
 
-import select
 from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from typing import Any, LiteralString, TypeAlias
+from typing import LiteralString
 
 import anyio
-import psycopg
-from psycopg import AsyncConnection
-from psycopg.pq import TransactionStatus
 from psycopg.sql import SQL, Composed
-from psycopg_pool import AsyncConnectionPool
 
-from refdesk.errors import ConfigurationError, StoreError
+from refdesk.errors import StoreError
 from refdesk.stores.postgres import failures
 from refdesk.stores.postgres.failures import translated
-
-Row: TypeAlias = tuple[Any, ...]
-Connection: TypeAlias = AsyncConnection[Row]
-
-MOST_CONNECTIONS = 8
-"""Connections of one process at most: one that writes and some that read; more only queue at the server."""
-
-CONNECT_SECONDS = 5
-"""How long making a connection may take."""
+from refdesk.stores.postgres.pool import Connection, Pool, Row
 
 GRACE_SECONDS = 2.0
 """How much longer than the server's own limits an answer is waited for: beyond lies a network that swallows it."""
-
-_OPTIONS: dict[str, Any] = {
-    "autocommit": True,
-    "prepare_threshold": None,
-    "connect_timeout": CONNECT_SECONDS,
-    "application_name": "refdesk",
-    "keepalives_idle": 10,
-    "keepalives_interval": 5,
-    "keepalives_count": 3,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,69 +50,25 @@ _COMMIT = Statement("COMMIT")
 
 
 class Connections:
-    """The pool, and how long anything is waited for."""
+    """Runs statements on connections of a pool; none is waited for longer than the patience and some grace."""
 
     def __init__(self, url: str, patience_seconds: float) -> None:
         self.patience_seconds = patience_seconds
-        self._url = url
-        self._pool = AsyncConnectionPool[Connection](
-            url,
-            kwargs=_OPTIONS,
-            min_size=0,
-            max_size=MOST_CONNECTIONS,
-            timeout=min(patience_seconds, CONNECT_SECONDS + GRACE_SECONDS),
-            # A request that comes while the server is away makes the next attempt, so none has to go on in between.
-            reconnect_timeout=1.0,
-            open=False,
-        )
-
-    async def open(self) -> None:
-        """Get ready.
-
-        Raises:
-            ConfigurationError: The URL is none.
-            StoreError: No connection can be made. Trying one first tells at once what the pool would go on trying.
-        """
-        try:
-            with translated():
-                connection = await AsyncConnection.connect(self._url, **_OPTIONS)
-                await connection.close()
-        except StoreError as error:
-            if isinstance(error.__cause__, psycopg.ProgrammingError):
-                raise ConfigurationError("REFDESK_STORE is no URL that PostgreSQL's client can read.") from None
-            raise
-        await self._pool.open()
-
-    async def close(self) -> None:
-        """Close every connection that nobody uses."""
-        await self._pool.close(timeout=GRACE_SECONDS)
-
-    @asynccontextmanager
-    async def lend(self) -> AsyncGenerator[Connection, None]:
-        """Yield a connection that was alive a moment ago, outside a transaction; take it back in that state only."""
-        with translated():
-            connection = await self._take()
-        try:
-            yield connection
-        finally:
-            with anyio.CancelScope(shield=True):
-                if connection.info.transaction_status is not TransactionStatus.IDLE:
-                    await connection.close()
-                await self._pool.putconn(connection)
+        self.pool = Pool(url, patience_seconds)
 
     async def read(self, scope: Scope, *statements: Statement) -> list[list[Row]]:
         """Return the rows of each statement; all are of one moment, after every commit made before the call.
 
         One round trip.
         """
-        async with self.lend() as connection:
+        async with self.pool.lend() as connection:
             rows = await self.send(connection, _BEGIN_READING, self.limits, scope.statement, *statements, _COMMIT)
             return rows[-1 - len(statements) : -1]
 
     @asynccontextmanager
     async def snapshot(self, scope: Scope) -> AsyncGenerator[Snapshot, None]:
         """Yield what reads at one moment, in any number of round trips."""
-        async with self.lend() as connection:
+        async with self.pool.lend() as connection:
             snapshot = Snapshot(self, connection, scope)
             yield snapshot
             await snapshot.end()
@@ -150,7 +83,7 @@ class Connections:
         return Statement(
             "SELECT set_config('statement_timeout', %s, true), set_config('enable_seqscan', 'off', true), "
             "set_config('jit', 'off', true)",
-            (_milliseconds(self.patience_seconds),),
+            (f"{int(self.patience_seconds * 1000)}ms",),
         )
 
     async def send(self, connection: Connection, *statements: Statement) -> list[list[Row]]:
@@ -171,16 +104,6 @@ class Connections:
                 yield
         except TimeoutError as error:
             raise StoreError(failures.SLOW) from error
-
-    async def _take(self) -> Connection:
-        for _ in range(MOST_CONNECTIONS + 1):
-            connection = await self._pool.getconn()
-            if _is_alive(connection):
-                return connection
-            # The server was restarted: each idle connection is found out here, before anything is sent over it.
-            await connection.close()
-            await self._pool.putconn(connection)
-        raise StoreError(failures.LOST)
 
 
 class Snapshot:
@@ -208,24 +131,3 @@ class Snapshot:
         """Give the moment up, if that has not been done."""
         if not self._beginning and not self._has_ended:
             await self._connections.send(self._connection, _COMMIT)
-
-
-def _is_alive(connection: Connection) -> bool:
-    """Return whether the other side has not hung up; asks the system, not the server.
-
-    An idle connection on which something can be read has been closed or is about to be.
-    """
-    if connection.closed or connection.info.transaction_status is not TransactionStatus.IDLE:
-        return False
-    poll = select.poll()
-    poll.register(connection.fileno(), select.POLLIN | select.POLLHUP | select.POLLERR)
-    return not poll.poll(0)
-
-
-def _milliseconds(seconds: float) -> str:
-    return f"{int(seconds * 1000)}ms"
-
-
-def is_broken(connection: Connection) -> bool:
-    """Return whether the connection's transaction can no longer be committed."""
-    return connection.closed or connection.info.transaction_status is not TransactionStatus.INTRANS

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 
 import psycopg
 from psycopg import errors as pg
-from psycopg_pool import PoolTimeout, TooManyRequests
 
 from refdesk.errors import InvalidInputError, StoreError
 
@@ -20,6 +19,7 @@ UNCERTAIN = (
     "The connection to the database was lost while a change was being committed: it may have been written or not. "
     "Repeat it only if that is harmless."
 )
+BUSY = "No connection to the database came free in time. Try again; if it stays so, look at its load."
 SLOW = "The database did not answer in time. Try again; if it stays so, look at its load."
 
 _MEANINGS: tuple[tuple[tuple[type[Exception], ...], str], ...] = (
@@ -28,10 +28,7 @@ _MEANINGS: tuple[tuple[tuple[type[Exception], ...], str], ...] = (
     ((pg.IdleInTransactionSessionTimeout,), "A transaction stood idle too long and was undone. Repeat all of it."),
     ((pg.InFailedSqlTransaction,), "An earlier failure has undone this transaction. Repeat all of it."),
     ((pg.DiskFull,), "The disk that holds the database is full. Free some space and try again."),
-    (
-        (pg.TooManyConnections, PoolTimeout, TooManyRequests),
-        "No connection to the database could be had in time: it is busy or cannot be reached. Try again.",
-    ),
+    ((pg.TooManyConnections,), BUSY),
     (
         (pg.InsufficientPrivilege,),
         "The database's role may not do this: it must own the tables and may not be limited to reading.",

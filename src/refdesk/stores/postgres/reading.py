@@ -8,7 +8,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, LiteralString, Protocol
 
 from refdesk.model import Collection, CollectionStatistics, State
-from refdesk.stores.postgres.connections import ALL_ORGS, Row, Scope, Statement
+from refdesk.stores.postgres.connections import ALL_ORGS, Scope, Statement
+from refdesk.stores.postgres.pool import Row
 from refdesk.stores.postgres.rows import (
     decode_document,
     decode_link,

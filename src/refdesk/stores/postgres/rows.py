@@ -11,7 +11,7 @@ import numpy as np
 
 from refdesk.errors import InvalidInputError
 from refdesk.model import Document, Link, Record, RecordKey, Reference, Revision, Span, State
-from refdesk.stores.postgres.connections import Row
+from refdesk.stores.postgres.pool import Row
 
 if TYPE_CHECKING:
     from refdesk.model import Collection, EmbeddedPassage, EmbeddingModel, Vector

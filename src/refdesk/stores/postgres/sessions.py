@@ -16,8 +16,9 @@ import psycopg
 
 from refdesk.errors import StoreError
 from refdesk.stores.postgres import failures
-from refdesk.stores.postgres.connections import Connection, Connections, Row, Scope, Statement, is_broken
+from refdesk.stores.postgres.connections import Connections, Scope, Statement
 from refdesk.stores.postgres.failures import translated
+from refdesk.stores.postgres.pool import Connection, Row, is_in_transaction
 
 _LOCK = Statement("SELECT pg_advisory_xact_lock(hashtextextended('refdesk store ' || current_schema(), 0))")
 # An acknowledged commit is on the disk even where the server's default is otherwise.
@@ -53,7 +54,7 @@ class Session:
         before = [] if self._scope else self._beginning
         if scope != self._scope:
             before.append(scope.statement)
-        if self._scope and is_broken(self._connection):
+        if self._scope and not is_in_transaction(self._connection):
             raise StoreError("An earlier failure has undone this transaction. Repeat all of it.")
         self._scope = scope
         rows = await self._connections.send(self._connection, *before, *statements)
@@ -76,7 +77,7 @@ class Session:
         """
         if self._scope is None:
             return
-        if is_broken(self._connection):
+        if not is_in_transaction(self._connection):
             raise StoreError("An earlier failure has undone this transaction. Repeat all of it.")
         with anyio.CancelScope(shield=True):
             await self._commit()
@@ -84,7 +85,7 @@ class Session:
     async def end(self) -> None:
         """Undo what was not committed, as far as the server can still be told."""
         self._has_ended = True
-        if self._scope is not None and not is_broken(self._connection):
+        if self._scope is not None and is_in_transaction(self._connection):
             # The reason for the undoing matters more than that the server could not be told: it notices by itself.
             with anyio.CancelScope(shield=True), suppress(StoreError):
                 await self._connections.send(self._connection, Statement("ROLLBACK"))
@@ -120,7 +121,7 @@ async def open_session(connections: Connections, turn: anyio.Lock) -> AsyncGener
         connections: One of them is taken at once.
         turn: Lines up the tasks of this process before that, so that they do not hold connections while they wait.
     """
-    async with turn, connections.lend() as connection:
+    async with turn, connections.pool.lend() as connection:
         session = Session(connections, connection)
         try:
             yield session

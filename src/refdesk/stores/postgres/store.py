@@ -203,13 +203,12 @@ async def open_store(
     """
     clock = clock or SystemClock()
     connections = Connections(url, patience_seconds)
-    await connections.open()
     try:
         engine = await _prepare(connections, clock)
         yield PostgresStore(connections, clock, engine, Finder(connections, exact_passages))
     finally:
         with anyio.CancelScope(shield=True):
-            await connections.close()
+            await connections.pool.close()
 
 
 async def _prepare(connections: Connections, clock: Clock) -> str:

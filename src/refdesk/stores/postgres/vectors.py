@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, cast
 from psycopg import sql
 
 from refdesk.errors import InvalidInputError
-from refdesk.stores.postgres.connections import ALL_ORGS, Row, Scope, Statement
+from refdesk.stores.postgres.connections import ALL_ORGS, Scope, Statement
+from refdesk.stores.postgres.pool import Row
 
 if TYPE_CHECKING:
     from refdesk.model import Collection, EmbeddingModel

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from refdesk.errors import ConflictError
 from refdesk.model import Collection, State
-from refdesk.stores.postgres.connections import Row, Scope, Statement
+from refdesk.stores.postgres.connections import Scope, Statement
 from refdesk.stores.postgres.deriving import Derived, Tokens, derive
+from refdesk.stores.postgres.pool import Row
 from refdesk.stores.postgres.rows import encode_document, encode_link, encode_record
 from refdesk.stores.postgres.sessions import Session
 

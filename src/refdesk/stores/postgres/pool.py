@@ -1,0 +1,131 @@
+"""Connections kept from use to use.
+
+The driver's own pool lets whoever waits for a connection wait until a time runs out, though the server has refused it,
+and tries again later and later: after a restart of the server, writes went on after six seconds (measured over 30
+kills). Here whoever asks makes the connection, so the answer comes at once, and so does the recovery.
+"""
+
+from __future__ import annotations
+
+import select
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, TypeAlias
+
+import anyio
+import psycopg
+from psycopg import AsyncConnection
+from psycopg.pq import TransactionStatus
+
+from refdesk.errors import ConfigurationError, StoreError
+from refdesk.stores.postgres import failures
+from refdesk.stores.postgres.failures import translated
+
+Row: TypeAlias = tuple[Any, ...]
+Connection: TypeAlias = AsyncConnection[Row]
+
+MOST_CONNECTIONS = 8
+"""Connections of one process at most: one that writes and some that read; more only queue at the server."""
+
+CONNECT_SECONDS = 5.0
+"""How long making a connection may take."""
+
+LIFETIME_SECONDS = 1800.0
+"""After so long a connection is made anew, so that a server behind another address gets its share."""
+
+# Nothing is prepared by name: a pooler hands its connections from transaction to transaction.
+_OPTIONS: Mapping[str, Any] = {
+    "autocommit": True,
+    "prepare_threshold": None,
+    "application_name": "refdesk",
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+}
+
+
+class Pool:
+    """Lends connections outside a transaction, at most `MOST_CONNECTIONS` at a time."""
+
+    def __init__(self, url: str, patience_seconds: float) -> None:
+        self._url = url
+        self._patience_seconds = patience_seconds
+        self._places = anyio.Semaphore(MOST_CONNECTIONS)
+        self._idle: list[tuple[Connection, float]] = []
+
+    @asynccontextmanager
+    async def lend(self) -> AsyncGenerator[Connection, None]:
+        """Yield a connection that was alive a moment ago.
+
+        Raises:
+            StoreError: None can be made, or none came free within the patience.
+            ConfigurationError: The URL is none.
+        """
+        await self._wait_for_place()
+        try:
+            connection, made_at = await self._take()
+            try:
+                yield connection
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await self._take_back(connection, made_at)
+        finally:
+            self._places.release()
+
+    async def close(self) -> None:
+        """Close what is idle."""
+        while self._idle:
+            connection, _ = self._idle.pop()
+            await connection.close()
+
+    async def _wait_for_place(self) -> None:
+        try:
+            with anyio.fail_after(self._patience_seconds):
+                await self._places.acquire()
+        except TimeoutError as error:
+            raise StoreError(failures.BUSY) from error
+
+    async def _take(self) -> tuple[Connection, float]:
+        now = anyio.current_time()
+        while self._idle:
+            connection, made_at = self._idle.pop()
+            if is_idle(connection) and not _has_news(connection) and now - made_at < LIFETIME_SECONDS:
+                return connection, made_at
+            await connection.close()
+        return await self._connect(), now
+
+    async def _connect(self) -> Connection:
+        try:
+            with translated(), anyio.fail_after(min(CONNECT_SECONDS, self._patience_seconds)):
+                return await AsyncConnection.connect(self._url, **_OPTIONS)
+        except StoreError as error:
+            # Its message would repeat the URL, password and all.
+            if isinstance(error.__cause__, psycopg.ProgrammingError):
+                raise ConfigurationError("REFDESK_STORE is no URL that PostgreSQL's client can read.") from None
+            raise
+
+    async def _take_back(self, connection: Connection, made_at: float) -> None:
+        if is_idle(connection):
+            self._idle.append((connection, made_at))
+        else:
+            await connection.close()
+
+
+def is_idle(connection: Connection) -> bool:
+    """Return whether the connection is open and outside a transaction."""
+    return not connection.closed and connection.info.transaction_status is TransactionStatus.IDLE
+
+
+def is_in_transaction(connection: Connection) -> bool:
+    """Return whether the connection has a transaction that can still be committed."""
+    return not connection.closed and connection.info.transaction_status is TransactionStatus.INTRANS
+
+
+def _has_news(connection: Connection) -> bool:
+    """Return whether something can be read from an idle connection, which tells that the server has closed it.
+
+    Asks the system, not the server.
+    """
+    poll = select.poll()
+    poll.register(connection.fileno(), select.POLLIN | select.POLLHUP | select.POLLERR)
+    return bool(poll.poll(0))
