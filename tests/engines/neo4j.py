@@ -50,6 +50,7 @@ class Neo4jServer:
         self._classes = install()
         self._access = "auth" if has_auth else "open"
         self._process: subprocess.Popen[str] | None = None
+        self._drain = threading.Thread()
 
     def start(self) -> None:
         """Return when the server takes connections."""
@@ -68,9 +69,10 @@ class Neo4jServer:
         said = self._read_until_ready(process)
         alarm.cancel()
         assert "ready\n" in said, "".join(said[-20:])
-        # Nobody else reads what the server says, and a full pipe would stop it.
         assert process.stdout is not None
-        threading.Thread(target=process.stdout.read, daemon=True).start()
+        # Nobody else reads what the server says, and a full pipe would stop it.
+        self._drain = threading.Thread(target=process.stdout.read, daemon=True)
+        self._drain.start()
 
     def kill(self) -> None:
         """End the server at once, as a power switch would."""
@@ -124,10 +126,12 @@ class Neo4jServer:
 
     def _end(self, how: signal.Signals) -> None:
         if self._process is not None:
-            assert self._process.stdin is not None
             self._process.send_signal(how)
             self._process.wait(PATIENCE_SECONDS)
-            self._process.stdin.close()
+            self._drain.join(PATIENCE_SECONDS)
+            for pipe in (self._process.stdin, self._process.stdout):
+                assert pipe is not None
+                pipe.close()
             self._process = None
 
 

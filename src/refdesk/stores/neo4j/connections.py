@@ -11,7 +11,7 @@ import anyio
 from neo4j import WRITE_ACCESS, AsyncGraphDatabase, Query, basic_auth
 
 from refdesk.errors import StoreError
-from refdesk.stores.neo4j.failures import SLOW, UNDONE, UNKNOWN_OUTCOME, UNREACHABLE, describe, is_passing, translated
+from refdesk.stores.neo4j.failures import ENDED, SLOW, UNKNOWN_OUTCOME, UNREACHABLE, describe, is_passing, translated
 
 if TYPE_CHECKING:
     from neo4j import AsyncDriver, AsyncResult, AsyncSession, AsyncTransaction
@@ -148,7 +148,7 @@ class OpenTransaction:
 
     async def _run(self, statement: str, parameters: dict[str, object], seconds: float) -> Rows:
         if self._transaction.closed():
-            raise StoreError(f"An earlier failure ended this transaction. {UNDONE}")
+            raise StoreError(ENDED)
         with translated(), anyio.fail_after(seconds):
             return await _collect(await self._transaction.run(cast("LiteralString", statement), parameters))
 
@@ -159,7 +159,7 @@ class OpenTransaction:
             StoreError: It is not, or nobody knows; the message says which.
         """
         if self._transaction.closed():
-            raise StoreError(f"An earlier failure ended this transaction. {UNDONE}")
+            raise StoreError(ENDED)
         try:
             with anyio.CancelScope(shield=True), anyio.fail_after(self._limits.statement):
                 await self._transaction.commit()

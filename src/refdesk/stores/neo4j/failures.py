@@ -16,6 +16,7 @@ UNKNOWN_OUTCOME = (
     "Look whether it is there before you repeat it."
 )
 UNDONE = "The database undid the change. Repeat all of it."
+ENDED = f"An earlier failure ended this transaction. {UNDONE}"
 _REFUSED = "The database refused the user or the password, or the user may not do this. Check REFDESK_STORE."
 
 _LOST = (exceptions.ServiceUnavailable, exceptions.SessionExpired, exceptions.ConnectionPoolError, OSError)
@@ -54,6 +55,8 @@ def describe(error: Exception) -> RefdeskError:
         return StoreError(SLOW)
     if isinstance(error, _LOST):
         return StoreError(UNREACHABLE)
+    if isinstance(error, exceptions.TransactionError):
+        return StoreError(ENDED)
     if isinstance(error, exceptions.ConstraintError):
         return ConflictError("It changed at the same time. Read it again and repeat the change.")
     if isinstance(error, exceptions.AuthError | exceptions.Forbidden):

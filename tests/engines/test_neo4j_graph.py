@@ -1,0 +1,186 @@
+"""What stands in the graph, for anybody who reads it with Cypher; and that desks which share a database do not meet."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+
+from refdesk.core.clock import FixedClock
+from refdesk.errors import ConfigurationError, StoreError
+from refdesk.model import Collection, Link, Record, RecordKey, Reference, State
+from refdesk.protocols import Store
+from refdesk.stores.neo4j import open_store
+from tests.engines.neo4j import get_namespace, get_server, get_store_url, running
+from tests.stores.samples import (
+    MODEL,
+    NOTES,
+    NOW,
+    asking,
+    embed,
+    find_ids,
+    get_scores,
+    make_document,
+    near,
+    passage,
+    put,
+    revise,
+)
+
+pytestmark = pytest.mark.engines
+
+EAST = [1.0, 0, 0, 0]
+TASK = Reference("", "TASK-7")
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncGenerator[Store]:
+    async with open_store(get_store_url(tmp_path), clock=FixedClock(NOW)) as opened:
+        yield opened
+
+
+async def put_links(store: Store, *links: Link) -> None:
+    async with store.transaction() as transaction:
+        await transaction.put_links(links)
+
+
+def note(id: str) -> Reference:
+    return Reference(NOTES.toolset, id)
+
+
+async def test_supersession_and_tasks_are_relationships_that_cypher_follows(tmp_path: Path, store: Store) -> None:
+    await put(store, *(make_document(id, title=f"Note {id}") for id in ("new", "old", "older")))
+    await put_links(
+        store,
+        Link("acme", note("new"), "supersedes", note("old"), NOW),
+        Link("acme", note("old"), "supersedes", note("older"), NOW),
+        Link("acme", note("new"), "produced by", TASK, NOW),
+    )
+    chain = get_server().query(
+        "MATCH (head:Document {space: $space, id: 'new'})-[:SUPERSEDES*]->(old:Document) RETURN old.title",
+        space=get_namespace(tmp_path),
+    )
+    assert chain == [["Note old"], ["Note older"]]
+    tasks = get_server().query(
+        "MATCH (:Document {space: $space, id: 'new'})-[link:PRODUCED_BY]->(task:Thing) "
+        "RETURN task.id, link.kind, task:Document, datetime(link.created_at) < datetime()",
+        space=get_namespace(tmp_path),
+    )
+    assert tasks == [["TASK-7", "produced by", False, True]]
+
+
+async def test_a_document_takes_the_place_of_what_was_linked_before_it_was_known(tmp_path: Path, store: Store) -> None:
+    link = Link("acme", TASK, "affects", note("later"), NOW)
+    await put_links(store, link)
+    assert await store.get_documents(NOTES, ["later"]) == [None]
+    assert await store.get_revisions(NOTES, "later") == []
+    assert await store.get_digests(NOTES) == {}
+    document = make_document("later", "apple")
+    await put(store, document)
+    assert await store.get_documents(NOTES, ["later"]) == [document]
+    assert await store.get_links("acme", note("later")) == [link]
+    things = get_server().query(
+        "MATCH (:Thing)-[:AFFECTS]->(d:Document {space: $space}) RETURN d.id", space=get_namespace(tmp_path)
+    )
+    assert things == [["later"]]
+
+
+async def test_two_namespaces_of_one_database_do_not_see_each_other(tmp_path: Path, store: Store) -> None:
+    document, key = make_document("a", "apple pie", facets={"tags": ("x",)}), RecordKey("acme", "job", "n")
+    await put(store, document)
+    await embed(store, document, passage(EAST))
+    await put_links(store, Link("acme", note("a"), "affects", TASK, NOW))
+    async with store.transaction() as transaction:
+        await transaction.put_records([Record(key, {"n": 1}, NOW)])
+    async with open_store(get_store_url(tmp_path / "other"), clock=FixedClock(NOW)) as other:
+        for request in (asking(), asking("apple", title_contains=""), asking(vector=near(EAST))):
+            found = await other.find(request)
+            assert (found.candidates, found.total) == ((), 0)
+        assert await other.get_documents(NOTES, ["a"]) == [None]
+        assert await other.get_revisions(NOTES, "a") == []
+        assert await other.get_digests(NOTES) == {}
+        assert await other.get_embedded(NOTES, MODEL.name, ["a"]) == frozenset()
+        assert await other.get_links("acme", note("a")) == []
+        assert await other.get_record(key) is None
+        assert await other.list_records("job") == []
+        assert await other.get_statistics() == []
+        # The same names again are other things, and nothing that is done to them reaches the first.
+        await put(other, make_document("a", "apple " * 9), make_document("b", "apple"))
+        await embed(other, make_document("a", "apple " * 9), passage(EAST))
+        async with other.transaction() as transaction:
+            await transaction.remove_records([key])
+            assert await transaction.remove_vectors(MODEL.name) == 1
+    assert await store.get_documents(NOTES, ["a"]) == [document]
+    assert await store.get_embedded(NOTES, MODEL.name, ["a"]) == {"a"}
+    assert await store.get_record(key) is not None
+    assert await find_ids(store, asking("apple")) == ["a"]
+
+
+async def test_a_transaction_of_one_namespace_does_not_wait_for_another(tmp_path: Path, store: Store) -> None:
+    async with open_store(get_store_url(tmp_path / "other")) as other, store.transaction() as transaction:
+        await transaction.put_documents([make_document("a")])
+        await put(other, make_document("b"))
+        assert list(await other.get_digests(NOTES)) == ["b"]
+
+
+async def test_orgs_hold_links_and_documents_of_the_same_name_apart(store: Store) -> None:
+    zenith = Collection("zenith", NOTES.toolset)
+    await put(store, make_document("a", "mine"), make_document("a", "theirs", collection=zenith))
+    await put_links(store, Link("acme", note("a"), "affects", TASK, NOW))
+    assert await store.get_links("zenith", note("a")) == []
+    assert await store.get_links("zenith", TASK) == []
+
+
+async def test_text_of_an_older_analysis_is_analysed_anew_when_the_store_is_opened(tmp_path: Path) -> None:
+    url, space = get_store_url(tmp_path), get_namespace(tmp_path)
+    documents = [make_document("a", "apple pie", title="Pie"), make_document("b", "a pear"), make_document("c", "plum")]
+    async with open_store(url) as store:
+        await put(store, *documents, make_document("gone", "apple apple"))
+        await put(store, revise(make_document("gone", "apple apple"), state=State.WITHDRAWN))
+        before = get_scores(await store.find(asking("apple pear")))
+    get_server().query("MATCH (d:Document {space: $space}) SET d.terms = 'old\nterms', d.length = 7", space=space)
+    get_server().query("MATCH (c:Collection {space: $space}) SET c.length = 1", space=space)
+    get_server().query("MATCH (r:Refdesk {name: $name}) SET r.analysis = 0", name=f"space {space}")
+    async with open_store(url) as store:
+        assert get_scores(await store.find(asking("apple pear"))) == pytest.approx(before, rel=1e-9)
+        assert await find_ids(store, asking("terms")) == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "MATCH (r:Refdesk) WHERE r.name = 'schema' SET r.version = 999",
+        "MATCH (r:Refdesk) WHERE r.name STARTS WITH 'space' SET r.analysis = 999",
+    ],
+)
+async def test_data_of_a_newer_refdesk_is_refused(tmp_path: Path, change: str) -> None:
+    with running() as server:
+        url = server.get_url()
+        async with open_store(url) as store:
+            await put(store, make_document("a"))
+            server.query(change)  # pyright: ignore[reportArgumentType]
+            with pytest.raises(ConfigurationError, match="newer refdesk"):
+                async with open_store(url):
+                    pass
+            if "analysis" in change:
+                with pytest.raises(StoreError, match="newer refdesk"):
+                    await put(store, make_document("b"))
+
+
+async def test_a_users_own_nodes_beside_ours_are_left_alone(tmp_path: Path, store: Store) -> None:
+    names = ("Document", "Thing", "Record", "Collection", "Passage")
+    for name in names:
+        get_server().query(
+            f"CREATE (:{name} {{own: $space}}), (:{name} {{own: $space}})", space=get_namespace(tmp_path)
+        )  # pyright: ignore[reportArgumentType]
+    await put(store, make_document("a", "apple"))
+    assert await find_ids(store, asking()) == ["a"]
+    (statistics,) = await store.get_statistics()
+    assert statistics.documents[State.CURRENT] == 1
+    own = get_server().query("MATCH (n {own: $space}) RETURN count(n)", space=get_namespace(tmp_path))
+    assert own == [[2 * len(names)]]
+
+
+async def test_the_engine_names_itself(store: Store) -> None:
+    assert store.engine.startswith("Neo4j 5.26.")
