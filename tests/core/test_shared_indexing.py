@@ -235,6 +235,32 @@ async def test_a_new_model_takes_over_when_everything_handed_out_is_done() -> No
     assert await bench.list_missing() == ["0", "1", "2"]
 
 
+async def test_jobs_that_come_at_the_same_time_are_embedded_together_and_each_gets_its_own_outcome() -> None:
+    class Counting(ScriptedEmbedder):
+        calls = 0
+
+        async def embed_passages(self, texts: Sequence[str]) -> list[Vector]:
+            Counting.calls += 1
+            await anyio.lowlevel.checkpoint()
+            return await ScriptedEmbedder.embed_passages(self, texts)
+
+    bench = Bench(Counting(poison=frozenset({"venom"})))
+    documents = [make_document(f"{n:02}", "venom" if n == 35 else "") for n in range(40)]
+    await bench.put(*documents)
+    outcomes: dict[str, JobOutcome] = {}
+
+    async def embed(document: Document) -> None:
+        outcomes[document.id] = await bench.indexer.embed_job(to_job(document))
+
+    async with anyio.create_task_group() as group:
+        for document in documents:
+            group.start_soon(embed, document)
+    assert outcomes == {one.id: "failed" if one.id == "35" else "embedded" for one in documents}
+    assert await bench.list_missing() == ["35"]
+    # The round with the one that fails is embedded again, one by one.
+    assert Counting.calls <= 4 + indexing.BATCH_DOCUMENTS + 1
+
+
 async def test_many_processes_on_the_same_jobs_leave_one_set_of_vectors_each() -> None:
     bench = Bench()
     documents = [make_document(f"{n}") for n in range(20)]

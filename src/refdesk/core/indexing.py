@@ -17,6 +17,7 @@ import anyio
 
 from refdesk import errors
 from refdesk.core import passages
+from refdesk.core.batching import Rounds
 from refdesk.core.leases import Holder, Lease
 from refdesk.model import Collection, Document, EmbeddedPassage, JsonValue, Record, RecordKey, State
 from refdesk.protocols import EmbeddingJob
@@ -82,6 +83,10 @@ class Indexer:
     trouble: str | None = None
     queue: JobQueue | None = None
     _attends: bool = False
+    _rounds: Rounds[Document, JobOutcome | None] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._rounds = Rounds(self._embed_round, BATCH_DOCUMENTS)
 
     async def run(self) -> None:
         """Work until cancelled. Trouble is logged and tried again, later each time; it never ends the loop."""
@@ -143,16 +148,12 @@ class Indexer:
         if await self._must_wait(document):
             return "failed"
         try:
-            embedded = await self._embed_documents([document])
+            outcome = await self._rounds.ask(document)
         except errors.EmbedderError as error:
             self.trouble = error.message
             raise
-        async with self.store.transaction() as transaction:
-            is_kept = await self._keep(transaction, embedded)
         self.trouble = None
-        if not is_kept:
-            return await self.embed_job(job)  # its text has changed meanwhile
-        return "embedded" if embedded else "failed"
+        return outcome or await self.embed_job(job)
 
     async def retry_failures(self) -> int:
         """Make every document that was set aside due again; return how many."""
@@ -264,15 +265,26 @@ class Indexer:
             await self._keep(transaction, embedded)
         return True
 
-    async def _keep(self, transaction: Transaction, embedded: Sequence[Embedded]) -> bool:
-        """Write vectors; return whether all of them were still wanted."""
+    async def _embed_round(self, documents: Sequence[Document]) -> list[JobOutcome | None]:
+        """Embed documents that are asked for at the same time; `None` for one whose text has changed meanwhile."""
+        embedded = await self._embed_documents(documents)
+        async with self.store.transaction() as transaction:
+            kept = await self._keep(transaction, embedded)
+        outcomes: dict[tuple[Collection, str], JobOutcome | None] = {
+            (document.collection, document.id): "embedded" if is_kept else None
+            for (document, _), is_kept in zip(embedded, kept, strict=True)
+        }
+        return [outcomes.get((document.collection, document.id), "failed") for document in documents]
+
+    async def _keep(self, transaction: Transaction, embedded: Sequence[Embedded]) -> list[bool]:
+        """Write vectors; return for each document whether they were still wanted."""
         model = self.semantics.wanted.model
         kept = [
             await transaction.put_vectors(document.collection, document.id, model, document.text_digest, own)
             for document, own in embedded
         ]
         await transaction.remove_records([_failure_key(document.collection, document.id) for document, _ in embedded])
-        return all(kept)
+        return kept
 
     async def _embed_documents(self, documents: Sequence[Document]) -> list[Embedded]:
         try:

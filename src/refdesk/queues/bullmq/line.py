@@ -33,7 +33,7 @@ PROBE_SECONDS_WHEN_DOWN = 0.5
 QUIET_SECONDS = 60.0
 """So long a line that goes up and down is not logged again."""
 
-CONNECTIONS = 16
+CONNECTIONS = 40
 PROBE_KEY = "refdesk:probe"
 
 

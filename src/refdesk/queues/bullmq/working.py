@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-AT_ONCE = 8
-"""Jobs that one process works on at the same time."""
+AT_ONCE = 32
+"""Jobs that one process works on at the same time: while some are embedded together, others gather."""
 
 BLOCK_SECONDS = 2
 ANSWER_SECONDS = 5.0
