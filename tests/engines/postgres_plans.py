@@ -7,7 +7,7 @@ from psycopg import sql
 from refdesk.model import FindRequest
 from refdesk.protocols import Store
 from refdesk.stores.postgres.connections import Scope, Statement
-from refdesk.stores.postgres.finding import plan_search
+from refdesk.stores.postgres.finding import Limits, plan_search
 from refdesk.stores.postgres.nearness import Graph
 from refdesk.stores.postgres.store import PostgresStore
 
@@ -16,7 +16,7 @@ async def explain(store: Store, request: FindRequest, graph: Graph | None = None
     """Return the plan of a search as the store runs it: under the same settings, by the same role."""
     assert isinstance(store, PostgresStore)
     async with store.connections.snapshot(Scope(request.collection.org)) as snapshot:
-        search = await plan_search(snapshot, request)
+        search = await plan_search(snapshot, request, Limits())
         assert search is not None
         statement = search.find(graph, None)
         assert isinstance(statement.text, sql.Composed)

@@ -14,7 +14,7 @@ from psycopg import sql
 
 from refdesk.model import EmbeddedPassage, EmbeddingModel, FindRequest, HasAll, VectorQuery
 from refdesk.protocols import Store
-from refdesk.stores.postgres import open_store
+from refdesk.stores.postgres import Limits, open_store
 from refdesk.stores.postgres.nearness import Graph, Model, choose_graph, get_exact_limit
 from tests.engines.postgres import fetch, get_schema, get_server, get_store_url
 from tests.engines.postgres_plans import explain
@@ -60,7 +60,7 @@ async def space(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Spac
     around = centres[random.integers(40, size=(DOCUMENTS, PASSAGES))]
     vectors = normalise(around + 0.6 * random.standard_normal(around.shape)).astype(np.float16).astype(float32)
     queries = normalise(centres[random.integers(40, size=QUERIES)] + 0.6 * random.standard_normal((QUERIES, 32)))
-    async with open_store(url, exact_passages=0) as store:
+    async with open_store(url, limits=Limits(exact_passages=0)) as store:
         await fill(store, get_schema(folder), vectors)
         yield Space(store, url, vectors, queries.astype(float32))
 
@@ -138,7 +138,7 @@ async def test_cosines_and_passages_are_exact_though_the_graph_found_them(space:
 
 
 async def test_comparing_all_and_asking_the_graph_find_the_same(space: Space) -> None:
-    async with open_store(space.url, exact_passages=DOCUMENTS * PASSAGES) as exact:
+    async with open_store(space.url, limits=Limits(DOCUMENTS * PASSAGES)) as exact:
         for query in space.queries[:5]:
             expected = [each.id for each in (await exact.find(ask(query, where=RARE))).candidates]
             assert expected == space.find_nearest(query, rare=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from refdesk.model import Candidate, FacetCount, FindRequest, Found
 from refdesk.stores.postgres.connections import Connections, Scope, Snapshot, Statement
@@ -26,21 +27,31 @@ _GET_MODEL = """
 """
 
 
-class Finder:
-    """Answers searches; see `refdesk.protocols.Store.find`.
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Up to what size searches do everything.
 
     Attributes:
-        exact_passages: See `open_store`.
+        exact_passages: Passages that are all compared; above, the model's HNSW index is asked. With 0 it always is.
+        ranked_documents: Documents of a collection that are ranked if they hold any term of the question; above,
+            frequent terms make no candidates.
     """
 
-    def __init__(self, connections: Connections, exact_passages: int) -> None:
+    exact_passages: int = 10_000
+    ranked_documents: int = 20_000
+
+
+class Finder:
+    """Answers searches; see `refdesk.protocols.Store.find`."""
+
+    def __init__(self, connections: Connections, limits: Limits) -> None:
         self._connections = connections
-        self._exact_passages = exact_passages
+        self._limits = limits
 
     async def find(self, request: FindRequest) -> Found:
         """Return what matches."""
         async with self._connections.snapshot(Scope(request.collection.org)) as snapshot:
-            search = await plan_search(snapshot, request)
+            search = await plan_search(snapshot, request, self._limits)
             if search is None or not search.corpus.documents:
                 return Found((), 0, dict.fromkeys(request.facets, ()))
             graph = await self._choose_graph(snapshot, search)
@@ -55,7 +66,7 @@ class Finder:
         model, documents, request = search.model, search.corpus.documents, search.request
         if model is None:
             return None
-        limit = get_exact_limit(model, documents, request.depth, self._exact_passages)
+        limit = get_exact_limit(model, documents, request.depth, self._limits.exact_passages)
         if limit is None:
             return None
         wanted = documents
@@ -65,7 +76,7 @@ class Finder:
         return choose_graph(model, documents, request.depth, request.effort, wanted) if wanted > limit else None
 
 
-async def plan_search(snapshot: Snapshot, request: FindRequest) -> Search | None:
+async def plan_search(snapshot: Snapshot, request: FindRequest, limits: Limits) -> Search | None:
     """Return the search that a request is, or `None` in a collection that was never written to."""
     place = (request.collection.org, request.collection.toolset)
     text, vector = request.text, request.vector
@@ -80,7 +91,8 @@ async def plan_search(snapshot: Snapshot, request: FindRequest) -> Search | None
         return None
     documents, words, secret = collections[0]
     known = {term: Term(number, count) for term, number, count in terms}
-    return Search(request, Corpus(documents, words, known, Tokens(secret)), Model(*models[0]) if models else None)
+    corpus = Corpus(documents, words, known, Tokens(secret), limits.ranked_documents)
+    return Search(request, corpus, Model(*models[0]) if models else None)
 
 
 async def _run(snapshot: Snapshot, search: Search, graph: Graph | None, rare: Sequence[str] | None) -> list[list[Row]]:

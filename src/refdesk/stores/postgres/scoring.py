@@ -12,10 +12,6 @@ from refdesk.model import TextQuery
 from refdesk.stores.postgres.deriving import Tokens, spell
 from refdesk.stores.postgres.filters import Condition, Values, all_of, any_of
 
-PRUNE_ABOVE = 20_000
-"""Documents of a collection from which on frequent terms are left out of making candidates. Smaller ones are ranked
-whole: that takes some 20 ms at most, and their lists are exactly those of every other engine."""
-
 FREQUENT_SHARE = 20
 """A term is frequent when more than one document in this many holds it."""
 
@@ -35,12 +31,14 @@ class Corpus:
     Attributes:
         words: Of all documents together, those of titles counted twice.
         terms: Those of the question that some document held once.
+        prune_above: Documents from which on frequent terms make no candidates.
     """
 
     documents: int
     words: int
     terms: Mapping[str, Term]
     tokens: Tokens
+    prune_above: int
 
 
 class Question:
@@ -70,7 +68,7 @@ class Question:
         scores at least that stands where exact ranking puts it, and so does whatever holds every term. A document's
         score counts all terms either way.
         """
-        if self._corpus.documents <= PRUNE_ABOVE or not self._text.terms:
+        if self._corpus.documents <= self._corpus.prune_above or not self._text.terms:
             return None
         counts = {term: self._count(term) for term in self._text.terms}
         rare = [term for term, count in counts.items() if count * FREQUENT_SHARE <= self._corpus.documents]

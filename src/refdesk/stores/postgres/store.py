@@ -13,7 +13,7 @@ import anyio.to_thread
 from refdesk.core.clock import SystemClock
 from refdesk.stores.postgres import archive, reading, rebuilding, vectors, writing
 from refdesk.stores.postgres.connections import Connections
-from refdesk.stores.postgres.finding import Finder
+from refdesk.stores.postgres.finding import Finder, Limits
 from refdesk.stores.postgres.migrations import examine, get_missing, load_migrations, migrate
 from refdesk.stores.postgres.rows import encode_instant, encode_passages
 from refdesk.stores.postgres.sessions import Session, open_session
@@ -37,9 +37,6 @@ if TYPE_CHECKING:
 
 PATIENCE_SECONDS = 30.0
 """How long a transaction waits for those of other processes, and any answer is waited for."""
-
-EXACT_PASSAGES = 10_000
-"""Up to so many passages all are compared (10 ms): the graph would cost as much and could miss some."""
 
 
 class _PostgresReader:
@@ -185,7 +182,7 @@ async def open_store(
     *,
     clock: Clock | None = None,
     patience_seconds: float = PATIENCE_SECONDS,
-    exact_passages: int = EXACT_PASSAGES,
+    limits: Limits | None = None,
 ) -> AsyncGenerator[Store, None]:
     """Yield the store kept in a PostgreSQL database; its tables are made where there are none.
 
@@ -195,7 +192,7 @@ async def open_store(
             first schema of its search path.
         clock: Says when revisions were recorded; the machine's clock by default.
         patience_seconds: How long a transaction waits for another's, and any one answer is waited for.
-        exact_passages: Up to so many passages a search compares all; above, it asks the model's HNSW index.
+        limits: Up to what size searches do everything; small collections are searched as exactly as by any engine.
 
     Raises:
         ConfigurationError: The database cannot serve, or is of a newer refdesk or another program.
@@ -205,7 +202,7 @@ async def open_store(
     connections = Connections(url, patience_seconds)
     try:
         engine = await _prepare(connections, clock)
-        yield PostgresStore(connections, clock, engine, Finder(connections, exact_passages))
+        yield PostgresStore(connections, clock, engine, Finder(connections, limits or Limits()))
     finally:
         with anyio.CancelScope(shield=True):
             await connections.pool.close()
