@@ -86,24 +86,32 @@ class Connections:
             (f"{int(self.patience_seconds * 1000)}ms",),
         )
 
-    async def send(self, connection: Connection, *statements: Statement) -> list[list[Row]]:
+    async def send(
+        self, connection: Connection, *statements: Statement, seconds: float | None = None
+    ) -> list[list[Row]]:
         """Return the rows of each statement (none where it gives none), sent together in one round trip.
+
+        Args:
+            connection: Lent by the pool.
+            statements: In their order; when one fails, those behind it are not run.
+            seconds: How long the server may take; the patience unless given.
 
         Raises:
             StoreError: One failed, or no answer came in time.
         """
-        with translated(), self._answered():
+        with translated(), _answered_within((seconds or self.patience_seconds) + GRACE_SECONDS):
             async with connection.pipeline():
                 cursors = [await connection.execute(each.text, each.values) for each in statements]
             return [await cursor.fetchall() if cursor.description else [] for cursor in cursors]
 
-    @contextmanager
-    def _answered(self) -> Generator[None, None, None]:
-        try:
-            with anyio.fail_after(self.patience_seconds + GRACE_SECONDS):
-                yield
-        except TimeoutError as error:
-            raise StoreError(failures.SLOW) from error
+
+@contextmanager
+def _answered_within(seconds: float) -> Generator[None, None, None]:
+    try:
+        with anyio.fail_after(seconds):
+            yield
+    except TimeoutError as error:
+        raise StoreError(failures.SLOW) from error
 
 
 class Snapshot:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import assert_never
+from typing import TypeAlias, assert_never
 
 from psycopg import sql
 
@@ -12,7 +12,7 @@ from refdesk.model import And, Filter, HasAll, HasAny, InState, Not, Or, Overlap
 from refdesk.stores.postgres.deriving import Tokens
 from refdesk.stores.postgres.rows import encode_instant, is_storable
 
-Token = str
+Token: TypeAlias = str
 """A condition on tokens, as a tsquery in brackets or a single token."""
 
 # The three forms of one test, by what the planner makes of them; each is given a tsquery.

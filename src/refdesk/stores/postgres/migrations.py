@@ -99,6 +99,7 @@ async def migrate(session: Session, migrations: list[Migration], now: int) -> No
     Raises:
         ConfigurationError: See `get_missing`; or the extension is missing, or the schema is another program's.
     """
+    await session.take_time(NOBODY)
     await _make_extension(session)
     await session.send(NOBODY, Statement(_MAKE_TABLE))
     for migration in await get_missing(session, migrations):

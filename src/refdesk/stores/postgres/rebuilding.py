@@ -50,6 +50,7 @@ async def rebuild(session: Session) -> None:
     (rows,) = await session.send(ALL_ORGS, Statement(_GET_VERSION))
     if rows[0][0] == ANALYSIS_VERSION:
         return
+    await session.take_time(ALL_ORGS)
     *_, places, _ = await session.send(
         ALL_ORGS,
         *map(Statement, _CLEAR),

@@ -30,6 +30,9 @@ _LIMITS = """
         set_config('idle_in_transaction_session_timeout', %(idle)s, true)
 """
 
+LONG_SECONDS = 3600.0
+"""How long a statement may take that works on all documents or all vectors; meanwhile nobody else can write."""
+
 IDLE_PATIENCES = 2
 """A transaction whose process says nothing for so many patiences is undone: the process hangs or is cut off."""
 
@@ -41,6 +44,7 @@ class Session:
         self._connections = connections
         self._connection = connection
         self._scope: Scope | None = None
+        self._seconds: float | None = None
         self._has_ended = False
 
     async def send(self, scope: Scope, *statements: Statement) -> list[list[Row]]:
@@ -57,8 +61,14 @@ class Session:
         if self._scope and not is_in_transaction(self._connection):
             raise StoreError("An earlier failure has undone this transaction. Repeat all of it.")
         self._scope = scope
-        rows = await self._connections.send(self._connection, *before, *statements)
+        rows = await self._connections.send(self._connection, *before, *statements, seconds=self._seconds)
         return rows[len(before) :]
+
+    async def take_time(self, scope: Scope) -> None:
+        """Let the statements from here on take as long as work on a whole store may."""
+        limit = Statement("SELECT set_config('statement_timeout', %s, true)", (f"{int(LONG_SECONDS)}s",))
+        await self.send(scope, limit)
+        self._seconds = LONG_SECONDS
 
     async def read(self, scope: Scope, *statements: Statement) -> list[list[Row]]:
         """Return the rows of each statement; see `send`."""

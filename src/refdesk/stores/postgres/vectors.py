@@ -78,6 +78,7 @@ async def remove_vectors(session: Session, model: str) -> int:
     if not models:
         return 0
     key = models[0][0]
+    await session.take_time(ALL_ORGS)
     removed, *_ = await session.send(
         ALL_ORGS,
         Statement(_REMOVE, (key,)),

@@ -53,6 +53,9 @@ CREATE TABLE documents (
     UNIQUE (org, key)
 );
 
+CREATE INDEX documents_by_state ON documents (org, toolset, state);
+CREATE INDEX documents_living ON documents (org, toolset, id) INCLUDE (digest) WHERE state <> 'withdrawn';
+
 -- The versions before the present one.
 CREATE TABLE revisions (
     org text COLLATE "C" NOT NULL,
