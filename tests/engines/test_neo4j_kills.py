@@ -28,9 +28,6 @@ async def kill(folder: Path, kills: int, manner: str, seed: int) -> set[str]:
     random, acknowledged = Random(seed), {name: list[object]() for name in WRITERS}
     with running() as server:
         url = server.get_url(get_namespace(folder))
-        async with open_store(url) as store:
-            # The schema is there, and the index for these vectors, before anybody is killed.
-            await store.check()
         with running_workers("write_for_ever", url, *((name, manner) for name in WRITERS)) as workers:
             for _ in range(kills):
                 _hear_some(workers, acknowledged, random)

@@ -45,9 +45,9 @@ def parse_address(url: str) -> Address:
         parts = urlsplit(url)
         server = f"{parts.scheme}://{_get_host(parts)}:{parts.port or 7687}"
     except ValueError as error:
-        raise ConfigurationError(f"REFDESK_STORE is no URL; write {_FORM}.") from error
+        raise ConfigurationError(f"The store's URL is malformed; write {_FORM}.") from error
     if parts.scheme not in SCHEMES or not parts.hostname or "/" in parts.path[1:] or parts.fragment:
-        raise ConfigurationError(f"REFDESK_STORE does not name a Neo4j database; write {_FORM}.")
+        raise ConfigurationError(f"The store's URL does not name a Neo4j database; write {_FORM}.")
     return Address(
         server=server,
         user=unquote(parts.username) if parts.username else None,
@@ -66,7 +66,7 @@ def _get_namespace(query: str) -> str:
     options = dict(parse_qsl(query, keep_blank_values=True))
     namespace = options.pop("namespace", DEFAULT_NAMESPACE)
     if options:
-        raise ConfigurationError("REFDESK_STORE has an unknown option; Neo4j takes namespace and nothing else.")
+        raise ConfigurationError("The store's URL has an unknown option; Neo4j takes namespace and nothing else.")
     if not _NAMESPACE.fullmatch(namespace):
-        raise ConfigurationError("The namespace in REFDESK_STORE must be of a-z, 0-9 and hyphens, 63 at most.")
+        raise ConfigurationError("The namespace in the store's URL must be of a-z, 0-9 and hyphens, 63 at most.")
     return namespace

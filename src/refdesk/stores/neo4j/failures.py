@@ -17,14 +17,14 @@ UNKNOWN_OUTCOME = (
 )
 UNDONE = "The database undid the change. Repeat all of it."
 ENDED = f"An earlier failure ended this transaction. {UNDONE}"
-_REFUSED = "The database refused the user or the password, or the user may not do this. Check REFDESK_STORE."
+_REFUSED = "The database refused the user or the password, or the user may not do this. Check the store's URL."
 
 _LOST = (exceptions.ServiceUnavailable, exceptions.SessionExpired, exceptions.ConnectionPoolError, OSError)
 _MEANINGS: tuple[tuple[str, str], ...] = (
     ("Neo.ClientError.Transaction.TransactionTimedOut", SLOW),
     ("Neo.ClientError.Transaction.LockClientStopped", SLOW),
     ("Neo.TransientError.Transaction.LockAcquisitionTimeout", SLOW),
-    ("Neo.ClientError.Database.DatabaseNotFound", "REFDESK_STORE names a database that the server does not have."),
+    ("Neo.ClientError.Database.DatabaseNotFound", "The store's URL names a database that the server does not have."),
     ("Neo.TransientError.General.MemoryPoolOutOfMemoryError", "The change is too large for the database's memory."),
     ("Neo.TransientError.", f"The database was busy. {UNDONE}"),
     ("Neo.DatabaseError.Transaction.TransactionStartFailed", "The database starts no transaction; see its log."),

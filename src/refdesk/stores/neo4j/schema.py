@@ -85,7 +85,7 @@ def require_server(agent: str) -> tuple[int, int]:
     """
     version = parse_version(agent)
     if version is None or version < OLDEST_SERVER:
-        raise ConfigurationError("REFDESK_STORE names a server that is not Neo4j 5.26 or newer.")
+        raise ConfigurationError("The store's URL names a server that is not Neo4j 5.26 or newer.")
     return version
 
 
@@ -172,5 +172,5 @@ def _renew(number: int, element: str, terms: str) -> dict[str, object]:
 
 def _newer() -> ConfigurationError:
     return ConfigurationError(
-        "The database was written by a newer refdesk. Upgrade refdesk, or name another database in REFDESK_STORE."
+        "The database was written by a newer refdesk. Upgrade refdesk, or name another database in the store's URL."
     )

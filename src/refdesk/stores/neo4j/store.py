@@ -15,6 +15,7 @@ from refdesk.errors import StoreError
 from refdesk.stores.neo4j import archive, reading, writing
 from refdesk.stores.neo4j.address import parse_address
 from refdesk.stores.neo4j.connections import Database, Limits, OpenTransaction, Rows
+from refdesk.stores.neo4j.failures import UNREACHABLE
 from refdesk.stores.neo4j.finding import Finder
 from refdesk.stores.neo4j.reading import Neo4jReader
 from refdesk.stores.neo4j.rows import ANALYSIS_VERSION, encode_document, encode_instant, encode_passages
@@ -69,6 +70,16 @@ class _Session:
         await self._stack.aclose()
 
     async def _begin(self) -> OpenTransaction:
+        try:
+            return await self._take_lock()
+        except StoreError as error:
+            if error.message != UNREACHABLE:
+                raise
+        # The connection was from before a restart, perhaps; nothing was written yet.
+        await self._stack.aclose()
+        return await self._take_lock()
+
+    async def _take_lock(self) -> OpenTransaction:
         opened = await self._stack.enter_async_context(self._database.begin())
         rows = await opened.take_lock(_LOCK, name=self._place.name)
         if not rows:
