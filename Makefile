@@ -6,10 +6,10 @@ BIN := .venv/bin
 READY := .venv/.ready
 PORT ?= 8350
 
-.PHONY: help setup serve demo test test-engines soak check bench eval docs lock clean
+.PHONY: help setup serve demo test test-engines soak soak-engines check bench eval docs lock clean
 
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
 $(READY): requirements/dev.txt requirements/uv.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "refdesk needs Python 3.11 or newer: make PYTHON=python3.11 …")'
@@ -32,7 +32,7 @@ test: $(READY) ## the tests
 
 test-engines: .venv/.engines ## the same suites on PostgreSQL, Redis and Neo4j, installed and started for it
 	tests/engines/install.sh
-	REFDESK_TEST_ENGINES=postgres,redis,neo4j $(BIN)/python -m pytest -m "engines and not soak" --timeout 300
+	REFDESK_TEST_ENGINES=postgres,redis,neo4j $(BIN)/python -m pytest -n 2 -m "engines and not soak" --timeout 300
 
 .venv/.engines: $(READY) requirements/engines.txt
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements/engines.txt
@@ -40,6 +40,10 @@ test-engines: .venv/.engines ## the same suites on PostgreSQL, Redis and Neo4j, 
 
 soak: $(READY) ## the long forms of the tests
 	REFDESK_SOAK=1 $(BIN)/python -m pytest -m "not engines" --timeout 3600
+
+soak-engines: .venv/.engines ## the long forms on PostgreSQL, Redis and Neo4j
+	tests/engines/install.sh
+	REFDESK_SOAK=1 REFDESK_TEST_ENGINES=postgres,redis,neo4j $(BIN)/python -m pytest -m "engines and soak" --timeout 3600
 
 check: $(READY) ## format, lint, types, imports
 	$(BIN)/ruff format --check .

@@ -6,52 +6,35 @@ Every other engine is held to it by the conformance suite. Nothing survives the 
 from __future__ import annotations
 
 import json
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import replace
 from datetime import datetime
-from functools import lru_cache
-from typing import TYPE_CHECKING, TypeAlias, TypeVar, assert_never, cast
+from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
 import anyio
 import numpy as np
 
-from refdesk.core import bm25
-from refdesk.core.analysis import analyse
 from refdesk.core.clock import SystemClock
 from refdesk.errors import ConflictError, InvalidInputError
 from refdesk.model import (
-    And,
-    Candidate,
     Collection,
     CollectionStatistics,
     Document,
     EmbeddedPassage,
     EmbeddingModel,
-    FacetCount,
-    Filter,
     FindRequest,
     Found,
-    HasAll,
-    HasAny,
-    InState,
     Link,
-    Not,
-    Or,
-    Overlaps,
     Record,
     RecordKey,
     Reference,
     Revision,
-    SortKey,
-    Span,
     State,
-    TextQuery,
     Vector,
-    VectorQuery,
-    facet_key,
 )
+from refdesk.stores.memory.finding import Content, find, get_living
 
 if TYPE_CHECKING:
     from _typeshed import SupportsRichComparison
@@ -62,24 +45,8 @@ Key: TypeAlias = "tuple[Collection, str]"
 T = TypeVar("T")
 
 
-@dataclass(slots=True)
-class _Content:
-    documents: dict[Key, Document] = field(default_factory=dict[Key, Document])
-    revisions: dict[Key, tuple[Revision, ...]] = field(default_factory=dict[Key, "tuple[Revision, ...]"])
-    vectors: dict[tuple[str, Key], tuple[EmbeddedPassage, ...]] = field(
-        default_factory=dict["tuple[str, Key]", "tuple[EmbeddedPassage, ...]"]
-    )
-    links: dict[tuple[str, Reference, str, Reference], Link] = field(
-        default_factory=dict["tuple[str, Reference, str, Reference]", Link]
-    )
-    records: dict[RecordKey, Record] = field(default_factory=dict[RecordKey, Record])
-
-    def copy(self) -> _Content:
-        return _Content(*(dict(getattr(self, each.name)) for each in fields(self)))
-
-
 class _MemoryReader:
-    def __init__(self, content: _Content) -> None:
+    def __init__(self, content: Content) -> None:
         self._content = content
 
     async def get_documents(self, collection: Collection, ids: Sequence[str]) -> list[Document | None]:
@@ -92,11 +59,11 @@ class _MemoryReader:
 
     async def get_digests(self, collection: Collection) -> Mapping[str, str]:
         """See `Reader.get_digests`."""
-        return {document.id: document.digest for document in _get_living(self._content, collection)}
+        return {document.id: document.digest for document in get_living(self._content, collection)}
 
     async def get_unembedded(self, collection: Collection, model: str, limit: int) -> list[str]:
         """See `Reader.get_unembedded`."""
-        living = (document.id for document in _get_living(self._content, collection))
+        living = (document.id for document in get_living(self._content, collection))
         return sorted(id for id in living if not self._content.vectors.get((model, (collection, id))))[:limit]
 
     async def get_embedded(self, collection: Collection, model: str, ids: Sequence[str]) -> frozenset[str]:
@@ -131,7 +98,7 @@ class _MemoryReader:
 class MemoryTransaction(_MemoryReader):
     """See `Transaction`. Works on a copy that the store takes over when the block is left without an exception."""
 
-    def __init__(self, content: _Content, clock: Clock) -> None:
+    def __init__(self, content: Content, clock: Clock) -> None:
         super().__init__(content)
         self._clock = clock
 
@@ -203,7 +170,7 @@ class MemoryStore(_MemoryReader):
     """See `Store`."""
 
     def __init__(self, clock: Clock | None = None) -> None:
-        super().__init__(_Content())
+        super().__init__(Content())
         self._clock = clock or SystemClock()
         self._lock = anyio.Lock()
 
@@ -222,7 +189,7 @@ class MemoryStore(_MemoryReader):
 
     async def find(self, request: FindRequest) -> Found:
         """See `Store.find`."""
-        return _find(self._content, request)
+        return find(self._content, request)
 
     async def get_statistics(self) -> list[CollectionStatistics]:
         """See `Store.get_statistics`."""
@@ -230,7 +197,7 @@ class MemoryStore(_MemoryReader):
         return [_count(self._content, collection) for collection in collections]
 
     async def check(self) -> None:
-        """See `Store.check`. Memory can always be read and written."""
+        """See `Store.check`; it always can."""
 
     async def list_documents(self, after: Key | None, limit: int) -> list[Key]:
         """See `Archive.list_documents`."""
@@ -243,22 +210,15 @@ class MemoryStore(_MemoryReader):
 
     async def list_links(self, after: Link | None, limit: int) -> list[Link]:
         """See `Archive.list_links`."""
+        least = () if after is None else _get_link_key(after)
         links = sorted(self._content.links.values(), key=_get_link_key)
-        return [link for link in links if after is None or _get_link_key(link) > _get_link_key(after)][:limit]
+        return [link for link in links if _get_link_key(link) > least][:limit]
 
     async def list_all_records(self, after: RecordKey | None, limit: int) -> list[Record]:
         """See `Archive.list_all_records`."""
-        keys = sorted(self._content.records, key=_get_record_key)
-        later = [key for key in keys if after is None or _get_record_key(key) > _get_record_key(after)]
-        return [self._content.records[key] for key in later[:limit]]
-
-
-def _get_living(content: _Content, collection: Collection) -> list[Document]:
-    return [
-        document
-        for document in content.documents.values()
-        if document.collection == collection and document.state is not State.WITHDRAWN
-    ]
+        least = ("", "", "") if after is None else (after.org, after.kind, after.name)
+        records = sorted(self._content.records.values(), key=_get_record_key)
+        return [each for each in records if _get_record_key(each) > least][:limit]
 
 
 def _get_names(reference: Reference) -> tuple[str, str]:
@@ -273,8 +233,8 @@ def _get_link_key(link: Link) -> tuple[str, ...]:
     return link.org, *_get_names(link.source), link.kind, *_get_names(link.target)
 
 
-def _get_record_key(key: RecordKey) -> tuple[str, str, str]:
-    return key.org, key.kind, key.name
+def _get_record_key(record: Record) -> tuple[str, str, str]:
+    return record.key.org, record.key.kind, record.key.name
 
 
 def _get_record_order(record: Record) -> SupportsRichComparison:
@@ -324,178 +284,12 @@ def _round(vector: Vector, model: EmbeddingModel) -> Vector:
     return vector.astype(np.float16).astype(np.float32)
 
 
-def _count(content: _Content, collection: Collection) -> CollectionStatistics:
+def _count(content: Content, collection: Collection) -> CollectionStatistics:
     states = Counter(document.state for key, document in content.documents.items() if key[0] == collection)
-    living = {document.id for document in _get_living(content, collection)}
+    living = {document.id for document in get_living(content, collection)}
     embedded = Counter(
         model
         for (model, (owner, id)), passages in content.vectors.items()
         if owner == collection and id in living and passages
     )
     return CollectionStatistics(collection, {state: states[state] for state in State}, dict(embedded))
-
-
-def _matches(document: Document, condition: Filter) -> bool:
-    match condition:
-        case HasAll(facet, values):
-            return _get_facet_keys(document, facet).issuperset(map(facet_key, values))
-        case HasAny(facet, values):
-            return not _get_facet_keys(document, facet).isdisjoint(map(facet_key, values))
-        case Overlaps(names, since, until):
-            spans = (span for name in names for span in document.spans.get(name, ()))
-            return any(_touches(span, since, until) for span in spans)
-        case InState(states):
-            return document.state in states
-        case Not(inner):
-            return not _matches(document, inner)
-        case And(conditions):
-            return all(_matches(document, each) for each in conditions)
-        case Or(conditions):
-            return any(_matches(document, each) for each in conditions)
-        case _:
-            assert_never(condition)
-
-
-def _get_facet_keys(document: Document, facet: str) -> set[str]:
-    return {facet_key(value) for value in document.facets.get(facet, ())}
-
-
-def _touches(span: Span, since: datetime | None, until: datetime | None) -> bool:
-    return (since is None or span.end >= since) and (until is None or span.start <= until)
-
-
-@lru_cache(maxsize=1 << 14)
-def _get_terms(text: str) -> tuple[str, ...]:
-    return tuple(analyse(text))
-
-
-@lru_cache(maxsize=1 << 14)
-def _weigh(title: str, body: str) -> Mapping[str, int]:
-    counts = Counter(_get_terms(body))
-    for term in _get_terms(title):
-        counts[term] += bm25.TITLE_WEIGHT
-    return counts
-
-
-class _Scorer:
-    """BM25 of one query over all living documents of a collection, whether or not they pass the filter."""
-
-    def __init__(self, documents: Sequence[Document], text: TextQuery) -> None:
-        self._text = text
-        asked = dict.fromkeys([*text.terms, *(term for phrase in text.phrases for term in phrase)])
-        weights = [_weigh(document.title, document.body) for document in documents]
-        self._mean_length = sum(each.total() for each in map(Counter, weights)) / max(len(documents), 1)
-        self._idf = {term: bm25.idf(len(documents), sum(term in each for each in weights)) for term in asked}
-
-    def score(self, document: Document) -> float:
-        counts = _weigh(document.title, document.body)
-        length = sum(counts.values())
-        return sum(
-            bm25.term_score(counts.get(term, 0), length, self._mean_length, idf) for term, idf in self._idf.items()
-        )
-
-    def has_all_terms(self, document: Document) -> bool:
-        return all(term in _weigh(document.title, document.body) for term in self._text.terms)
-
-    def is_match(self, document: Document) -> bool:
-        counts = _weigh(document.title, document.body)
-        some_term = any(term in counts for term in self._text.terms) or bool(
-            not self._text.terms and self._text.phrases
-        )
-        return some_term and all(_has_phrase(document, phrase) for phrase in self._text.phrases)
-
-
-def _has_phrase(document: Document, phrase: tuple[str, ...]) -> bool:
-    return any(
-        terms[start : start + len(phrase)] == phrase
-        for terms in (_get_terms(document.title), _get_terms(document.body))
-        for start in range(len(terms))
-    )
-
-
-def _find(content: _Content, request: FindRequest) -> Found:
-    living = _get_living(content, request.collection)
-    passing = [each for each in living if request.where is None or _matches(each, request.where)]
-    scorer = _Scorer(living, request.text) if request.text else None
-    matching = [each for each in passing if _is_match(each, request, scorer)]
-    candidates = {each.id: _make_candidate(content, each, request, scorer) for each in passing}
-    listed = [each.id for each in _sort(matching, candidates, request.order)[: request.depth]]
-    joining = {*_get_nearest(candidates, request.depth), *_get_titled(candidates, request.depth)}.difference(listed)
-    listed += sorted(joining, key=lambda id: _get_nearness(candidates[id]))
-    counted = {facet: _count_facet(matching, facet) for facet in request.facets}
-    return Found(tuple(map(candidates.__getitem__, listed)), len(matching), counted)
-
-
-def _is_match(document: Document, request: FindRequest, scorer: _Scorer | None) -> bool:
-    return scorer.is_match(document) if scorer else request.vector is None
-
-
-def _make_candidate(content: _Content, document: Document, request: FindRequest, scorer: _Scorer | None) -> Candidate:
-    candidate = Candidate(document.id, document.modified_at)
-    if scorer:
-        candidate = replace(candidate, lexical=scorer.score(document), all_terms=scorer.has_all_terms(document))
-    if request.title_contains is not None:
-        is_titled = facet_key(request.title_contains) in facet_key(document.title)
-        candidate = replace(candidate, title_contains=is_titled)
-    if request.vector is not None:
-        passages = content.vectors.get((request.vector.model, (document.collection, document.id)))
-        candidate = _compare(candidate, request.vector, passages) if passages else candidate
-    return candidate
-
-
-def _compare(candidate: Candidate, query: VectorQuery, passages: Sequence[EmbeddedPassage]) -> Candidate:
-    cosines = [float(passage.vector @ query.vector) for passage in passages]
-    best = max(range(len(passages)), key=cosines.__getitem__)
-    cosine = min(1.0, max(-1.0, cosines[best]))
-    return replace(candidate, cosine=cosine, passage=(passages[best].start, passages[best].end))
-
-
-def _sort(
-    documents: Iterable[Document], candidates: Mapping[str, Candidate], order: Sequence[SortKey]
-) -> list[Document]:
-    ordered = sorted(documents, key=lambda document: document.id)
-    for key in reversed(order):
-        ordered.sort(key=lambda each: _get_sort_value(each, candidates[each.id], key), reverse=key.descending)
-    return ordered
-
-
-def _get_sort_value(document: Document, candidate: Candidate, key: SortKey) -> SupportsRichComparison:
-    values: dict[str, SupportsRichComparison] = {
-        "all_terms": candidate.all_terms,
-        "lexical": candidate.lexical,
-        "modified": document.modified_at,
-        "created": document.created_at,
-        "title": facet_key(document.title),
-        "id": document.id,
-    }
-    return values[key.by]
-
-
-def _get_nearest(candidates: Mapping[str, Candidate], depth: int) -> list[str]:
-    near = [candidate for candidate in candidates.values() if candidate.cosine is not None]
-    return [candidate.id for candidate in sorted(near, key=_get_nearness)[:depth]]
-
-
-def _get_titled(candidates: Mapping[str, Candidate], depth: int) -> list[str]:
-    titled = sorted((each for each in candidates.values() if each.title_contains), key=lambda each: each.id)
-    titled.sort(key=lambda each: each.modified_at, reverse=True)
-    return [candidate.id for candidate in titled[:depth]]
-
-
-def _get_nearness(candidate: Candidate) -> SupportsRichComparison:
-    return candidate.cosine is None, -(candidate.cosine or 0.0), candidate.id
-
-
-def _count_facet(documents: Iterable[Document], facet: str) -> tuple[FacetCount, ...]:
-    holders: Counter[str] = Counter()
-    spellings: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    for document in documents:
-        holders.update(_get_facet_keys(document, facet))
-        for value in document.facets.get(facet, ()):
-            spellings[facet_key(value)][value] += 1
-    counts = [FacetCount(_get_usual(spellings[key]), count) for key, count in holders.items()]
-    return tuple(sorted(counts, key=lambda each: (-each.count, each.value)))
-
-
-def _get_usual(spellings: Counter[str]) -> str:
-    return min(spellings, key=lambda spelling: (-spellings[spelling], spelling))
