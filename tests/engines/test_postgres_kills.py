@@ -27,7 +27,7 @@ MOST_BETWEEN = 12
 
 @dataclass
 class Writer:
-    """Writes a document, its vector and a count in one transaction, for ever; counts what was acknowledged.
+    """Writes a document, its vector and a count in one transaction, until told to stop; counts what was acknowledged.
 
     Attributes:
         is_early: A planted fault: acknowledges before it is done.
@@ -38,13 +38,15 @@ class Writer:
     acknowledgements: anyio.Semaphore
     is_early: bool = False
     acknowledged: int = 0
+    is_stopped: bool = False
 
     @property
     def key(self) -> RecordKey:
         return RecordKey("acme", "written", self.name)
 
     async def run(self) -> None:
-        while True:
+        self.is_stopped = False
+        while not self.is_stopped:
             try:
                 await self._write(await self._count())
             except StoreError:
@@ -110,7 +112,8 @@ async def kill(folder: Path, kills: int, seed: int, *, is_early: bool = False) -
                     # The same store goes on: the writers must get through again before they are looked at.
                     for _ in range(WRITERS):
                         await acknowledgements.acquire()
-                    group.cancel_scope.cancel()
+                    for writer in writers:
+                        writer.is_stopped = True
                 if faults := await find_faults(store, writers):
                     return faults
     return set()
