@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from refdesk.errors import ConfigurationError, StoreError
 from refdesk.model import Collection, Link, Record, RecordKey, Reference, State
 from refdesk.protocols import Store
 from refdesk.stores.neo4j import open_store
+from tests.conftest import REPOSITORY
 from tests.engines.neo4j import get_namespace, get_server, get_store_url
 from tests.stores.samples import (
     MODEL,
@@ -181,6 +184,25 @@ async def test_a_users_own_nodes_beside_ours_are_left_alone(tmp_path: Path, stor
     assert statistics.documents[State.CURRENT] == 1
     own = get_server().query("MATCH (n {own: $space}) RETURN count(n)", space=get_namespace(tmp_path))
     assert own == [[2 * len(names)]]
+
+
+async def test_the_queries_of_the_guide_find_what_they_say() -> None:
+    guide = (REPOSITORY / "docs" / "how-to" / "run-on-neo4j.md").read_text("utf-8")
+    listing, chains, history = re.findall(r"```cypher\n(.*?)```", guide, re.DOTALL)
+    skills = Collection("acme", "skills")
+    new, old = (make_document(id, title=id.title(), collection=skills) for id in ("new", "old"))
+    async with open_store(get_server().get_url("support")) as support:
+        await put(support, new, replace(old, state=State.SUPERSEDED))
+        await put(support, revise(new, title="Newer"))
+        source = Reference("skills", "new")
+        await put_links(
+            support,
+            Link("acme", source, "supersedes", Reference("skills", "old"), NOW),
+            Link("acme", source, "produced", TASK, NOW),
+        )
+    assert [row[:3] for row in get_server().query(listing)] == [["new", "Newer", 2]]
+    assert get_server().query(chains) == [[["Newer", "Old"], "PRODUCED", "", "TASK-7"]]
+    assert [row[::2] for row in get_server().query(history, id="new")] == [[1, "New"]]
 
 
 async def test_the_engine_names_itself(store: Store) -> None:
