@@ -11,7 +11,18 @@ import numpy as np
 import pytest
 
 from refdesk.core.clock import FixedClock
-from refdesk.model import Collection, EmbeddedPassage, EmbeddingModel, FindRequest, HasAll, TextQuery, VectorQuery
+from refdesk.model import (
+    Collection,
+    EmbeddedPassage,
+    EmbeddingModel,
+    FindRequest,
+    HasAll,
+    HasAny,
+    Not,
+    Overlaps,
+    TextQuery,
+    VectorQuery,
+)
 from refdesk.protocols import Store
 from refdesk.stores.memory import MemoryStore
 from refdesk.stores.neo4j import open_store
@@ -121,6 +132,29 @@ async def test_nothing_in_a_word_is_syntax(tmp_path: Path, term: str) -> None:
         assert sorted(get_ids(beside)) == ["a", "b"]
         phrase = await store.find(replace(asking(), text=TextQuery((), ((term, "pear"),))))
         assert phrase.total == 0
+
+
+@pytest.mark.parametrize("text", ["'", "\\", "=", "tags=x", "$w0", "}) RETURN d //", "\ud800", "`", "x' OR true"])
+async def test_nothing_in_a_filter_is_syntax(tmp_path: Path, text: str) -> None:
+    async with open_store(get_store_url(tmp_path)) as store:
+        await put(store, make_document("a", "pear", facets={"tags": ("x",)}))
+        for where in (
+            HasAll("tags", (text,)),
+            HasAll(text, ("x",)),
+            HasAny("tags", (text,)),
+            HasAny(text, ("x",)),
+            Overlaps((text,)),
+        ):
+            assert await find_ids(store, asking("pear", where=where)) == []
+            assert await find_ids(store, asking("pear", where=Not(where))) == ["a"]
+        assert await find_ids(store, asking(where=HasAny("tags", (text, "x")))) == ["a"]
+
+
+async def test_facets_that_read_alike_are_told_apart(tmp_path: Path) -> None:
+    async with open_store(get_store_url(tmp_path)) as store:
+        await put(store, make_document("a", facets={"a=b": ("c",)}), make_document("b", facets={"a": ("b=c",)}))
+        assert await find_ids(store, asking(where=HasAll("a=b", ("c",)))) == ["a"]
+        assert await find_ids(store, asking(where=HasAll("a", ("b=c",)))) == ["b"]
 
 
 async def test_a_question_of_more_words_than_lucene_takes_is_answered(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 from refdesk.model import And, Filter, HasAll, HasAny, InState, Not, Or, Overlaps
-from refdesk.stores.neo4j.rows import encode_instant, get_facet_word
+from refdesk.stores.neo4j.rows import encode_instant, get_facet_word, is_encodable
 
 _EVERYTHING = And(())
 
@@ -29,8 +29,7 @@ class Condition:
 def compile_filter(where: Filter | None) -> Condition:
     """Return a filter as a condition; none at all holds always.
 
-    Raises:
-        UnicodeEncodeError: A name of a facet holds half of a surrogate pair.
+    Nothing stored holds half of a surrogate pair, and nothing that does can be sent: it is taken to match nothing.
     """
     condition = Condition()
     condition.expression = _compile(where or _EVERYTHING, condition)
@@ -40,9 +39,12 @@ def compile_filter(where: Filter | None) -> Condition:
 def _compile(where: Filter, condition: Condition) -> str:
     match where:
         case HasAll(facet, values):
+            if not all(is_encodable(text) for text in (facet, *values)):
+                return "false"
             return f"all(word IN {_add_words(facet, values, condition)} WHERE word IN d.facet_words)"
         case HasAny(facet, values):
-            return f"any(word IN {_add_words(facet, values, condition)} WHERE word IN d.facet_words)"
+            storable = [value for value in values if is_encodable(facet + value)]
+            return f"any(word IN {_add_words(facet, storable, condition)} WHERE word IN d.facet_words)"
         case Overlaps():
             return _compile_overlaps(where, condition)
         case InState(states):
@@ -66,7 +68,7 @@ def _add_words(facet: str, values: Iterable[str], condition: Condition) -> str:
 
 
 def _compile_overlaps(where: Overlaps, condition: Condition) -> str:
-    parts = [f"d.span_names[i] IN {condition.add(list(where.names))}"]
+    parts = [f"d.span_names[i] IN {condition.add([name for name in where.names if is_encodable(name)])}"]
     if where.since is not None:
         parts.append(f"d.span_ends[i] >= {condition.add(encode_instant(where.since))}")
     if where.until is not None:
