@@ -49,8 +49,8 @@ class ObjectDescription:
     def choose_body_fields(self, configured: Sequence[str]) -> tuple[BodyField, ...]:
         """Return the fields that make up the body, in order.
 
-        Those configured, as far as they exist; else the standard body where there is one; else the custom fields of rich
-        text (plain text areas are where orgs keep internal remarks), or the plain ones where none is rich.
+        Those configured, as far as they exist; else the standard body where there is one; else the custom fields of
+        rich text (plain text areas are where orgs keep internal remarks), or the plain ones where none is rich.
         """
         by_name = {field.name: field for field in self.texts}
         if configured:
