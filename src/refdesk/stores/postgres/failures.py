@@ -10,7 +10,7 @@ from psycopg import errors as pg
 
 from refdesk.errors import InvalidInputError, StoreError
 
-HELD = "Another process held the store too long. Try again; if it stays so, look for a process that hangs."
+HELD = "Another transaction held the store too long. Try again; if it stays so, look for a process that hangs."
 LOST = (
     "The connection to the database was lost or could not be made. What was acknowledged before is kept; try again, "
     "and check that the server runs and that REFDESK_STORE names its user, password and database."

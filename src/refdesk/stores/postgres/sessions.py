@@ -117,6 +117,19 @@ class Session:
         return [Statement("BEGIN ISOLATION LEVEL READ COMMITTED"), Statement(_LIMITS, values), _DURABLY, _LOCK]
 
 
+@asynccontextmanager
+async def _taking(turn: anyio.Lock, seconds: float) -> AsyncGenerator[None, None]:
+    try:
+        with anyio.fail_after(seconds):
+            await turn.acquire()
+    except TimeoutError as error:
+        raise StoreError(failures.HELD) from error
+    try:
+        yield
+    finally:
+        turn.release()
+
+
 def _is_refusal(error: BaseException | None) -> bool:
     """Return whether the server itself said no, and not that it is going away."""
     state = error.sqlstate if isinstance(error, psycopg.Error) else None
@@ -131,7 +144,7 @@ async def open_session(connections: Connections, turn: anyio.Lock) -> AsyncGener
         connections: One of them is taken at once.
         turn: Lines up the tasks of this process before that, so that they do not hold connections while they wait.
     """
-    async with turn, connections.pool.lend() as connection:
+    async with _taking(turn, connections.patience_seconds), connections.pool.lend() as connection:
         session = Session(connections, connection)
         try:
             yield session
