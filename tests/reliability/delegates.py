@@ -109,3 +109,15 @@ class DelegatingStore(DelegatingReader[Store]):
 
     async def check(self) -> None:
         await self.inner.check()
+
+    async def list_documents(self, after: tuple[Collection, str] | None, limit: int) -> list[tuple[Collection, str]]:
+        return await self.inner.list_documents(after, limit)
+
+    async def get_vectors(self, collection: Collection, id: str) -> list[tuple[EmbeddingModel, list[EmbeddedPassage]]]:
+        return await self.inner.get_vectors(collection, id)
+
+    async def list_links(self, after: Link | None, limit: int) -> list[Link]:
+        return await self.inner.list_links(after, limit)
+
+    async def list_all_records(self, after: RecordKey | None, limit: int) -> list[Record]:
+        return await self.inner.list_all_records(after, limit)
