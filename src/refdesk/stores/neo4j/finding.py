@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from refdesk.stores.neo4j.connections import Runner
 
 EXACT_BELOW = 2_000
-"""Up to so many documents in a collection every passage is compared; it takes the server some 20 µs each."""
+"""Up to so many documents in a collection every passage is compared, which takes the server some 0.1 ms each."""
 
 OVERFETCH = 4
 """How many times as many passages as documents wanted the vector index is asked for."""
