@@ -43,9 +43,9 @@ class PostgresServer:
     """One server in a folder of its own, on a port of the loopback interface. `start` after `kill` is a recovery."""
 
     def __init__(self, *, fsync: bool = False) -> None:
+        self._package = find_package()
         self.folder = Path(tempfile.mkdtemp(prefix="refdesk-postgres-"))
         self.port = find_free_port()
-        self._package = find_package()
         self._fsync = fsync
         self._process: subprocess.Popen[str] | None = None
         self._log: list[str] = []
