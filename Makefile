@@ -31,18 +31,18 @@ test: $(READY) ## the tests
 	$(BIN)/python -m pytest -n 2 -m "not soak and not engines"
 
 test-engines: .venv/.engines ## the same suites on PostgreSQL, Redis and Neo4j, installed and started for it
-	tests/engines/install.sh
 	REFDESK_TEST_ENGINES=postgres,redis,neo4j $(BIN)/python -m pytest -n 2 -m "engines and not soak" --timeout 300
 
 .venv/.engines: $(READY) requirements/engines.txt
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements/engines.txt
+	tests/engines/install.sh
+	$(BIN)/python -m tests.engines.neo4j
 	@touch $@
 
 soak: $(READY) ## the long forms of the tests
 	REFDESK_SOAK=1 $(BIN)/python -m pytest -m "not engines" --timeout 3600
 
 soak-engines: .venv/.engines ## the long forms on PostgreSQL, Redis and Neo4j
-	tests/engines/install.sh
 	REFDESK_SOAK=1 REFDESK_TEST_ENGINES=postgres,redis,neo4j $(BIN)/python -m pytest -m "engines and soak" --timeout 3600
 
 check: $(READY) ## format, lint, types, imports

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -58,6 +59,8 @@ class Database:
     """One database of one server; keeps a pool of connections."""
 
     def __init__(self, address: Address, limits: Limits) -> None:
+        # The driver names the server's address; what a lost connection means is told where it is known.
+        logging.getLogger("neo4j").setLevel(logging.CRITICAL)
         self._limits = limits
         self._name = address.database
         self._bookmarks = AsyncGraphDatabase.bookmark_manager()
