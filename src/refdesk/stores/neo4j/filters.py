@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import assert_never
 
+from refdesk.core.encoding import is_encodable
 from refdesk.model import And, Filter, HasAll, HasAny, InState, Not, Or, Overlaps
-from refdesk.stores.neo4j.rows import encode_instant, get_facet_word, is_encodable
+from refdesk.stores.neo4j.rows import encode_instant, get_facet_word
 
 _EVERYTHING = And(())
 

@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any
 import anyio.to_thread
 import numpy as np
 
+from refdesk.core.encoding import is_encodable
 from refdesk.model import FindRequest, Found, facet_key
 from refdesk.stores.neo4j.cache import DocumentCache, Row, Tag
 from refdesk.stores.neo4j.filters import Condition, compile_filter
 from refdesk.stores.neo4j.lucene import make_queries
 from refdesk.stores.neo4j.nearest import find_nearest
 from refdesk.stores.neo4j.reading import LIVING
-from refdesk.stores.neo4j.rows import get_scope, is_encodable
+from refdesk.stores.neo4j.rows import get_scope
 from refdesk.stores.neo4j.schema import FULLTEXT_INDEX, VectorIndexes
 from refdesk.stores.neo4j.scoring import Gathered, Ranked, compare, get_nearness, rank
 

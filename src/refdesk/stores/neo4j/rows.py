@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, cast
@@ -18,6 +18,7 @@ import numpy as np
 
 from refdesk.core import analysis, bm25
 from refdesk.core.analysis import analyse
+from refdesk.core.encoding import check_texts, encode_json
 from refdesk.errors import InvalidInputError
 from refdesk.model import (
     Collection,
@@ -64,44 +65,6 @@ def encode_instant(instant: datetime) -> str:
 def decode_instant(text: str) -> datetime:
     """Return the instant, in UTC."""
     return datetime.fromisoformat(text)
-
-
-def encode_json(value: object) -> str:
-    """Return compact JSON.
-
-    Raises:
-        InvalidInputError: It holds a NUL, half of a surrogate pair, a number that is not finite, or no JSON at all.
-    """
-    try:
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidInputError("A value cannot be written as JSON.") from error
-    if "\\u0000" in text and _holds_nul(json.loads(text)):
-        raise InvalidInputError("A text holds a NUL, which cannot be stored.")
-    check_texts(text)
-    return text
-
-
-def check_texts(*texts: str) -> None:
-    """Return when every text can be stored.
-
-    Raises:
-        InvalidInputError: One holds a NUL or half of a surrogate pair.
-    """
-    for text in texts:
-        if "\x00" in text:
-            raise InvalidInputError("A text holds a NUL, which cannot be stored.")
-        if not is_encodable(text):
-            raise InvalidInputError("A text holds a lone surrogate, which cannot be stored.")
-
-
-def is_encodable(text: str) -> bool:
-    """Return whether the text can be sent at all: no half of a surrogate pair is in it."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def get_scope(namespace: str, collection: Collection) -> str:
@@ -297,12 +260,3 @@ def _encode_passage(number: int, passage: EmbeddedPassage) -> dict[str, object]:
         "norm": norm,
         "vector": kept.tolist() if norm else None,
     }
-
-
-def _holds_nul(value: object) -> bool:
-    if isinstance(value, str):
-        return "\x00" in value
-    if isinstance(value, Mapping):
-        pairs = cast("Mapping[object, object]", value).items()
-        return any(_holds_nul(item) for pair in pairs for item in pair)
-    return isinstance(value, list) and any(map(_holds_nul, cast("Iterable[object]", value)))

@@ -12,8 +12,8 @@ from uuid import UUID
 from refdesk.core import analysis
 from refdesk.core.analysis import analyse
 from refdesk.core.bm25 import TITLE_WEIGHT
+from refdesk.core.encoding import check_texts, encode_spans
 from refdesk.model import facet_key
-from refdesk.stores.postgres.rows import check_texts, encode_spans
 
 if TYPE_CHECKING:
     from refdesk.model import Document

@@ -8,9 +8,9 @@ from typing import TypeAlias, assert_never
 
 from psycopg import sql
 
+from refdesk.core.encoding import encode_instant, is_storable
 from refdesk.model import And, Filter, HasAll, HasAny, InState, Not, Or, Overlaps
 from refdesk.stores.postgres.deriving import Tokens
-from refdesk.stores.postgres.rows import encode_instant, is_storable
 
 Token: TypeAlias = str
 """A condition on tokens, as a tsquery in brackets or a single token."""

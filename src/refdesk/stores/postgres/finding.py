@@ -10,12 +10,12 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from refdesk.core.encoding import decode_instant, is_storable
 from refdesk.model import Candidate, FacetCount, FindRequest, Found
 from refdesk.stores.postgres.connections import Connections, Scope, Snapshot, Statement
 from refdesk.stores.postgres.deriving import Tokens
 from refdesk.stores.postgres.nearness import Graph, Model, choose_graph, get_exact_limit
 from refdesk.stores.postgres.pool import Row
-from refdesk.stores.postgres.rows import decode_instant, is_storable
 from refdesk.stores.postgres.scoring import Corpus, Term
 from refdesk.stores.postgres.searching import Search
 

@@ -7,17 +7,11 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, LiteralString, Protocol
 
+from refdesk.core.encoding import encode_instant, is_storable
 from refdesk.model import Collection, CollectionStatistics, State
 from refdesk.stores.postgres.connections import ALL_ORGS, Scope, Statement
 from refdesk.stores.postgres.pool import Row
-from refdesk.stores.postgres.rows import (
-    decode_document,
-    decode_link,
-    decode_record,
-    decode_revision,
-    encode_instant,
-    is_storable,
-)
+from refdesk.stores.postgres.rows import decode_document, decode_link, decode_record, decode_revision
 
 if TYPE_CHECKING:
     from refdesk.model import Document, Link, Record, RecordKey, Reference, Revision

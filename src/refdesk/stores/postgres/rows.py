@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
+from refdesk.core.encoding import check_texts, decode_instant, encode_instant, encode_json, encode_spans
 from refdesk.errors import InvalidInputError
 from refdesk.model import Document, Link, Record, RecordKey, Reference, Revision, Span, State
 from refdesk.stores.postgres.pool import Row
@@ -16,56 +15,9 @@ from refdesk.stores.postgres.pool import Row
 if TYPE_CHECKING:
     from refdesk.model import Collection, EmbeddedPassage, EmbeddingModel, Vector
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
 
 MOST_DIMENSIONS = 16_000
 """What pgvector's half-precision type holds."""
-
-
-def encode_instant(instant: datetime) -> int:
-    """Return whole microseconds since 1970-01-01 UTC."""
-    return (instant - _EPOCH) // _MICROSECOND
-
-
-def decode_instant(microseconds: int) -> datetime:
-    """Return the instant, in UTC."""
-    return _EPOCH + microseconds * _MICROSECOND
-
-
-def encode_json(value: object) -> str:
-    """Return compact JSON.
-
-    Raises:
-        InvalidInputError: It holds a NUL, half of a surrogate pair, a number that is not finite, or no JSON at all.
-    """
-    try:
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidInputError("A value cannot be written as JSON.") from error
-    # Only an escape can stand for a NUL; that it was not a backslash followed by "u0000" needs a closer look.
-    if "\\u0000" in text and _holds_nul(value):
-        raise InvalidInputError("A text holds a NUL, which cannot be stored.")
-    check_texts(text)
-    return text
-
-
-def check_texts(*texts: str) -> None:
-    """Return when every text can be stored.
-
-    Raises:
-        InvalidInputError: One holds a NUL or half of a surrogate pair.
-    """
-    if not all(map(is_storable, texts)):
-        raise InvalidInputError("A text holds a NUL or a lone surrogate, which cannot be stored.")
-
-
-def is_storable(text: str) -> bool:
-    """Return whether the database can hold the text: no NUL and no half of a surrogate pair."""
-    try:
-        return b"\x00" not in text.encode()
-    except UnicodeEncodeError:
-        return False
 
 
 def encode_document(document: Document) -> dict[str, object]:
@@ -93,11 +45,6 @@ def encode_document(document: Document) -> dict[str, object]:
         "body": document.body,
         "data": encode_json(document.data),
     }
-
-
-def encode_spans(spans: Iterable[Span]) -> list[tuple[int, int]]:
-    """Return the ends of each span."""
-    return [(encode_instant(span.start), encode_instant(span.end)) for span in spans]
 
 
 def decode_document(collection: Collection, id: str, row: Row) -> Document:
@@ -187,14 +134,3 @@ def _decode_spans(spans: Mapping[str, Sequence[tuple[int, int]]]) -> dict[str, t
         name: tuple(Span(decode_instant(start), decode_instant(end)) for start, end in ends)
         for name, ends in spans.items()
     }
-
-
-def _holds_nul(value: object) -> bool:
-    if isinstance(value, str):
-        return "\x00" in value
-    if isinstance(value, Mapping):
-        pairs = cast("Mapping[object, object]", value).items()
-        return any(_holds_nul(item) for pair in pairs for item in pair)
-    if isinstance(value, list | tuple):
-        return any(map(_holds_nul, cast("Sequence[object]", value)))
-    return False

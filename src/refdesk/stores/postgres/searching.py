@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 
 from psycopg import sql
 
+from refdesk.core.encoding import is_storable
 from refdesk.model import FindRequest, SortKey, facet_key
 from refdesk.stores.postgres.connections import Statement
 from refdesk.stores.postgres.filters import BY_MATCHES, OF_EACH, Condition, Values, all_of, compile_filter
 from refdesk.stores.postgres.nearness import Graph, Model
-from refdesk.stores.postgres.rows import encode_vector, is_storable
+from refdesk.stores.postgres.rows import encode_vector
 from refdesk.stores.postgres.scoring import Corpus, Question
 
 _COLUMNS = {

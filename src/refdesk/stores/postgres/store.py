@@ -11,11 +11,12 @@ import anyio
 import anyio.to_thread
 
 from refdesk.core.clock import SystemClock
+from refdesk.core.encoding import encode_instant
 from refdesk.stores.postgres import archive, reading, rebuilding, vectors, writing
 from refdesk.stores.postgres.connections import Connections
 from refdesk.stores.postgres.finding import Finder, Limits
 from refdesk.stores.postgres.migrations import examine, get_missing, load_migrations, migrate
-from refdesk.stores.postgres.rows import encode_instant, encode_passages
+from refdesk.stores.postgres.rows import encode_passages
 from refdesk.stores.postgres.sessions import Session, open_session
 
 if TYPE_CHECKING:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from refdesk.core.encoding import decode_instant
 from refdesk.model import Collection, EmbeddedPassage, EmbeddingModel, Link, Record, RecordKey, Reference
 from refdesk.stores.sqlite.driver import Connection
-from refdesk.stores.sqlite.rows import decode_instant, decode_record
+from refdesk.stores.sqlite.rows import decode_record
 
 _LIST_DOCUMENTS = """
     SELECT org, toolset, id FROM documents JOIN collections ON collections.key = documents.collection

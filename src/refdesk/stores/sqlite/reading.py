@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime
 
+from refdesk.core.encoding import decode_instant, encode_instant
 from refdesk.model import (
     Collection,
     CollectionStatistics,
@@ -18,13 +19,7 @@ from refdesk.model import (
     State,
 )
 from refdesk.stores.sqlite.driver import Connection, Row
-from refdesk.stores.sqlite.rows import (
-    decode_document,
-    decode_instant,
-    decode_record,
-    decode_revision,
-    encode_instant,
-)
+from refdesk.stores.sqlite.rows import decode_document, decode_record, decode_revision
 
 _GET_COLLECTION = "SELECT key, changed FROM collections WHERE org = ? AND toolset = ?"
 _GET_DOCUMENT = """

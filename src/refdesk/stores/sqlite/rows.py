@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
+from refdesk.core.encoding import check_texts, decode_instant, encode_instant, encode_json, encode_spans
 from refdesk.errors import InvalidInputError
 from refdesk.model import Collection, Document, Record, RecordKey, Revision, Span, State
 from refdesk.stores.sqlite.driver import Row, Value
 
 if TYPE_CHECKING:
     from refdesk.model import EmbeddedPassage, EmbeddingModel
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,45 +40,6 @@ class RenewedTerms:
     analysis: int
 
 
-def encode_instant(instant: datetime) -> int:
-    """Return whole microseconds since 1970-01-01 UTC."""
-    return (instant - _EPOCH) // _MICROSECOND
-
-
-def decode_instant(microseconds: int) -> datetime:
-    """Return the instant, in UTC."""
-    return _EPOCH + microseconds * _MICROSECOND
-
-
-def encode_json(value: object) -> str:
-    """Return compact JSON.
-
-    Raises:
-        InvalidInputError: It holds a NUL, half of a surrogate pair, a number that is not finite, or no JSON at all.
-    """
-    try:
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidInputError("A value cannot be written as JSON.") from error
-    # Only an escape can stand for a NUL; that it was not a backslash followed by "u0000" needs a closer look.
-    if "\\u0000" in text and _holds_nul(value):
-        raise InvalidInputError("A text holds a NUL, which cannot be stored.")
-    _refuse_surrogates(text)
-    return text
-
-
-def check_texts(*texts: str) -> None:
-    """Return when every text can be stored.
-
-    Raises:
-        InvalidInputError: One holds a NUL or half of a surrogate pair.
-    """
-    for text in texts:
-        if "\x00" in text:
-            raise InvalidInputError("A text holds a NUL, which cannot be stored.")
-        _refuse_surrogates(text)
-
-
 def encode_document(document: Document, terms: bytes, analysis: int) -> DocumentRow:
     """Return the document as a row, with its analysed text.
 
@@ -101,7 +59,7 @@ def encode_document(document: Document, terms: bytes, analysis: int) -> Document
         "title": document.title,
         "body": document.body,
         "facets": encode_json(document.facets),
-        "spans": encode_json({name: _encode_spans(spans) for name, spans in document.spans.items()}),
+        "spans": encode_json({name: encode_spans(spans) for name, spans in document.spans.items()}),
         "data": encode_json(document.data),
         **encode_terms_columns(terms, analysis),
     }
@@ -182,25 +140,3 @@ def decode_record(row: Row) -> Record:
     """Return the record of a row of org, kind, name, due_at and value."""
     org, kind, name, due_at, value = row
     return Record(RecordKey(org, kind, name), json.loads(value), None if due_at is None else decode_instant(due_at))
-
-
-def _encode_spans(spans: Iterable[Span]) -> list[tuple[int, int]]:
-    return [(encode_instant(span.start), encode_instant(span.end)) for span in spans]
-
-
-def _refuse_surrogates(text: str) -> None:
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise InvalidInputError("A text holds a lone surrogate, which cannot be stored.") from error
-
-
-def _holds_nul(value: object) -> bool:
-    if isinstance(value, str):
-        return "\x00" in value
-    if isinstance(value, Mapping):
-        pairs = cast("Mapping[object, object]", value).items()
-        return any(_holds_nul(item) for pair in pairs for item in pair)
-    if isinstance(value, list | tuple):
-        return any(map(_holds_nul, cast("Sequence[object]", value)))
-    return False

@@ -12,13 +12,14 @@ import anyio
 import anyio.to_thread
 
 from refdesk.core.clock import SystemClock
+from refdesk.core.encoding import encode_instant
 from refdesk.errors import StoreError
 from refdesk.stores.sqlite import archive, reading, writing
 from refdesk.stores.sqlite.connections import Readers, Writer, configure, enter_wal, open_file
 from refdesk.stores.sqlite.derived import DerivedIndexes
 from refdesk.stores.sqlite.driver import SQLITE_VERSION, Connection
 from refdesk.stores.sqlite.migrations import get_missing, load_migrations, migrate
-from refdesk.stores.sqlite.rows import encode_instant, encode_passages
+from refdesk.stores.sqlite.rows import encode_passages
 from refdesk.stores.sqlite.versions import require_safe
 
 if TYPE_CHECKING:

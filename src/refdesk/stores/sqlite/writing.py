@@ -4,19 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from refdesk.core.encoding import check_texts, encode_instant
 from refdesk.errors import ConflictError, InvalidInputError
 from refdesk.model import Collection, Document, EmbeddingModel, Link, Record, RecordKey, State
 from refdesk.stores.sqlite.driver import Connection, Value
 from refdesk.stores.sqlite.index import ANALYSIS_VERSION, encode_terms
-from refdesk.stores.sqlite.rows import (
-    DocumentRow,
-    RenewedTerms,
-    check_texts,
-    encode_document,
-    encode_instant,
-    encode_record,
-    encode_terms_columns,
-)
+from refdesk.stores.sqlite.rows import DocumentRow, RenewedTerms, encode_document, encode_record, encode_terms_columns
 
 _PUT_DOCUMENT = """
     INSERT INTO documents (
