@@ -20,7 +20,7 @@ async def kill_syncs(home: Path, kills: int, seed: int, arguments: Sequence[str]
 
 
 async def test_the_sync_after_a_killed_one_brings_the_state_of_the_feed(tmp_path: Path) -> None:
-    assert await kill_syncs(tmp_path, 10, seed=1) == set()
+    assert await kill_syncs(tmp_path, 6, seed=1) == set()
 
 
 @pytest.mark.soak
