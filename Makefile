@@ -28,7 +28,7 @@ demo: $(READY) ## a tour on a sample world: start its feed, sync it, search it
 	$(BIN)/python -m sample_world.demo
 
 test: $(READY) ## the tests
-	$(BIN)/python -m pytest -n 2 -m "not soak and not engines"
+	$(BIN)/python -m pytest -n 3 -m "not soak and not engines"
 
 test-engines: .venv/.engines ## the same suites on PostgreSQL, Redis and Neo4j, installed and started for it
 	REFDESK_TEST_ENGINES=postgres,redis,neo4j $(BIN)/python -m pytest -n 2 -m "engines and not soak" --timeout 300
