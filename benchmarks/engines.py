@@ -122,7 +122,12 @@ def make_document(place: Collection, number: int, title: str, body: str) -> Docu
 def make_request(place: Collection, query: str, vector: Vector, model: EmbeddingModel) -> FindRequest:
     """Return what `search_knowledge` asks the store."""
     return FindRequest(
-        place, parse_query(query), VectorQuery(vector, model.name), depth=DEPTH, title_contains=query.strip()
+        place,
+        parse_query(query),
+        VectorQuery(vector, model.name),
+        depth=DEPTH,
+        title_contains=query.strip(),
+        as_written=query,
     )
 
 

@@ -276,6 +276,9 @@ class FindRequest:
         order: Of the text matches (or, without text, of all); its first `depth` are returned.
         facets: Names of facets to count over everything that matches (by `text` and `where`).
         title_contains: The newest `depth` documents whose title contains this (by `facet_key`) join the text matches.
+        as_written: An engine with a full-text match of its own (PostgreSQL) marks the documents whose title and body
+            hold every word of this in the very same form, adds them to the text matches and lists them first. Others
+            ignore it.
         effort: How widely an approximate vector index searches, 1 to 200; exact search ignores it.
     """
 
@@ -287,6 +290,7 @@ class FindRequest:
     order: tuple[SortKey, ...] = BEST_FIRST
     facets: tuple[str, ...] = ()
     title_contains: str | None = None
+    as_written: str | None = None
     effort: int | None = None
 
 
@@ -300,6 +304,7 @@ class Candidate:
         passage: Where in the body the best passage stands (start, end in code points).
         all_terms: Every term of the query occurs in its title or body.
         title_contains: Its title contains what `FindRequest.title_contains` asked for.
+        as_written: It holds what `FindRequest.as_written` asked for, as far as the engine says.
     """
 
     id: str
@@ -309,6 +314,7 @@ class Candidate:
     passage: tuple[int, int] | None = None
     all_terms: bool = False
     title_contains: bool = False
+    as_written: bool = False
 
 
 @dataclass(frozen=True, slots=True)

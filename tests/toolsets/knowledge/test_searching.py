@@ -165,3 +165,12 @@ def test_first_in_every_list_scores_one_and_a_pending_vector_costs_nothing() -> 
     assert scores["pending"] == 1.0
     assert 1.0 > scores["both"] > scores["words"] > 0.0
     assert [score for _, score in rank([Candidate("only", NOW, lexical=1.0, cosine=0.5, title_contains=True)])] == [1.0]
+
+
+def test_entries_that_hold_the_question_as_it_is_written_come_first_in_the_list_by_words() -> None:
+    found = [
+        Candidate("stems", NOW, lexical=3.0),
+        Candidate("written", NOW, lexical=1.0, as_written=True),
+        Candidate("signs", NOW, as_written=True),
+    ]
+    assert [candidate.id for candidate, _ in rank(found)] == ["written", "signs", "stems"]

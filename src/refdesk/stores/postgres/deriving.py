@@ -18,7 +18,7 @@ from refdesk.model import facet_key
 if TYPE_CHECKING:
     from refdesk.model import Document
 
-ANALYSIS_VERSION = 1000 + analysis.VERSION
+ANALYSIS_VERSION = 2000 + analysis.VERSION
 """Goes up, by a thousand for another layout, when `derive` or `Tokens` would give something else for some document;
 what was derived by another version is made anew."""
 
@@ -29,6 +29,12 @@ MOST_TOKENS = 60_000
 """PostgreSQL keeps a mebibyte of lexemes of one text: what is beyond (a word in a document of 60,000 distinct ones;
 facet values come first) is stored and scored, but alone finds nothing."""
 
+MOST_WORDS = 65_000
+"""The same limit for these tokens and those of the words as they are written, which come last."""
+
+PIECE = 60_000
+"""Code points of a text that PostgreSQL parses at once: of a longer one the words might be more than it takes."""
+
 
 @dataclass(frozen=True, slots=True)
 class Derived:
@@ -37,6 +43,7 @@ class Derived:
     Attributes:
         frequencies: How often each term occurs; a word of the title counts as `TITLE_WEIGHT`.
         words: The terms in their order, a blank on either side of each, the title's parted from the body's.
+        texts: Title and body in pieces that PostgreSQL can parse.
         facet_values: (name, key, value, uses, whether it is the first spelling of the key) for each spelling.
         spans: (name, start, end).
     """
@@ -44,6 +51,7 @@ class Derived:
     frequencies: Mapping[str, int]
     title_key: str
     words: str
+    texts: tuple[str, ...]
     facet_values: tuple[tuple[str, str, str, int, bool], ...]
     spans: tuple[tuple[str, int, int], ...]
 
@@ -68,6 +76,7 @@ def derive(document: Document) -> Derived:
         frequencies=frequencies,
         title_key=facet_key(document.title),
         words=f"{spell(in_title)}\n{spell(in_body)}",
+        texts=(*_cut(document.title), *_cut(document.body)),
         facet_values=tuple(_list_facet_values(document.facets)),
         spans=tuple((name, *ends) for name, spans in document.spans.items() for ends in encode_spans(spans)),
     )
@@ -105,9 +114,29 @@ class Tokens:
         tokens += self.of_title(derived.title_key)
         return tokens[:MOST_TOKENS]
 
+    @property
+    def secret(self) -> bytes:
+        """What keys the tokens; PostgreSQL itself makes those of words as they are written."""
+        return self._secret
+
+    def of_word(self, word: str) -> str:
+        """Return the token of a word as PostgreSQL's configuration `simple` has it, which only folds case."""
+        return hashlib.sha256(self._secret + word.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
     def _hash(self, text: str) -> str:
         data = text.encode("utf-8", "surrogatepass")
         return hashlib.blake2b(data, key=self._secret, digest_size=8).hexdigest()
+
+
+def _cut(text: str) -> Iterable[str]:
+    """Yield the text in pieces of at most `PIECE`, cut at blanks where there are any."""
+    start = 0
+    while len(text) - start > PIECE:
+        blank = max(text.rfind(mark, start, start + PIECE) for mark in " \n")
+        end = blank + 1 if blank > start else start + PIECE
+        yield text[start:end]
+        start = end
+    yield text[start:]
 
 
 def _list_facet_values(facets: Mapping[str, tuple[str, ...]]) -> Iterable[tuple[str, str, str, int, bool]]:

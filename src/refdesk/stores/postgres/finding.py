@@ -21,6 +21,7 @@ from refdesk.stores.postgres.searching import Search
 
 _GET_COLLECTION = "SELECT documents, words, secret FROM collections WHERE org = %s AND toolset = %s"
 _GET_TERMS = "SELECT term, number, documents FROM terms WHERE org = %s AND toolset = %s AND term = ANY(%s::text[])"
+_GET_WORDS = "SELECT unnest(tsvector_to_array(to_tsvector('simple', %s)))"
 _GET_MODEL = """
     SELECT key, dimensions, models.passages, embeddings.passages FROM models
     JOIN embeddings ON model = key WHERE name = %s AND org = %s AND toolset = %s
@@ -82,16 +83,20 @@ async def plan_search(snapshot: Snapshot, request: FindRequest, limits: Limits) 
     text, vector = request.text, request.vector
     asked = {*text.terms, *(term for phrase in text.phrases for term in phrase)} if text else set[str]()
     model = vector.model if vector and is_storable(vector.model) else ""
-    collections, terms, models = await snapshot.send(
+    written = request.as_written if request.as_written and is_storable(request.as_written) else ""
+    collections, terms, words, models = await snapshot.send(
         Statement(_GET_COLLECTION, place),
         Statement(_GET_TERMS, (*place, sorted(filter(is_storable, asked)))),
+        Statement(_GET_WORDS, (written,)),
         Statement(_GET_MODEL, (model, *place)),
     )
     if not collections:
         return None
-    documents, words, secret = collections[0]
+    documents, length, secret = collections[0]
     known = {term: Term(number, count) for term, number, count in terms}
-    corpus = Corpus(documents, words, known, Tokens(secret), limits.ranked_documents)
+    tokens = Tokens(secret)
+    as_written = [tokens.of_word(word) for (word,) in words]
+    corpus = Corpus(documents, length, known, tokens, limits.ranked_documents, as_written)
     return Search(request, corpus, Model(*models[0]) if models else None)
 
 
@@ -115,7 +120,7 @@ def _make_found(request: FindRequest, found: Sequence[Row], facets: Sequence[Row
 
 
 def _make_candidate(row: Row) -> Candidate:
-    id, modified_at, lexical, all_terms, title_contains, cosine, start, end = row
+    id, modified_at, lexical, all_terms, as_written, title_contains, cosine, start, end = row
     return Candidate(
         id=id,
         modified_at=decode_instant(modified_at),
@@ -124,6 +129,7 @@ def _make_candidate(row: Row) -> Candidate:
         passage=None if cosine is None else (start, end),
         all_terms=all_terms,
         title_contains=title_contains,
+        as_written=as_written,
     )
 
 

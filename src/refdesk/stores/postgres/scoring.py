@@ -10,7 +10,7 @@ from psycopg import sql
 from refdesk.core.bm25 import K1, B, idf
 from refdesk.model import TextQuery
 from refdesk.stores.postgres.deriving import Tokens, spell
-from refdesk.stores.postgres.filters import Condition, Values, all_of, any_of
+from refdesk.stores.postgres.filters import AMONG_MATCHES, Condition, Values, all_of, any_of
 
 FREQUENT_SHARE = 20
 """A term is frequent when more than one document in this many holds it."""
@@ -32,6 +32,7 @@ class Corpus:
         words: Of all documents together, those of titles counted twice.
         terms: Those of the question that some document held once.
         prune_above: Documents from which on frequent terms make no candidates.
+        as_written: The tokens of the question's words as they are written; none when that was not asked.
     """
 
     documents: int
@@ -39,6 +40,7 @@ class Corpus:
     terms: Mapping[str, Term]
     tokens: Tokens
     prune_above: int
+    as_written: Sequence[str] = ()
 
 
 class Question:
@@ -52,8 +54,11 @@ class Question:
     def match(self, values: Values, terms: Sequence[str] | None = None) -> Condition:
         """Return the condition that an entry matches; with `terms`, by one of these."""
         tokens: list[str] = []
-        if self._text.terms:
-            tokens.append(any_of([self._corpus.tokens.of_term(term) for term in terms or self._text.terms]))
+        ways = [self._corpus.tokens.of_term(term) for term in terms or self._text.terms]
+        if self._corpus.as_written and (ways or not self._text.phrases):
+            ways.append(all_of(list(self._corpus.as_written)))
+        if ways:
+            tokens.append(any_of(ways))
         held = dict.fromkeys(term for phrase in self._text.phrases for term in phrase)
         if held:
             tokens.append(all_of([self._corpus.tokens.of_term(term) for term in held]))
@@ -98,6 +103,12 @@ class Question:
             return sql.SQL("false")
         tests = [sql.SQL("{} > 0").format(sql.Identifier(f"f{known.index(term)}")) for term in self._text.terms]
         return sql.SQL(" AND ").join([sql.SQL("true"), *tests])
+
+    def make_as_written(self, values: Values) -> sql.Composable:
+        """Return whether `e` holds the question as it is written."""
+        if not self._corpus.as_written:
+            return sql.SQL("false")
+        return AMONG_MATCHES.format(values.add(all_of(list(self._corpus.as_written))))
 
     def _get_known(self) -> list[str]:
         return [term for term in self._asked if term in self._corpus.terms]

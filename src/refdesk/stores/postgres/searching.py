@@ -26,8 +26,8 @@ _COLUMNS = {
 _COLUMNS_OF_ENTRY = sql.SQL("e.document, e.id, e.modified_at, e.created_at, e.title_key")
 # Without the barrier the planner would compute each frequency once for every use of it.
 _SCORED = sql.SQL("""
-    SELECT document, id, modified_at, created_at, title_key, {score} AS lexical, {all_terms} AS all_terms
-    FROM (SELECT {columns}, {frequencies} FROM {source} OFFSET 0) frequencies
+    SELECT document, id, modified_at, created_at, title_key, {score} AS lexical, {all_terms} AS all_terms, as_written
+    FROM (SELECT {columns}, {frequencies}, {as_written} AS as_written FROM {source} OFFSET 0) frequencies
 """)
 _FIND = sql.SQL("""
     WITH matching AS MATERIALIZED ({matching}), counted AS ({counted}),
@@ -40,12 +40,13 @@ _FIND = sql.SQL("""
     SELECT total, listed, near, found.* FROM (
         SELECT (SELECT total FROM counted), (SELECT count(*) FROM listed) AS listed, (SELECT count(*) FROM near) AS near
     ) counts LEFT JOIN (
-        SELECT id, modified_at, lexical, all_terms, {is_titled}, cosine, starts_at, ends_at,
+        SELECT id, modified_at, lexical, all_terms, as_written, {is_titled}, cosine, starts_at, ends_at,
             array_position(ARRAY(SELECT document FROM listed ORDER BY place), document) AS place
         FROM ({scored}) scored LEFT JOIN LATERAL ({best}) best ON true
     ) found ON true
     ORDER BY place NULLS LAST, cosine DESC NULLS LAST, id
 """)
+_AS_WRITTEN_FIRST = sql.SQL("as_written DESC")
 _IS_CHOSEN = sql.SQL("e.document = ANY(ARRAY(SELECT document FROM chosen))")
 _NO_DOCUMENT = sql.SQL("SELECT NULL::bigint AS document WHERE false")
 _NO_PASSAGE = sql.SQL("SELECT NULL::float8 AS cosine, NULL::integer AS starts_at, NULL::integer AS ends_at WHERE false")
@@ -112,7 +113,8 @@ class Search:
         """Return the statement that finds.
 
         It gives a row for each candidate, in order (one of NULLs where there is none): total, how many are listed, how
-        many are near, then id, modified_at, lexical, all_terms, whether it is titled, cosine, and its best passage.
+        many are near, then id, modified_at, lexical, all_terms, as_written, whether it is titled, cosine, and its best
+        passage.
 
         Args:
             graph: How the model's graph is asked, or `None` to compare all.
@@ -123,7 +125,7 @@ class Search:
         text = _FIND.format(
             matching=self._score(values, self._from(values, matching)),
             counted=self._count(values, is_pruned=rare is not None),
-            order=sql.SQL(", ").join([*map(_sort, self.request.order), sql.SQL("id")]),
+            order=sql.SQL(", ").join([_AS_WRITTEN_FIRST, *map(_sort, self.request.order), sql.SQL("id")]),
             depth=values.add(self.request.depth),
             titled=self._find_titled(values),
             near=self._find_near(values, graph),
@@ -173,11 +175,17 @@ class Search:
         question = self.question
         if question is None:
             score, all_terms, frequencies = sql.SQL("0::float8"), sql.SQL("false"), sql.SQL("0 AS norm")
+            as_written: sql.Composable = sql.SQL("false")
         else:
             score, all_terms = question.make_score(values), question.make_all_terms()
-            frequencies = question.make_frequencies(values)
+            frequencies, as_written = question.make_frequencies(values), question.make_as_written(values)
         return _SCORED.format(
-            columns=_COLUMNS_OF_ENTRY, source=source, score=score, all_terms=all_terms, frequencies=frequencies
+            columns=_COLUMNS_OF_ENTRY,
+            source=source,
+            score=score,
+            all_terms=all_terms,
+            frequencies=frequencies,
+            as_written=as_written,
         )
 
     def _count(self, values: Values, *, is_pruned: bool) -> sql.Composable:

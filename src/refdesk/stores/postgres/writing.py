@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from refdesk.errors import ConflictError
 from refdesk.model import Collection, State
 from refdesk.stores.postgres.connections import Scope, Statement
-from refdesk.stores.postgres.deriving import Derived, Tokens, derive
+from refdesk.stores.postgres.deriving import MOST_WORDS, Derived, Tokens, derive
 from refdesk.stores.postgres.pool import Row
 from refdesk.stores.postgres.rows import encode_document, encode_link, encode_record
 from refdesk.stores.postgres.sessions import Session
@@ -73,7 +73,14 @@ _PUT_ENTRY = """
         %(terms)s::integer[], %(frequencies)s::integer[]
     )
 """
-_PUT_TOKENS = "INSERT INTO tokens (document, tokens) VALUES (%s, array_to_tsvector(%s::text[]))"
+_PUT_TOKENS = """
+    INSERT INTO tokens (document, tokens)
+    SELECT %(key)s, array_to_tsvector(%(tokens)s::text[] || ARRAY(
+        SELECT left(encode(sha256(%(secret)s::bytea || convert_to(word, 'UTF8')), 'hex'), 16)
+        FROM unnest(%(texts)s::text[]) AS text, unnest(tsvector_to_array(to_tsvector('simple', text))) AS word
+        LIMIT %(room)s
+    ))
+"""
 _PUT_FACET_VALUES = """
     INSERT INTO facet_values (org, document, name, key, value, uses, is_first)
     SELECT %s, * FROM unnest(%s::bigint[], %s::text[], %s::text[], %s::text[], %s::integer[], %s::boolean[])
@@ -308,7 +315,18 @@ class Content:
             "frequencies": [frequency for _, frequency in terms],
         }
         yield Statement(_PUT_ENTRY, {**row.columns, **entry})
-        yield Statement(_PUT_TOKENS, (key, self.tokens.of_document(derived)))
+        yield self._put_tokens(key, derived)
+
+    def _put_tokens(self, key: int, derived: Derived) -> Statement:
+        tokens = self.tokens.of_document(derived)
+        values: dict[str, object] = {
+            "key": key,
+            "tokens": tokens,
+            "secret": self.tokens.secret,
+            "texts": list(derived.texts),
+            "room": MOST_WORDS - len(tokens),
+        }
+        return Statement(_PUT_TOKENS, values)
 
     def _put_lists(self, living: Sequence[tuple[int, DocumentRow]]) -> Iterable[Statement]:
         values = [(key, *value) for key, row in living for value in row.derived.facet_values]

@@ -71,19 +71,24 @@ async def search(base: KnowledgeBase, collection: Collection, asked: SearchInput
 def rank(candidates: Sequence[Candidate]) -> list[tuple[Candidate, float]]:
     """Return the candidates with their fused scores in (0, 1], best first, ties newest first, then by id.
 
-    An entry without a vector is judged by the other lists alone.
+    An entry without a vector is judged by the other lists alone. In the list by words those that hold the question as
+    it is written come first, where the engine marks them.
     """
     newest_first = sorted(candidates, key=lambda c: (-c.modified_at.timestamp(), c.id))
     near = [c for c in newest_first if c.cosine is not None]
     lists = [
         [c.id for c in sorted(near, key=lambda c: -(c.cosine or 0.0))],
-        [c.id for c in sorted((c for c in newest_first if c.lexical > 0), key=lambda c: -c.lexical)],
+        [c.id for c in sorted(filter(_is_in_words, newest_first), key=lambda c: (not c.as_written, -c.lexical))],
         [c.id for c in newest_first if c.title_contains],
     ]
     pending = {c.id: (_VECTOR,) for c in candidates if c.cosine is None}
     scores = fusion.reciprocal_rank(lists, weights=WEIGHTS, absent=pending)
     ranked = [(candidate, scores[candidate.id]) for candidate in newest_first if candidate.id in scores]
     return sorted(ranked, key=lambda pair: -pair[1])
+
+
+def _is_in_words(candidate: Candidate) -> bool:
+    return candidate.lexical > 0 or candidate.as_written
 
 
 def _find_request(
@@ -104,6 +109,7 @@ def _find_request(
         where=wanted,
         depth=depth,
         title_contains=asked.query.strip(),
+        as_written=asked.query,
         effort=asked.ef_search,
     )
 
@@ -148,7 +154,7 @@ async def _resolve(
 
 def _match(head: Document, score: float, found: Candidate, own: Candidate | None) -> _Match:
     """Return the head's match. Its own words explain it before an old entry's do."""
-    if own is not None and (own.id == found.id or own.lexical > 0 or own.title_contains):
+    if own is not None and (own.id == found.id or _is_in_words(own) or own.title_contains):
         return _Match(head, score, own.passage)
     return _Match(head, score, None, matched_via=found.id)
 
