@@ -276,7 +276,7 @@ class FindRequest:
         order: Of the text matches (or, without text, of all); its first `depth` are returned.
         facets: Names of facets to count over everything that matches (by `text` and `where`).
         title_contains: The newest `depth` documents whose title contains this (by `facet_key`) join the text matches.
-        as_written: An engine with a full-text match of its own (PostgreSQL) marks the documents whose title and body
+        as_written: An engine with a full-text match of its own marks the documents whose title and body together
             hold every word of this in the very same form, adds them to the text matches and lists them first. Others
             ignore it.
         effort: How widely an approximate vector index searches, 1 to 200; exact search ignores it.
