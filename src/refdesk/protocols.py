@@ -150,7 +150,7 @@ class Transaction(Reader, Protocol):
 
 
 class Archive(Protocol):
-    """Reads of everything there is, piece by piece, so that a store can be moved to another engine.
+    """What moving a store to another engine takes: reads of everything there is, piece by piece, and writes of much.
 
     Each list has an order of the engine's own, and goes on after an entry that it gave (`None`: from the start). What
     is written meanwhile may be seen or not.
@@ -170,6 +170,17 @@ class Archive(Protocol):
 
     async def list_all_records(self, after: RecordKey | None, limit: int) -> list[Record]:
         """Return at most `limit` records of every kind and org."""
+        ...
+
+    def loading(self) -> AbstractAsyncContextManager[None]:
+        """Say that much is written while it is open: what only makes searches fast may be left for its end.
+
+        Writes and searches mean what they always do; a search may take longer. What is left is done on leaving, also
+        by an exception, and where that fails or the process ends, when the store is opened next.
+
+        Raises:
+            StoreError: It could not be done; what was written stays.
+        """
         ...
 
 

@@ -5,6 +5,7 @@ Every command first says "ready" and waits for a line, so that several can be le
 
 from __future__ import annotations
 
+import itertools
 import json
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from refdesk.model import Record, RecordKey
 from refdesk.protocols import Store
 from refdesk.stores.postgres import open_store
 from tests.conftest import REPOSITORY
-from tests.stores.samples import make_document, put
+from tests.stores.samples import embed, make_document, passage, put
 
 PATIENCE_SECONDS = 120
 COUNTER = RecordKey("acme", "count", "n")
@@ -42,11 +43,26 @@ async def write(store: Store, name: str, times: str) -> None:
         await put(store, make_document(f"{name}-{number}", f"apple {name}", title=f"Note {number}"))
 
 
+async def load(store: Store) -> None:
+    """Write until killed; say the number of each document when it is committed with its vector."""
+    async with store.loading():
+        for number in itertools.count():
+            document = make_document(f"d{number}", "apple")
+            await put(store, document)
+            assert await embed(store, document, passage((1, number, 0, 0)))
+            say(number)
+
+
 async def look(store: Store) -> None:
     await store.check()
 
 
-COMMANDS: dict[str, Callable[..., Awaitable[None]]] = {"increment": increment, "write": write, "look": look}
+COMMANDS: dict[str, Callable[..., Awaitable[None]]] = {
+    "increment": increment,
+    "write": write,
+    "load": load,
+    "look": look,
+}
 
 
 async def run(command: str, url: str, *options: str) -> None:

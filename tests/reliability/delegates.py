@@ -121,3 +121,6 @@ class DelegatingStore(DelegatingReader[Store]):
 
     async def list_all_records(self, after: RecordKey | None, limit: int) -> list[Record]:
         return await self.inner.list_all_records(after, limit)
+
+    def loading(self) -> AbstractAsyncContextManager[None]:
+        return self.inner.loading()

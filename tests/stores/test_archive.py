@@ -16,7 +16,20 @@ from refdesk.model import Collection, Link, Record, RecordKey, Reference, State
 from refdesk.protocols import Store
 from refdesk.stores.memory import MemoryStore
 from tests.stores.conftest import ENGINE_NAMES, ENGINES
-from tests.stores.samples import MODEL, NOTES, NOW, day, embed, make_document, passage, put, revise
+from tests.stores.samples import (
+    MODEL,
+    NOTES,
+    NOW,
+    asking,
+    day,
+    embed,
+    find_ids,
+    make_document,
+    near,
+    passage,
+    put,
+    revise,
+)
 from tests.stores.walks import COLLECTIONS, MODELS, Walk, assert_agree
 
 OTHERS = Collection("zenith", "notes")
@@ -130,7 +143,46 @@ async def fill_links(store: Store) -> None:
 
 
 class Stopped(Exception):
-    """Whoever moves is killed."""
+    """Whoever moves or loads is killed."""
+
+
+async def load(store: Store) -> None:
+    """Write documents with vectors of a known and of a new model, in transactions of their own."""
+    for number in range(3):
+        document = make_document(f"l{number}", "loaded")
+        await put(store, document)
+        for model in MODELS:
+            assert await embed(store, document, passage((1, number, 0, 0)), model=model)
+
+
+async def assert_loaded(store: Store) -> None:
+    assert await find_ids(store, asking("loaded")) == ["l0", "l1", "l2"]
+    for model in MODELS:
+        assert await find_ids(store, asking(vector=near((1, 2, 0, 0), model.name), depth=2)) == ["l2", "l1"]
+
+
+async def test_what_is_loaded_is_there_at_once_and_stays(store: Store) -> None:
+    await put(store, make_document("before"))
+    await embed(store, make_document("before"), passage((0, 0, 0, 1)), model=MODELS[0])
+    async with store.loading():
+        await load(store)
+        await assert_loaded(store)
+    await assert_loaded(store)
+    assert await embed(store, make_document("before"), passage((1, 2, 0, 0)), model=MODELS[0])
+    assert await find_ids(store, asking(vector=near((1, 2, 0, 0), MODELS[0].name), depth=2)) == ["before", "l2"]
+
+
+async def test_a_load_that_fails_keeps_what_was_committed(store: Store) -> None:
+    async def load_and_fail() -> None:
+        async with store.loading():
+            await load(store)
+            async with store.transaction() as transaction:
+                await transaction.put_documents([make_document("undone", "loaded")])
+                raise Stopped
+
+    with pytest.raises(Stopped):
+        await load_and_fail()
+    await assert_loaded(store)
 
 
 async def test_a_migration_that_was_stopped_goes_on(source: MemoryStore, target: Store, moved: FixedClock) -> None:
@@ -149,8 +201,18 @@ async def test_a_migration_that_was_stopped_goes_on(source: MemoryStore, target:
     assert len(await target.get_digests(NOTES)) == 2 * migrating.PIECE
     rest: list[int] = []
     contents = await migrating.migrate(source, target, moved, "here", rest.append)
-    assert (sum(rest), contents.documents) == (10, len(documents))
+    assert (rest[0], contents.documents) == (10, len(documents))
     assert await migrating.migrate(source, target, moved, "here") == contents, "once more finds nothing to do"
+
+
+async def test_whoever_watches_is_told_what_is_done_and_how_far_it_is(
+    source: MemoryStore, target: Store, moved: FixedClock
+) -> None:
+    await put(source, *[make_document(f"d{number:04}") for number in range(migrating.PIECE + 5)])
+    told: list[object] = []
+    await migrating.migrate(source, target, moved, "here", told.append, told.append)
+    pieces = [migrating.PIECE, 5]
+    assert told == ["moving", *pieces, "building", "comparing", *pieces, *pieces]
 
 
 async def test_a_target_that_holds_something_is_refused(source: MemoryStore, target: Store, moved: FixedClock) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,10 @@ from refdesk.cli import asking, progress
 
 if TYPE_CHECKING:
     from refdesk.cli.progress import Show
-    from refdesk.core.migrating import Contents
+    from refdesk.core.migrating import Contents, Work
+
+LABELS: Mapping[Work, str] = {"moving": "Moving", "building": "Building indexes", "comparing": "Comparing"}
+TIMES_READ: Mapping[Work, int] = {"moving": 1, "building": 0, "comparing": 2}
 
 
 @click.command()
@@ -45,18 +49,34 @@ async def _migrate(source: str, target: str, show: Show | None) -> Contents:
     from refdesk.core import migrating
     from refdesk.core.clock import FixedClock
 
-    clock, done, total = FixedClock(datetime.now(UTC)), 0, 0
+    clock = FixedClock(datetime.now(UTC))
     open_source, open_target = choose_store(source, "--from"), choose_store(target, "--to", clock)
     async with open_source() as old, open_target() as new:
-        total = sum(sum(each.documents.values()) for each in await old.get_statistics())
+        shown = _Shown(show, sum(sum(each.documents.values()) for each in await old.get_statistics()))
+        name = blake2b(source.encode(), digest_size=16).hexdigest()
+        return await migrating.migrate(old, new, clock, name, shown.note, shown.begin)
 
-        def note(more: int) -> None:
-            nonlocal done
-            done += more
-            if show is not None:
-                show(done, total)
 
-        return await migrating.migrate(old, new, clock, blake2b(source.encode(), digest_size=16).hexdigest(), note)
+class _Shown:
+    """What is seen of a migration."""
+
+    def __init__(self, show: Show | None, documents: int) -> None:
+        self._show = show
+        self._documents = documents
+        self._done = 0
+        self._total = 0
+
+    def begin(self, work: Work) -> None:
+        """Show another bar: each store is read once when they are compared."""
+        self._done, self._total = 0, self._documents * TIMES_READ[work]
+        if self._show is not None:
+            self._show(0, self._total or None, LABELS[work])
+
+    def note(self, more: int) -> None:
+        """Move it."""
+        self._done += more
+        if self._show is not None:
+            self._show(self._done, self._total)
 
 
 def _to_json(contents: Contents) -> dict[str, object]:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
-from typing import TypeAlias
+from typing import Protocol
 
-Show: TypeAlias = Callable[[int, int | None], None]
-"""Called with how much is done, and of how much where that is known."""
+
+class Show(Protocol):
+    """Moves a bar."""
+
+    def __call__(self, done: int, total: int | None, label: str | None = None) -> None:
+        """Show how much is done, and of how much where that is known; with a label, of something else from now on."""
+        ...
 
 
 @contextmanager
@@ -20,11 +25,13 @@ def show_progress(label: str) -> Generator[Show | None]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    columns = (TextColumn(label), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("", total=None)
+        task = progress.add_task(label, total=None)
 
-        def show(done: int, total: int | None) -> None:
+        def show(done: int, total: int | None, label: str | None = None) -> None:
+            if label is not None:
+                progress.reset(task, description=label)
             progress.update(task, completed=done, total=total)
 
         yield show

@@ -11,7 +11,7 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -31,6 +31,9 @@ POSITION = RecordKey(SHARED_ORG, KIND, "position")
 LEFT_BEHIND = frozenset({KIND, leases.KIND})
 PIECE = 200
 """Documents, links or records in one transaction."""
+
+Work: TypeAlias = Literal["moving", "building", "comparing"]
+"""What takes its time: writing the documents, what the target makes of them at the end, reading both stores."""
 
 STAGES = ("documents", "links", "records", "done")
 _DIGESTS = 2**128
@@ -67,7 +70,12 @@ class _Position:
 
 
 async def migrate(
-    source: Store, target: Store, clock: FixedClock, name: str, note: Callable[[int], None] = lambda _: None
+    source: Store,
+    target: Store,
+    clock: FixedClock,
+    name: str,
+    note: Callable[[int], None] = lambda _: None,
+    begin: Callable[[Work], None] = lambda _: None,
 ) -> Contents:
     """Return what the target holds now, which is what the source holds.
 
@@ -76,21 +84,26 @@ async def migrate(
         target: Empty, or where an earlier migration from this source stopped.
         clock: The target's; it is moved, so that every version keeps the instant at which it was recorded.
         name: Tells one source from another.
-        note: Told how many more documents were written.
+        note: Told how many more documents were written, or when all is compared, read.
+        begin: Told when something else begins.
 
     Raises:
         ConflictError: The target holds something else, or in the end not what the source holds.
     """
     position = await _find_position(target, name)
     if position.stage == "documents":
-        await _move_documents(source, target, clock, position, note)
+        begin("moving")
+        async with target.loading():
+            await _move_documents(source, target, clock, position, note)
+            begin("building")
         position = _Position(name, "links")
     if position.stage == "links":
         await _move_links(source, target, position)
         position = _Position(name, "records")
     if position.stage == "records":
         await _move_records(source, target, position)
-    held, moved = await summarise(source), await summarise(target)
+    begin("comparing")
+    held, moved = await summarise(source, note), await summarise(target, note)
     if held != moved:
         raise ConflictError(
             f"The target holds {_tell(moved)}, the source {_tell(held)}. Stop whatever writes to either of them, empty "
@@ -99,12 +112,13 @@ async def migrate(
     return moved
 
 
-async def summarise(store: Store) -> Contents:
-    """Return what a store holds, without what is left behind."""
+async def summarise(store: Store, note: Callable[[int], None] = lambda _: None) -> Contents:
+    """Return what a store holds, without what is left behind; `note` is told of the documents as they are read."""
     total = Contents()
     async for keys in _read(store.list_documents, None):
         for collection, id in keys:
             total = total.add(await _summarise_document(store, collection, id))
+        note(len(keys))
     async for links in _read(store.list_links, None):
         total = total.add(Contents(links=len(links), digest=sum(_hash(_write_link(link)) for link in links)))
     async for records in _read_records(store, None):

@@ -220,6 +220,11 @@ class MemoryStore(_MemoryReader):
         records = sorted(self._content.records.values(), key=_get_record_key)
         return [each for each in records if _get_record_key(each) > least][:limit]
 
+    @asynccontextmanager
+    async def loading(self) -> AsyncGenerator[None, None]:
+        """See `Archive.loading`; nothing is kept that only makes searches fast."""
+        yield
+
 
 def _get_names(reference: Reference) -> tuple[str, str]:
     return reference.toolset, reference.id

@@ -64,11 +64,11 @@ class Session:
         rows = await self._connections.send(self._connection, *before, *statements, seconds=self._seconds)
         return rows[len(before) :]
 
-    async def take_time(self, scope: Scope) -> None:
-        """Let the statements from here on take as long as work on a whole store may."""
-        limit = Statement("SELECT set_config('statement_timeout', %s, true)", (f"{int(LONG_SECONDS)}s",))
+    async def take_time(self, scope: Scope, seconds: float = LONG_SECONDS) -> None:
+        """Let each statement from here on take as long as work on a whole store may."""
+        limit = Statement("SELECT set_config('statement_timeout', %s, true)", (f"{int(seconds)}s",))
         await self.send(scope, limit)
-        self._seconds = LONG_SECONDS
+        self._seconds = seconds
 
     async def read(self, scope: Scope, *statements: Statement) -> list[list[Row]]:
         """Return the rows of each statement; see `send`."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,8 @@ import anyio.to_thread
 
 from refdesk.core.clock import SystemClock
 from refdesk.core.encoding import encode_instant
-from refdesk.stores.postgres import archive, reading, rebuilding, vectors, writing
+from refdesk.errors import StoreError
+from refdesk.stores.postgres import archive, graphs, reading, rebuilding, vectors, writing
 from refdesk.stores.postgres.connections import Connections
 from refdesk.stores.postgres.finding import Finder, Limits
 from refdesk.stores.postgres.migrations import examine, get_missing, load_migrations, migrate
@@ -82,10 +83,11 @@ class _PostgresReader:
 class PostgresTransaction(_PostgresReader):
     """See `Transaction`."""
 
-    def __init__(self, session: Session, clock: Clock) -> None:
+    def __init__(self, session: Session, clock: Clock, *, is_loading: bool) -> None:
         super().__init__(session)
         self._session = session
         self._clock = clock
+        self._is_loading = is_loading
 
     async def put_documents(self, documents: Sequence[Document]) -> None:
         """See `Transaction.put_documents`."""
@@ -102,7 +104,9 @@ class PostgresTransaction(_PostgresReader):
     ) -> bool:
         """See `Transaction.put_vectors`. A withdrawn document counts as gone; vectors are kept in half precision."""
         rows = encode_passages(model, passages)
-        return await vectors.put_vectors(self._session, collection, id, model, text_digest, rows)
+        return await vectors.put_vectors(
+            self._session, collection, id, model, text_digest, rows, is_loading=self._is_loading
+        )
 
     async def remove_vectors(self, model: str) -> int:
         """See `Transaction.remove_vectors`."""
@@ -135,6 +139,7 @@ class PostgresStore(_PostgresReader):
         self._engine = engine
         self._finder = finder
         self._turn = anyio.Lock()
+        self._loads = 0
 
     @property
     def engine(self) -> str:
@@ -145,7 +150,7 @@ class PostgresStore(_PostgresReader):
     async def transaction(self) -> AsyncGenerator[PostgresTransaction, None]:
         """See `Store.transaction`."""
         async with open_session(self.connections, self._turn) as session:
-            yield PostgresTransaction(session, self._clock)
+            yield PostgresTransaction(session, self._clock, is_loading=self._loads > 0)
 
     async def find(self, request: FindRequest) -> Found:
         """See `Store.find`."""
@@ -175,6 +180,37 @@ class PostgresStore(_PostgresReader):
     async def list_all_records(self, after: RecordKey | None, limit: int) -> list[Record]:
         """See `Archive.list_all_records`."""
         return await archive.list_all_records(self.connections, after, limit)
+
+    @asynccontextmanager
+    async def loading(self) -> AsyncGenerator[None, None]:
+        """See `Archive.loading`. The graphs are built at its end: to put vectors in one by one takes far longer.
+
+        When cancelled it builds none, as whoever cancels does not want to wait; the next to open the store does.
+        """
+        async with open_session(self.connections, self._turn) as session:
+            await graphs.drop(session)
+        try:
+            with self._loaded():
+                yield
+        except Exception:
+            # Why the load failed matters more than a graph.
+            with suppress(StoreError):
+                await self._build_graphs()
+            raise
+        await self._build_graphs()
+
+    @contextmanager
+    def _loaded(self) -> Generator[None, None, None]:
+        self._loads += 1
+        try:
+            yield
+        finally:
+            self._loads -= 1
+
+    async def _build_graphs(self) -> None:
+        if not self._loads:
+            async with open_session(self.connections, self._turn) as session:
+                await graphs.build(session)
 
 
 @asynccontextmanager
@@ -218,4 +254,7 @@ async def _prepare(connections: Connections, clock: Clock) -> str:
     if await rebuilding.is_outdated(connections):
         async with open_session(connections, anyio.Lock()) as session:
             await rebuilding.rebuild(session)
+    if await graphs.is_missing(connections):
+        async with open_session(connections, anyio.Lock()) as session:
+            await graphs.build(session)
     return engine

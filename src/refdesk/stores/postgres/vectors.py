@@ -1,22 +1,18 @@
-"""Writes of vectors: each model has its rows, its counts and an HNSW index of its own, made with its first vector."""
+"""Writes of vectors: each model has its rows, its counts and a graph."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
-from psycopg import sql
-
 from refdesk.errors import InvalidInputError
+from refdesk.stores.postgres import graphs
 from refdesk.stores.postgres.connections import ALL_ORGS, Scope, Statement
 from refdesk.stores.postgres.pool import Row
 
 if TYPE_CHECKING:
     from refdesk.model import Collection, EmbeddingModel
     from refdesk.stores.postgres.sessions import Session
-
-MOST_INDEXED_DIMENSIONS = 4000
-"""What an HNSW index of half-precision vectors takes; wider ones are compared one by one."""
 
 _GET_DOCUMENT = """
     SELECT key, text_digest = %s AND state <> 'withdrawn' FROM documents WHERE org = %s AND toolset = %s AND id = %s
@@ -40,9 +36,6 @@ _PUT = """
     SELECT %s, %s, %s, number - 1, first, last, vector::halfvec
     FROM unnest(%s::integer[], %s::integer[], %s::text[]) WITH ORDINALITY AS passage (first, last, vector, number)
 """
-_MAKE_INDEX = """
-    CREATE INDEX {} ON vectors USING hnsw ((vector::halfvec({})) halfvec_ip_ops) WHERE model = {}
-"""
 _REMOVE = "DELETE FROM vectors WHERE model = %s RETURNING org, document"
 
 
@@ -53,8 +46,10 @@ async def put_vectors(
     model: EmbeddingModel,
     text_digest: str,
     passages: Sequence[tuple[int, int, str]],
+    *,
+    is_loading: bool = False,
 ) -> bool:
-    """See `Transaction.put_vectors`."""
+    """See `Transaction.put_vectors`. While a store is loading, a new model gets no graph."""
     scope = Scope(collection.org)
     place = (collection.org, collection.toolset)
     documents, models = await session.send(
@@ -62,7 +57,7 @@ async def put_vectors(
     )
     if not documents or not documents[0][1]:
         return False
-    document, key = documents[0][0], await _get_model(session, scope, model, models)
+    document, key = documents[0][0], await _get_model(session, scope, model, models, is_loading)
     values = {"org": place[0], "toolset": place[1], "document": document, "model": key, "added": len(passages)}
     statements = [Statement(_REPLACE, cast("dict[str, object]", values))]
     if passages:
@@ -84,26 +79,17 @@ async def remove_vectors(session: Session, model: str) -> int:
         Statement(_REMOVE, (key,)),
         Statement("DELETE FROM embeddings WHERE model = %s", (key,)),
         Statement("DELETE FROM models WHERE key = %s", (key,)),
-        Statement(sql.SQL("DROP INDEX IF EXISTS {}").format(_name_index(key))),
     )
+    await graphs.drop(session, key)
     return len(set(removed))
 
 
-async def _get_model(session: Session, scope: Scope, model: EmbeddingModel, found: list[Row]) -> int:
+async def _get_model(session: Session, scope: Scope, model: EmbeddingModel, found: list[Row], is_loading: bool) -> int:
     if not found:
         (found,) = await session.send(scope, Statement(_MAKE_MODEL, (model.name, model.dimensions)))
-        if model.dimensions <= MOST_INDEXED_DIMENSIONS:
-            await session.send(scope, Statement(_make_index(found[0][0], model.dimensions)))
+        if not is_loading:
+            await graphs.make(session, found[0][0], model.dimensions)
     key, dimensions = found[0]
     if dimensions != model.dimensions:
         raise InvalidInputError("The store holds vectors of this model in another width: remove those first.")
     return key
-
-
-def _make_index(key: int, dimensions: int) -> sql.Composed:
-    # A type's width and an index's condition cannot be parameters; both are whole numbers.
-    return sql.SQL(_MAKE_INDEX).format(_name_index(key), sql.Literal(dimensions), sql.Literal(key))
-
-
-def _name_index(key: int) -> sql.Identifier:
-    return sql.Identifier(f"vectors_of_model_{key}")

@@ -216,6 +216,11 @@ class SqliteStore(_SqliteReader):
         """See `Archive.list_all_records`."""
         return await self._readers.run(archive.list_all_records, after, limit)
 
+    @asynccontextmanager
+    async def loading(self) -> AsyncGenerator[None, None]:
+        """See `Archive.loading`; searches make what makes them fast, and keep it in memory."""
+        yield
+
     def close(self) -> None:
         """Stop what goes on in the background and close every connection; blocks."""
         self._indexes.close()
