@@ -30,8 +30,10 @@ def show_progress(label: str) -> Generator[Show | None]:
         task = progress.add_task(label, total=None)
 
         def show(done: int, total: int | None, label: str | None = None) -> None:
+            nonlocal task
             if label is not None:
-                progress.reset(task, description=label)
+                progress.remove_task(task)
+                task = progress.add_task(label, total=None)
             progress.update(task, completed=done, total=total)
 
         yield show
