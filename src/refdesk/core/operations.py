@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_che
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
+    from refdesk.core.everything import Finder
     from refdesk.core.knowledge_base import KnowledgeBase
     from refdesk.model import Principal
 
@@ -38,10 +39,19 @@ FLAT = ErrorFormat(is_flat=True)
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a handler gets besides its input: who calls, and the core's face."""
+    """What a handler gets besides its input: who calls, and the core's face.
+
+    Attributes:
+        get_other: Returns what handlers of another toolset get for the same caller; `None` where all get the same.
+    """
 
     principal: Principal
     knowledge_base: KnowledgeBase
+    get_other: Callable[[str], Context] | None = None
+
+    def of(self, toolset: str) -> Context:
+        """Return what a toolset's handlers get for this caller."""
+        return self.get_other(toolset) if self.get_other is not None else self
 
 
 @runtime_checkable
@@ -90,6 +100,7 @@ class Operation:
         output: Model of the answer.
         handler: Called with the context and a validated input; returns an `output` or raises a `RefdeskError`.
         scopes: All of them are needed.
+        any_scopes: At least one of them is needed, unless there are none.
         errors: Codes a caller can meet, each with a sentence saying when.
         examples: Inputs that work.
         least_seconds: How long it may take even where requests are given less: it waits for a slow service.
@@ -109,6 +120,7 @@ class Operation:
     examples: tuple[Mapping[str, object], ...] = ()
     least_seconds: float = 0.0
     most_bytes: int | None = None
+    any_scopes: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +171,11 @@ class ResourceTemplate:
 
 @dataclass(frozen=True, slots=True)
 class Toolset:
-    """A folder under `toolsets/`: its operations, resources and templates, under one server label."""
+    """A folder under `toolsets/`: its operations, resources and templates, under one server label.
+
+    Attributes:
+        finder: How it takes part in a search over all toolsets; `None` where it does not.
+    """
 
     name: str
     description: str
@@ -167,3 +183,4 @@ class Toolset:
     resources: tuple[Resource, ...] = ()
     templates: tuple[ResourceTemplate, ...] = ()
     error_format: ErrorFormat = NESTED
+    finder: Finder | None = None

@@ -21,6 +21,7 @@ TOOLSET_NAME = "knowledge"
 TAGS = "tags"
 AUTHOR = "author"
 EXPIRES = "expires"
+CREATED = "created"
 
 EmbeddingStatus: TypeAlias = Literal["pending", "ready", "failed"]
 TaskLinkKind: TypeAlias = Literal["references", "produced"]
@@ -215,9 +216,14 @@ def to_document(entry: StoreInput, *, id: str, org: str, author: str, now: datet
         created_at=now,
         modified_at=now,
         facets={TAGS: tuple(entry.tags), AUTHOR: (author,)},
-        spans={EXPIRES: (Span(entry.expires_at, entry.expires_at),)} if entry.expires_at else {},
+        spans=_get_spans(now, entry.expires_at),
         data=data,
     )
+
+
+def _get_spans(created: datetime, expires: datetime | None) -> dict[str, tuple[Span, ...]]:
+    spans = {CREATED: (Span(created, created),)}
+    return spans | ({EXPIRES: (Span(expires, expires),)} if expires else {})
 
 
 def get_expiry(document: Document) -> datetime | None:
