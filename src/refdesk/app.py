@@ -332,7 +332,7 @@ async def _open_base(settings: Settings, open_store: OpenStore, apart: Mapping[s
         keys, others = KeyRing(store, clock), dict[str, Base]()
         for toolset, open_other in apart.items():
             other = await stack.enter_async_context(open_other())
-            own = Semantics(other, wanted, reopen)
+            own = Semantics(other, wanted, reopen, questions=semantics.questions)
             others[toolset] = Base(KnowledgeBase(other, own, clock), own, Indexer(other, own, clock), keys)
         base = KnowledgeBase(store, semantics, clock, quotas=quotas, queue=line.queue, scratchpad=line.scratchpad)
         indexer = Indexer(store, semantics, clock, queue=line.queue)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+import anyio
 import numpy as np
 
 from refdesk.errors import EmbedderError
@@ -31,7 +32,10 @@ def make_document(id: str, body: str = "", **changes: object) -> Document:
 
 @dataclass(slots=True)
 class ScriptedEmbedder:
-    """Vectors from a hash of the text. It refuses texts with a word of `poison`, and everything while `is_down`."""
+    """Vectors from a hash of the text. It refuses texts with a word of `poison`, and everything while `is_down`.
+
+    Questions wait before its `gate`, where there is one.
+    """
 
     name: str = "scripted-8"
     poison: frozenset[str] = frozenset()
@@ -40,6 +44,8 @@ class ScriptedEmbedder:
     foreign: frozenset[str] = frozenset()
     loads: int = 0
     seen: list[str] = field(default_factory=list[str])
+    asked: list[str] = field(default_factory=list[str])
+    gate: anyio.Event | None = None
 
     @property
     def model(self) -> EmbeddingModel:
@@ -61,6 +67,9 @@ class ScriptedEmbedder:
         return [_vector(self.name + text) for text in texts]
 
     async def embed_query(self, text: str) -> Vector:
+        self.asked.append(text)
+        if self.gate is not None:
+            await self.gate.wait()
         if self.is_down:
             raise EmbedderError("the model is down")
         return _vector(self.name + text)

@@ -41,7 +41,7 @@ async def test_documents_get_vectors_and_can_be_found_by_them() -> None:
     assert await bench.indexer.run_once() == 40
     assert await bench.list_missing() == []
     assert await bench.indexer.count_pending() == 0
-    query, _ = await bench.semantics.embed_query("anything")
+    query, _ = await bench.semantics.embed_query("anything", "acme")
     found = await bench.store.find(FindRequest(NOTES, vector=query))
     assert len(found.candidates) == 40
 
@@ -163,13 +163,13 @@ async def test_a_new_model_takes_over_only_when_everything_has_its_vectors() -> 
     semantics = Semantics(bench.store, new, reopen=lambda _: bench.embedder)
     indexer = Indexer(bench.store, semantics, bench.clock)
     await indexer.run_once()
-    query, _ = await semantics.embed_query("x")
+    query, _ = await semantics.embed_query("x", "acme")
     assert query is not None
     assert query.model == "old"
     new.poison = frozenset()
     await indexer.retry_failures()
     await indexer.run_once()
-    query, _ = await semantics.embed_query("x")
+    query, _ = await semantics.embed_query("x", "acme")
     assert query is not None
     assert query.model == "new"
     assert await bench.list_missing() == ["0", "1", "2"]

@@ -15,37 +15,37 @@ async def put_with_vectors(store: MemoryStore, embedder: ScriptedEmbedder) -> No
 
 
 async def test_a_question_is_embedded_by_the_wanted_model_when_none_is_active_yet() -> None:
-    query, status = await Semantics(MemoryStore(), ScriptedEmbedder()).embed_query("x")
+    query, status = await Semantics(MemoryStore(), ScriptedEmbedder()).embed_query("x", "acme")
     assert (query and query.model, status) == ("scripted-8", "used")
 
 
 async def test_a_question_never_waits_for_a_model_to_load() -> None:
     embedder = ScriptedEmbedder(is_ready=False)
     semantics = Semantics(MemoryStore(), embedder)
-    assert await semantics.embed_query("x") == (None, "loading")
+    assert await semantics.embed_query("x", "acme") == (None, "loading")
     assert embedder.loads == 0
     await semantics.load_if_asked()
     await semantics.load_if_asked()
     assert embedder.loads == 1
-    assert (await semantics.embed_query("x"))[1] == "used"
+    assert (await semantics.embed_query("x", "acme"))[1] == "used"
 
 
 async def test_a_question_in_a_script_the_model_cannot_read_is_left_to_its_words() -> None:
     semantics = Semantics(MemoryStore(), ScriptedEmbedder(foreign=frozenset({"退款"})))
-    assert await semantics.embed_query("退款") == (None, "foreign")
-    assert (await semantics.embed_query("refund"))[1] == "used"
+    assert await semantics.embed_query("退款", "acme") == (None, "foreign")
+    assert (await semantics.embed_query("refund", "acme"))[1] == "used"
 
 
 async def test_a_failing_model_makes_search_say_so() -> None:
     semantics = Semantics(MemoryStore(), ScriptedEmbedder(is_down=True))
-    assert await semantics.embed_query("x") == (None, "unavailable")
+    assert await semantics.embed_query("x", "acme") == (None, "unavailable")
 
 
 async def test_after_a_change_of_settings_questions_still_go_to_the_active_model() -> None:
     store, old, new = MemoryStore(), ScriptedEmbedder("old"), ScriptedEmbedder("new")
     await Semantics(store, old).adopt_wanted()
     semantics = Semantics(store, new, reopen=lambda model: old if model == old.model else None)
-    query, _ = await semantics.embed_query("x")
+    query, _ = await semantics.embed_query("x", "acme")
     assert query is not None
     assert query.model == "old"
     assert await semantics.is_outdated()
@@ -54,7 +54,7 @@ async def test_after_a_change_of_settings_questions_still_go_to_the_active_model
 async def test_an_active_model_that_cannot_be_had_any_more_makes_vectors_unavailable() -> None:
     store = MemoryStore()
     await Semantics(store, ScriptedEmbedder("old")).adopt_wanted()
-    assert await Semantics(store, ScriptedEmbedder("new")).embed_query("x") == (None, "unavailable")
+    assert await Semantics(store, ScriptedEmbedder("new")).embed_query("x", "acme") == (None, "unavailable")
 
 
 async def test_adopting_the_wanted_model_drops_the_vectors_of_the_old_one() -> None:

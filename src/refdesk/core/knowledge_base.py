@@ -53,9 +53,9 @@ class KnowledgeBase:
         """Return every version of a document, the present one last; empty when there never was one."""
         return await self.store.get_revisions(collection, id)
 
-    async def embed_question(self, text: str) -> VectorQuery | None:
-        """Return the question's vector, or `None` where there is no model, or none yet; never waits for one to load."""
-        return (await self.semantics.embed_query(text))[0] if self.semantics is not None else None
+    async def embed_question(self, text: str, asker: str) -> VectorQuery | None:
+        """Return the vector of an org's question, or `None` where no model is ready; never waits for one to load."""
+        return (await self.semantics.embed_query(text, asker))[0] if self.semantics is not None else None
 
     async def get_embedding_statuses(self, collection: Collection, ids: Sequence[str]) -> list[EmbeddingStatus]:
         """Return for each document whether its vectors are `ready`, `pending`, or `failed` for good."""

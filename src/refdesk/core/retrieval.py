@@ -40,6 +40,7 @@ class SearchRequest:
         offset: How many hits to leave out, 0 or more.
         limit: How many hits to return at most, 1 or more.
         facets: Names of facets to count over everything that matches.
+        asker: The org that asks; that of the collection unless another is named.
     """
 
     collection: Collection
@@ -50,6 +51,7 @@ class SearchRequest:
     offset: int = 0
     limit: int = 10
     facets: tuple[str, ...] = ()
+    asker: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +121,7 @@ async def _embed(semantics: Semantics | None, request: SearchRequest) -> tuple[V
         return None, "off"
     if semantics is None:
         return None, "unavailable"
-    return await semantics.embed_query(request.text)
+    return await semantics.embed_query(request.text, request.asker or request.collection.org)
 
 
 def _find_request(request: SearchRequest, text: TextQuery | None, vector: VectorQuery | None) -> FindRequest:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from refdesk import errors
 from refdesk.core.doorbell import Doorbell
+from refdesk.core.question_vectors import QuestionVectors
 from refdesk.model import SHARED_ORG, EmbeddingModel, Record, RecordKey, VectorQuery
 
 if TYPE_CHECKING:
@@ -35,17 +36,19 @@ class Semantics:
         wanted: The embedder that the settings name.
         reopen: Returns the embedder of another model, or `None` when it cannot be had any more.
         doorbell: Rung when a model should be loaded in the background.
+        questions: The vectors of recent questions; stores whose embedder is the same can share it.
     """
 
     store: Store
     wanted: Embedder
     reopen: Callable[[EmbeddingModel], Embedder | None] = lambda _: None
     doorbell: Doorbell = field(default_factory=Doorbell)
+    questions: QuestionVectors = field(default_factory=QuestionVectors)
     _asked: bool = False
     _old: Embedder | None = None
 
-    async def embed_query(self, text: str) -> tuple[VectorQuery | None, SemanticStatus]:
-        """Return the question's vector, or `None` and why. Never waits for a model to load."""
+    async def embed_query(self, text: str, asker: str) -> tuple[VectorQuery | None, SemanticStatus]:
+        """Return the vector of an org's question, or `None` and why. Never waits for a model to load."""
         embedder = await self.get_active()
         if embedder is None:
             return None, "unavailable"
@@ -56,7 +59,7 @@ class Semantics:
             self.doorbell.ring()
             return None, "loading"
         try:
-            vector = await embedder.embed_query(text)
+            vector = await self.questions.get(embedder, text, asker)
         except errors.EmbedderError as error:
             logger.warning("question not embedded", extra={"reason": error.message})
             return None, "unavailable"

@@ -53,7 +53,7 @@ async def search_updates(context: Context, request: SearchInput) -> SearchOutput
     """Return one page of the updates that match, or the one that `id` names."""
     if request.id.strip():
         return await _get_one(context.knowledge_base, request.id.strip())
-    return await _search(context.knowledge_base, request)
+    return await _search(context, request)
 
 
 async def _get_one(knowledge_base: KnowledgeBase, id: str) -> SearchOutput:
@@ -64,8 +64,9 @@ async def _get_one(knowledge_base: KnowledgeBase, id: str) -> SearchOutput:
     return answer.model_copy(update={"notes": notes}) if notes else answer
 
 
-async def _search(knowledge_base: KnowledgeBase, request: SearchInput) -> SearchOutput:
-    found = await knowledge_base.search(_to_search_request(request))
+async def _search(context: Context, request: SearchInput) -> SearchOutput:
+    knowledge_base = context.knowledge_base
+    found = await knowledge_base.search(_to_search_request(request, context.principal.org))
     results, is_cut = _show(found.hits, request)
     extra: dict[str, object] = {}
     if request.facets:
@@ -84,7 +85,7 @@ async def _search(knowledge_base: KnowledgeBase, request: SearchInput) -> Search
     return answer.model_copy(update=extra)
 
 
-def _to_search_request(request: SearchInput) -> SearchRequest:
+def _to_search_request(request: SearchInput, asker: str) -> SearchRequest:
     return SearchRequest(
         collection=COLLECTION,
         text=request.query if request.query.strip() else None,
@@ -94,6 +95,7 @@ def _to_search_request(request: SearchInput) -> SearchRequest:
         offset=min(request.offset, FARTHEST),
         limit=request.limit,
         facets=tuple(dict.fromkeys(request.facets)),
+        asker=asker,
     )
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from refdesk.core import fusion, supersession
 from refdesk.core.analysis import parse_query
+from refdesk.core.everything import ALWAYS
 from refdesk.core.snippets import snippet
 from refdesk.model import And, Filter, FindRequest, HasAll, InState, Not, Or, Overlaps, State
 from refdesk.toolsets.knowledge import models
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
+    from refdesk.core.everything import Period
     from refdesk.core.knowledge_base import KnowledgeBase
     from refdesk.model import Candidate, Collection, Document, TextQuery, VectorQuery
     from refdesk.toolsets.knowledge.models import KnowledgeResult, SearchInput
@@ -35,26 +37,33 @@ _VECTOR, _TEXT, _TITLE = range(3)
 
 
 @dataclass(frozen=True, slots=True)
-class _Match:
+class Match:
+    """An entry found.
+
+    Attributes:
+        score: Fused, in (0, 1].
+        passage: Where in the body the best passage stands (start, end in code points).
+        matched_via: The id of the superseded entry whose wording matched.
+    """
+
     document: Document
     score: float
     passage: tuple[int, int] | None
     matched_via: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """What was found: the entries, best first and maybe more than were asked for, and every candidate for them."""
+
+    best: list[Match]
+    candidates: Sequence[Candidate]
+
+
 async def search(base: KnowledgeBase, collection: Collection, asked: SearchInput) -> list[KnowledgeResult]:
     """Return the best entries of a collection, ties newest first, then by id."""
-    text = parse_query(asked.query)
-    vector = await base.embed_question(asked.query)
-    now, depth, seen = base.clock.now(), DEPTH, -1
-    while True:
-        request = _find_request(collection, asked, text, vector, now, depth)
-        found = await base.store.find(request)
-        matches = await _resolve(base, collection, asked, now, rank(found.candidates))
-        if len(matches) >= asked.limit or len(found.candidates) == seen:
-            break
-        depth, seen = depth * GROWTH, len(found.candidates)
-    best = [match for match in matches if match.score >= asked.min_score][: asked.limit]
+    text, found = parse_query(asked.query), await find(base, collection, asked)
+    best = [match for match in found.best if match.score >= asked.min_score][: asked.limit]
     statuses = await base.get_embedding_statuses(collection, [match.document.id for match in best])
     return [
         models.to_result(
@@ -66,6 +75,20 @@ async def search(base: KnowledgeBase, collection: Collection, asked: SearchInput
         )
         for match, status in zip(best, statuses, strict=True)
     ]
+
+
+async def find(base: KnowledgeBase, collection: Collection, asked: SearchInput, period: Period = ALWAYS) -> Matches:
+    """Return the entries of a collection that were created in a period, at least as many as asked for if there are."""
+    text = parse_query(asked.query)
+    vector = await base.embed_question(asked.query, collection.org)
+    now, depth, seen = base.clock.now(), DEPTH, -1
+    while True:
+        request = _find_request(collection, asked, period, text, vector, now, depth)
+        found = await base.store.find(request)
+        matches = await _resolve(base, collection, asked, period, now, rank(found.candidates))
+        if len(matches) >= asked.limit or len(found.candidates) == seen:
+            return Matches(matches, found.candidates)
+        depth, seen = depth * GROWTH, len(found.candidates)
 
 
 def rank(candidates: Sequence[Candidate]) -> list[tuple[Candidate, float]]:
@@ -94,12 +117,13 @@ def _is_in_words(candidate: Candidate) -> bool:
 def _find_request(
     collection: Collection,
     asked: SearchInput,
+    period: Period,
     text: TextQuery,
     vector: VectorQuery | None,
     now: datetime,
     depth: int,
 ) -> FindRequest:
-    wanted = _get_filter(asked, now)
+    wanted = _get_filter(asked, period, now)
     if not asked.include_superseded:
         wanted = Or((And((InState((State.CURRENT,)), wanted)), InState((State.SUPERSEDED,))))
     return FindRequest(
@@ -114,8 +138,10 @@ def _find_request(
     )
 
 
-def _get_filter(asked: SearchInput, now: datetime) -> Filter:
+def _get_filter(asked: SearchInput, period: Period, now: datetime) -> Filter:
     conditions: list[Filter] = []
+    if period.is_bounded:
+        conditions.append(Overlaps((models.CREATED,), period.since, period.until))
     if asked.tags:
         conditions.append(HasAll(models.TAGS, tuple(asked.tags)))
     if not asked.include_expired:
@@ -123,40 +149,43 @@ def _get_filter(asked: SearchInput, now: datetime) -> Filter:
     return And(tuple(conditions))
 
 
-def _passes(document: Document, asked: SearchInput, now: datetime) -> bool:
+def _passes(document: Document, asked: SearchInput, period: Period, now: datetime) -> bool:
+    if document.state is not State.CURRENT or not period.covers(document.created_at):
+        return False
     expiry = models.get_expiry(document)
     is_live = asked.include_expired or expiry is None or expiry > now
-    return document.state is State.CURRENT and is_live and set(asked.tags) <= set(models.get_tags(document))
+    return is_live and set(asked.tags) <= set(models.get_tags(document))
 
 
 async def _resolve(
     base: KnowledgeBase,
     collection: Collection,
     asked: SearchInput,
+    period: Period,
     now: datetime,
     ranked: Sequence[tuple[Candidate, float]],
-) -> list[_Match]:
+) -> list[Match]:
     """Put the head of its chain in the place of each superseded entry, each head once, at its best place."""
     documents = await _read(base, collection, [candidate.id for candidate, _ in ranked])
     if asked.include_superseded:
         found = [(documents.get(c.id), c, score) for c, score in ranked]
-        return [_Match(document, score, c.passage) for document, c, score in found if document is not None]
+        return [Match(document, score, c.passage) for document, c, score in found if document is not None]
     heads = await _read(base, collection, [supersession.get_head_id(document) for document in documents.values()])
     own = {candidate.id: candidate for candidate, _ in ranked}
-    matches: dict[str, _Match] = {}
+    matches: dict[str, Match] = {}
     for candidate, score in ranked:
         document = documents.get(candidate.id)
         head = heads.get(supersession.get_head_id(document)) if document is not None else None
-        if head is not None and head.id not in matches and _passes(head, asked, now):
+        if head is not None and head.id not in matches and _passes(head, asked, period, now):
             matches[head.id] = _match(head, score, candidate, own.get(head.id))
     return list(matches.values())
 
 
-def _match(head: Document, score: float, found: Candidate, own: Candidate | None) -> _Match:
+def _match(head: Document, score: float, found: Candidate, own: Candidate | None) -> Match:
     """Return the head's match. Its own words explain it before an old entry's do."""
     if own is not None and (own.id == found.id or _is_in_words(own) or own.title_contains):
-        return _Match(head, score, own.passage)
-    return _Match(head, score, None, matched_via=found.id)
+        return Match(head, score, own.passage)
+    return Match(head, score, None, matched_via=found.id)
 
 
 async def _read(base: KnowledgeBase, collection: Collection, ids: Sequence[str]) -> Mapping[str, Document]:

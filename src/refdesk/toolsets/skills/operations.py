@@ -47,7 +47,9 @@ async def search_skills(context: Context, asked: SearchInput) -> SearchOutput:
     started = perf_counter()
     semantics = context.knowledge_base.semantics
     embedder = await _get_ready(semantics) if semantics is not None else None
-    vector = await context.knowledge_base.embed_question(asked.query) if embedder is not None else None
+    vector = None
+    if embedder is not None:
+        vector = await context.knowledge_base.embed_question(asked.query, context.principal.org)
     queries = get_queries(context, embedder)
     embedding = vector.vector.tolist() if vector is not None else ()
     found = await queries.hybrid_search(embedding, asked.query, asked.top_k, asked.min_score)

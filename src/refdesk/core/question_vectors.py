@@ -1,0 +1,69 @@
+"""The vectors of recent questions: paging, asking again and asking several toolsets embed a question once."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
+
+import anyio
+
+if TYPE_CHECKING:
+    from refdesk.model import EmbeddingModel, Vector
+    from refdesk.protocols import Embedder
+
+    Key: TypeAlias = tuple[EmbeddingModel, str, str]
+
+MOST_REMEMBERED = 1000
+"""Questions of all orgs together: 1.5 MB of the packaged model's vectors."""
+
+
+@dataclass(slots=True)
+class _Turn:
+    lock: anyio.Lock = field(default_factory=anyio.Lock)
+    users: int = 0
+
+
+class QuestionVectors:
+    """Embeds questions, and remembers the vectors of those asked last.
+
+    Each org's are apart: how fast an answer comes tells nobody what another org has asked.
+    """
+
+    def __init__(self, most: int = MOST_REMEMBERED) -> None:
+        self._most = most
+        self._vectors: OrderedDict[Key, Vector] = OrderedDict()
+        self._turns: dict[Key, _Turn] = {}
+
+    async def get(self, embedder: Embedder, text: str, asker: str) -> Vector:
+        """Return the question's vector. Of several who ask the same at once one embeds, the others wait for it.
+
+        Args:
+            asker: The org.
+
+        Raises:
+            EmbedderError: It could not be embedded; the next to ask tries again.
+        """
+        key = (embedder.model, asker, text)
+        async with self._take_turn(key):
+            vector = self._vectors.get(key)
+            if vector is None:
+                vector = self._vectors[key] = await embedder.embed_query(text)
+            self._vectors.move_to_end(key)
+            if len(self._vectors) > self._most:
+                self._vectors.popitem(last=False)
+            return vector
+
+    @asynccontextmanager
+    async def _take_turn(self, key: Key) -> AsyncGenerator[None, None]:
+        turn = self._turns.setdefault(key, _Turn())
+        turn.users += 1
+        try:
+            async with turn.lock:
+                yield
+        finally:
+            turn.users -= 1
+            if not turn.users:
+                del self._turns[key]
