@@ -104,16 +104,21 @@ class MemoryTransaction(_MemoryReader):
 
     async def put_documents(self, documents: Sequence[Document]) -> None:
         """See `Transaction.put_documents`."""
-        stored = [_copy_document(document) for document in documents]
-        self._refuse_conflicts(stored)
         now = self._clock.now()
-        for document in stored:
+        await self.put_revisions([Revision(document, now) for document in documents])
+
+    async def put_revisions(self, revisions: Sequence[Revision]) -> None:
+        """See `Transaction.put_revisions`."""
+        stored = [Revision(_copy_document(each.document), each.recorded_at) for each in revisions]
+        self._refuse_conflicts(each.document for each in stored)
+        for revision in stored:
+            document = revision.document
             key = (document.collection, document.id)
             previous = self._content.documents.get(key)
             if previous is not None and previous.text_digest != document.text_digest:
                 self._remove_vectors_of(key)
             self._content.documents[key] = document
-            self._content.revisions[key] = (*self._content.revisions.get(key, ()), Revision(document, now))
+            self._content.revisions[key] = (*self._content.revisions.get(key, ()), revision)
 
     async def put_vectors(
         self,

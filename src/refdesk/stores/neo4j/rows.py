@@ -19,6 +19,7 @@ import numpy as np
 from refdesk.core import analysis, bm25
 from refdesk.core.analysis import analyse
 from refdesk.core.encoding import check_texts, encode_json
+from refdesk.core.rows import check_passages, decode_facets
 from refdesk.errors import InvalidInputError
 from refdesk.model import (
     Collection,
@@ -164,11 +165,6 @@ def decode_revision(collection: Collection, id: str, values: Sequence[Any]) -> R
     return Revision(decode_document(collection, id, values[1:]), decode_instant(values[0]))
 
 
-def decode_facets(text: str) -> dict[str, tuple[str, ...]]:
-    """Return facets as a document has them."""
-    return {name: tuple(values) for name, values in cast("dict[str, list[str]]", json.loads(text)).items()}
-
-
 def encode_passages(model: EmbeddingModel, passages: Sequence[EmbeddedPassage]) -> list[dict[str, object]]:
     """Return the properties of each passage's node, but for where it belongs.
 
@@ -178,9 +174,7 @@ def encode_passages(model: EmbeddingModel, passages: Sequence[EmbeddedPassage]) 
     Raises:
         InvalidInputError: A vector has not the model's width, or a component is not a finite number.
     """
-    for passage in passages:
-        if passage.vector.shape != (model.dimensions,) or not np.isfinite(passage.vector).all():
-            raise InvalidInputError("A vector's width is not that of its model, or a component is not a finite number.")
+    check_passages(model, passages)
     return [_encode_passage(number, passage) for number, passage in enumerate(passages)]
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
+from itertools import groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import anyio
@@ -23,6 +25,8 @@ from refdesk.stores.neo4j.schema import VectorIndexes, get_space_name, prepare, 
 from refdesk.stores.neo4j.writing import Place
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from refdesk.model import (
         Collection,
         CollectionStatistics,
@@ -101,9 +105,17 @@ class Neo4jTransaction(Neo4jReader):
 
     async def put_documents(self, documents: Sequence[Document]) -> None:
         """See `Transaction.put_documents`."""
+        await self._put(documents, self._clock.now())
+
+    async def put_revisions(self, revisions: Sequence[Revision]) -> None:
+        """See `Transaction.put_revisions`."""
+        for recorded_at, together in groupby(revisions, attrgetter("recorded_at")):
+            await self._put([revision.document for revision in together], recorded_at)
+
+    async def _put(self, documents: Sequence[Document], recorded_at: datetime) -> None:
         encode = partial(encode_document, namespace=self._place.space)
         rows = await anyio.to_thread.run_sync(lambda: [encode(document) for document in documents])
-        await writing.put_documents(self._session, self._place, rows, encode_instant(self._clock.now()))
+        await writing.put_documents(self._session, self._place, rows, encode_instant(recorded_at))
 
     async def put_vectors(
         self,

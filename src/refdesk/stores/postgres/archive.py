@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from refdesk.core.rows import decode_link, decode_record
 from refdesk.model import Collection, EmbeddedPassage, EmbeddingModel
 from refdesk.stores.postgres.connections import ALL_ORGS, Connections, Scope, Statement
-from refdesk.stores.postgres.rows import decode_link, decode_record
 
 if TYPE_CHECKING:
     from refdesk.model import Link, Record, RecordKey
@@ -63,7 +63,7 @@ async def list_links(connections: Connections, after: Link | None, limit: int) -
         source, target = after.source, after.target
         key = (after.org, source.toolset, source.id, after.kind, target.toolset, target.id)
     (rows,) = await connections.read(ALL_ORGS, Statement(_LIST_LINKS, (*key, limit)))
-    return [decode_link(row[0], row[1:]) for row in rows]
+    return [decode_link(row) for row in rows]
 
 
 async def list_all_records(connections: Connections, after: RecordKey | None, limit: int) -> list[Record]:

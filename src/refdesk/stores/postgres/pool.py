@@ -16,6 +16,7 @@ import anyio
 import psycopg
 from psycopg import AsyncConnection
 from psycopg.pq import TransactionStatus
+from psycopg.types.string import TextLoader
 
 from refdesk.errors import ConfigurationError, StoreError
 from refdesk.stores.postgres import failures
@@ -97,12 +98,15 @@ class Pool:
     async def _connect(self) -> Connection:
         try:
             with translated(), anyio.fail_after(min(CONNECT_SECONDS, self._patience_seconds)):
-                return await AsyncConnection.connect(self._url, **_OPTIONS)
+                connection = await AsyncConnection.connect(self._url, **_OPTIONS)
         except StoreError as error:
             # Its message would repeat the URL, password and all.
             if isinstance(error.__cause__, psycopg.ProgrammingError):
                 raise ConfigurationError("REFDESK_STORE is no URL that PostgreSQL's client can read.") from None
             raise
+        # JSON comes as it is written: what decodes rows is the same for every engine.
+        connection.adapters.register_loader("json", TextLoader)
+        return connection
 
     async def _take_back(self, connection: Connection, made_at: float) -> None:
         if is_idle(connection):

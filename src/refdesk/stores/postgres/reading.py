@@ -8,10 +8,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING, LiteralString, Protocol
 
 from refdesk.core.encoding import encode_instant, is_storable
+from refdesk.core.rows import decode_document, decode_link, decode_record, decode_revision
 from refdesk.model import Collection, CollectionStatistics, State
 from refdesk.stores.postgres.connections import ALL_ORGS, Scope, Statement
 from refdesk.stores.postgres.pool import Row
-from refdesk.stores.postgres.rows import decode_document, decode_link, decode_record, decode_revision
 
 if TYPE_CHECKING:
     from refdesk.model import Document, Link, Record, RecordKey, Reference, Revision
@@ -45,10 +45,12 @@ _GET_EMBEDDED = """
     )
 """
 _GET_LINKS = """
-    SELECT source_toolset, source_id, kind, target_toolset, target_id, created_at FROM links
+    SELECT org, source_toolset, source_id, kind, target_toolset, target_id, created_at
+    FROM links
     WHERE org = %(org)s AND source_toolset = %(toolset)s AND source_id = %(id)s
     UNION
-    SELECT source_toolset, source_id, kind, target_toolset, target_id, created_at FROM links
+    SELECT org, source_toolset, source_id, kind, target_toolset, target_id, created_at
+    FROM links
     WHERE org = %(org)s AND target_toolset = %(toolset)s AND target_id = %(id)s
     ORDER BY created_at, kind, source_toolset, source_id, target_toolset, target_id
 """
@@ -119,7 +121,7 @@ async def get_links(source: Statements, org: str, reference: Reference) -> list[
     """See `Reader.get_links`."""
     values: dict[str, object] = {"org": org, "toolset": reference.toolset, "id": reference.id}
     (rows,) = await source.read(Scope(org), Statement(_GET_LINKS, values))
-    return [decode_link(org, row) for row in rows]
+    return [decode_link(row) for row in rows]
 
 
 async def get_record(source: Statements, key: RecordKey) -> Record | None:

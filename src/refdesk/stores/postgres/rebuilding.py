@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import anyio.to_thread
 
+from refdesk.core.rows import decode_document
 from refdesk.errors import ConfigurationError
 from refdesk.model import Collection
 from refdesk.stores.postgres.connections import ALL_ORGS, Connections, Scope, Statement
 from refdesk.stores.postgres.deriving import ANALYSIS_VERSION
-from refdesk.stores.postgres.rows import decode_document
 from refdesk.stores.postgres.sessions import Session
 from refdesk.stores.postgres.writing import open_content, prepare_documents
 

@@ -13,7 +13,7 @@ import anyio.to_thread
 from refdesk.core.clock import SystemClock
 from refdesk.core.encoding import encode_instant
 from refdesk.errors import StoreError
-from refdesk.stores.postgres import archive, graphs, reading, rebuilding, vectors, writing
+from refdesk.stores.postgres import archive, graphs, reading, rebuilding, stamping, vectors, writing
 from refdesk.stores.postgres.connections import Connections
 from refdesk.stores.postgres.finding import Finder, Limits
 from refdesk.stores.postgres.migrations import examine, get_missing, load_migrations, migrate
@@ -93,6 +93,14 @@ class PostgresTransaction(_PostgresReader):
         """See `Transaction.put_documents`."""
         rows = await anyio.to_thread.run_sync(writing.prepare_documents, documents)
         await writing.put_documents(self._session, rows, encode_instant(self._clock.now()))
+
+    async def put_revisions(self, revisions: Sequence[Revision]) -> None:
+        """See `Transaction.put_revisions`. All are written together, for one by one takes ten times as long."""
+        documents = [revision.document for revision in revisions]
+        rows = await anyio.to_thread.run_sync(writing.prepare_documents, documents)
+        first = revisions[0].recorded_at if revisions else self._clock.now()
+        await writing.put_documents(self._session, rows, encode_instant(first))
+        await stamping.stamp(self._session, [each for each in revisions if each.recorded_at != first])
 
     async def put_vectors(
         self,

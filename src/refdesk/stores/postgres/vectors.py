@@ -2,94 +2,125 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from refdesk.errors import InvalidInputError
 from refdesk.stores.postgres import graphs
 from refdesk.stores.postgres.connections import ALL_ORGS, Scope, Statement
-from refdesk.stores.postgres.pool import Row
 
 if TYPE_CHECKING:
     from refdesk.model import Collection, EmbeddingModel
     from refdesk.stores.postgres.sessions import Session
 
-_GET_DOCUMENT = """
-    SELECT key, text_digest = %s AND state <> 'withdrawn' FROM documents WHERE org = %s AND toolset = %s AND id = %s
-"""
 _GET_MODEL = "SELECT key, dimensions FROM models WHERE name = %s"
 _MAKE_MODEL = "INSERT INTO models (name, dimensions) VALUES (%s, %s) RETURNING key, dimensions"
-_REPLACE = """
-    WITH removed AS (
-        DELETE FROM vectors WHERE org = %(org)s AND document = %(document)s AND model = %(model)s RETURNING number
-    ), change AS (
-        SELECT %(added)s - count(*) AS passages FROM removed
-    ), counted AS (
-        UPDATE models SET passages = models.passages + change.passages FROM change WHERE key = %(model)s
-    )
-    INSERT INTO embeddings AS kept (org, toolset, model, passages)
-    SELECT %(org)s, %(toolset)s, %(model)s, change.passages FROM change
-    ON CONFLICT (org, toolset, model) DO UPDATE SET passages = kept.passages + excluded.passages
+_GET_DOCUMENT = """
+    SELECT key FROM documents WHERE org = %(org)s AND toolset = %(toolset)s AND id = %(id)s
+    AND text_digest = %(text_digest)s AND state <> 'withdrawn'
 """
-_PUT = """
+_REMOVE_OF_DOCUMENT = f"""
+    WITH place AS ({_GET_DOCUMENT}), removed AS (
+        DELETE FROM vectors USING place WHERE org = %(org)s AND document = place.key AND model = %(model)s
+        RETURNING number
+    ) SELECT (SELECT count(*) FROM removed) FROM place
+"""
+_PUT = f"""
     INSERT INTO vectors (org, document, model, number, first, last, vector)
-    SELECT %s, %s, %s, number - 1, first, last, vector::halfvec
-    FROM unnest(%s::integer[], %s::integer[], %s::text[]) WITH ORDINALITY AS passage (first, last, vector, number)
+    SELECT %(org)s, place.key, %(model)s, number - 1, first, last, vector::halfvec
+    FROM ({_GET_DOCUMENT}) place, unnest(%(starts)s::integer[], %(ends)s::integer[], %(vectors)s::text[])
+        WITH ORDINALITY AS passage (first, last, vector, number)
+"""
+_COUNT = """
+    WITH changed AS (
+        INSERT INTO embeddings AS kept (org, toolset, model, passages) VALUES (%(org)s, %(toolset)s, %(model)s, %(change)s)
+        ON CONFLICT (org, toolset, model) DO UPDATE SET passages = kept.passages + excluded.passages
+    ) UPDATE models SET passages = passages + %(change)s WHERE key = %(model)s
 """
 _REMOVE = "DELETE FROM vectors WHERE model = %s RETURNING org, document"
 
 
-async def put_vectors(
-    session: Session,
-    collection: Collection,
-    id: str,
-    model: EmbeddingModel,
-    text_digest: str,
-    passages: Sequence[tuple[int, int, str]],
-    *,
-    is_loading: bool = False,
-) -> bool:
-    """See `Transaction.put_vectors`. While a store is loading, a new model gets no graph."""
-    scope = Scope(collection.org)
-    place = (collection.org, collection.toolset)
-    documents, models = await session.send(
-        scope, Statement(_GET_DOCUMENT, (text_digest, *place, id)), Statement(_GET_MODEL, (model.name,))
-    )
-    if not documents or not documents[0][1]:
-        return False
-    document, key = documents[0][0], await _get_model(session, scope, model, models, is_loading)
-    values = {"org": place[0], "toolset": place[1], "document": document, "model": key, "added": len(passages)}
-    statements = [Statement(_REPLACE, cast("dict[str, object]", values))]
-    if passages:
-        columns = [list(column) for column in zip(*passages, strict=True)]
-        statements.append(Statement(_PUT, (place[0], document, key, *columns)))
-    await session.send(scope, *statements)
-    return True
+class Vectors:
+    """Those of a transaction. What it changes is counted once, at its end."""
 
+    def __init__(self, session: Session, *, is_loading: bool) -> None:
+        """Begin.
 
-async def remove_vectors(session: Session, model: str) -> int:
-    """See `Transaction.remove_vectors`."""
-    (models,) = await session.send(ALL_ORGS, Statement(_GET_MODEL, (model,)))
-    if not models:
-        return 0
-    key = models[0][0]
-    await session.take_time(ALL_ORGS)
-    removed, *_ = await session.send(
-        ALL_ORGS,
-        Statement(_REMOVE, (key,)),
-        Statement("DELETE FROM embeddings WHERE model = %s", (key,)),
-        Statement("DELETE FROM models WHERE key = %s", (key,)),
-    )
-    await graphs.drop(session, key)
-    return len(set(removed))
+        Args:
+            session: The transaction.
+            is_loading: A new model gets no graph.
+        """
+        self._session = session
+        self._is_loading = is_loading
+        self._models: dict[str, tuple[int, int]] = {}
+        self._changes: Counter[tuple[Collection, int]] = Counter()
 
+    async def put(
+        self,
+        collection: Collection,
+        id: str,
+        model: EmbeddingModel,
+        text_digest: str,
+        passages: Sequence[tuple[int, int, str]],
+    ) -> bool:
+        """See `Transaction.put_vectors`. One round trip, for the first of a model two."""
+        key = await self._get_model(model)
+        starts, ends, vectors = ([passage[place] for passage in passages] for place in range(3))
+        columns: dict[str, object] = {"starts": starts, "ends": ends, "vectors": vectors}
+        place = {"org": collection.org, "toolset": collection.toolset, "id": id, "text_digest": text_digest}
+        values = columns | place | {"model": key}
+        removed, _ = await self._session.send(
+            Scope(collection.org), Statement(_REMOVE_OF_DOCUMENT, values), Statement(_PUT, values)
+        )
+        if not removed:
+            return False
+        self._changes[collection, key] += len(passages) - removed[0][0]
+        return True
 
-async def _get_model(session: Session, scope: Scope, model: EmbeddingModel, found: list[Row], is_loading: bool) -> int:
-    if not found:
-        (found,) = await session.send(scope, Statement(_MAKE_MODEL, (model.name, model.dimensions)))
-        if not is_loading:
-            await graphs.make(session, found[0][0], model.dimensions)
-    key, dimensions = found[0]
-    if dimensions != model.dimensions:
-        raise InvalidInputError("The store holds vectors of this model in another width: remove those first.")
-    return key
+    async def remove(self, model: str) -> int:
+        """See `Transaction.remove_vectors`."""
+        await self.count()
+        (models,) = await self._session.send(ALL_ORGS, Statement(_GET_MODEL, (model,)))
+        if not models:
+            return 0
+        key = models[0][0]
+        self._models.clear()
+        await self._session.take_time(ALL_ORGS)
+        removed, *_ = await self._session.send(
+            ALL_ORGS,
+            Statement(_REMOVE, (key,)),
+            Statement("DELETE FROM embeddings WHERE model = %s", (key,)),
+            Statement("DELETE FROM models WHERE key = %s", (key,)),
+        )
+        await graphs.drop(self._session, key)
+        return len(set(removed))
+
+    async def count(self) -> None:
+        """Bring the counts up to date; searches read them."""
+        for (collection, key), change in self._changes.items():
+            values: dict[str, object] = {
+                "org": collection.org,
+                "toolset": collection.toolset,
+                "model": key,
+                "change": change,
+            }
+            await self._session.send(Scope(collection.org), Statement(_COUNT, values))
+        self._changes.clear()
+
+    async def _get_model(self, model: EmbeddingModel) -> int:
+        if model.name not in self._models:
+            self._models[model.name] = await self._read_model(model)
+        key, dimensions = self._models[model.name]
+        if dimensions != model.dimensions:
+            raise InvalidInputError("The store holds vectors of this model in another width: remove those first.")
+        return key
+
+    async def _read_model(self, model: EmbeddingModel) -> tuple[int, int]:
+        (found,) = await self._session.send(ALL_ORGS, Statement(_GET_MODEL, (model.name,)))
+        if found:
+            return found[0][0], found[0][1]
+        (made,) = await self._session.send(ALL_ORGS, Statement(_MAKE_MODEL, (model.name, model.dimensions)))
+        if not self._is_loading:
+            await graphs.make(self._session, *made[0])
+        return made[0][0], made[0][1]

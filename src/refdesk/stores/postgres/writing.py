@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
+from refdesk.core.rows import encode_document, encode_link, encode_record
 from refdesk.errors import ConflictError
 from refdesk.model import Collection, State
 from refdesk.stores.postgres.connections import Scope, Statement
 from refdesk.stores.postgres.deriving import MOST_WORDS, Derived, Tokens, derive
 from refdesk.stores.postgres.pool import Row
-from refdesk.stores.postgres.rows import encode_document, encode_link, encode_record
 from refdesk.stores.postgres.sessions import Session
 
 if TYPE_CHECKING:
@@ -166,7 +166,12 @@ def prepare_documents(documents: Sequence[Document]) -> list[DocumentRow]:
     Raises:
         InvalidInputError: A text or value in one cannot be stored.
     """
-    return [DocumentRow(each.collection, encode_document(each), derive(each)) for each in documents]
+    return [DocumentRow(each.collection, _encode(each), derive(each)) for each in documents]
+
+
+def _encode(document: Document) -> dict[str, object]:
+    place = document.collection
+    return {"org": place.org, "toolset": place.toolset, "id": document.id, **encode_document(document)}
 
 
 async def put_documents(session: Session, rows: Sequence[DocumentRow], recorded_at: int) -> None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from refdesk.core.encoding import decode_instant
-from refdesk.model import Collection, EmbeddedPassage, EmbeddingModel, Link, Record, RecordKey, Reference
+from refdesk.core.rows import decode_link, decode_record
+from refdesk.model import Collection, EmbeddedPassage, EmbeddingModel, Link, Record, RecordKey
 from refdesk.stores.sqlite.driver import Connection
-from refdesk.stores.sqlite.rows import decode_record
 
 _LIST_DOCUMENTS = """
     SELECT org, toolset, id FROM documents JOIN collections ON collections.key = documents.collection
@@ -57,12 +56,7 @@ def list_links(connection: Connection, after: Link | None, limit: int) -> list[L
     start = ("",) * 6
     if after is not None:
         start = (after.org, after.source.toolset, after.source.id, after.kind, after.target.toolset, after.target.id)
-    return [
-        Link(org, Reference(source_toolset, source), kind, Reference(toolset, target), decode_instant(created_at))
-        for org, source_toolset, source, kind, toolset, target, created_at in connection.execute(
-            _LIST_LINKS, (*start, limit)
-        )
-    ]
+    return [decode_link(row) for row in connection.execute(_LIST_LINKS, (*start, limit))]
 
 
 def list_all_records(connection: Connection, after: RecordKey | None, limit: int) -> list[Record]:

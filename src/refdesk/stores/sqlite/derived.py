@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, TypeVar
 import anyio
 
 from refdesk.core.encoding import decode_instant
+from refdesk.core.rows import decode_facets, decode_spans
 from refdesk.model import Collection, State
 from refdesk.stores.sqlite.growing import Grower
 from refdesk.stores.sqlite.index import ANALYSIS_VERSION, CollectionIndex, IndexRow, VectorRow, encode_terms
 from refdesk.stores.sqlite.reading import get_collection
-from refdesk.stores.sqlite.rows import RenewedTerms, decode_facets, decode_spans
+from refdesk.stores.sqlite.rows import RenewedTerms
 
 if TYPE_CHECKING:
     from refdesk.model import FindRequest, Found

@@ -6,7 +6,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime
 
-from refdesk.core.encoding import decode_instant, encode_instant
+from refdesk.core.encoding import encode_instant
+from refdesk.core.rows import decode_document, decode_link, decode_record, decode_revision
 from refdesk.model import (
     Collection,
     CollectionStatistics,
@@ -18,8 +19,7 @@ from refdesk.model import (
     Revision,
     State,
 )
-from refdesk.stores.sqlite.driver import Connection, Row
-from refdesk.stores.sqlite.rows import decode_document, decode_record, decode_revision
+from refdesk.stores.sqlite.driver import Connection
 
 _GET_COLLECTION = "SELECT key, changed FROM collections WHERE org = ? AND toolset = ?"
 _GET_DOCUMENT = """
@@ -49,10 +49,12 @@ _HAS_VECTORS = """
 """
 # Without its name SQLite walks all links of the org rather than the index by target.
 _GET_LINKS = """
-    SELECT source_toolset, source_id, kind, target_toolset, target_id, created_at FROM links
+    SELECT org, source_toolset, source_id, kind, target_toolset, target_id, created_at
+    FROM links
     WHERE org = :org AND source_toolset = :toolset AND source_id = :id
     UNION
-    SELECT source_toolset, source_id, kind, target_toolset, target_id, created_at FROM links INDEXED BY links_by_target
+    SELECT org, source_toolset, source_id, kind, target_toolset, target_id, created_at
+    FROM links INDEXED BY links_by_target
     WHERE org = :org AND target_toolset = :toolset AND target_id = :id
     ORDER BY created_at, kind, source_toolset, source_id, target_toolset, target_id
 """
@@ -136,7 +138,7 @@ def get_embedded(connection: Connection, collection: Collection, model: str, ids
 def get_links(connection: Connection, org: str, reference: Reference) -> list[Link]:
     """See `Reader.get_links`."""
     bindings = {"org": org, "toolset": reference.toolset, "id": reference.id}
-    return [_decode_link(org, row) for row in connection.execute(_GET_LINKS, bindings)]
+    return [decode_link(row) for row in connection.execute(_GET_LINKS, bindings)]
 
 
 def get_record(connection: Connection, key: RecordKey) -> Record | None:
@@ -166,9 +168,3 @@ def get_statistics(connection: Connection) -> list[CollectionStatistics]:
     for org, toolset, model, count in connection.execute(_COUNT_EMBEDDED):
         embedded[Collection(org, toolset)][model] = count
     return [CollectionStatistics(each, documents[each], embedded[each]) for each in sorted(documents)]
-
-
-def _decode_link(org: str, row: Row) -> Link:
-    source_toolset, source_id, kind, target_toolset, target_id, created_at = row
-    source, target = Reference(source_toolset, source_id), Reference(target_toolset, target_id)
-    return Link(org, source, kind, target, decode_instant(created_at))

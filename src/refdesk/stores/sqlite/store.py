@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, Protocol, TypeVar
 
@@ -127,8 +129,16 @@ class SqliteTransaction(_SqliteReader):
 
     async def put_documents(self, documents: Sequence[Document]) -> None:
         """See `Transaction.put_documents`."""
+        await self._put(documents, self._clock.now())
+
+    async def put_revisions(self, revisions: Sequence[Revision]) -> None:
+        """See `Transaction.put_revisions`."""
+        for recorded_at, together in groupby(revisions, attrgetter("recorded_at")):
+            await self._put([revision.document for revision in together], recorded_at)
+
+    async def _put(self, documents: Sequence[Document], recorded_at: datetime) -> None:
         rows = await anyio.to_thread.run_sync(writing.prepare_documents, documents)
-        await self._session.run(writing.put_documents, rows, encode_instant(self._clock.now()))
+        await self._session.run(writing.put_documents, rows, encode_instant(recorded_at))
 
     async def put_vectors(
         self,

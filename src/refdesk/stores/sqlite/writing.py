@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from refdesk.core.encoding import check_texts, encode_instant
+from refdesk.core.encoding import check_texts
+from refdesk.core.rows import encode_link, encode_record
 from refdesk.errors import ConflictError, InvalidInputError
 from refdesk.model import Collection, Document, EmbeddingModel, Link, Record, RecordKey, State
 from refdesk.stores.sqlite.driver import Connection, Value
 from refdesk.stores.sqlite.index import ANALYSIS_VERSION, encode_terms
-from refdesk.stores.sqlite.rows import DocumentRow, RenewedTerms, encode_document, encode_record, encode_terms_columns
+from refdesk.stores.sqlite.rows import DocumentRow, RenewedTerms, encode_document, encode_terms_columns
 
 _PUT_DOCUMENT = """
     INSERT INTO documents (
@@ -125,7 +126,7 @@ def put_terms(connection: Connection, renewed: Sequence[RenewedTerms]) -> None:
 def put_links(connection: Connection, links: Sequence[Link]) -> None:
     """See `Transaction.put_links`."""
     connection.execute_many(
-        "INSERT INTO links VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", [_encode_link(link) for link in links]
+        "INSERT INTO links VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", [encode_link(link) for link in links]
     )
 
 
@@ -185,9 +186,3 @@ def _get_model(connection: Connection, model: EmbeddingModel) -> int:
     if dimensions != model.dimensions:
         raise InvalidInputError("The store holds vectors of this model in another width: remove those first.")
     return key
-
-
-def _encode_link(link: Link) -> tuple[str, str, str, str, str, str, int]:
-    ends = (link.source.toolset, link.source.id, link.kind, link.target.toolset, link.target.id)
-    check_texts(link.org, *ends)
-    return (link.org, *ends, encode_instant(link.created_at))
