@@ -117,6 +117,14 @@ class Transaction(Reader, Protocol):
         """
         ...
 
+    async def put_revisions(self, revisions: Sequence[Revision]) -> None:
+        """Add versions that were recorded elsewhere, each at its own instant; else as `put_documents`.
+
+        Raises:
+            ConflictError: As there, but some may be written: let the transaction be undone.
+        """
+        ...
+
     async def put_vectors(
         self,
         collection: Collection,

@@ -19,7 +19,7 @@ from refdesk.stores.postgres.sessions import open_session
 from refdesk.stores.postgres.store import PostgresStore
 from tests.engines.postgres import fetch, get_schema, get_server, get_store_url
 from tests.engines.postgres_worker import PATIENCE_SECONDS, running
-from tests.stores.samples import MODEL, asking, embed, find_ids, make_document, near, passage, put
+from tests.stores.samples import MODEL, NOTES, asking, embed, find_ids, make_document, near, passage, put, revise
 
 pytestmark = pytest.mark.engines
 
@@ -133,6 +133,29 @@ async def test_searches_find_the_same_while_the_graph_is_missing(tmp_path: Path)
         for _ in range(10):
             request = asking(vector=near([random.gauss(0, 1) for _ in range(4)]), depth=5)
             assert await find_ids(store, request) == await find_ids(reference, request)
+
+
+async def test_counts_of_vectors_are_right_whatever_a_transaction_does_with_them(tmp_path: Path) -> None:
+    other = EmbeddingModel("other", 4)
+    document, reworded = make_document("a", "apple"), make_document("b", "pear")
+    async with open_store(get_store_url(tmp_path)) as store:
+        async with store.transaction() as transaction:
+            await transaction.put_documents([document, reworded])
+            for model in (MODEL, other):
+                for each in (document, reworded):
+                    passages = [passage((1, 2, 0, 0)), passage((1, 3, 0, 0), 1, 2)]
+                    assert await transaction.put_vectors(NOTES, each.id, model, each.text_digest, passages)
+            assert await transaction.put_vectors(NOTES, "a", MODEL, document.text_digest, passages[:1])
+            await transaction.put_documents([revise(reworded, body="plum")])
+        with connect(tmp_path) as connection:
+            assert fetch(connection, "SELECT name, passages FROM models ORDER BY name") == [("other", 2), ("small", 1)]
+            assert fetch(connection, "SELECT model, passages FROM embeddings ORDER BY model") == [(1, 1), (2, 2)]
+        async with store.transaction() as transaction:
+            assert await transaction.put_vectors(NOTES, "a", other, document.text_digest, passages)
+            assert await transaction.remove_vectors(other.name) == 1
+            assert await transaction.put_vectors(NOTES, "a", other, document.text_digest, passages)
+        with connect(tmp_path) as connection:
+            assert fetch(connection, "SELECT model, passages FROM embeddings ORDER BY model") == [(1, 1), (3, 2)]
 
 
 async def test_a_graph_of_another_schema_is_none_of_ours(tmp_path: Path) -> None:

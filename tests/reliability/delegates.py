@@ -61,6 +61,9 @@ class DelegatingTransaction(DelegatingReader[Transaction]):
     async def put_documents(self, documents: Sequence[Document]) -> None:
         await self.inner.put_documents(documents)
 
+    async def put_revisions(self, revisions: Sequence[Revision]) -> None:
+        await self.inner.put_revisions(revisions)
+
     async def put_vectors(
         self,
         collection: Collection,

@@ -12,7 +12,7 @@ import pytest
 from refdesk.core import leases, migrating
 from refdesk.core.clock import FixedClock
 from refdesk.errors import ConflictError
-from refdesk.model import Collection, Link, Record, RecordKey, Reference, State
+from refdesk.model import Collection, Link, Record, RecordKey, Reference, Revision, State
 from refdesk.protocols import Store
 from refdesk.stores.memory import MemoryStore
 from tests.stores.conftest import ENGINE_NAMES, ENGINES
@@ -92,17 +92,35 @@ async def test_links_and_records_of_all_orgs_are_listed(store: Store) -> None:
     assert await store.list_all_records(records[-1].key, 2) == []
 
 
+async def test_versions_from_elsewhere_keep_the_instants_at_which_they_were_recorded(store: Store) -> None:
+    first, other = make_document("a", "apple"), make_document("a", collection=OTHERS)
+    second, alone = revise(first, title="Second"), make_document("b", "apple")
+    written = [Revision(first, day(1)), Revision(other, day(2)), Revision(second, day(3)), Revision(alone, day(2))]
+    async with store.transaction() as transaction:
+        await transaction.put_revisions([])
+        await transaction.put_revisions(written)
+    await put(store, revise(alone, title="Now"))
+    assert await store.get_revisions(NOTES, "a") == [written[0], written[2]]
+    assert await store.get_revisions(OTHERS, "a") == [written[1]]
+    assert [each.recorded_at for each in await store.get_revisions(NOTES, "b")] == [day(2), NOW]
+    assert await find_ids(store, asking("apple")) == ["a", "b"]
+
+
+async def test_a_version_from_elsewhere_that_does_not_follow_the_one_before_it_is_refused(store: Store) -> None:
+    first = make_document("a")
+    await put(store, first)
+    with pytest.raises(ConflictError):
+        async with store.transaction() as transaction:
+            await transaction.put_revisions([Revision(make_document("b"), day(1)), Revision(first, day(2))])
+    assert await store.get_revisions(NOTES, "b") == []
+
+
 @pytest.fixture(params=ENGINE_NAMES)
-async def target(request: pytest.FixtureRequest, tmp_path: Path, moved: FixedClock) -> AsyncGenerator[Store]:
+async def target(request: pytest.FixtureRequest, tmp_path: Path, clock: FixedClock) -> AsyncGenerator[Store]:
     folder = tmp_path / "target"
     folder.mkdir()
-    async with ENGINES[request.param](folder, moved) as opened:
+    async with ENGINES[request.param](folder, clock) as opened:
         yield opened
-
-
-@pytest.fixture
-def moved() -> FixedClock:
-    return FixedClock(NOW)
 
 
 @pytest.fixture
@@ -115,20 +133,17 @@ async def test_a_walk_moves_from_engine_to_engine(store: Store, clock: FixedCloc
     for _ in range(40):
         await walk.write([store, reference])
         clock.advance(timedelta(microseconds=1))
-    move = FixedClock(NOW)
-    copy = MemoryStore(move)
-    assert await migrating.migrate(store, copy, move, "here") == await migrating.summarise(reference)
+    copy = MemoryStore()
+    assert await migrating.migrate(store, copy, "here") == await migrating.summarise(reference)
 
 
-async def test_a_walk_moves_into_every_engine(
-    source: MemoryStore, target: Store, clock: FixedClock, moved: FixedClock
-) -> None:
+async def test_a_walk_moves_into_every_engine(source: MemoryStore, target: Store, clock: FixedClock) -> None:
     walk = Walk(Random(8))
     for _ in range(40):
         await walk.write([source])
         clock.advance(timedelta(hours=1))
     await fill_links(source)
-    contents = await migrating.migrate(source, target, moved, "here")
+    contents = await migrating.migrate(source, target, "here")
     assert (contents.links, contents.records) == (len(LINKS), len(RECORDS))
     await assert_agree([source, target], walk)
     for collection in COLLECTIONS:
@@ -185,7 +200,7 @@ async def test_a_load_that_fails_keeps_what_was_committed(store: Store) -> None:
     await assert_loaded(store)
 
 
-async def test_a_migration_that_was_stopped_goes_on(source: MemoryStore, target: Store, moved: FixedClock) -> None:
+async def test_a_migration_that_was_stopped_goes_on(source: MemoryStore, target: Store) -> None:
     documents = [make_document(f"d{number:04}") for number in range(2 * migrating.PIECE + 10)]
     await put(source, *documents)
     await fill_links(source)
@@ -197,44 +212,40 @@ async def test_a_migration_that_was_stopped_goes_on(source: MemoryStore, target:
             raise Stopped
 
     with pytest.raises(Stopped):
-        await migrating.migrate(source, target, moved, "here", stop)
+        await migrating.migrate(source, target, "here", stop)
     assert len(await target.get_digests(NOTES)) == 2 * migrating.PIECE
     rest: list[int] = []
-    contents = await migrating.migrate(source, target, moved, "here", rest.append)
+    contents = await migrating.migrate(source, target, "here", rest.append)
     assert (rest[0], contents.documents) == (10, len(documents))
-    assert await migrating.migrate(source, target, moved, "here") == contents, "once more finds nothing to do"
+    assert await migrating.migrate(source, target, "here") == contents, "once more finds nothing to do"
 
 
-async def test_whoever_watches_is_told_what_is_done_and_how_far_it_is(
-    source: MemoryStore, target: Store, moved: FixedClock
-) -> None:
+async def test_whoever_watches_is_told_what_is_done_and_how_far_it_is(source: MemoryStore, target: Store) -> None:
     await put(source, *[make_document(f"d{number:04}") for number in range(migrating.PIECE + 5)])
     told: list[object] = []
-    await migrating.migrate(source, target, moved, "here", told.append, told.append)
+    await migrating.migrate(source, target, "here", told.append, told.append)
     pieces = [migrating.PIECE, 5]
     assert told == ["moving", *pieces, "building", "comparing", *pieces, *pieces]
 
 
-async def test_a_target_that_holds_something_is_refused(source: MemoryStore, target: Store, moved: FixedClock) -> None:
+async def test_a_target_that_holds_something_is_refused(source: MemoryStore, target: Store) -> None:
     await fill(source)
     await put(target, make_document("own"))
     with pytest.raises(ConflictError, match="not empty"):
-        await migrating.migrate(source, target, moved, "here")
+        await migrating.migrate(source, target, "here")
 
 
-async def test_a_target_of_another_source_is_refused(source: MemoryStore, target: Store, moved: FixedClock) -> None:
+async def test_a_target_of_another_source_is_refused(source: MemoryStore, target: Store) -> None:
     await fill(source)
-    await migrating.migrate(source, target, moved, "here")
+    await migrating.migrate(source, target, "here")
     with pytest.raises(ConflictError, match="another source"):
-        await migrating.migrate(source, target, moved, "elsewhere")
+        await migrating.migrate(source, target, "elsewhere")
 
 
 @pytest.mark.parametrize("change", ["document", "vector", "link", "record"])
-async def test_whatever_differs_in_the_end_is_noticed(
-    source: MemoryStore, target: Store, moved: FixedClock, change: str
-) -> None:
+async def test_whatever_differs_in_the_end_is_noticed(source: MemoryStore, target: Store, change: str) -> None:
     await fill(source)
-    await migrating.migrate(source, target, moved, "here")
+    await migrating.migrate(source, target, "here")
     other = make_document("a", collection=OTHERS)
     async with target.transaction() as transaction:
         if change == "document":
@@ -246,4 +257,4 @@ async def test_whatever_differs_in_the_end_is_noticed(
         else:
             await transaction.put_records([Record(RECORDS[0].key, {"used": 3})])
     with pytest.raises(ConflictError, match="The target holds"):
-        await migrating.migrate(source, target, moved, "here")
+        await migrating.migrate(source, target, "here")

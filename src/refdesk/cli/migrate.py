@@ -43,18 +43,14 @@ def migrate(source: str, target: str, as_json: bool) -> None:
 
 
 async def _migrate(source: str, target: str, show: Show | None) -> Contents:
-    from datetime import UTC, datetime
-
     from refdesk.choices.stores import choose_store
     from refdesk.core import migrating
-    from refdesk.core.clock import FixedClock
 
-    clock = FixedClock(datetime.now(UTC))
-    open_source, open_target = choose_store(source, "--from"), choose_store(target, "--to", clock)
+    open_source, open_target = choose_store(source, "--from"), choose_store(target, "--to")
     async with open_source() as old, open_target() as new:
         shown = _Shown(show, sum(sum(each.documents.values()) for each in await old.get_statistics()))
         name = blake2b(source.encode(), digest_size=16).hexdigest()
-        return await migrating.migrate(old, new, clock, name, shown.note, shown.begin)
+        return await migrating.migrate(old, new, name, shown.note, shown.begin)
 
 
 class _Shown:

@@ -20,7 +20,6 @@ from refdesk.errors import ConflictError
 from refdesk.model import SHARED_ORG, Collection, Link, Record, RecordKey, Reference, Revision, State
 
 if TYPE_CHECKING:
-    from refdesk.core.clock import FixedClock
     from refdesk.model import Document, EmbeddedPassage, EmbeddingModel, JsonValue
     from refdesk.protocols import Store, Transaction
 
@@ -72,7 +71,6 @@ class _Position:
 async def migrate(
     source: Store,
     target: Store,
-    clock: FixedClock,
     name: str,
     note: Callable[[int], None] = lambda _: None,
     begin: Callable[[Work], None] = lambda _: None,
@@ -82,7 +80,6 @@ async def migrate(
     Args:
         source: Nobody may write to it meanwhile.
         target: Empty, or where an earlier migration from this source stopped.
-        clock: The target's; it is moved, so that every version keeps the instant at which it was recorded.
         name: Tells one source from another.
         note: Told how many more documents were written, or when all is compared, read.
         begin: Told when something else begins.
@@ -94,7 +91,7 @@ async def migrate(
     if position.stage == "documents":
         begin("moving")
         async with target.loading():
-            await _move_documents(source, target, clock, position, note)
+            await _move_documents(source, target, position, note)
             begin("building")
         position = _Position(name, "links")
     if position.stage == "links":
@@ -140,29 +137,23 @@ async def _find_position(target: Store, name: str) -> _Position:
     return _Position(name, str(record.value["stage"]), entries)
 
 
-async def _move_documents(
-    source: Store, target: Store, clock: FixedClock, position: _Position, note: Callable[[int], None]
-) -> None:
+async def _move_documents(source: Store, target: Store, position: _Position, note: Callable[[int], None]) -> None:
     after = None if position.after is None else (Collection(position.after[0], position.after[1]), position.after[2])
     async for keys in _read(source.list_documents, after):
+        histories = [await source.get_revisions(*key) for key in keys]
         async with target.transaction() as transaction:
-            for collection, id in keys:
-                await _move_document(source, transaction, clock, collection, id)
+            await transaction.put_revisions([revision for history in histories for revision in history])
+            for history in histories:
+                await _move_vectors(source, transaction, history[-1].document)
             last, id = keys[-1]
             position = _Position(position.source, "documents", (last.org, last.toolset, id))
             await transaction.put_records([position.to_record()])
         note(len(keys))
 
 
-async def _move_document(
-    source: Store, transaction: Transaction, clock: FixedClock, collection: Collection, id: str
-) -> None:
-    revisions = await source.get_revisions(collection, id)
-    for revision in revisions:
-        clock.advance(revision.recorded_at - clock.now())
-        await transaction.put_documents([revision.document])
-    for model, passages in await _get_vectors(source, revisions[-1].document):
-        await transaction.put_vectors(collection, id, model, revisions[-1].document.text_digest, passages)
+async def _move_vectors(source: Store, transaction: Transaction, document: Document) -> None:
+    for model, passages in await _get_vectors(source, document):
+        await transaction.put_vectors(document.collection, document.id, model, document.text_digest, passages)
 
 
 async def _get_vectors(store: Store, document: Document) -> list[tuple[EmbeddingModel, list[EmbeddedPassage]]]:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         Link,
         Record,
         RecordKey,
+        Revision,
     )
     from refdesk.protocols import Clock, Store
 

@@ -13,12 +13,13 @@ import anyio.to_thread
 from refdesk.core.clock import SystemClock
 from refdesk.core.encoding import encode_instant
 from refdesk.errors import StoreError
-from refdesk.stores.postgres import archive, graphs, reading, rebuilding, stamping, vectors, writing
+from refdesk.stores.postgres import archive, graphs, reading, rebuilding, stamping, writing
 from refdesk.stores.postgres.connections import Connections
 from refdesk.stores.postgres.finding import Finder, Limits
 from refdesk.stores.postgres.migrations import examine, get_missing, load_migrations, migrate
 from refdesk.stores.postgres.rows import encode_passages
 from refdesk.stores.postgres.sessions import Session, open_session
+from refdesk.stores.postgres.vectors import Vectors
 
 if TYPE_CHECKING:
     from refdesk.model import (
@@ -87,20 +88,24 @@ class PostgresTransaction(_PostgresReader):
         super().__init__(session)
         self._session = session
         self._clock = clock
-        self._is_loading = is_loading
+        self._vectors = Vectors(session, is_loading=is_loading)
 
     async def put_documents(self, documents: Sequence[Document]) -> None:
         """See `Transaction.put_documents`."""
-        rows = await anyio.to_thread.run_sync(writing.prepare_documents, documents)
-        await writing.put_documents(self._session, rows, encode_instant(self._clock.now()))
+        await self._put(documents, self._clock.now())
 
     async def put_revisions(self, revisions: Sequence[Revision]) -> None:
         """See `Transaction.put_revisions`. All are written together, for one by one takes ten times as long."""
-        documents = [revision.document for revision in revisions]
+        if revisions:
+            first = revisions[0].recorded_at
+            await self._put([revision.document for revision in revisions], first)
+            await stamping.stamp(self._session, [each for each in revisions if each.recorded_at != first])
+
+    async def _put(self, documents: Sequence[Document], recorded_at: datetime) -> None:
         rows = await anyio.to_thread.run_sync(writing.prepare_documents, documents)
-        first = revisions[0].recorded_at if revisions else self._clock.now()
-        await writing.put_documents(self._session, rows, encode_instant(first))
-        await stamping.stamp(self._session, [each for each in revisions if each.recorded_at != first])
+        # Of vectors that are replaced the count is taken at once.
+        await self._vectors.count()
+        await writing.put_documents(self._session, rows, encode_instant(recorded_at))
 
     async def put_vectors(
         self,
@@ -112,13 +117,15 @@ class PostgresTransaction(_PostgresReader):
     ) -> bool:
         """See `Transaction.put_vectors`. A withdrawn document counts as gone; vectors are kept in half precision."""
         rows = encode_passages(model, passages)
-        return await vectors.put_vectors(
-            self._session, collection, id, model, text_digest, rows, is_loading=self._is_loading
-        )
+        return await self._vectors.put(collection, id, model, text_digest, rows)
 
     async def remove_vectors(self, model: str) -> int:
         """See `Transaction.remove_vectors`."""
-        return await vectors.remove_vectors(self._session, model)
+        return await self._vectors.remove(model)
+
+    async def count_vectors(self) -> None:
+        """Bring the counts of vectors up to date, before the transaction ends."""
+        await self._vectors.count()
 
     async def put_links(self, links: Sequence[Link]) -> None:
         """See `Transaction.put_links`."""
@@ -158,7 +165,9 @@ class PostgresStore(_PostgresReader):
     async def transaction(self) -> AsyncGenerator[PostgresTransaction, None]:
         """See `Store.transaction`."""
         async with open_session(self.connections, self._turn) as session:
-            yield PostgresTransaction(session, self._clock, is_loading=self._loads > 0)
+            transaction = PostgresTransaction(session, self._clock, is_loading=self._loads > 0)
+            yield transaction
+            await transaction.count_vectors()
 
     async def find(self, request: FindRequest) -> Found:
         """See `Store.find`."""

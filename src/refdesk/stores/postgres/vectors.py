@@ -16,25 +16,31 @@ if TYPE_CHECKING:
 
 _GET_MODEL = "SELECT key, dimensions FROM models WHERE name = %s"
 _MAKE_MODEL = "INSERT INTO models (name, dimensions) VALUES (%s, %s) RETURNING key, dimensions"
-_GET_DOCUMENT = """
+_HAS_DOCUMENT = """
     SELECT key FROM documents WHERE org = %(org)s AND toolset = %(toolset)s AND id = %(id)s
-    AND text_digest = %(text_digest)s AND state <> 'withdrawn'
+        AND text_digest = %(text_digest)s AND state <> 'withdrawn'
 """
-_REMOVE_OF_DOCUMENT = f"""
-    WITH place AS ({_GET_DOCUMENT}), removed AS (
+_CLEAR = """
+    WITH place AS (
+        SELECT key FROM documents WHERE org = %(org)s AND toolset = %(toolset)s AND id = %(id)s
+            AND text_digest = %(text_digest)s AND state <> 'withdrawn'
+    ), removed AS (
         DELETE FROM vectors USING place WHERE org = %(org)s AND document = place.key AND model = %(model)s
         RETURNING number
     ) SELECT (SELECT count(*) FROM removed) FROM place
 """
-_PUT = f"""
+_PUT = """
     INSERT INTO vectors (org, document, model, number, first, last, vector)
-    SELECT %(org)s, place.key, %(model)s, number - 1, first, last, vector::halfvec
-    FROM ({_GET_DOCUMENT}) place, unnest(%(starts)s::integer[], %(ends)s::integer[], %(vectors)s::text[])
+    SELECT org, key, %(model)s, number - 1, passage.first, passage.last, vector::halfvec
+    FROM documents, unnest(%(starts)s::integer[], %(ends)s::integer[], %(vectors)s::text[])
         WITH ORDINALITY AS passage (first, last, vector, number)
+    WHERE org = %(org)s AND toolset = %(toolset)s AND id = %(id)s
+        AND text_digest = %(text_digest)s AND state <> 'withdrawn'
 """
 _COUNT = """
     WITH changed AS (
-        INSERT INTO embeddings AS kept (org, toolset, model, passages) VALUES (%(org)s, %(toolset)s, %(model)s, %(change)s)
+        INSERT INTO embeddings AS kept (org, toolset, model, passages)
+        VALUES (%(org)s, %(toolset)s, %(model)s, %(change)s)
         ON CONFLICT (org, toolset, model) DO UPDATE SET passages = kept.passages + excluded.passages
     ) UPDATE models SET passages = passages + %(change)s WHERE key = %(model)s
 """
@@ -65,14 +71,18 @@ class Vectors:
         passages: Sequence[tuple[int, int, str]],
     ) -> bool:
         """See `Transaction.put_vectors`. One round trip, for the first of a model two."""
-        key = await self._get_model(model)
-        starts, ends, vectors = ([passage[place] for passage in passages] for place in range(3))
-        columns: dict[str, object] = {"starts": starts, "ends": ends, "vectors": vectors}
-        place = {"org": collection.org, "toolset": collection.toolset, "id": id, "text_digest": text_digest}
-        values = columns | place | {"model": key}
-        removed, _ = await self._session.send(
-            Scope(collection.org), Statement(_REMOVE_OF_DOCUMENT, values), Statement(_PUT, values)
-        )
+        place: dict[str, object] = {
+            "org": collection.org,
+            "toolset": collection.toolset,
+            "id": id,
+            "text_digest": text_digest,
+        }
+        key = await self._get_model(model, place)
+        if key is None:
+            return False
+        starts, ends, vectors = ([passage[column] for passage in passages] for column in range(3))
+        values = place | {"model": key, "starts": starts, "ends": ends, "vectors": vectors}
+        removed, _ = await self._session.send(Scope(collection.org), Statement(_CLEAR, values), Statement(_PUT, values))
         if not removed:
             return False
         self._changes[collection, key] += len(passages) - removed[0][0]
@@ -108,19 +118,28 @@ class Vectors:
             await self._session.send(Scope(collection.org), Statement(_COUNT, values))
         self._changes.clear()
 
-    async def _get_model(self, model: EmbeddingModel) -> int:
+    async def _get_model(self, model: EmbeddingModel, place: dict[str, object]) -> int | None:
+        """Return the model's key, or `None` for the first vectors of a model where the document is gone."""
         if model.name not in self._models:
-            self._models[model.name] = await self._read_model(model)
+            read = await self._read_model(model, place)
+            if read is None:
+                return None
+            self._models[model.name] = read
         key, dimensions = self._models[model.name]
         if dimensions != model.dimensions:
             raise InvalidInputError("The store holds vectors of this model in another width: remove those first.")
         return key
 
-    async def _read_model(self, model: EmbeddingModel) -> tuple[int, int]:
-        (found,) = await self._session.send(ALL_ORGS, Statement(_GET_MODEL, (model.name,)))
-        if found:
-            return found[0][0], found[0][1]
-        (made,) = await self._session.send(ALL_ORGS, Statement(_MAKE_MODEL, (model.name, model.dimensions)))
+    async def _read_model(self, model: EmbeddingModel, place: dict[str, object]) -> tuple[int, int] | None:
+        scope = Scope(str(place["org"]))
+        models, documents = await self._session.send(
+            scope, Statement(_GET_MODEL, (model.name,)), Statement(_HAS_DOCUMENT, place)
+        )
+        if models:
+            return models[0][0], models[0][1]
+        if not documents:
+            return None
+        (made,) = await self._session.send(scope, Statement(_MAKE_MODEL, (model.name, model.dimensions)))
         if not self._is_loading:
             await graphs.make(self._session, *made[0])
         return made[0][0], made[0][1]
