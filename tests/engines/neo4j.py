@@ -75,6 +75,7 @@ class Neo4jServer:
         self._installed = learns or install()
         self._share = f"-XX:{'ArchiveClassesAtExit' if learns else 'SharedArchiveFile'}={self._installed / ARCHIVE}"
         self._access = "auth" if has_auth else "open"
+        self._user = ("neo4j", "neo4j") if has_auth else None
         self._process: subprocess.Popen[str] | None = None
         self._drain = threading.Thread()
 
@@ -136,13 +137,14 @@ class Neo4jServer:
 
     def set_password(self, password: str) -> None:
         """Give the first user, `neo4j`, a password in place of the one that everybody knows."""
-        with self._connect(("neo4j", "neo4j")) as driver:
+        with self._connect() as driver:
             statement = "ALTER CURRENT USER SET PASSWORD FROM 'neo4j' TO $password"
             driver.execute_query(statement, {"password": password}, database_="system")
+        self._user = ("neo4j", password)
 
-    def _connect(self, auth: tuple[str, str] | None = None) -> Driver:
+    def _connect(self) -> Driver:
         return GraphDatabase.driver(  # pyright: ignore[reportUnknownMemberType]
-            f"bolt://127.0.0.1:{self.port}", auth=auth, notifications_min_severity="OFF"
+            f"bolt://127.0.0.1:{self.port}", auth=self._user, notifications_min_severity="OFF"
         )
 
     def _read_until_ready(self, process: subprocess.Popen[str]) -> list[str]:
