@@ -157,6 +157,10 @@ class Transaction(Reader, Protocol):
         ...
 
 
+DocumentVectors: TypeAlias = "list[tuple[EmbeddingModel, list[EmbeddedPassage]]]"
+"""A document's vectors of each model, by the model's name."""
+
+
 class Archive(Protocol):
     """What moving a store to another engine takes: reads of everything there is, piece by piece, and writes of much.
 
@@ -168,8 +172,12 @@ class Archive(Protocol):
         """Return collection and id of at most `limit` documents, in whatever state."""
         ...
 
-    async def get_vectors(self, collection: Collection, id: str) -> list[tuple[EmbeddingModel, list[EmbeddedPassage]]]:
-        """Return a document's vectors of each model, by the model's name."""
+    async def get_histories(self, collection: Collection, ids: Sequence[str]) -> list[list[Revision]]:
+        """Return every version of each document, in the order asked; see `Reader.get_revisions`."""
+        ...
+
+    async def get_vectors(self, collection: Collection, ids: Sequence[str]) -> list[DocumentVectors]:
+        """Return the vectors of each document, in the order asked."""
         ...
 
     async def list_links(self, after: Link | None, limit: int) -> list[Link]:

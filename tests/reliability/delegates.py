@@ -21,7 +21,7 @@ from refdesk.model import (
     Reference,
     Revision,
 )
-from refdesk.protocols import Reader, Store, Transaction
+from refdesk.protocols import DocumentVectors, Reader, Store, Transaction
 
 R = TypeVar("R", bound=Reader)
 
@@ -116,8 +116,11 @@ class DelegatingStore(DelegatingReader[Store]):
     async def list_documents(self, after: tuple[Collection, str] | None, limit: int) -> list[tuple[Collection, str]]:
         return await self.inner.list_documents(after, limit)
 
-    async def get_vectors(self, collection: Collection, id: str) -> list[tuple[EmbeddingModel, list[EmbeddedPassage]]]:
-        return await self.inner.get_vectors(collection, id)
+    async def get_histories(self, collection: Collection, ids: Sequence[str]) -> list[list[Revision]]:
+        return await self.inner.get_histories(collection, ids)
+
+    async def get_vectors(self, collection: Collection, ids: Sequence[str]) -> list[DocumentVectors]:
+        return await self.inner.get_vectors(collection, ids)
 
     async def list_links(self, after: Link | None, limit: int) -> list[Link]:
         return await self.inner.list_links(after, limit)

@@ -7,12 +7,23 @@ from datetime import timedelta
 from pathlib import Path
 from random import Random
 
+import numpy as np
 import pytest
 
 from refdesk.core import leases, migrating
 from refdesk.core.clock import FixedClock
 from refdesk.errors import ConflictError
-from refdesk.model import Collection, Link, Record, RecordKey, Reference, Revision, State
+from refdesk.model import (
+    Collection,
+    EmbeddedPassage,
+    EmbeddingModel,
+    Link,
+    Record,
+    RecordKey,
+    Reference,
+    Revision,
+    State,
+)
 from refdesk.protocols import Store
 from refdesk.stores.memory import MemoryStore
 from tests.stores.conftest import ENGINE_NAMES, ENGINES
@@ -73,12 +84,38 @@ async def test_every_document_is_listed_whatever_its_state(store: Store) -> None
 async def test_vectors_are_read_as_they_are_kept(store: Store) -> None:
     await fill(store)
     await embed(store, make_document("a", collection=OTHERS), passage((1, 0, 0, 0)), model=MODELS[0])
-    [(model, passages)] = await store.get_vectors(OTHERS, "a")
+    [[(model, passages)]] = await store.get_vectors(OTHERS, ["a"])
     assert (model, len(passages)) == (MODELS[0], 1)
     assert (passages[0].start, passages[0].end, passages[0].vector.tolist()) == (0, 1, [1, 0, 0, 0])
-    assert await store.get_vectors(NOTES, "a") == [], "the text has changed"
-    assert await store.get_vectors(NOTES, "nowhere") == []
+    assert await store.get_vectors(NOTES, ["a", "nowhere"]) == [[], []], "the text has changed"
     assert MODEL.dimensions == MODELS[0].dimensions
+
+
+async def test_every_number_of_half_precision_is_read_as_it_was_written(store: Store) -> None:
+    document, model = make_document("a"), EmbeddingModel("wide", 1024)
+    halves = np.arange(2**16, dtype=np.uint16).view(np.float16).reshape(64, 1024)
+    vectors = halves[np.isfinite(halves).all(axis=1)].astype(np.float32)
+    passages = [EmbeddedPassage(number, number + 1, vector) for number, vector in enumerate(vectors)]
+    await put(store, document)
+    assert await embed(store, document, *passages, model=model)
+    [[(_, kept)]] = await store.get_vectors(NOTES, ["a"])
+    assert len(vectors) > 60
+    assert np.array_equal(np.stack([each.vector for each in kept]), vectors)
+
+
+async def test_vectors_and_versions_of_many_documents_come_in_the_order_asked(store: Store) -> None:
+    await fill(store)
+    await embed(store, make_document("b", state=State.WITHDRAWN), passage((1, 0, 0, 0)))
+    for number in range(3):
+        await put(store, make_document(f"m{number}"))
+        for model in MODELS:
+            assert await embed(store, make_document(f"m{number}"), passage((1, number, 0, 0)), model=model)
+    asked = ["m2", "a", "nowhere", "m0", "b"]
+    found = await store.get_vectors(NOTES, asked)
+    assert [[model for model, _ in each] for each in found] == [[*MODELS], [], [], [*MODELS], []]
+    assert found[0] != found[3]
+    assert await store.get_histories(NOTES, asked) == [await store.get_revisions(NOTES, id) for id in asked]
+    assert [len(each) for each in await store.get_histories(NOTES, asked)] == [1, 2, 0, 1, 1]
 
 
 async def test_links_and_records_of_all_orgs_are_listed(store: Store) -> None:

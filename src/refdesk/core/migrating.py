@@ -11,6 +11,8 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
 import numpy as np
@@ -21,7 +23,7 @@ from refdesk.model import SHARED_ORG, Collection, Link, Record, RecordKey, Refer
 
 if TYPE_CHECKING:
     from refdesk.model import Document, EmbeddedPassage, EmbeddingModel, JsonValue
-    from refdesk.protocols import Store, Transaction
+    from refdesk.protocols import DocumentVectors, Store, Transaction
 
     Entry = TypeVar("Entry")
 
@@ -113,8 +115,8 @@ async def summarise(store: Store, note: Callable[[int], None] = lambda _: None) 
     """Return what a store holds, without what is left behind; `note` is told of the documents as they are read."""
     total = Contents()
     async for keys in _read(store.list_documents, None):
-        for collection, id in keys:
-            total = total.add(await _summarise_document(store, collection, id))
+        for history, vectors in await _read_documents(store, keys):
+            total = total.add(_summarise_document(history, vectors))
         note(len(keys))
     async for links in _read(store.list_links, None):
         total = total.add(Contents(links=len(links), digest=sum(_hash(_write_link(link)) for link in links)))
@@ -140,26 +142,33 @@ async def _find_position(target: Store, name: str) -> _Position:
 async def _move_documents(source: Store, target: Store, position: _Position, note: Callable[[int], None]) -> None:
     after = None if position.after is None else (Collection(position.after[0], position.after[1]), position.after[2])
     async for keys in _read(source.list_documents, after):
-        histories = [await source.get_revisions(*key) for key in keys]
+        pieces = await _read_documents(source, keys)
         async with target.transaction() as transaction:
-            await transaction.put_revisions([revision for history in histories for revision in history])
-            for history in histories:
-                await _move_vectors(source, transaction, history[-1].document)
+            await transaction.put_revisions([revision for history, _ in pieces for revision in history])
+            for history, vectors in pieces:
+                await _put_vectors(transaction, history[-1].document, vectors)
             last, id = keys[-1]
             position = _Position(position.source, "documents", (last.org, last.toolset, id))
             await transaction.put_records([position.to_record()])
         note(len(keys))
 
 
-async def _move_vectors(source: Store, transaction: Transaction, document: Document) -> None:
-    for model, passages in await _get_vectors(source, document):
+async def _put_vectors(transaction: Transaction, document: Document, vectors: DocumentVectors) -> None:
+    for model, passages in vectors:
         await transaction.put_vectors(document.collection, document.id, model, document.text_digest, passages)
 
 
-async def _get_vectors(store: Store, document: Document) -> list[tuple[EmbeddingModel, list[EmbeddedPassage]]]:
-    """Return a document's vectors; of one that is withdrawn none, for it takes none."""
-    is_withdrawn = document.state is State.WITHDRAWN
-    return [] if is_withdrawn else await store.get_vectors(document.collection, document.id)
+async def _read_documents(
+    store: Store, keys: Sequence[tuple[Collection, str]]
+) -> list[tuple[list[Revision], DocumentVectors]]:
+    """Return every version of each document, and its vectors; of one that is withdrawn none, for it takes none."""
+    pieces: list[tuple[list[Revision], DocumentVectors]] = []
+    for collection, together in groupby(keys, itemgetter(0)):
+        ids = [id for _, id in together]
+        histories, vectors = await store.get_histories(collection, ids), await store.get_vectors(collection, ids)
+        for history, kept in zip(histories, vectors, strict=True):
+            pieces.append((history, [] if history[-1].document.state is State.WITHDRAWN else kept))
+    return pieces
 
 
 async def _move_links(source: Store, target: Store, position: _Position) -> None:
@@ -196,15 +205,12 @@ async def _read_records(store: Store, after: RecordKey | None) -> AsyncIterator[
         after = records[-1].key
 
 
-async def _summarise_document(store: Store, collection: Collection, id: str) -> Contents:
-    revisions = await store.get_revisions(collection, id)
-    kept = await _get_vectors(store, revisions[-1].document)
-    digest = sum(
-        _hash([collection.org, collection.toolset, each.document.digest, each.document.version, _stamp(each)])
-        for each in revisions
-    )
-    digest += sum(_hash([collection.org, collection.toolset, id, *_write_vectors(*each)]) for each in kept)
-    return Contents(1, len(revisions), sum(len(passages) for _, passages in kept), digest=digest)
+def _summarise_document(history: Sequence[Revision], vectors: DocumentVectors) -> Contents:
+    document = history[-1].document
+    place = [document.collection.org, document.collection.toolset]
+    digest = sum(_hash([*place, each.document.digest, each.document.version, _stamp(each)]) for each in history)
+    digest += sum(_hash([*place, document.id, *_write_vectors(*each)]) for each in vectors)
+    return Contents(1, len(history), sum(len(passages) for _, passages in vectors), digest=digest)
 
 
 def _stamp(revision: Revision) -> str:

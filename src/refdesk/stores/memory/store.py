@@ -39,7 +39,7 @@ from refdesk.stores.memory.finding import Content, find, get_living
 if TYPE_CHECKING:
     from _typeshed import SupportsRichComparison
 
-    from refdesk.protocols import Clock
+    from refdesk.protocols import Clock, DocumentVectors
 
 Key: TypeAlias = "tuple[Collection, str]"
 T = TypeVar("T")
@@ -208,10 +208,13 @@ class MemoryStore(_MemoryReader):
         """See `Archive.list_documents`."""
         return sorted(key for key in self._content.documents if after is None or key > after)[:limit]
 
-    async def get_vectors(self, collection: Collection, id: str) -> list[tuple[EmbeddingModel, list[EmbeddedPassage]]]:
+    async def get_histories(self, collection: Collection, ids: Sequence[str]) -> list[list[Revision]]:
+        """See `Archive.get_histories`."""
+        return [await self.get_revisions(collection, id) for id in ids]
+
+    async def get_vectors(self, collection: Collection, ids: Sequence[str]) -> list[DocumentVectors]:
         """See `Archive.get_vectors`."""
-        found = {name: kept for (name, key), kept in self._content.vectors.items() if key == (collection, id) and kept}
-        return [(EmbeddingModel(name, len(found[name][0].vector)), list(found[name])) for name in sorted(found)]
+        return [_get_vectors(self._content, (collection, id)) for id in ids]
 
     async def list_links(self, after: Link | None, limit: int) -> list[Link]:
         """See `Archive.list_links`."""
@@ -229,6 +232,11 @@ class MemoryStore(_MemoryReader):
     async def loading(self) -> AsyncGenerator[None, None]:
         """See `Archive.loading`; nothing is kept that only makes searches fast."""
         yield
+
+
+def _get_vectors(content: Content, key: Key) -> DocumentVectors:
+    found = {model: kept for (model, owner), kept in content.vectors.items() if owner == key and kept}
+    return [(EmbeddingModel(model, len(found[model][0].vector)), list(found[model])) for model in sorted(found)]
 
 
 def _get_names(reference: Reference) -> tuple[str, str]:

@@ -12,6 +12,7 @@ from refdesk.stores.neo4j.rows import decode_link, decode_record
 
 if TYPE_CHECKING:
     from refdesk.model import Link, Record, RecordKey
+    from refdesk.protocols import DocumentVectors
     from refdesk.stores.neo4j.connections import Runner
 
 _LIST_DOCUMENTS = (
@@ -43,10 +44,8 @@ async def list_documents(
     return [(Collection(org, toolset), id) for org, toolset, id in rows]
 
 
-async def get_vectors(
-    runner: Runner, space: str, collection: Collection, id: str
-) -> list[tuple[EmbeddingModel, list[EmbeddedPassage]]]:
-    """See `Archive.get_vectors`."""
+async def get_vectors(runner: Runner, space: str, collection: Collection, id: str) -> DocumentVectors:
+    """Return a document's vectors; see `Archive.get_vectors`."""
     passages: defaultdict[EmbeddingModel, list[EmbeddedPassage]] = defaultdict(list)
     place = {"space": space, "org": collection.org, "toolset": collection.toolset, "id": id}
     for model, dimensions, start, end, half in await runner.run(_GET_VECTORS, **place):

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
         RecordKey,
         Revision,
     )
-    from refdesk.protocols import Clock, Store
+    from refdesk.protocols import Clock, DocumentVectors, Store
 
 _LOCK = "MATCH (r:Refdesk {name: $name}) SET r.lock = 0 RETURN r.analysis"
 _PROBE = "MATCH (r:Refdesk {name: $name}) SET r.checked_at = $now"
@@ -201,9 +201,13 @@ class Neo4jStore(Neo4jReader):
         """See `Archive.list_documents`."""
         return await archive.list_documents(self._database, self._place.space, after, limit)
 
-    async def get_vectors(self, collection: Collection, id: str) -> list[tuple[EmbeddingModel, list[EmbeddedPassage]]]:
+    async def get_histories(self, collection: Collection, ids: Sequence[str]) -> list[list[Revision]]:
+        """See `Archive.get_histories`."""
+        return [await self.get_revisions(collection, id) for id in ids]
+
+    async def get_vectors(self, collection: Collection, ids: Sequence[str]) -> list[DocumentVectors]:
         """See `Archive.get_vectors`."""
-        return await archive.get_vectors(self._database, self._place.space, collection, id)
+        return [await archive.get_vectors(self._database, self._place.space, collection, id) for id in ids]
 
     async def list_links(self, after: Link | None, limit: int) -> list[Link]:
         """See `Archive.list_links`."""

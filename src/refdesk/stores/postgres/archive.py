@@ -2,26 +2,42 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from refdesk.core.rows import decode_link, decode_record
+from refdesk.core.rows import decode_link, decode_record, decode_revision
 from refdesk.model import Collection, EmbeddedPassage, EmbeddingModel
 from refdesk.stores.postgres.connections import ALL_ORGS, Connections, Scope, Statement
+from refdesk.stores.postgres.rows import decode_sent
 
 if TYPE_CHECKING:
-    from refdesk.model import Link, Record, RecordKey
+    from refdesk.model import Link, Record, RecordKey, Revision
+    from refdesk.protocols import DocumentVectors
 
 # No key begins with an empty org, so everything comes after one of empty texts.
 _LIST_DOCUMENTS = """
     SELECT org, toolset, id FROM documents WHERE (org, toolset, id) > (%s, %s, %s) ORDER BY org, toolset, id LIMIT %s
 """
+_GET_HISTORIES = """
+    WITH present AS (
+        SELECT id, org, key, recorded_at, version, state, created_at, modified_at, author, title, facets, spans, body,
+            data
+        FROM documents WHERE org = %s AND toolset = %s AND id = ANY(%s::text[])
+    )
+    SELECT present.id, revisions.recorded_at, revisions.version, revisions.state, revisions.created_at,
+        revisions.modified_at, revisions.author, revisions.title, revisions.facets, revisions.spans, revisions.body,
+        revisions.data
+    FROM revisions JOIN present ON present.org = revisions.org AND present.key = revisions.document
+    UNION ALL
+    SELECT id, recorded_at, version, state, created_at, modified_at, author, title, facets, spans, body, data
+    FROM present ORDER BY version
+"""
 _GET_VECTORS = """
-    SELECT name, dimensions, first, last, vector::real[] FROM documents
+    SELECT id, name, dimensions, first, last, halfvec_send(vector) FROM documents
     JOIN vectors ON vectors.org = documents.org AND document = documents.key
     JOIN models ON models.key = model
-    WHERE documents.org = %s AND toolset = %s AND id = %s ORDER BY name, number
+    WHERE documents.org = %s AND toolset = %s AND id = ANY(%s::text[]) ORDER BY name, number
 """
 _LIST_LINKS = """
     SELECT org, source_toolset, source_id, kind, target_toolset, target_id, created_at FROM links
@@ -43,17 +59,25 @@ async def list_documents(
     return [(Collection(org, toolset), id) for org, toolset, id in rows]
 
 
-async def get_vectors(
-    connections: Connections, collection: Collection, id: str
-) -> list[tuple[EmbeddingModel, list[EmbeddedPassage]]]:
-    """See `Archive.get_vectors`."""
-    statement = Statement(_GET_VECTORS, (collection.org, collection.toolset, id))
+async def get_histories(connections: Connections, collection: Collection, ids: Sequence[str]) -> list[list[Revision]]:
+    """See `Archive.get_histories`."""
+    statement = Statement(_GET_HISTORIES, (collection.org, collection.toolset, list(ids)))
     (rows,) = await connections.read(Scope(collection.org), statement)
-    found: dict[EmbeddingModel, list[EmbeddedPassage]] = {}
-    for name, dimensions, first, last, vector in rows:
-        passage = EmbeddedPassage(first, last, np.array(vector, np.float32))
-        found.setdefault(EmbeddingModel(name, dimensions), []).append(passage)
-    return list(found.items())
+    found: defaultdict[str, list[Revision]] = defaultdict(list)
+    for id, *columns in rows:
+        found[id].append(decode_revision(collection, id, columns))
+    return [found[id] for id in ids]
+
+
+async def get_vectors(connections: Connections, collection: Collection, ids: Sequence[str]) -> list[DocumentVectors]:
+    """See `Archive.get_vectors`."""
+    statement = Statement(_GET_VECTORS, (collection.org, collection.toolset, list(ids)))
+    (rows,) = await connections.read(Scope(collection.org), statement)
+    found: dict[str, dict[EmbeddingModel, list[EmbeddedPassage]]] = {id: {} for id in ids}
+    for id, name, dimensions, first, last, sent in rows:
+        passage = EmbeddedPassage(first, last, decode_sent(sent))
+        found[id].setdefault(EmbeddingModel(name, dimensions), []).append(passage)
+    return [list(found[id].items()) for id in ids]
 
 
 async def list_links(connections: Connections, after: Link | None, limit: int) -> list[Link]:

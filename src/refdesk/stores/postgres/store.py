@@ -36,7 +36,7 @@ if TYPE_CHECKING:
         Reference,
         Revision,
     )
-    from refdesk.protocols import Clock, Store
+    from refdesk.protocols import Clock, DocumentVectors, Store
 
 PATIENCE_SECONDS = 30.0
 """How long a transaction waits for those of other processes, and any answer is waited for."""
@@ -186,9 +186,13 @@ class PostgresStore(_PostgresReader):
         """See `Archive.list_documents`."""
         return await archive.list_documents(self.connections, after, limit)
 
-    async def get_vectors(self, collection: Collection, id: str) -> list[tuple[EmbeddingModel, list[EmbeddedPassage]]]:
+    async def get_histories(self, collection: Collection, ids: Sequence[str]) -> list[list[Revision]]:
+        """See `Archive.get_histories`."""
+        return await archive.get_histories(self.connections, collection, ids)
+
+    async def get_vectors(self, collection: Collection, ids: Sequence[str]) -> list[DocumentVectors]:
         """See `Archive.get_vectors`."""
-        return await archive.get_vectors(self.connections, collection, id)
+        return await archive.get_vectors(self.connections, collection, ids)
 
     async def list_links(self, after: Link | None, limit: int) -> list[Link]:
         """See `Archive.list_links`."""

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from refdesk.core.rows import decode_link, decode_record
 from refdesk.model import Collection, EmbeddedPassage, EmbeddingModel, Link, Record, RecordKey
+from refdesk.stores.sqlite import reading
 from refdesk.stores.sqlite.driver import Connection
+
+if TYPE_CHECKING:
+    from refdesk.model import Revision
+    from refdesk.protocols import DocumentVectors
 
 _LIST_DOCUMENTS = """
     SELECT org, toolset, id FROM documents JOIN collections ON collections.key = documents.collection
@@ -39,10 +47,17 @@ def list_documents(
     return [(Collection(org, toolset), id) for org, toolset, id in rows]
 
 
-def get_vectors(
-    connection: Connection, collection: Collection, id: str
-) -> list[tuple[EmbeddingModel, list[EmbeddedPassage]]]:
+def get_histories(connection: Connection, collection: Collection, ids: Sequence[str]) -> list[list[Revision]]:
+    """See `Archive.get_histories`."""
+    return [reading.get_revisions(connection, collection, id) for id in ids]
+
+
+def get_vectors(connection: Connection, collection: Collection, ids: Sequence[str]) -> list[DocumentVectors]:
     """See `Archive.get_vectors`."""
+    return [_get_vectors(connection, collection, id) for id in ids]
+
+
+def _get_vectors(connection: Connection, collection: Collection, id: str) -> DocumentVectors:
     kept: dict[EmbeddingModel, list[EmbeddedPassage]] = {}
     rows = connection.execute(_GET_VECTORS, (collection.org, collection.toolset, id))
     for name, dimensions, first, last, vector in rows:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
         Reference,
         Revision,
     )
-    from refdesk.protocols import Clock, Store
+    from refdesk.protocols import Clock, DocumentVectors, Store
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -214,9 +214,13 @@ class SqliteStore(_SqliteReader):
         """See `Archive.list_documents`."""
         return await self._readers.run(archive.list_documents, after, limit)
 
-    async def get_vectors(self, collection: Collection, id: str) -> list[tuple[EmbeddingModel, list[EmbeddedPassage]]]:
+    async def get_histories(self, collection: Collection, ids: Sequence[str]) -> list[list[Revision]]:
+        """See `Archive.get_histories`."""
+        return await self._readers.run(archive.get_histories, collection, ids)
+
+    async def get_vectors(self, collection: Collection, ids: Sequence[str]) -> list[DocumentVectors]:
         """See `Archive.get_vectors`."""
-        return await self._readers.run(archive.get_vectors, collection, id)
+        return await self._readers.run(archive.get_vectors, collection, ids)
 
     async def list_links(self, after: Link | None, limit: int) -> list[Link]:
         """See `Archive.list_links`."""
