@@ -53,16 +53,18 @@ _NO_PASSAGE = sql.SQL("SELECT NULL::float8 AS cosine, NULL::integer AS starts_at
 _TITLED = sql.SQL("SELECT e.document FROM {source} ORDER BY e.modified_at DESC, e.id LIMIT {depth}")
 # Cosines are those of the whole query with the halves that are kept: pgvector would round the query too.
 _COSINE = sql.SQL("least(1, greatest(-1, -(v.vector::vector <#> {query}::vector)))")
-# Each row of the first table reaches those of the second by their key. A plain join, where statistics are missing or
-# old, may read all of the second for each row of the first; behind the barrier (OFFSET 0) it cannot.
+# An array is looked up in one pass over the index. A plain join, where statistics are missing or old, may read all of
+# one table for each row of the other; by an array, or behind the barrier (OFFSET 0), it cannot.
 _NEAR = sql.SQL("""
     SELECT document FROM (
-        SELECT e.document, e.id, max({cosine}) AS cosine
-        FROM (SELECT {columns} FROM {entries} OFFSET 0) e CROSS JOIN LATERAL (
-            SELECT vector FROM vectors
-            WHERE vectors.org = {org} AND vectors.document = e.document AND vectors.model = {model} OFFSET 0
-        ) v GROUP BY e.document, e.id
-    ) compared ORDER BY cosine DESC, id LIMIT {depth}
+        SELECT document, max(cosine) AS cosine FROM (
+            SELECT v.document, {cosine} AS cosine FROM vectors v
+            WHERE v.org = {org} AND v.document = ANY(ARRAY(SELECT e.document FROM {entries})) AND v.model = {model}
+        ) passages GROUP BY document ORDER BY cosine DESC FETCH FIRST {depth} ROWS WITH TIES
+    ) compared CROSS JOIN LATERAL (
+        SELECT id FROM entries
+        WHERE org = {org} AND toolset = {toolset} AND entries.document = compared.document OFFSET 0
+    ) e ORDER BY cosine DESC, id LIMIT {depth}
 """)
 _NEAR_BY_GRAPH = sql.SQL("""
     SELECT document FROM (
@@ -216,6 +218,7 @@ class Search:
             "cosine": _COSINE.format(query=query),
             "columns": _COLUMNS_OF_ENTRY,
             "org": values.add(self.request.collection.org),
+            "toolset": values.add(self.request.collection.toolset),
             "depth": values.add(self.request.depth),
             # A partial index is only used where the planner sees its condition.
             "model": sql.Literal(self.model.key),
