@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     )
 
 
+DocumentVectors: TypeAlias = "list[tuple[EmbeddingModel, list[EmbeddedPassage]]]"
+"""A document's vectors of each model, by the model's name."""
+
+
 class Clock(Protocol):
     """Where instants come from."""
 
@@ -140,6 +144,10 @@ class Transaction(Reader, Protocol):
         """
         ...
 
+    async def put_all_vectors(self, documents: Sequence[tuple[Document, DocumentVectors]]) -> None:
+        """Set the vectors of documents, as `put_vectors` does one by one: left out where that would return `False`."""
+        ...
+
     async def remove_vectors(self, model: str) -> int:
         """Remove every vector of a model, in all collections; return from how many documents."""
         ...
@@ -155,10 +163,6 @@ class Transaction(Reader, Protocol):
     async def remove_records(self, keys: Sequence[RecordKey]) -> None:
         """Remove records. Removing what is not there is not an error."""
         ...
-
-
-DocumentVectors: TypeAlias = "list[tuple[EmbeddingModel, list[EmbeddedPassage]]]"
-"""A document's vectors of each model, by the model's name."""
 
 
 class Archive(Protocol):

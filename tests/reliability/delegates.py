@@ -74,6 +74,9 @@ class DelegatingTransaction(DelegatingReader[Transaction]):
     ) -> bool:
         return await self.inner.put_vectors(collection, id, model, text_digest, passages)
 
+    async def put_all_vectors(self, documents: Sequence[tuple[Document, DocumentVectors]]) -> None:
+        await self.inner.put_all_vectors(documents)
+
     async def remove_vectors(self, model: str) -> int:
         return await self.inner.remove_vectors(model)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from random import Random
@@ -127,6 +128,30 @@ async def test_links_and_records_of_all_orgs_are_listed(store: Store) -> None:
     assert {record.key: record for record in RECORDS}.items() <= {record.key: record for record in records}.items()
     assert await store.list_all_records(records[0].key, 2) == records[1:3]
     assert await store.list_all_records(records[-1].key, 2) == []
+
+
+async def test_vectors_of_many_documents_are_set_as_those_of_one(store: Store) -> None:
+    kept, other, gone = make_document("a", "apple"), make_document("b", collection=OTHERS), make_document("gone")
+    reworded, withdrawn = make_document("c", "plum"), make_document("d", state=State.WITHDRAWN)
+    await put(store, kept, other, reworded, withdrawn)
+    await embed(store, kept, passage((0, 0, 1, 0)), passage((0, 0, 0, 1), 1, 2))
+    vectors = [(model, [passage((1, 2, 0, 0)), passage((1, 3, 0, 0), 1, 2)]) for model in (MODEL, *MODELS)]
+    asked = (kept, other, gone, replace(reworded, body="pear"), withdrawn)
+    async with store.transaction() as transaction:
+        await transaction.put_all_vectors([])
+        await transaction.put_all_vectors([(document, vectors) for document in asked])
+    found = await store.get_vectors(NOTES, ["a", "gone", "c", "d"])
+    assert [[model for model, _ in each] for each in found] == [
+        sorted((MODEL, *MODELS), key=lambda model: model.name),
+        [],
+        [],
+        [],
+    ]
+    [other_vectors] = await store.get_vectors(OTHERS, ["b"])
+    for model, passages in [*found[0], *other_vectors]:
+        expected = [(each.start, each.end) for each in vectors[0][1]]
+        assert [(each.start, each.end) for each in passages] == expected
+        assert await find_ids(store, asking(vector=near((1, 2, 0, 0), model.name))) == ["a"]
 
 
 async def test_versions_from_elsewhere_keep_the_instants_at_which_they_were_recorded(store: Store) -> None:

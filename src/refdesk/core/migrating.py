@@ -22,8 +22,8 @@ from refdesk.errors import ConflictError
 from refdesk.model import SHARED_ORG, Collection, Link, Record, RecordKey, Reference, Revision, State
 
 if TYPE_CHECKING:
-    from refdesk.model import Document, EmbeddedPassage, EmbeddingModel, JsonValue
-    from refdesk.protocols import DocumentVectors, Store, Transaction
+    from refdesk.model import EmbeddedPassage, EmbeddingModel, JsonValue
+    from refdesk.protocols import DocumentVectors, Store
 
     Entry = TypeVar("Entry")
 
@@ -145,17 +145,11 @@ async def _move_documents(source: Store, target: Store, position: _Position, not
         pieces = await _read_documents(source, keys)
         async with target.transaction() as transaction:
             await transaction.put_revisions([revision for history, _ in pieces for revision in history])
-            for history, vectors in pieces:
-                await _put_vectors(transaction, history[-1].document, vectors)
+            await transaction.put_all_vectors([(history[-1].document, vectors) for history, vectors in pieces])
             last, id = keys[-1]
             position = _Position(position.source, "documents", (last.org, last.toolset, id))
             await transaction.put_records([position.to_record()])
         note(len(keys))
-
-
-async def _put_vectors(transaction: Transaction, document: Document, vectors: DocumentVectors) -> None:
-    for model, passages in vectors:
-        await transaction.put_vectors(document.collection, document.id, model, document.text_digest, passages)
 
 
 async def _read_documents(

@@ -136,6 +136,12 @@ class MemoryTransaction(_MemoryReader):
         self._content.vectors[model.name, (collection, id)] = kept
         return True
 
+    async def put_all_vectors(self, documents: Sequence[tuple[Document, DocumentVectors]]) -> None:
+        """See `Transaction.put_all_vectors`."""
+        for document, vectors in documents:
+            for model, passages in vectors:
+                await self.put_vectors(document.collection, document.id, model, document.text_digest, passages)
+
     async def remove_vectors(self, model: str) -> int:
         """See `Transaction.remove_vectors`."""
         removed = [key for key, passages in self._content.vectors.items() if key[0] == model and passages]

@@ -131,6 +131,12 @@ class Neo4jTransaction(Neo4jReader):
         await self._indexes.ensure(model.dimensions)
         return await writing.put_vectors(self._session, self._place, (collection, id), model, text_digest, rows)
 
+    async def put_all_vectors(self, documents: Sequence[tuple[Document, DocumentVectors]]) -> None:
+        """See `Transaction.put_all_vectors`."""
+        for document, vectors in documents:
+            for model, passages in vectors:
+                await self.put_vectors(document.collection, document.id, model, document.text_digest, passages)
+
     async def remove_vectors(self, model: str) -> int:
         """See `Transaction.remove_vectors`."""
         return await writing.remove_vectors(self._session, self._place, model)

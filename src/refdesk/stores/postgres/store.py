@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import datetime
@@ -19,7 +20,7 @@ from refdesk.stores.postgres.finding import Finder, Limits
 from refdesk.stores.postgres.migrations import examine, get_missing, load_migrations, migrate
 from refdesk.stores.postgres.rows import encode_passages
 from refdesk.stores.postgres.sessions import Session, open_session
-from refdesk.stores.postgres.vectors import Vectors
+from refdesk.stores.postgres.vectors import Embedded, Vectors
 
 if TYPE_CHECKING:
     from refdesk.model import (
@@ -116,8 +117,18 @@ class PostgresTransaction(_PostgresReader):
         passages: Sequence[EmbeddedPassage],
     ) -> bool:
         """See `Transaction.put_vectors`. A withdrawn document counts as gone; vectors are kept in half precision."""
-        rows = encode_passages(model, passages)
-        return await self._vectors.put(collection, id, model, text_digest, rows)
+        text = Embedded(id, text_digest, encode_passages(model, passages))
+        return bool(await self._vectors.put(collection, model, [text]))
+
+    async def put_all_vectors(self, documents: Sequence[tuple[Document, DocumentVectors]]) -> None:
+        """See `Transaction.put_all_vectors`. All of a collection and a model are sent together."""
+        together: defaultdict[tuple[Collection, EmbeddingModel], list[Embedded]] = defaultdict(list)
+        for document, vectors in documents:
+            for model, passages in vectors:
+                text = Embedded(document.id, document.text_digest, encode_passages(model, passages))
+                together[document.collection, model].append(text)
+        for (collection, model), texts in together.items():
+            await self._vectors.put(collection, model, texts)
 
     async def remove_vectors(self, model: str) -> int:
         """See `Transaction.remove_vectors`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from refdesk.errors import InvalidInputError
@@ -14,28 +15,30 @@ if TYPE_CHECKING:
     from refdesk.model import Collection, EmbeddingModel
     from refdesk.stores.postgres.sessions import Session
 
+NO_MODEL = -1
+"""No model's key."""
+
 _GET_MODEL = "SELECT key, dimensions FROM models WHERE name = %s"
 _MAKE_MODEL = "INSERT INTO models (name, dimensions) VALUES (%s, %s) RETURNING key, dimensions"
-_HAS_DOCUMENT = """
-    SELECT key FROM documents WHERE org = %(org)s AND toolset = %(toolset)s AND id = %(id)s
-        AND text_digest = %(text_digest)s AND state <> 'withdrawn'
-"""
 _CLEAR = """
-    WITH place AS (
-        SELECT key FROM documents WHERE org = %(org)s AND toolset = %(toolset)s AND id = %(id)s
-            AND text_digest = %(text_digest)s AND state <> 'withdrawn'
+    WITH asked AS (
+        SELECT id, key
+        FROM documents JOIN unnest(%(ids)s::text[], %(digests)s::text[]) AS asked (id, text_digest)
+            USING (id, text_digest)
+        WHERE org = %(org)s AND toolset = %(toolset)s AND id = ANY(%(ids)s::text[]) AND state <> 'withdrawn'
     ), removed AS (
-        DELETE FROM vectors USING place WHERE org = %(org)s AND document = place.key AND model = %(model)s
+        DELETE FROM vectors WHERE org = %(org)s AND model = %(model)s AND document = ANY(ARRAY(SELECT key FROM asked))
         RETURNING number
-    ) SELECT (SELECT count(*) FROM removed) FROM place
+    ) SELECT id, (SELECT count(*) FROM removed) FROM asked
 """
 _PUT = """
     INSERT INTO vectors (org, document, model, number, first, last, vector)
-    SELECT org, key, %(model)s, number - 1, passage.first, passage.last, vector::halfvec
-    FROM documents, unnest(%(starts)s::integer[], %(ends)s::integer[], %(vectors)s::text[])
-        WITH ORDINALITY AS passage (first, last, vector, number)
-    WHERE org = %(org)s AND toolset = %(toolset)s AND id = %(id)s
-        AND text_digest = %(text_digest)s AND state <> 'withdrawn'
+    SELECT org, key, %(model)s, passage.number, passage.first, passage.last, passage.vector::halfvec
+    FROM documents JOIN unnest(
+        %(of_ids)s::text[], %(of_digests)s::text[], %(numbers)s::integer[], %(starts)s::integer[], %(ends)s::integer[],
+        %(vectors)s::text[]
+    ) AS passage (id, text_digest, number, first, last, vector) USING (id, text_digest)
+    WHERE org = %(org)s AND toolset = %(toolset)s AND id = ANY(%(ids)s::text[]) AND state <> 'withdrawn'
 """
 _COUNT = """
     WITH changed AS (
@@ -45,6 +48,15 @@ _COUNT = """
     ) UPDATE models SET passages = passages + %(change)s WHERE key = %(model)s
 """
 _REMOVE = "DELETE FROM vectors WHERE model = %s RETURNING org, document"
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """A document, of which text of it the vectors are, and (start, end, vector) of each passage."""
+
+    id: str
+    text_digest: str
+    passages: Sequence[tuple[int, int, str]]
 
 
 class Vectors:
@@ -62,31 +74,24 @@ class Vectors:
         self._models: dict[str, tuple[int, int]] = {}
         self._changes: Counter[tuple[Collection, int]] = Counter()
 
-    async def put(
-        self,
-        collection: Collection,
-        id: str,
-        model: EmbeddingModel,
-        text_digest: str,
-        passages: Sequence[tuple[int, int, str]],
-    ) -> bool:
-        """See `Transaction.put_vectors`. One round trip, for the first of a model two."""
-        place: dict[str, object] = {
-            "org": collection.org,
-            "toolset": collection.toolset,
-            "id": id,
-            "text_digest": text_digest,
-        }
-        key = await self._get_model(model, place)
+    async def put(self, collection: Collection, model: EmbeddingModel, texts: Sequence[Embedded]) -> set[str]:
+        """Set the vectors of documents, each at most once; see `Transaction.put_vectors`.
+
+        One round trip; for the first of a model more.
+
+        Returns:
+            The ids of those whose vectors were kept.
+        """
+        values = _encode(collection, texts)
+        key = await self._get_model(model, values)
         if key is None:
-            return False
-        starts, ends, vectors = ([passage[column] for passage in passages] for column in range(3))
-        values = place | {"model": key, "starts": starts, "ends": ends, "vectors": vectors}
-        removed, _ = await self._session.send(Scope(collection.org), Statement(_CLEAR, values), Statement(_PUT, values))
-        if not removed:
-            return False
-        self._changes[collection, key] += len(passages) - removed[0][0]
-        return True
+            return set()
+        values["model"] = key
+        found, _ = await self._session.send(Scope(collection.org), Statement(_CLEAR, values), Statement(_PUT, values))
+        kept = {id for id, _ in found}
+        added = sum(len(text.passages) for text in texts if text.id in kept)
+        self._changes[collection, key] += added - (found[0][1] if found else 0)
+        return kept
 
     async def remove(self, model: str) -> int:
         """See `Transaction.remove_vectors`."""
@@ -118,10 +123,10 @@ class Vectors:
             await self._session.send(Scope(collection.org), Statement(_COUNT, values))
         self._changes.clear()
 
-    async def _get_model(self, model: EmbeddingModel, place: dict[str, object]) -> int | None:
-        """Return the model's key, or `None` for the first vectors of a model where the document is gone."""
+    async def _get_model(self, model: EmbeddingModel, values: dict[str, object]) -> int | None:
+        """Return the model's key, or `None` where there is no such model, nor a document that could be its first."""
         if model.name not in self._models:
-            read = await self._read_model(model, place)
+            read = await self._read_model(model, values)
             if read is None:
                 return None
             self._models[model.name] = read
@@ -130,10 +135,10 @@ class Vectors:
             raise InvalidInputError("The store holds vectors of this model in another width: remove those first.")
         return key
 
-    async def _read_model(self, model: EmbeddingModel, place: dict[str, object]) -> tuple[int, int] | None:
-        scope = Scope(str(place["org"]))
+    async def _read_model(self, model: EmbeddingModel, values: dict[str, object]) -> tuple[int, int] | None:
+        scope = Scope(str(values["org"]))
         models, documents = await self._session.send(
-            scope, Statement(_GET_MODEL, (model.name,)), Statement(_HAS_DOCUMENT, place)
+            scope, Statement(_GET_MODEL, (model.name,)), Statement(_CLEAR, values | {"model": NO_MODEL})
         )
         if models:
             return models[0][0], models[0][1]
@@ -143,3 +148,18 @@ class Vectors:
         if not self._is_loading:
             await graphs.make(self._session, *made[0])
         return made[0][0], made[0][1]
+
+
+def _encode(collection: Collection, texts: Sequence[Embedded]) -> dict[str, object]:
+    """Return what the statements are given, but for the model: of each document, and of each passage."""
+    rows = [
+        (text.id, text.text_digest, number, *passage) for text in texts for number, passage in enumerate(text.passages)
+    ]
+    columns = ([row[column] for row in rows] for column in range(6))
+    return {
+        "org": collection.org,
+        "toolset": collection.toolset,
+        "ids": [text.id for text in texts],
+        "digests": [text.text_digest for text in texts],
+        **dict(zip(("of_ids", "of_digests", "numbers", "starts", "ends", "vectors"), columns, strict=True)),
+    }

@@ -152,6 +152,12 @@ class SqliteTransaction(_SqliteReader):
         rows = encode_passages(model, passages)
         return await self._session.run(writing.put_vectors, collection, id, model, text_digest, rows)
 
+    async def put_all_vectors(self, documents: Sequence[tuple[Document, DocumentVectors]]) -> None:
+        """See `Transaction.put_all_vectors`."""
+        for document, vectors in documents:
+            for model, passages in vectors:
+                await self.put_vectors(document.collection, document.id, model, document.text_digest, passages)
+
     async def remove_vectors(self, model: str) -> int:
         """See `Transaction.remove_vectors`."""
         return await self._session.run(writing.remove_vectors, model)
