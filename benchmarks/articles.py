@@ -83,7 +83,7 @@ async def measure(emulator: RunningEmulator, rounds: int) -> list[float]:
         await source.get_article(id)
         versions = await source.catalogue.describe(statements.ARTICLE_VERSIONS)
         fields = versions.keep(rows.STANDARD_FIELDS, with_type=True)
-        body = statements.build_search("printer prints nothing", "en_US", fields, 10)
+        body = statements.build_search(statements.Search("printer prints nothing", "en_US", 10), fields)
         described = await source.catalogue.describe(rows.LIGHTNING_NAME)
         texts = (field.name for field in described.choose_body_fields(()))
         names = (*described.keep(rows.STANDARD_FIELDS, with_type=True), *texts)

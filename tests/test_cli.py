@@ -228,7 +228,8 @@ def test_a_check_is_one_line_and_its_advice_another() -> None:
 
 def test_control_characters_of_a_result_never_reach_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     hit = {"id": "1\x1b[2J", "title": "a\x1b]0;title\x07b", "description": "c\x9b31md\u202e", "tags": ["\x1b[0m"]}
-    views.show({"x": {"results": [hit], "total": 1}}, "a")
+    line = {"toolset": "x", "status": "late", "note": "Wait\x1b[2J."}
+    views.show({"results": [hit], "total": 1, "coverage": [line]}, "a")
     printed = capsys.readouterr().out
     assert not any(character in printed for character in "\x1b\x07\x9b\u202e")
 

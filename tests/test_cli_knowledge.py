@@ -115,22 +115,47 @@ def test_a_quota_from_the_settings_is_kept(tmp_path: Path) -> None:
         assert code == 0 or "quota" in done.stderr.lower()
 
 
-def test_a_search_of_everything_has_a_section_for_each_toolset(tmp_path: Path) -> None:
+def test_a_search_of_several_toolsets_is_one_list_and_tells_of_each_toolset(tmp_path: Path) -> None:
     id = store(tmp_path, "Refund limit")["id"]
-    answers = json.loads(refdesk(tmp_path, ["search", "--json", "refund", "limit", "--limit", "90"]).stdout)
-    assert [result["id"] for result in answers["knowledge"]["results"]] == [id]
-    assert answers["azure-updates"]["total"] == 0
-    shown = refdesk(tmp_path, ["search", "refund"]).stdout.splitlines()
-    assert shown.index("azure-updates") < shown.index("knowledge")
+    answer = json.loads(refdesk(tmp_path, ["search", "--json", "refund", "limit"]).stdout)
+    assert [(result["toolset"], result["id"]) for result in answer["results"]] == [("knowledge", id)]
+    assert [line["toolset"] for line in answer["coverage"]] == ["azure-updates", "knowledge", "skills"]
+    shown = refdesk(tmp_path, ["search", "refund"]).stdout
+    assert f"knowledge · {id}" in shown
+    assert "azure-updates: No sync has succeeded yet" in shown
+    both = refdesk(tmp_path, ["search", "--json", "--toolset", "skills", "--toolset", "knowledge", "refund"]).stdout
+    assert [line["toolset"] for line in json.loads(both)["coverage"]] == ["knowledge", "skills"]
 
 
-def test_a_filter_leaves_out_the_toolsets_that_do_not_have_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["refund", "--offset", "10"], "name it with --toolset"),
+        (["refund", "--limit", "90"], "at most 50"),
+        (["refund", "--filter", "minScore=0.1"], "one of since, tags, until"),
+        (["refund", "--filter", "since=soon"], "2026-03-31"),
+        (["refund", "--deadline-ms", "5"], "at least 100"),
+        (["refund", "--toolset", "knowledge", "--deadline-ms", "500"], "several toolsets"),
+        ([], "name one --toolset"),
+    ],
+)
+def test_what_a_search_of_several_toolsets_does_not_know_is_refused_in_a_sentence(
+    tmp_path: Path, arguments: list[str], words: str
+) -> None:
+    done = refdesk(tmp_path, ["search", *arguments])
+    assert done.exit_code == 2
+    assert words in done.stderr
+
+
+def test_filters_are_those_of_the_toolset_that_is_searched(tmp_path: Path) -> None:
     wanted = store(tmp_path, "Refund", "--tag", "policy")["id"]
     store(tmp_path, "Refund again")
     assert found(tmp_path, "refund", "--filter", "tags=Policy") == [wanted]
     assert found(tmp_path, "refund", "--filter", "minScore=1.1e-3", "--filter", "includeSuperseded=true")
-    answers = json.loads(refdesk(tmp_path, ["search", "--json", "refund", "--filter", "minScore=0.1"]).stdout)
-    assert list(answers) == ["knowledge"]
+    answer = json.loads(refdesk(tmp_path, ["search", "--json", "refund", "--filter", "tags=Policy"]).stdout)
+    assert [result["id"] for result in answer["results"]] == [wanted]
+    late = refdesk(tmp_path, ["search", "--json", "refund", "--filter", "since=2999-01-01"]).stdout
+    assert json.loads(late)["results"] == []
     assert refdesk(tmp_path, ["search", "refund", "--filter", "colour=red"]).exit_code == 2
 
 

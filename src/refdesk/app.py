@@ -20,7 +20,7 @@ import anyio
 from refdesk import errors
 from refdesk.choices.embedders import choose_embedder, find_embedder
 from refdesk.choices.stores import check_line, choose_store, open_line
-from refdesk.choices.toolsets import SKILLS, choose_syncer, connect_live, get_stale_after
+from refdesk.choices.toolsets import EVERYTHING, SKILLS, choose_syncer, connect_live, get_stale_after, join_toolsets
 from refdesk.core.operations import Context
 
 if TYPE_CHECKING:
@@ -131,7 +131,12 @@ class Desk:
 
     async def get_context(self, principal: Principal, toolset: str) -> Context:
         """Return what a toolset's handlers get for this caller; errors as in `get_base`."""
-        return Context(principal, (await self.get_base()).of(toolset).knowledge_base)
+        base = await self.get_base()
+
+        def get_other(name: str) -> Context:
+            return Context(principal, base.of(name).knowledge_base, get_other)
+
+        return get_other(toolset)
 
     def find_toolset(self, entry: Operation | Resource) -> str:
         """Return the name of the toolset that has an entry of this name."""
@@ -174,6 +179,7 @@ class Desk:
         return {
             toolset.name: await self._get_toolset_health(base, toolset.name, counts[toolset.name])
             for toolset in self.toolsets
+            if toolset.name != EVERYTHING
         }
 
     async def _get_toolset_health(self, base: Base, name: str, documents: int) -> ToolsetHealth:
@@ -261,14 +267,17 @@ async def open_desk(
     open_base = _choose_base(settings, toolsets)
     failure: Exception | None = None
     async with connect_live(settings, toolsets) as (connected, live), anyio.create_task_group() as group:
-        desk = Desk(settings, connected, open_base, in_background, live=live)
-        group.start_soon(desk.run)
-        try:
-            yield desk
-        except Exception as error:
-            failure = error  # raised below, so that it does not come out wrapped in a group
-        finally:
-            group.cancel_scope.cancel()
+        # Questions that are too slow end before what they ask is closed.
+        async with anyio.create_task_group() as questions:
+            desk = Desk(settings, join_toolsets(connected, questions), open_base, in_background, live=live)
+            group.start_soon(desk.run)
+            try:
+                yield desk
+            except Exception as error:
+                failure = error  # raised below, so that it does not come out wrapped in a group
+            finally:
+                questions.cancel_scope.cancel()
+        group.cancel_scope.cancel()
     if failure is not None:
         raise failure
 

@@ -20,6 +20,8 @@ from tests.acceptance.processes import TOOLS, Running, start
 from tests.test_cli import refdesk
 
 SERVE = ["-m", "refdesk", "serve", "--no-auth", "--port", "0"]
+READERS = ["search_knowledge", "get_knowledge", "search_everything"]
+WRITERS = [*(tool for tool in TOOLS if "knowledge" in tool), "search_everything"]
 
 
 @contextmanager
@@ -142,7 +144,7 @@ async def test_mcp_wants_a_key_and_shows_what_it_allows(locked: Locked, era: str
         httpx2.AsyncClient(headers=locked.writer) as http,
         Client(streamable_http_client(f"{locked.url}/mcp", http_client=http), mode=era) as client,
     ):
-        assert [tool.name for tool in (await client.list_tools()).tools] == [t for t in TOOLS if "knowledge" in t]
+        assert [tool.name for tool in (await client.list_tools()).tools] == WRITERS
         stored = await client.call_tool("store_knowledge", {"title": "A", "body": "B"})
         assert stored.structured_content is not None
 
@@ -150,7 +152,7 @@ async def test_mcp_wants_a_key_and_shows_what_it_allows(locked: Locked, era: str
 async def test_the_retired_transport_wants_a_key_and_its_own_stream(locked: Locked) -> None:
     mine = locked.reader
     async with Client(sse_client(f"{locked.url}/sse", headers=mine), mode="legacy") as client:
-        assert [tool.name for tool in (await client.list_tools()).tools] == ["search_knowledge", "get_knowledge"]
+        assert [tool.name for tool in (await client.list_tools()).tools] == READERS
     async with httpx2.AsyncClient() as http, http.stream("GET", f"{locked.url}/sse", headers=mine) as events:
         lines = events.aiter_lines()
         address = (await anext(line async for line in lines if line.startswith("data: "))).removeprefix("data: ")

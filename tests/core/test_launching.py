@@ -17,3 +17,7 @@ from refdesk.core.launching import to_command
 )
 def test_the_toolset_serves_itself_alone(arguments: list[str], command: list[str]) -> None:
     assert to_command("azure-updates", arguments) == ["serve", "--toolset", "azure-updates", *command]
+
+
+def test_without_a_name_all_toolsets_are_served() -> None:
+    assert to_command(None, ["--sse"]) == ["serve", "--sse"]

@@ -9,7 +9,7 @@ from typing import Any, cast
 import click
 
 from refdesk import errors
-from refdesk.choices.toolsets import load_toolsets
+from refdesk.choices.toolsets import describe_toolsets
 from refdesk.cli import cli
 from refdesk.core import contracts
 from refdesk.core.operations import Operation, Resource, Toolset
@@ -69,7 +69,7 @@ def render_toolset(toolset: Toolset) -> str:
 
 def pages() -> Mapping[str, Callable[[], str]]:
     """Return how each page is written, by file name."""
-    toolsets = {f"tools-{toolset.name}.md": toolset for toolset in load_toolsets()}
+    toolsets = {f"tools-{toolset.name}.md": toolset for toolset in describe_toolsets()}
     return {
         "settings.md": render_settings,
         "errors.md": render_errors,
@@ -85,7 +85,7 @@ def _render_operation(operation: Operation) -> str:
     lines = [
         f"## `{operation.name}`",
         operation.description,
-        f"REST: `{operation.route.method} {operation.route.path}` · scopes: {_code(sorted(operation.scopes))}",
+        f"REST: `{operation.route.method} {operation.route.path}` · scopes: {_scopes(operation)}",
         _table(("Argument", "Type", "Default", "What it is"), list(_rows(arguments, required))),
         _table(("In the answer", "Type", "What it is"), [(row[0], row[1], row[3]) for row in _rows(answer, ())]),
     ]
@@ -141,6 +141,10 @@ def _walk(command: click.Command, path: tuple[str, ...]) -> Iterator[tuple[tuple
     if isinstance(command, click.Group):
         for name in sorted(command.commands):
             yield from _walk(command.commands[name], (*path, name))
+
+
+def _scopes(operation: Operation) -> str:
+    return _code(sorted(operation.scopes)) or f"any of {_code(sorted(operation.any_scopes))}"
 
 
 def _code(values: Sequence[str]) -> str:

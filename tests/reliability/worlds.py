@@ -17,7 +17,7 @@ from typing import Any
 import anyio
 
 from refdesk.app import Base, Desk
-from refdesk.choices.toolsets import load_toolsets
+from refdesk.choices.toolsets import join_toolsets, load_toolsets
 from refdesk.core.clock import FixedClock, SystemClock
 from refdesk.core.identifiers import SequentialIdentifiers, Uuid7Identifiers
 from refdesk.core.indexing import Indexer
@@ -50,7 +50,11 @@ KINDS = ("current", "old", "head", "expired", "skill")
 """The sorts of things of the others that have an id."""
 
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-_VARYING = re.compile(r'\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[.\d]*(?:Z|\+00:00)|search_time_ms\\?": ?[\d.e-]+')
+_VARYING = re.compile(
+    r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[.\d]*(?:Z|\+00:00)"
+    r'|(?:search_time_ms|tookMs)\\?": ?[\d.e-]+'
+    r"|-[0-9a-f]{12}(?=/SKILL\.md)"
+)
 
 
 @dataclass
@@ -100,8 +104,8 @@ async def open_world(
             base = KnowledgeBase(store, semantics, clock, quotas=quotas)
             yield Base(base, semantics, Indexer(store, semantics, clock), KeyRing(store, clock))
 
-    desk = Desk(settings, load_toolsets(), open_base, in_background=False)
     async with anyio.create_task_group() as group:
+        desk = Desk(settings, join_toolsets(load_toolsets(), group), open_base, in_background=False)
         group.start_soon(desk.run)
         base = await desk.get_base()
         own = await settle_own(base.knowledge_base)
@@ -157,6 +161,7 @@ def list_calls(ids: Mapping[str, str], own: tuple[str, str]) -> list[tuple[str, 
             ("search_azure_updates", {"id": id}),
             ("search_skills", {"query": id}),
             ("get_article_by_id", {"article_id": id}),
+            ("search_everything", {"query": id, "limit": 50}),
         ]
     return calls + list_word_calls()
 
@@ -177,10 +182,17 @@ def list_word_calls() -> list[tuple[str, dict[str, Any]]]:
     ]
     return [
         *(("search_knowledge", search) for search in searches),
+        *(
+            ("search_everything", {"query": word, "limit": 50, "filters": {"tags": [tag]}})
+            for word in words
+            for tag in (SECRET_TAG, "office")
+        ),
+        *(("search_everything", {"query": word, "toolsets": ["knowledge", "skills"]}) for word in words),
         *(("store_knowledge", store) for store in stores),
         ("search_skills", {"query": "parcel tracker zebra map", "top_k": 50}),
         ("create_skill", {"conversation": CONVERSATION}),
         ("search_skills", {"query": "parcel tracker zebra map", "top_k": 50}),
         ("search_azure_updates", {"query": SECRET_TITLE}),
         ("search_articles", {"query": SECRET_TITLE}),
+        ("search_everything", {"query": "parcel tracker zebra map", "limit": 50}),
     ]

@@ -165,7 +165,9 @@ def calls(desk: Desk) -> list[tuple[str, dict[str, Any], frozenset[str]]]:
     """Every message that needs a scope, and which."""
     found: list[tuple[str, dict[str, Any], frozenset[str]]] = []
     for toolset in desk.toolsets:
-        found += [("tools/call", {"name": op.name, "arguments": {}}, op.scopes) for op in toolset.operations]
+        found += [
+            ("tools/call", {"name": op.name, "arguments": {}}, op.scopes or op.any_scopes) for op in toolset.operations
+        ]
         found += [("resources/read", {"uri": resource.uri}, resource.scopes) for resource in toolset.resources]
         found += [
             ("resources/read", {"uri": template.uri.replace("{id}", "x")}, template.operation.scopes)
@@ -202,13 +204,17 @@ async def test_every_message_wants_a_key_and_its_scopes(real: Desk) -> None:
 @pytest.mark.parametrize("era", ["legacy", "2026-07-28"])
 async def test_a_caller_is_shown_what_its_scopes_allow(real: Desk, era: str) -> None:
     async with connect(real, await make_key(real, scopes=("knowledge:read",)), era) as client:
-        assert [tool.name for tool in (await client.list_tools()).tools] == ["search_knowledge", "get_knowledge"]
+        assert [tool.name for tool in (await client.list_tools()).tools] == [
+            *("search_knowledge", "get_knowledge", "search_everything")
+        ]
         assert (await client.list_resources()).resources == []
         assert len((await client.list_resource_templates()).resource_templates) == 1
         with pytest.raises(MCPError, match="knowledge:write"):
             await client.call_tool("store_knowledge", {"title": "A", "body": "B"})
     async with connect(real, await make_key(real, scopes=("updates:read",)), era) as client:
-        assert [tool.name for tool in (await client.list_tools()).tools] == ["search_azure_updates"]
+        assert [tool.name for tool in (await client.list_tools()).tools] == [
+            *("search_azure_updates", "search_everything")
+        ]
         assert len((await client.list_resources()).resources) == 3
         assert (await client.list_resource_templates()).resource_templates == []
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from refdesk.choices.toolsets import TOOLSET_NAMES, load_toolsets
+from refdesk.choices.toolsets import EVERYTHING, TOOLSET_NAMES, describe_toolsets
 from refdesk.core import contracts
 from refdesk.core.operations import Toolset
 from refdesk.server import descriptions, openapi
@@ -20,7 +20,7 @@ SNAPSHOTS = Path(__file__).parent / "snapshots"
 MOST_BYTES = 6000
 """Of one toolset's tools/list as compact JSON: about 1,500 tokens."""
 
-each_toolset = pytest.mark.parametrize("toolset", load_toolsets(), ids=lambda toolset: toolset.name)
+each_toolset = pytest.mark.parametrize("toolset", describe_toolsets(), ids=lambda toolset: toolset.name)
 
 
 def describe(toolset: Toolset) -> dict[str, Any]:
@@ -88,7 +88,7 @@ def test_names_fit_every_client_and_each_operation_has_its_own_route(toolset: To
     for operation in toolset.operations:
         assert operation.name.replace("_", "").isalnum()
         assert len(toolset.name) + len(operation.name) <= 60
-        assert operation.scopes
+        assert operation.scopes or operation.any_scopes
         assert operation.examples
 
 
@@ -109,8 +109,8 @@ def test_every_example_is_valid_input(toolset: Toolset) -> None:
 
 
 def test_no_two_toolsets_share_a_name_or_a_route() -> None:
-    toolsets = load_toolsets()
-    assert tuple(toolset.name for toolset in toolsets) == TOOLSET_NAMES
+    toolsets = describe_toolsets()
+    assert tuple(toolset.name for toolset in toolsets) == (*TOOLSET_NAMES, EVERYTHING)
     names = [operation.name for toolset in toolsets for operation in toolset.operations]
     assert len(set(names)) == len(names)
     entries = [entry for toolset in toolsets for entry in (*toolset.operations, *toolset.resources)]

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from refdesk import errors
 
 if TYPE_CHECKING:
+    from anyio.abc import TaskGroup
+
     from refdesk.core.operations import Toolset
     from refdesk.core.syncing import Syncer
     from refdesk.protocols import Store
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
 
 SKILLS = "skills"
 TOOLSET_NAMES = ("azure-updates", "knowledge", SKILLS, "salesforce-knowledge")
+EVERYTHING = "everything"
+"""The search over all of them: it comes by itself where several are in play, and has no documents of its own."""
 
 
 def load_toolsets(names: Sequence[str] = (), settings: Settings | None = None) -> tuple[Toolset, ...]:
@@ -66,6 +70,28 @@ def _load_skills(settings: Settings | None) -> Toolset:
     from refdesk.toolsets.skills import make_toolset
 
     return make_toolset(choose_language_model(settings) if settings is not None else RulesModel())
+
+
+def describe_toolsets() -> tuple[Toolset, ...]:
+    """Return every toolset as it is described, the search over all of them included; none is bound to a live source."""
+    from refdesk.toolsets.everything import describe
+
+    toolsets = load_toolsets()
+    return (*toolsets, describe(toolsets))
+
+
+def join_toolsets(toolsets: Sequence[Toolset], group: TaskGroup) -> tuple[Toolset, ...]:
+    """Return the toolsets, and behind them the search over all of them where several can be searched.
+
+    Args:
+        toolsets: Bound to what they need.
+        group: Outlives the toolsets' use; in it ends what was asked and is too slow.
+    """
+    if sum(toolset.finder is not None for toolset in toolsets) < 2:
+        return tuple(toolsets)
+    from refdesk.toolsets.everything import make_toolset
+
+    return (*toolsets, make_toolset(toolsets, group))
 
 
 @asynccontextmanager

@@ -43,32 +43,23 @@ def find_search(toolset: Toolset) -> Operation | None:
     return next((operation for operation in toolset.operations if operation.name.startswith("search_")), None)
 
 
-def fit_searches(
-    toolsets: Sequence[Toolset], arguments: Mapping[str, object], filters: Sequence[str]
-) -> dict[str, tuple[Operation, dict[str, object]]]:
-    """Return the search of each toolset with what it is asked, by toolset.
-
-    A toolset that is asked alone gets every argument, and refuses what it does not know. Of several, each gets what it
-    knows, up to its own limits; one that cannot do without a query or knows none of the filters is left out.
+def fit_search(operation: Operation, arguments: Mapping[str, object], filters: Sequence[str]) -> dict[str, object]:
+    """Return what a search is asked: the arguments that are given, by the names it has for them, and the filters.
 
     Raises:
-        InvalidInputError: A filter is no pair, or none of the toolsets has it.
+        InvalidInputError: A filter is no pair, or the search has none of that name.
     """
-    searches = {toolset.name: operation for toolset in toolsets if (operation := find_search(toolset))}
-    names = [_filter_name(pair) for pair in filters]
-    known = {name: _find_filters(operation) for name, operation in searches.items()}
-    for name in names:
-        if not any(name in own for own in known.values()):
-            choices = sorted({choice for own in known.values() for choice in own})
-            raise errors.InvalidInputError(f"--filter takes NAME=VALUE, where NAME is one of {', '.join(choices)}.")
-    if len(searches) > 1:
-        searches = {name: operation for name, operation in searches.items() if known[name].keys() >= set(names)}
+    known = _find_filters(operation)
+    for pair in filters:
+        name, equals, _ = pair.partition("=")
+        if not equals or name not in known:
+            raise errors.InvalidInputError(
+                f"--filter takes NAME=VALUE, where NAME is one of {', '.join(sorted(known))}."
+            )
     given = {name: value for name, value in arguments.items() if value is not None}
-    fitted = {
-        name: (operation, {**_fit(operation, given, len(toolsets) == 1), **_gather(operation, filters)})
-        for name, operation in searches.items()
-    }
-    return {name: pair for name, pair in fitted.items() if len(toolsets) == 1 or _is_complete(*pair)}
+    if "top_k" in _schema(operation)["properties"]:
+        given = {"top_k" if name == "limit" else name: value for name, value in given.items()}
+    return {**given, **_gather(operation, filters)}
 
 
 def is_always_semantic(operation: Operation) -> bool:
@@ -83,13 +74,6 @@ def _find_filters(operation: Operation) -> Mapping[str, Any]:
     return properties.get("filters", {}).get("properties", own)
 
 
-def _filter_name(pair: str) -> str:
-    name, equals, _ = pair.partition("=")
-    if not equals:
-        raise errors.InvalidInputError("--filter takes NAME=VALUE.")
-    return name
-
-
 def _gather(operation: Operation, pairs: Iterable[str]) -> dict[str, object]:
     """Return the arguments that filters make; a list gathers its values."""
     known, gathered = _find_filters(operation), dict[str, Any]()
@@ -101,23 +85,6 @@ def _gather(operation: Operation, pairs: Iterable[str]) -> dict[str, object]:
             gathered[name] = value
     has_filters = "filters" in _schema(operation)["properties"]
     return {"filters": gathered} if has_filters and gathered else gathered
-
-
-def _fit(operation: Operation, arguments: Mapping[str, object], is_alone: bool) -> dict[str, object]:
-    properties = _schema(operation)["properties"]
-    if "top_k" in properties:
-        arguments = {"top_k" if name == "limit" else name: value for name, value in arguments.items()}
-    if is_alone:
-        return dict(arguments)
-    fitted = {name: value for name, value in arguments.items() if name in properties}
-    for name, value in fitted.items():
-        if isinstance(value, int) and "maximum" in properties[name]:
-            fitted[name] = min(value, properties[name]["maximum"])
-    return fitted
-
-
-def _is_complete(operation: Operation, arguments: Mapping[str, object]) -> bool:
-    return arguments.keys() >= set(_schema(operation).get("required", []))
 
 
 def _schema(operation: Operation) -> dict[str, Any]:

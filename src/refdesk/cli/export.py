@@ -76,7 +76,9 @@ async def _collect(settings: Settings, query: str, filters: tuple[str, ...]) -> 
     from refdesk.toolsets.azure_updates.export import list_matching
 
     [toolset] = load_toolsets(["azure-updates"])
-    [(operation, arguments)] = asking.fit_searches([toolset], {"query": query}, filters).values()
+    operation = asking.find_search(toolset)
+    assert operation is not None
+    arguments = asking.fit_search(operation, {"query": query}, filters)
     request = cast("SearchInput", calls.validate(operation, arguments))
     async with open_desk(settings, [toolset], in_background=False) as desk:
         context = await desk.get_context(local_principal(settings, [toolset], "cli"), toolset.name)

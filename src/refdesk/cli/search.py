@@ -13,9 +13,11 @@ from refdesk.cli.serve import toolset_option
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from refdesk.app import Desk
-    from refdesk.core.operations import Operation, Toolset
+    from refdesk.core.operations import Toolset
     from refdesk.settings import Settings
+
+DEADLINE_MS = 10_000
+"""A command starts cold, and a person waits longer than an agent."""
 
 
 @click.command()
@@ -23,8 +25,11 @@ if TYPE_CHECKING:
 @toolset_option
 @asking.filter_option
 @click.option("--limit", default=10, show_default=True, type=click.IntRange(1, 100), help="At most this many.")
-@click.option("--offset", default=0, type=click.IntRange(0), help="Leave out this many first.")
-@click.option("--semantic", is_flag=True, help="Search by meaning too, not only by words.")
+@click.option("--offset", default=0, type=click.IntRange(0), help="Leave out this many first; of one toolset.")
+@click.option("--semantic", is_flag=True, help="Search by meaning too, not only by words; several are always.")
+@click.option(
+    "--deadline-ms", type=int, metavar="MS", help=f"How long one of several may take, in milliseconds [{DEADLINE_MS}]."
+)
 @asking.json_option
 def search(
     words: tuple[str, ...],
@@ -33,11 +38,13 @@ def search(
     limit: int,
     offset: int,
     semantic: bool,
+    deadline_ms: int | None,
     as_json: bool,
 ) -> None:
-    """Search for QUERY; without one, list the newest, where a toolset can.
+    """Search for QUERY in all toolsets at once, as search_everything does, or in those that --toolset names.
 
-    Without --toolset every toolset is asked, and each has a section of its own.
+    Several give one ranked list; their filters are tags, since and until, and who did not answer is told below. One
+    toolset alone is searched by its own search, with its own filters; without QUERY it lists the newest, if it can.
     """
     import anyio
 
@@ -46,35 +53,39 @@ def search(
     query = " ".join(words)
     settings = asking.load()
     toolsets = load_toolsets(names, settings)
-    arguments = {"query": query or None, "limit": limit, "offset": offset or None, "semantic": semantic or None}
-    answers = anyio.run(_search, settings, toolsets, arguments, filters)
+    if len(toolsets) == 1:
+        _refuse(deadline_ms, "--deadline-ms is for a search over several toolsets.")
+        arguments = {"query": query or None, "limit": limit, "offset": offset or None, "semantic": semantic or None}
+    else:
+        _refuse(offset, "--offset pages through one toolset: name it with --toolset.")
+        _refuse(not query, "Say what to search for, or name one --toolset to list its newest.")
+        chosen = [toolset.name for toolset in toolsets] if names else None
+        arguments = {"query": query, "limit": limit, "toolsets": chosen, "deadlineMs": deadline_ms or DEADLINE_MS}
+    answer = anyio.run(_search, settings, toolsets, arguments, filters)
     if as_json:
-        asking.print_json(next(iter(answers.values())) if len(toolsets) == 1 else answers)
+        asking.print_json(answer)
     else:
         from refdesk.cli import views
 
-        views.show(answers, query)
+        views.show(answer, query)
+
+
+def _refuse(option: object, reason: str) -> None:
+    if option:
+        raise errors.InvalidInputError(reason)
 
 
 async def _search(
     settings: Settings, toolsets: tuple[Toolset, ...], arguments: Mapping[str, object], filters: tuple[str, ...]
-) -> dict[str, dict[str, Any]]:
+) -> dict[str, Any]:
     from refdesk.app import open_desk
 
     async with open_desk(settings, toolsets, in_background=False) as desk:
-        asked = asking.fit_searches(desk.toolsets, arguments, filters)
-        if not asked:
-            raise errors.InvalidInputError("None of the toolsets can be searched like that; give a query.")
-        if arguments["semantic"] or any(asking.is_always_semantic(operation) for operation, _ in asked.values()):
+        # Where there are several, the search over all of them is the last.
+        operation = asking.find_search(desk.toolsets[-1])
+        if operation is None:
+            raise errors.InvalidInputError(f"{desk.toolsets[-1].name} cannot be searched.")
+        asked = asking.fit_search(operation, arguments, filters)
+        if len(toolsets) > 1 or arguments.get("semantic") or asking.is_always_semantic(operation):
             await (await desk.get_base()).semantics.wanted.load()
-        if len(toolsets) == 1:
-            return {name: await asking.run(desk, operation, fitted) for name, (operation, fitted) in asked.items()}
-        return {name: await _try(desk, operation, fitted) for name, (operation, fitted) in asked.items()}
-
-
-async def _try(desk: Desk, operation: Operation, arguments: Mapping[str, object]) -> dict[str, Any]:
-    """Return one toolset's answer among several, or why there is none: the others' answers count all the same."""
-    try:
-        return await asking.run(desk, operation, arguments)
-    except (errors.WorldError, errors.OperatorError) as error:
-        return {"results": [], "notes": [f"It could not be asked: {error.message}"]}
+        return await asking.run(desk, operation, asked)

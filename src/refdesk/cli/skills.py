@@ -79,7 +79,7 @@ def search(query: str, limit: int, min_score: float, as_json: bool) -> None:
     else:
         from refdesk.cli import views
 
-        views.show({NAME: answer}, query)
+        views.show(answer, query)
 
 
 @skills.command()

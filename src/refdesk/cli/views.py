@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
 WIDEST = 110
 """Longer lines are hard to read."""
@@ -20,8 +20,15 @@ PIPED_WIDTH = 100
 SNIPPET_LINES = 3
 
 _LISTS = ("results", "matches", "articles")
-_DATES = ("modified", "createdAt", "updated_at", "last_published")
-_FACTS = ("id", "skill_id", "article_type", "status", *_DATES, "confidence")
+_DATES = ("modified", "createdAt", "updated_at", "last_published", "freshness")
+_FACTS = ("toolset", "id", "skill_id", "article_type", "status", *_DATES, "author", "source", "confidence")
+_STATUSES = {
+    "late": "was late",
+    "failed": "failed",
+    "forbidden": "was not asked",
+    "left_out": "was left out",
+    "not_served": "is not served",
+}
 _BODIES = ("snippet", "description", "problem", "summary", "resolution")
 _MONTH = re.compile(r"^(\d{4}-\d\d)-01$")
 _DAY = re.compile(r"^\d{4}-\d\d-\d\d(?=T)")
@@ -29,16 +36,13 @@ _LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
 _MARKS = re.compile(r"(?m)^\s*(?:#+|[*-]|\d+\.)\s+|[*_`]{1,3}(?=\S)|(?<=\S)[*_`]{1,3}")
 
 
-def show(answers: Mapping[str, Mapping[str, Any]], query: str) -> None:
-    """Print the results of each toolset, best first."""
+def show(answer: Mapping[str, Any], query: str) -> None:
+    """Print the results of a search, best first, and below what to know about them."""
     console = Console(highlight=False, soft_wrap=False)
     console.width = min(console.width, WIDEST) if console.is_terminal else PIPED_WIDTH
     words: list[str] = re.findall(r"\w{3,}", query)
     with console.capture() as captured:
-        for name, answer in answers.items():
-            if len(answers) > 1:
-                console.print(Text(name, style="bold underline"))
-            _show_one(console, answer, words)
+        _show_one(console, answer, words)
     click.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
 
@@ -53,8 +57,17 @@ def _show_one(console: Console, answer: Mapping[str, Any], words: list[str]) -> 
         console.print(
             Text(f"No {unknown['filter']} is {_one_line(unknown['value'])}." + (f" Try {near}." if near else ""))
         )
-    for note in answer.get("notes", []):
+    for note in (*answer.get("notes", []), *_list_silences(answer.get("coverage", []))):
         console.print(Text(_one_line(note)))
+
+
+def _list_silences(coverage: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield what there is to know of each toolset that was asked."""
+    for line in coverage:
+        if line.get("note"):
+            name = line["toolset"]
+            words = "" if line["status"] == "answered" else f" {_STATUSES.get(line['status'], line['status'])}"
+            yield f"{name}{words}: {line['note']}"
 
 
 def _show_hit(console: Console, number: int, hit: Mapping[str, Any], words: list[str]) -> None:

@@ -1,13 +1,14 @@
 """One question to many toolsets: asked in parallel within a deadline, their lists fused into one, every silence told.
 
-Each toolset ranks by its own means and is fused by its ranks alone. Ranks say nothing about who knows the subject, so
-there is one list more, of all hits by their strength: the first hit of a toolset that knows nothing stands high in its
-own list and low in that one.
+Each toolset ranks by its own means, and its list is fused by ranks. Ranks say nothing about who knows the subject, so a
+list weighs as much as its strongest hit, and there is one list more, of all hits by their strength: the first hit of a
+toolset that knows nothing stands high in a list that weighs little, and low in the common one.
 """
 
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -17,14 +18,19 @@ import anyio
 
 from refdesk import errors
 from refdesk.core import fusion
+from refdesk.core.analysis import analyse, parse_query
+from refdesk.core.passages import embedding_text
 
 if TYPE_CHECKING:
     from anyio import CancelScope
     from anyio.abc import TaskGroup
 
     from refdesk.core.operations import Context
+    from refdesk.model import Vector
 
 logger = logging.getLogger(__name__)
+
+_JOINTS = re.compile(r"[\s_-]+")
 
 Status: TypeAlias = Literal["answered", "late", "failed", "forbidden", "left_out", "not_served"]
 
@@ -158,6 +164,54 @@ class Ranked:
     score: float
 
 
+def spell(tag: str) -> tuple[str, ...]:
+    """Return the spellings under which toolsets may keep a tag: its words joined by hyphens, blanks or underscores."""
+    words = _JOINTS.split(tag.strip())
+    return tuple(dict.fromkeys([tag, *(joint.join(words) for joint in "- _")]))
+
+
+MISSING_MEANING = {
+    "loading": "The model for meaning is still loading, so these are matches by words: ask again in some seconds.",
+    "foreign": "The model for meaning does not read this script, so these are matches by words.",
+    "unavailable": "Search by meaning is unavailable, so these are matches by words.",
+}
+
+
+async def explain_meaning(context: Context, question: Question) -> str:
+    """Return a sentence where vectors take no part in answering a question, else nothing."""
+    semantics = context.knowledge_base.semantics
+    if semantics is None:
+        return MISSING_MEANING["unavailable"]
+    _, status = await semantics.embed_query(question.text, context.principal.org)
+    return MISSING_MEANING.get(status, "")
+
+
+async def judge(context: Context, question: Question, texts: Sequence[tuple[str, str]]) -> list[float]:
+    """Return the strength of each (title, text) that a source found, whose own ranking has no scores to go by."""
+    query, cosines = parse_query(question.text), await _compare(context, question, texts)
+    terms = [{*analyse(title), *analyse(text)} for title, text in texts]
+    return [fusion.strength_of_words(query, own, cosine) for own, cosine in zip(terms, cosines, strict=True)]
+
+
+async def _compare(context: Context, question: Question, texts: Sequence[tuple[str, str]]) -> list[float | None]:
+    """Return the cosine of the question with each text; nothing in their places where there are no vectors."""
+    base = context.knowledge_base
+    asked = await base.embed_question(question.text, context.principal.org)
+    embedder = await base.semantics.get_active() if base.semantics is not None else None
+    if asked is None or embedder is None or not texts:
+        return [None] * len(texts)
+    try:
+        vectors = await embedder.embed_passages([embedding_text(title, text, (0, len(text))) for title, text in texts])
+    except errors.EmbedderError as error:
+        logger.warning("hits not embedded", extra={"reason": error.message})
+        return [None] * len(texts)
+    return [_get_cosine(asked.vector, vector) for vector in vectors]
+
+
+def _get_cosine(one: Vector, other: Vector) -> float:
+    return float(one @ other)
+
+
 async def ask_all(
     finders: Mapping[str, Finder],
     get_context: Callable[[str], Context],
@@ -229,25 +283,24 @@ def _be_late(finder: Finder, seconds: float, took: float) -> Outcome:
 def rank(lists: Mapping[str, Sequence[Finding]]) -> list[Ranked]:
     """Return all hits in one order, best first; ties newest first, then in the order of the lists, then by id.
 
-    The score is the reciprocal rank (k = 60) of a hit in its own list and in the list of all by strength, 1.0 for one
-    that is first in both, times the greatest strength: where nobody knows the subject, all scores are low. `make eval`
-    prints what it does beside fusing the toolsets' lists alone.
+    The score is the reciprocal rank (k = 60) of a hit in its own list, which weighs as much as its strongest hit, and
+    in the list of all by strength: 1.0 for the strongest of all where its toolset ranks it first, times its strength,
+    so that all scores are low where nobody knows the subject. `make eval` prints what it does beside fusing the
+    toolsets' lists alone.
     """
     hits = {(name, hit.id): hit for name, found in lists.items() for hit in found}
     own = [[(name, hit.id) for hit in found] for name, found in lists.items()]
+    scale = max((hit.strength for hit in hits.values()), default=0.0)
     # The sort is stable: of equally strong hits of one toolset the better ranked stays first.
     strongest = sorted(hits, key=lambda entry: -hits[entry].strength)
-    absent = {
-        entry: [other for other in range(len(own)) if other != number]
-        for number, entries in enumerate(own)
-        for entry in entries
-    }
-    scores = fusion.reciprocal_rank([*own, strongest], absent=absent)
-    scale = max((hit.strength for hit in hits.values()), default=0.0)
+    heights = [max((hit.strength for hit in found), default=0.0) for found in lists.values()]
+    weights = [height / scale if scale else 0.0 for height in heights]
+    fused = fusion.reciprocal_rank([*own, strongest], weights=[*weights, 1.0])
+    # What is fused is a share of all that the lists could give; no hit is in more than its own list and the common one.
+    most = 2.0 / (sum(weights) + 1.0)
+    ranked = [Ranked(name, hit, min(1.0, fused[name, hit.id] / most) * scale) for (name, _), hit in hits.items()]
     order = list(lists)
-    ranked = [Ranked(name, hit, scores[name, hit.id] * scale) for (name, _), hit in hits.items()]
-    ranked.sort(key=lambda one: (-scores[one.toolset, one.finding.id], *_break_tie(one, order)))
-    return ranked
+    return sorted(ranked, key=lambda one: (-fused[one.toolset, one.finding.id], *_break_tie(one, order)))
 
 
 def _break_tie(one: Ranked, order: Sequence[str]) -> tuple[float, int, str]:

@@ -44,11 +44,27 @@ def strength(candidate: Candidate, text: TextQuery) -> float:
     cosine, which words can lift by less than a third of what is missing. Without a vector, words alone decide.
     """
     asked = len(text.terms) + sum(len(phrase) for phrase in text.phrases)
-    mean = candidate.lexical / max(1, asked)
-    words = 1.0 if candidate.all_terms and mean > 0.0 else mean**2 / (mean**2 + _TYPICAL_TERM_SCORE**2)
-    if candidate.cosine is None:
+    return _weigh(candidate.lexical / max(1, asked), candidate.all_terms, candidate.cosine)
+
+
+def strength_of_words(text: TextQuery, terms: Collection[str], cosine: float | None) -> float:
+    """Return the `strength` of a text that no index has scored: each term asked that is in it counts as a typical one.
+
+    Args:
+        text: What was asked.
+        terms: Those of the text.
+        cosine: Of the question and the text; `None` without vectors.
+    """
+    asked = {*text.terms, *(term for phrase in text.phrases for term in phrase)}
+    share = sum(term in terms for term in asked) / max(1, len(asked))
+    return _weigh(share * _TYPICAL_TERM_SCORE, share == 1.0, cosine)
+
+
+def _weigh(mean: float, has_all: bool, cosine: float | None) -> float:
+    words = 1.0 if has_all and mean > 0.0 else mean**2 / (mean**2 + _TYPICAL_TERM_SCORE**2)
+    if cosine is None:
         return words
-    return 1.0 - (1.0 - min(1.0, max(0.0, candidate.cosine))) * (1.0 - _WORDS_TRUST * words)
+    return 1.0 - (1.0 - min(1.0, max(0.0, cosine))) * (1.0 - _WORDS_TRUST * words)
 
 
 def convex(lexical: Sequence[float], cosine: Sequence[float | None], dense_weight: float = DENSE_WEIGHT) -> list[float]:
@@ -90,7 +106,7 @@ def reciprocal_rank(
     Args:
         lists: Entries best first, each at most once in a list.
         k: Above 0.
-        weights: One per list, above 0; equal where none are given.
+        weights: One per list, 0 or more and not all 0; equal where none are given.
         absent: For an entry, the numbers of lists it cannot be in, such as the vector's while its embedding is pending.
     """
     weights = weights or [1.0] * len(lists)

@@ -12,19 +12,23 @@ if TYPE_CHECKING:
 _TRANSPORTS = {"--http": (), "--sse": ("--sse",)}
 
 
-def to_command(toolset: str, arguments: Sequence[str]) -> list[str]:
-    """Return the arguments of `refdesk` that serve a toolset alone.
+def to_command(toolset: str | None, arguments: Sequence[str]) -> list[str]:
+    """Return the arguments of `refdesk` that serve a toolset alone, or without one all that are configured.
 
     Without `--http` and `--sse` it is served over stdio; arguments that choose no transport are handed on.
     """
     chosen = [argument for argument in arguments if argument in _TRANSPORTS]
     others = [argument for argument in arguments if argument not in _TRANSPORTS]
     transport = [option for argument in chosen for option in _TRANSPORTS[argument]] if chosen else ["--stdio"]
-    return ["serve", "--toolset", toolset, *transport, *others]
+    chosen_toolset = ["--toolset", toolset] if toolset is not None else []
+    return ["serve", *chosen_toolset, *transport, *others]
 
 
-def launch(toolset: str) -> None:
-    """Run the `refdesk` command for a toolset. It is looked up by its name, because nothing down here knows a face."""
+def launch(toolset: str | None) -> None:
+    """Run the `refdesk` command for a toolset, or without one for all.
+
+    It is looked up by its name, because nothing down here knows a face.
+    """
     [command] = entry_points(group="console_scripts", name="refdesk")
     sys.argv[1:] = to_command(toolset, sys.argv[1:])
     command.load()()

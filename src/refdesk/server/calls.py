@@ -58,7 +58,7 @@ class Caller:
             RefdeskError: The arguments are wrong, the caller may not, or the operation refused or failed.
         """
         with _guard(self, operation.name):
-            self.require(operation.scopes)
+            self.require(operation.scopes, operation.any_scopes)
             validated = validate(operation, arguments)
             toolset = self.desk.find_toolset(operation)
             answer = await self._within_time(
@@ -88,22 +88,28 @@ class Caller:
             toolset = self.desk.find_toolset(template.operation)
             return await self._within_time(toolset, lambda context: template.completer(context, written))
 
-    def may(self, scopes: frozenset[str]) -> bool:
-        """Return whether the caller has all of `scopes`."""
-        return scopes <= self.principal.scopes
+    def may(self, scopes: frozenset[str], any_scopes: frozenset[str] = frozenset()) -> bool:
+        """Return whether the caller has all of `scopes`, and one of `any_scopes` unless there are none."""
+        return not self._find_missing(scopes, any_scopes)
 
-    def require(self, scopes: frozenset[str]) -> None:
-        """Return when the caller has all of `scopes`.
+    def require(self, scopes: frozenset[str], any_scopes: frozenset[str] = frozenset()) -> None:
+        """Return when the caller has all of `scopes`, and one of `any_scopes` unless there are none.
 
         Raises:
-            PermissionDeniedError: It lacks one; the message names it.
+            PermissionDeniedError: It lacks one; the message names it, or all of which one would do.
         """
-        missing = sorted(scopes - self.principal.scopes)
+        missing = self._find_missing(scopes, any_scopes)
         if missing:
+            needed = "the scope" if scopes & set(missing) or len(missing) == 1 else "one of the scopes"
             raise errors.PermissionDeniedError(
-                f"This needs the scope {', '.join(missing)}; ask whoever runs the server for a key that has it.",
+                f"This needs {needed} {', '.join(missing)}; ask whoever runs the server for a key that has it.",
                 details={"missingScopes": missing},
             )
+
+    def _find_missing(self, scopes: frozenset[str], any_scopes: frozenset[str]) -> list[str]:
+        """Return the scopes the caller lacks; where it has none of several, any of which would do, all of those."""
+        missing = scopes - self.principal.scopes
+        return sorted(missing or (any_scopes if any_scopes.isdisjoint(self.principal.scopes) else ()))
 
     async def _within_time(
         self, toolset: str, ask: Callable[[Context], Awaitable[Answer]], least_seconds: float = 0.0

@@ -91,7 +91,12 @@ class Adapter:
     ) -> types.ListToolsResult:
         """Return the tools the caller's scopes allow, in the table's order."""
         caller = self._caller(context)
-        return types.ListToolsResult(tools=[e.tool for e in self._entries.values() if caller.may(e.operation.scopes)])
+        listed = [
+            entry.tool
+            for entry in self._entries.values()
+            if caller.may(entry.operation.scopes, entry.operation.any_scopes)
+        ]
+        return types.ListToolsResult(tools=listed)
 
     async def call_tool(self, context: RequestContext, params: types.CallToolRequestParams) -> types.CallToolResult:
         """Return the tool's answer, or its error as a result that the model can read.
@@ -161,17 +166,21 @@ class Adapter:
                 return await _complete(caller, template, params.argument.value)
         raise MCPError(types.INVALID_PARAMS, "No such template; call resources/templates/list for those there are.")
 
-    def find_scopes(self, method: object, params: Mapping[str, Any]) -> frozenset[str]:
-        """Return the scopes that a message needs; none when it calls and reads nothing that there is."""
+    def check(self, caller: Caller, method: object, params: Mapping[str, Any]) -> None:
+        """Return when the caller has the scopes that a message needs, which calls or reads what there is.
+
+        Raises:
+            PermissionDeniedError: It lacks one.
+        """
         if self._has_skills() and skill_files.asks_for_skills(method, params):
-            return skill_files.SCOPES
-        if method == "tools/call":
-            entry = self._entries.get(str(params.get("name")))
-            return entry.operation.scopes if entry else frozenset()
-        if method == "resources/read":
+            caller.require(skill_files.SCOPES)
+        elif method == "tools/call":
+            if entry := self._entries.get(str(params.get("name"))):
+                caller.require(entry.operation.scopes, entry.operation.any_scopes)
+        elif method == "resources/read":
             found, _ = self._find_address(str(params.get("uri")))
-            return found.scopes if isinstance(found, Resource) else found.operation.scopes if found else frozenset()
-        return frozenset()
+            if found is not None:
+                caller.require(found.scopes if isinstance(found, Resource) else found.operation.scopes)
 
     def _find_address(self, uri: str) -> tuple[Resource | ResourceTemplate | None, dict[str, str]]:
         """Return what is read at an address, and the values in it."""

@@ -51,7 +51,7 @@ class StepUp:
         params = message.get("params")
         known = cast("dict[str, Any]", params) if isinstance(params, dict) else {}
         caller = Caller(self.adapter.desk, get_caller(Request(scope)), "mcp")
-        caller.require(self.adapter.find_scopes(message.get("method"), known))
+        self.adapter.check(caller, message.get("method"), known)
 
 
 async def _read_ahead(receive: Receive, most_bytes: int) -> list[Message]:

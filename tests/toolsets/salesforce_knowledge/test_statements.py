@@ -10,6 +10,7 @@ import pytest
 
 from refdesk.toolsets.salesforce_knowledge import statements
 from refdesk.toolsets.salesforce_knowledge.statements import (
+    Search,
     build_like,
     build_search,
     build_sosl,
@@ -33,11 +34,11 @@ Build = Callable[[str], str]
 
 
 def build_soql(text: str) -> str:
-    return build_like(text, "en_US", FIELDS, SEARCHED, 10)
+    return build_like(Search(text, "en_US", 10), FIELDS, SEARCHED)
 
 
 def build_find(text: str) -> str:
-    return build_sosl(text, "en_US", FIELDS, 10)
+    return build_sosl(Search(text, "en_US", 10), FIELDS)
 
 
 def check_soql(build: Build, text: str) -> None:
@@ -68,8 +69,8 @@ def check_all(seed: int, count: int) -> None:
     for text in hostile_texts(seed, count):
         check_soql(build_soql, text)
         check_sosl(build_find, text)
-        body = build_search(text, "en_US", FIELDS, 10)
-        assert body | {"q": ""} == build_search("plain", "en_US", FIELDS, 10) | {"q": ""}
+        body = build_search(Search(text, "en_US", 10), FIELDS)
+        assert body | {"q": ""} == build_search(Search("plain", "en_US", 10), FIELDS) | {"q": ""}
 
 
 def check_against_emulator(seed: int, count: int) -> None:
@@ -202,8 +203,8 @@ def test_words_that_are_operators_are_quoted() -> None:
 
 
 def test_a_search_has_no_order_of_its_own_and_asks_for_published_articles_of_one_language() -> None:
-    body = build_search("vpn", "de", FIELDS, 5)
-    sosl = build_sosl("vpn", "de", FIELDS, 5)
+    body = build_search(Search("vpn", "de", 5), FIELDS)
+    sosl = build_sosl(Search("vpn", "de", 5), FIELDS)
     condition = "PublishStatus = 'Online' AND Language = 'de'"
     assert body == {
         "q": "vpn",
@@ -220,7 +221,7 @@ def test_a_search_has_no_order_of_its_own_and_asks_for_published_articles_of_one
 
 
 def test_like_looks_through_title_and_summary_for_the_words_in_order() -> None:
-    assert build_like("reset  key", "en_US", ("Id", "Title"), SEARCHED, 3) == (
+    assert build_like(Search("reset  key", "en_US", 3), ("Id", "Title"), SEARCHED) == (
         "SELECT Id, Title FROM KnowledgeArticleVersion WHERE PublishStatus = 'Online' AND Language = 'en_US' "
         "AND (Title LIKE '%reset%key%' OR Summary LIKE '%reset%key%') LIMIT 3"
     )
@@ -242,5 +243,6 @@ def test_what_is_no_language_is_none(text: str) -> None:
 def test_every_statement_fits_into_an_address() -> None:
     # Salesforce takes addresses of 16,384 bytes; the longest text of the widest characters is the worst case.
     text = "\U0001f600" * 1000
-    for statement in (build_sosl(text, "en_US", FIELDS, 25), build_like(text, "en_US", FIELDS, SEARCHED, 25)):
+    search = Search(text, "en_US", 25)
+    for statement in (build_sosl(search, FIELDS), build_like(search, FIELDS, SEARCHED)):
         assert len(percent_encode(statement)) < 16_000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from refdesk.core.operations import READS, Operation, Resource, Route, Toolset
+from refdesk.toolsets.azure_updates.finding import FINDER
 from refdesk.toolsets.azure_updates.models import (
     TOOLSET_NAME,
     Changelog,
@@ -107,4 +108,5 @@ TOOLSET = Toolset(
     description="Microsoft's announcements of Azure service updates: searched, filtered, kept current.",
     operations=OPERATIONS,
     resources=RESOURCES,
+    finder=FINDER,
 )

@@ -44,10 +44,15 @@ def show_update(document: Document, *, relevance: float | None, longest: int | N
             "availabilities": [Availability.model_validate(dict(each)) for each in availabilities],
             "created": record["created"],
             "modified": record["modified"],
-            "url": PUBLIC_PAGE + quote(document.id, safe=""),
+            "url": get_public_page(document.id),
             **optional,
         }
     )
+
+
+def get_public_page(id: str) -> str:
+    """Return the address of an update's page at Microsoft's."""
+    return PUBLIC_PAGE + quote(id, safe="")
 
 
 def show_counts(counts: Sequence[FacetCount]) -> list[FacetValue]:

@@ -191,9 +191,13 @@ def _explain(request: SearchInput, found: SearchResult, *, is_cut: bool) -> Iter
 
 
 async def _describe_data(knowledge_base: KnowledgeBase) -> list[str]:
-    """Return what is wrong with the data, if anything: never synced, or long ago."""
     status = await sync_log.read_status(knowledge_base.store, TOOLSET_NAME)
-    if status.last_success is None:
+    return describe_age(status.last_success, knowledge_base.clock.now())
+
+
+def describe_age(last_success: datetime | None, now: datetime) -> list[str]:
+    """Return what is wrong with the data, if anything: never synced, or long ago."""
+    if last_success is None:
         return ["No sync has succeeded yet, so updates may be missing. Whoever runs the server can sync now."]
-    hours = get_age_hours(status.last_success, knowledge_base.clock.now())
+    hours = get_age_hours(last_success, now)
     return [f"The last successful sync was {hours:.0f} hours ago: newer updates are missing."] * (hours > STALE_HOURS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from refdesk.core.operations import Toolset
+from refdesk.toolsets.knowledge.finding import FINDER
 from refdesk.toolsets.knowledge.models import TOOLSET_NAME
 from refdesk.toolsets.knowledge.operations import OPERATIONS
 from refdesk.toolsets.knowledge.resources import TEMPLATES
@@ -12,4 +13,5 @@ TOOLSET = Toolset(
     description="Knowledge that agents store, search and supersede.",
     operations=OPERATIONS,
     templates=TEMPLATES,
+    finder=FINDER,
 )

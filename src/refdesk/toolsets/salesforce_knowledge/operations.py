@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from refdesk.core.everything import Finder
 from refdesk.core.operations import Effects, ErrorFormat, Operation, Route, Toolset
+from refdesk.toolsets.salesforce_knowledge import finding
 from refdesk.toolsets.salesforce_knowledge.failures import AuthError
 from refdesk.toolsets.salesforce_knowledge.models import TOOLSET_NAME, GetInput, GetOutput, SearchInput, SearchOutput
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from refdesk.core.everything import Findings, LeftOut, Question
     from refdesk.core.operations import Context
     from refdesk.toolsets.salesforce_knowledge.source import SalesforceSource
 
@@ -76,11 +79,19 @@ def make_toolset(source: SalesforceSource) -> Toolset:
         del context
         return await source.get_article(request.article_id)
 
-    return _describe(search, get)
+    async def find(context: Context, question: Question) -> Findings | LeftOut:
+        return await finding.find(source, context, question)
+
+    return _describe(search, get, find)
 
 
 async def _refuse_search(context: Context, request: SearchInput) -> SearchOutput:
     del context, request
+    raise _not_connected()
+
+
+async def _refuse_find(context: Context, question: Question) -> Findings | LeftOut:
+    del context, question
     raise _not_connected()
 
 
@@ -99,12 +110,14 @@ def _not_connected() -> AuthError:
 def _describe(
     search: Callable[[Context, SearchInput], Awaitable[SearchOutput]],
     get: Callable[[Context, GetInput], Awaitable[GetOutput]],
+    find: Callable[[Context, Question], Awaitable[Findings | LeftOut]],
 ) -> Toolset:
     return Toolset(
         name=TOOLSET_NAME,
         description="The help desk's published articles in Salesforce Knowledge, searched and read live.",
         operations=(_describe_search(search), _describe_get(get)),
         error_format=ERROR_FORMAT,
+        finder=Finder("search_articles", SCOPES, find),
     )
 
 
@@ -155,4 +168,4 @@ def _describe_get(handler: Callable[[Context, GetInput], Awaitable[GetOutput]]) 
     )
 
 
-TOOLSET = _describe(_refuse_search, _refuse_get)
+TOOLSET = _describe(_refuse_search, _refuse_get, _refuse_find)

@@ -8,7 +8,6 @@ it would meet too: sessions, rights and limits.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from refdesk.toolsets.salesforce_knowledge import rows, statements
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from refdesk.toolsets.salesforce_knowledge.models import SearchMethod
     from refdesk.toolsets.salesforce_knowledge.objects import ObjectDescription
     from refdesk.toolsets.salesforce_knowledge.rows import Row
+    from refdesk.toolsets.salesforce_knowledge.statements import Search
 
 logger = logging.getLogger(__name__)
 
@@ -30,15 +30,6 @@ MISSING_CODES = frozenset({"METHOD_NOT_ALLOWED", "JSON_PARSER_ERROR", "UNSUPPORT
 FIELD_CODES = frozenset({"INVALID_FIELD"})
 TYPE_CODES = ("INVALID_TYPE",)
 LIKE_FIELDS = ("Title", "Summary")
-
-
-@dataclass(frozen=True, slots=True)
-class Search:
-    """What is looked for."""
-
-    text: str
-    language: str
-    limit: int
 
 
 class Searcher:
@@ -91,22 +82,21 @@ class Searcher:
                 raise
             logger.info("search falls back", extra={"reason": str(failure)})
         searched = tuple(name for name in LIKE_FIELDS if description.fields.get(name)) or LIKE_FIELDS[:1]
-        statement = statements.build_like(search.text, search.language, fields, searched, search.limit)
+        statement = statements.build_like(search, fields, searched)
         reply = await self._client.ask(Request("GET", "query", query={"q": statement}), tries)
         return rows.read_queried(reply.data), "soql"
 
     async def _search_full_text(self, search: Search, fields: tuple[str, ...], tries: Tries) -> list[Row]:
         """Return what full-text search found; one try is left for another way."""
-        words = (search.text, search.language, fields, search.limit)
         if self._is_parameterized:
             try:
-                body = statements.build_search(*words)
+                body = statements.build_search(search, fields)
                 return await self._find(Request("POST", "parameterizedSearch", body=body), tries)
             except RefusedError as refusal:
                 if not _is_missing(refusal):
                     raise
                 self._is_parameterized = False
-        return await self._find(Request("GET", "search", query={"q": statements.build_sosl(*words)}), tries)
+        return await self._find(Request("GET", "search", query={"q": statements.build_sosl(search, fields)}), tries)
 
     async def _find(self, request: Request, tries: Tries) -> list[Row]:
         reply = await self._client.ask(request, tries, keep=1)

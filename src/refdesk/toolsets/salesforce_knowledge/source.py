@@ -17,6 +17,7 @@ import anyio
 import anyio.to_thread
 
 from refdesk import errors
+from refdesk.core.everything import ALWAYS
 from refdesk.toolsets.salesforce_knowledge import rows, statements
 from refdesk.toolsets.salesforce_knowledge.catalogue import Catalogue
 from refdesk.toolsets.salesforce_knowledge.client import SalesforceClient
@@ -30,12 +31,14 @@ from refdesk.toolsets.salesforce_knowledge.failures import (
 )
 from refdesk.toolsets.salesforce_knowledge.ids import ArticleId, parse_id
 from refdesk.toolsets.salesforce_knowledge.models import GetOutput, SearchOutput
-from refdesk.toolsets.salesforce_knowledge.search import Search, Searcher
+from refdesk.toolsets.salesforce_knowledge.search import Searcher
+from refdesk.toolsets.salesforce_knowledge.statements import Search
 from refdesk.toolsets.salesforce_knowledge.transport import Request
 
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from refdesk.core.everything import Period
     from refdesk.toolsets.salesforce_knowledge.configuration import SalesforceSettings
     from refdesk.toolsets.salesforce_knowledge.models import Article
     from refdesk.toolsets.salesforce_knowledge.objects import ObjectDescription
@@ -93,20 +96,23 @@ class SalesforceSource:
     ) -> None:
         await self.client.__aexit__(kind, error, traceback)
 
-    async def search(self, text: str, *, language: str = "en_US", limit: int = 10) -> SearchOutput:
+    async def search(
+        self, text: str, *, language: str = "en_US", limit: int = 10, period: Period = ALWAYS
+    ) -> SearchOutput:
         """Return published articles of one language, best first by Salesforce's own judgement.
 
         Args:
             text: What to look for; data, whatever it holds.
             language: As Salesforce writes it.
             limit: How many at most, 1 to 25.
+            period: Of the last publication.
 
         Raises:
             RefdeskError: With one of the contract's codes.
         """
         async with self._answering():
-            found, method = await self._searcher.search(Search(text, language, limit))
-        articles = rows.show_summaries(found, limit)
+            found, method = await self._searcher.search(Search(text, language, limit, period))
+        articles = [each for each in rows.show_summaries(found, limit) if period.covers(each.last_published)]
         answer = SearchOutput(articles=articles, total_count=len(articles), search_method=method)
         self._warn(answer)
         return answer

@@ -9,6 +9,10 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from refdesk.core.everything import ALWAYS, Period
 
 ARTICLE_VERSIONS = "KnowledgeArticleVersion"
 LIKE_CHARACTERS = 255
@@ -64,37 +68,57 @@ def quote_pattern(text: str) -> str:
     return f"'%{'%'.join(word.translate(_PATTERN) for word in words)}%'"
 
 
-def build_published(language: str) -> str:
-    """Return the condition that leaves out drafts, what is archived, and other languages."""
-    return f"PublishStatus = 'Online' AND Language = {quote(language)}"
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What is looked for. `period` is that of an article's last publication."""
+
+    text: str
+    language: str
+    limit: int
+    period: Period = ALWAYS
 
 
-def build_search(text: str, language: str, fields: Sequence[str], limit: int) -> dict[str, object]:
+def build_published(search: Search) -> str:
+    """Return the condition that leaves out drafts, what is archived, other languages and other times."""
+    condition = f"PublishStatus = 'Online' AND Language = {quote(search.language)}"
+    for sign, instant in ((">=", search.period.since), ("<=", search.period.until)):
+        if instant is not None:
+            condition += f" AND LastPublishedDate {sign} {show_instant(instant)}"
+    return condition
+
+
+def show_instant(instant: datetime) -> str:
+    """Return an aware instant as SOQL has it, in UTC; below a millisecond it is cut."""
+    return instant.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def build_search(search: Search, fields: Sequence[str]) -> dict[str, object]:
     """Return the body of a parameterized search: one object, Salesforce's own order."""
     target = {
         "name": ARTICLE_VERSIONS,
         "fields": list(fields),
-        "where": build_published(language),
-        "limit": limit,
+        "where": build_published(search),
+        "limit": search.limit,
     }
-    return {"q": escape_term(text), "sobjects": [target], "overallLimit": limit}
+    return {"q": escape_term(search.text), "sobjects": [target], "overallLimit": search.limit}
 
 
-def build_sosl(text: str, language: str, fields: Sequence[str], limit: int) -> str:
+def build_sosl(search: Search, fields: Sequence[str]) -> str:
     """Return the same search in SOSL. There is no ORDER BY, which would undo the order by relevance."""
     columns = ", ".join(fields)
     return (
-        f"FIND {{{escape_term(text)}}} IN ALL FIELDS "
-        f"RETURNING {ARTICLE_VERSIONS}({columns} WHERE {build_published(language)} LIMIT {limit})"
+        f"FIND {{{escape_term(search.text)}}} IN ALL FIELDS "
+        f"RETURNING {ARTICLE_VERSIONS}({columns} WHERE {build_published(search)} LIMIT {search.limit})"
     )
 
 
-def build_like(text: str, language: str, fields: Sequence[str], searched: Sequence[str], limit: int) -> str:
+def build_like(search: Search, fields: Sequence[str], searched: Sequence[str]) -> str:
     """Return the search by LIKE over the `searched` fields, last published first."""
-    pattern = quote_pattern(text)
+    pattern = quote_pattern(search.text)
     matches = " OR ".join(f"{name} LIKE {pattern}" for name in searched)
     order = " ORDER BY LastPublishedDate DESC NULLS LAST" if "LastPublishedDate" in fields else ""
-    return _select(fields, ARTICLE_VERSIONS, f"{build_published(language)} AND ({matches})", f"{order} LIMIT {limit}")
+    condition = f"{build_published(search)} AND ({matches})"
+    return _select(fields, ARTICLE_VERSIONS, condition, f"{order} LIMIT {search.limit}")
 
 
 def build_version_query(name: str, fields: Sequence[str], version_id: str) -> str:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from refdesk.core.operations import FLAT, Toolset
 from refdesk.errors import ConfigurationError
+from refdesk.toolsets.skills.finding import FINDER
 from refdesk.toolsets.skills.models import TOOLSET_NAME
 from refdesk.toolsets.skills.operations import make_operations
 
@@ -23,6 +24,7 @@ def make_toolset(language_model: LanguageModel) -> Toolset:
         description="Playbooks learned from support conversations.",
         operations=make_operations(language_model),
         error_format=FLAT,
+        finder=FINDER,
     )
 
 

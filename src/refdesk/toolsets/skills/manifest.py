@@ -67,12 +67,17 @@ async def find_manifest(queries: SkillQueries, uri: str) -> SkillManifest | None
     return make_manifest(skill) if skill is not None else None
 
 
+def get_uri(name: str) -> str:
+    """Return the address of the `SKILL.md` of the skill of this name."""
+    return f"{URI_PREFIX}{name}/{FILE_NAME}"
+
+
 def make_manifest(skill: Skill) -> SkillManifest:
     """Return the manifest of a skill's present version."""
     text = render_skill_file(skill)
     content = text.encode()
     file = SkillFile(FILE_NAME, text, hashlib.sha256(content).hexdigest(), len(content))
-    return SkillManifest(f"{URI_PREFIX}{skill.name}/{FILE_NAME}", get_frontmatter(skill), (file,))
+    return SkillManifest(get_uri(skill.name), get_frontmatter(skill), (file,))
 
 
 def get_frontmatter(skill: Skill) -> dict[str, str | dict[str, str]]:

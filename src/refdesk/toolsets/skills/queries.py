@@ -24,7 +24,7 @@ from refdesk.toolsets.skills import records
 from refdesk.toolsets.skills.records import Counters, Skill, SkillUpdate
 
 if TYPE_CHECKING:
-    from refdesk.model import Candidate, Collection, Document, Revision, Vector
+    from refdesk.model import Candidate, Collection, Document, Filter, Revision, Vector
     from refdesk.protocols import Clock, Reader, Store, Transaction
 
 DUPLICATE_SIMILARITY = 0.95
@@ -74,7 +74,12 @@ class SkillQueries:
     model: EmbeddingModel | None = None
 
     async def hybrid_search(
-        self, query_embedding: Sequence[float], query_text: str, top_k: int = 5, min_score: float = 0.0
+        self,
+        query_embedding: Sequence[float],
+        query_text: str,
+        top_k: int = 5,
+        min_score: float = 0.0,
+        where: Filter | None = None,
     ) -> list[FoundSkill]:
         """Return at most `top_k` skills with at least `min_score`, best first, ties newest first, then by id.
 
@@ -85,11 +90,13 @@ class SkillQueries:
             query_text: The question's words; nothing in them is syntax.
             top_k: How many at most.
             min_score: In [0, 1].
+            where: A condition on the skills, applied while candidates are made.
         """
         text, vector = parse_query(query_text), self._to_query(query_embedding)
         if vector is None and not text.terms and not text.phrases:
             return []
-        found = await self.store.find(FindRequest(self._collection, text=text, vector=vector, depth=DEPTH))
+        request = FindRequest(self._collection, text=text, vector=vector, where=where, depth=DEPTH)
+        found = await self.store.find(request)
         scores = fusion.absolute(found.candidates, text)
         ranked = [pair for pair in zip(found.candidates, scores, strict=True) if pair[1] > 0.0]
         # Those far below the page cannot reach it by their confidence, so their records need not be read.

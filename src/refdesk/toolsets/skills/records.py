@@ -11,7 +11,7 @@ import regex
 from pydantic import TypeAdapter
 
 from refdesk.core.analysis import fold
-from refdesk.model import Collection, Document, JsonObject, JsonValue, Playbook, SkillDraft
+from refdesk.model import Collection, Document, JsonObject, JsonValue, Playbook, SkillDraft, Span
 from refdesk.toolsets.skills import rendering
 from refdesk.toolsets.skills.models import TOOLSET_NAME
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 FIRST_CONFIDENCE = 0.5
 NAME, PRODUCT_AREA, ISSUE_TYPE = "name", "product_area", "issue_type"
 """Facets, and the keys of metadata that win over what a model infers."""
+
+UPDATED = "updated"
 
 MAX_SLUG = 50
 _PLAYBOOK = TypeAdapter(Playbook)
@@ -188,6 +190,7 @@ def to_document(skill: Skill, org: str) -> Document:
         created_at=skill.created_at,
         modified_at=skill.updated_at,
         facets={facet: (value,) for facet, value in named.items() if value},
+        spans={UPDATED: (Span(skill.updated_at, skill.updated_at),)},
         version=skill.version,
         data=data,
     )

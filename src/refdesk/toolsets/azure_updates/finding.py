@@ -1,0 +1,68 @@
+"""How azure-updates takes part in a search over all toolsets: words and meaning, fused by the core."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from refdesk.core import everything, sync_log
+from refdesk.core.analysis import parse_query
+from refdesk.core.everything import Finder, Finding, Findings, Question, Reading
+from refdesk.core.retrieval import SearchRequest
+from refdesk.core.snippets import snippet
+from refdesk.model import And, Filter, HasAny, Overlaps
+from refdesk.toolsets.azure_updates.models import COLLECTION, TOOLSET_NAME
+from refdesk.toolsets.azure_updates.results import get_public_page
+from refdesk.toolsets.azure_updates.search import describe_age
+
+if TYPE_CHECKING:
+    from refdesk.core.operations import Context
+    from refdesk.core.retrieval import Hit
+    from refdesk.model import TextQuery
+
+OPERATION = "search_azure_updates"
+SOURCE = "Microsoft"
+
+
+async def find(context: Context, question: Question) -> Findings:
+    """Return the updates found; the period is that of their last change, as the feed tells it."""
+    request = SearchRequest(
+        COLLECTION,
+        question.text,
+        where=_to_filter(question),
+        semantic=True,
+        limit=question.limit,
+        asker=context.principal.org,
+    )
+    base, text = context.knowledge_base, parse_query(question.text)
+    found = await base.search(request)
+    status = await sync_log.read_status(base.store, TOOLSET_NAME)
+    notes = [*describe_age(status.last_success, base.clock.now()), await everything.explain_meaning(context, question)]
+    return Findings(
+        tuple(_to_finding(hit, text) for hit in found.hits),
+        total=found.total,
+        as_of=status.last_success,
+        note=" ".join(note for note in notes if note),
+    )
+
+
+def _to_filter(question: Question) -> Filter | None:
+    conditions: list[Filter] = [HasAny("tags", everything.spell(tag)) for tag in question.tags]
+    if question.period.is_bounded:
+        conditions.append(Overlaps(("modified",), question.period.since, question.period.until))
+    return And(tuple(conditions)) if conditions else None
+
+
+def _to_finding(hit: Hit, text: TextQuery) -> Finding:
+    update = hit.document
+    return Finding(
+        id=update.id,
+        title=update.title,
+        snippet=snippet(update.body, text, hit.passage),
+        strength=hit.score,
+        freshness=update.modified_at,
+        source=SOURCE,
+        reading=Reading(OPERATION, {"id": update.id}, get_public_page(update.id)),
+    )
+
+
+FINDER = Finder(OPERATION, frozenset({"updates:read"}), find)

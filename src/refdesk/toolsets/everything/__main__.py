@@ -1,0 +1,8 @@
+"""`python -m refdesk.toolsets.everything`: serves all configured toolsets, over stdio, or with `--http` or `--sse`."""
+
+from __future__ import annotations
+
+from refdesk.core.launching import launch
+
+if __name__ == "__main__":
+    launch(None)

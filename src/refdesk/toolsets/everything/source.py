@@ -1,0 +1,84 @@
+"""Where the answers come from: the other toolsets. Each is asked in its own store, as the same caller."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from refdesk.core import everything
+from refdesk.core.everything import Outcome, Question, Ranked
+from refdesk.errors import PermissionDeniedError
+from refdesk.toolsets.everything.models import Coverage
+
+if TYPE_CHECKING:
+    from anyio.abc import TaskGroup
+
+    from refdesk.core.everything import Finder
+    from refdesk.core.operations import Context
+
+NOT_SERVED = "It is not served here: whoever runs the server can configure it or name it with --toolset."
+
+
+@dataclass(frozen=True, slots=True)
+class Members:
+    """The toolsets in play that can be searched.
+
+    Attributes:
+        finders: By toolset, in the table's order.
+        group: Outlives every call.
+    """
+
+    finders: Mapping[str, Finder]
+    group: TaskGroup
+
+    async def ask(
+        self, context: Context, question: Question, names: Sequence[str], seconds: float
+    ) -> tuple[list[Ranked], list[Coverage]]:
+        """Return the best hits of the toolsets named, and a line on each of them.
+
+        Args:
+            context: Whose scopes say who is asked.
+            question: What is asked.
+            names: Of toolsets, served or not, in the order in which they are told of.
+            seconds: The deadline.
+
+        Raises:
+            PermissionDeniedError: The caller may read none of those that are served.
+        """
+        served = {name: self.finders[name] for name in names if name in self.finders}
+        readable = {name: finder for name, finder in served.items() if finder.scopes <= context.principal.scopes}
+        if served and not readable:
+            raise _deny(served)
+        outcomes = await everything.ask_all(readable, context.of, question, seconds, self.group)
+        ranked = everything.rank({name: outcome.findings.hits for name, outcome in outcomes.items()})
+        best = ranked[: question.limit]
+        shown = Counter(one.toolset for one in best)
+        return best, [self._cover(name, outcomes.get(name), shown[name]) for name in names]
+
+    def _cover(self, name: str, outcome: Outcome | None, hits: int) -> Coverage:
+        if outcome is None and name in self.finders:
+            outcome = Outcome("forbidden", note=_name_scopes(self.finders[name].scopes))
+        outcome = outcome or Outcome("not_served", note=NOT_SERVED)
+        return Coverage(
+            toolset=name,
+            status=outcome.status,
+            hits=hits,
+            total=outcome.findings.total,
+            took_ms=round(outcome.seconds * 1000),
+            as_of=outcome.findings.as_of,
+            note=outcome.note or None,
+        )
+
+
+def _name_scopes(scopes: frozenset[str]) -> str:
+    return f"This needs the scope {', '.join(sorted(scopes))}; ask whoever runs the server for a key that has it."
+
+
+def _deny(finders: Mapping[str, Finder]) -> PermissionDeniedError:
+    scopes = sorted({scope for finder in finders.values() for scope in finder.scopes})
+    return PermissionDeniedError(
+        f"This needs one of the scopes {', '.join(scopes)}; ask whoever runs the server for a key that has it.",
+        details={"missingScopes": scopes},
+    )

@@ -1,0 +1,51 @@
+"""How knowledge takes part in a search over all toolsets: its own ranking, with the strength of each hit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from refdesk.core import everything, fusion
+from refdesk.core.analysis import parse_query
+from refdesk.core.everything import Finder, Finding, Findings, LeftOut, Question, Reading
+from refdesk.core.snippets import snippet
+from refdesk.toolsets.knowledge import models, search
+from refdesk.toolsets.knowledge.models import SearchInput
+from refdesk.toolsets.knowledge.operations import GET_KNOWLEDGE, READ_SCOPE, SEARCH_KNOWLEDGE
+from refdesk.toolsets.knowledge.tags import normalise_tags
+
+if TYPE_CHECKING:
+    from refdesk.core.operations import Context
+    from refdesk.model import TextQuery
+    from refdesk.toolsets.knowledge.search import Match
+
+NO_SUCH_TAG = "No entry can carry such a tag: tags here are words of letters and digits, joined by hyphens."
+
+
+async def find(context: Context, question: Question) -> Findings | LeftOut:
+    """Return the entries found, as `search_knowledge` ranks them; the period is that of their creation."""
+    try:
+        tags = normalise_tags(question.tags)
+    except ValueError:
+        return LeftOut(NO_SUCH_TAG)
+    asked = SearchInput.model_validate({"query": question.text, "limit": question.limit, "tags": list(tags)})
+    text, collection = parse_query(question.text), models.get_collection(context.principal.org)
+    found = await search.find(context.knowledge_base, collection, asked, question.period)
+    strengths = dict(zip((c.id for c in found.candidates), fusion.absolute(found.candidates, text), strict=True))
+    hits = [_to_finding(match, text, strengths) for match in found.best[: question.limit]]
+    return Findings(tuple(hits), note=await everything.explain_meaning(context, question))
+
+
+def _to_finding(match: Match, text: TextQuery, strengths: dict[str, float]) -> Finding:
+    entry = match.document
+    return Finding(
+        id=entry.id,
+        title=entry.title,
+        snippet=snippet(entry.body, text, match.passage),
+        strength=strengths.get(match.matched_via or entry.id, 0.0),
+        freshness=entry.created_at,
+        author=entry.author,
+        reading=Reading(GET_KNOWLEDGE.name, {"id": entry.id}, f"knowledge://{entry.id}"),
+    )
+
+
+FINDER = Finder(SEARCH_KNOWLEDGE.name, frozenset({READ_SCOPE}), find)

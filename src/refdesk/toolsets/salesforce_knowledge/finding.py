@@ -1,0 +1,57 @@
+"""How salesforce-knowledge takes part in a search over all toolsets: Salesforce's own order, asked live.
+
+Salesforce tells no scores, so how surely an article answers is judged by its title and summary.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from refdesk.core import everything
+from refdesk.core.analysis import parse_query
+from refdesk.core.everything import Finding, Findings, LeftOut, Question, Reading
+from refdesk.core.snippets import snippet
+from refdesk.toolsets.salesforce_knowledge.statements import clean_text, count_searchable
+
+if TYPE_CHECKING:
+    from refdesk.core.operations import Context
+    from refdesk.model import TextQuery
+    from refdesk.toolsets.salesforce_knowledge.models import ArticleSummary
+    from refdesk.toolsets.salesforce_knowledge.source import SalesforceSource
+
+SOURCE = "Salesforce Knowledge"
+MOST = 25
+"""Articles of one search, as `search_articles` has it."""
+
+NO_TAGS = "Articles carry no tags: ask without tags, or ask search_articles for them alone."
+NO_WORDS = "Salesforce needs at least two letters or digits: say in words what the article is about."
+BY_WORDS = "Full-text search was not available, so only titles and summaries were looked through."
+
+
+async def find(source: SalesforceSource, context: Context, question: Question) -> Findings | LeftOut:
+    """Return the articles found in the default language; the period is that of their last publication."""
+    words = clean_text(question.text)
+    if question.tags:
+        return LeftOut(NO_TAGS)
+    if count_searchable(words) < 2:
+        return LeftOut(NO_WORDS)
+    answer = await source.search(words, limit=min(question.limit, MOST), period=question.period)
+    strengths = await everything.judge(
+        context, question, [(each.title, each.summary or "") for each in answer.articles]
+    )
+    text = parse_query(question.text)
+    hits = [_to_finding(each, strength, text) for each, strength in zip(answer.articles, strengths, strict=True)]
+    notes = [str(warning["message"]) for warning in answer.warnings] + [BY_WORDS] * (answer.search_method == "soql")
+    return Findings(tuple(hits), note=" ".join(notes))
+
+
+def _to_finding(article: ArticleSummary, strength: float, text: TextQuery) -> Finding:
+    return Finding(
+        id=article.id,
+        title=article.title,
+        snippet=snippet(article.summary or "", text),
+        strength=strength,
+        freshness=article.last_published,
+        source=SOURCE,
+        reading=Reading("get_article_by_id", {"article_id": article.id}),
+    )

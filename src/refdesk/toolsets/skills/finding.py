@@ -1,0 +1,62 @@
+"""How skills take part in a search over all toolsets: their own ranking. Being found there does not count as use."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from refdesk.core import everything
+from refdesk.core.analysis import parse_query
+from refdesk.core.everything import Finder, Finding, Findings, Question, Reading
+from refdesk.core.snippets import snippet
+from refdesk.model import And, Filter, HasAny, Or, Overlaps
+from refdesk.toolsets.skills import manifest, records
+from refdesk.toolsets.skills.learning import get_queries
+from refdesk.toolsets.skills.operations import READ_SCOPE, SEARCH
+
+if TYPE_CHECKING:
+    from refdesk.core.operations import Context
+    from refdesk.model import TextQuery
+    from refdesk.toolsets.skills.queries import FoundSkill
+
+NAMESAKES = 3
+"""How many skills are read to find one by its title: several may have the same."""
+
+
+async def find(context: Context, question: Question) -> Findings:
+    """Return the skills found; the period is that of their last refinement, their labels are area and issue type."""
+    base = context.knowledge_base
+    embedder = await base.semantics.get_active() if base.semantics is not None else None
+    vector = await base.embed_question(question.text, context.principal.org)
+    embedding = vector.vector.tolist() if vector is not None else ()
+    found = await get_queries(context, embedder).hybrid_search(
+        embedding, question.text, question.limit, where=_to_filter(question)
+    )
+    text = parse_query(question.text)
+    note = await everything.explain_meaning(context, question)
+    return Findings(tuple(_to_finding(match, text) for match in found), note=note)
+
+
+def _to_filter(question: Question) -> Filter | None:
+    conditions: list[Filter] = [
+        Or(tuple(HasAny(label, everything.spell(tag)) for label in (records.PRODUCT_AREA, records.ISSUE_TYPE)))
+        for tag in question.tags
+    ]
+    if question.period.is_bounded:
+        conditions.append(Overlaps((records.UPDATED,), question.period.since, question.period.until))
+    return And(tuple(conditions)) if conditions else None
+
+
+def _to_finding(match: FoundSkill, text: TextQuery) -> Finding:
+    skill = match["skill"]
+    return Finding(
+        id=skill.skill_id,
+        title=skill.title,
+        snippet=snippet(records.write_body(skill.problem, skill.conditions, skill.keywords), text),
+        strength=match["score"],
+        freshness=skill.updated_at,
+        author=skill.author,
+        reading=Reading(SEARCH.name, {"query": skill.title, "top_k": NAMESAKES}, manifest.get_uri(skill.name)),
+    )
+
+
+FINDER = Finder(SEARCH.name, frozenset({READ_SCOPE}), find)
