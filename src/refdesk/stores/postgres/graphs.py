@@ -37,6 +37,10 @@ _GET_MODELS = "SELECT key, dimensions, passages FROM models ORDER BY key"
 _MAKE = "CREATE INDEX {} ON vectors USING hnsw ((vector::halfvec({})) halfvec_ip_ops) WHERE model = {}"
 # Workers would share the graph in /dev/shm, of which a container has 64 MB unless told otherwise.
 _ALONE = Statement("SELECT set_config('max_parallel_maintenance_workers', '0', true)")
+# Otherwise a build goes on when its client is gone, and keeps the store's lock for minutes. Only Linux can tell.
+_WATCHED = Statement(
+    "SELECT set_config('client_connection_check_interval', '5s', true) WHERE strpos(version(), 'linux') > 0"
+)
 _WITH_MEMORY = """
     SELECT set_config('maintenance_work_mem', greatest(%s, setting::bigint) || 'kB', true)
     FROM pg_settings WHERE name = 'maintenance_work_mem'
@@ -70,7 +74,7 @@ async def build(session: Session) -> None:
     ):
         await session.take_time(_NOBODY, max(LONG_SECONDS, passages / BUILT_PER_SECOND))
         memory = Statement(_WITH_MEMORY, (get_building_bytes(passages, dimensions) // 1024,))
-        await session.send(_NOBODY, _ALONE, memory, _make(key, dimensions))
+        await session.send(_NOBODY, _ALONE, _WATCHED, memory, _make(key, dimensions))
 
 
 def get_building_bytes(passages: int, dimensions: int) -> int:

@@ -161,8 +161,7 @@ CREATE TABLE embeddings (
     PRIMARY KEY (org, toolset, model)
 );
 
--- One embedded passage: `first` and `last` are code points of the body. Each model has an HNSW index of its own, made
--- with its first vector.
+-- One embedded passage: `first` and `last` are code points of the body. Each model has an HNSW index of its own.
 CREATE TABLE vectors (
     org text COLLATE "C" NOT NULL,
     document bigint NOT NULL,
