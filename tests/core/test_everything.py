@@ -203,9 +203,8 @@ def test_the_first_of_a_list_that_knows_nothing_comes_after_those_that_are_sure(
 
 
 def test_a_toolsets_own_order_counts_beside_the_strength() -> None:
-    own, other = [finding("first", 0.6), finding("second", 0.5), finding("stronger", 0.55)], [finding("c", 0.2)]
-    assert ids(own) == ["first", "second", "stronger"]
-    assert ids(own, other) == ["first", "second", "stronger", "c"]
+    own = [finding("first", 0.6), finding("second", 0.6), finding("little stronger", 0.605)]
+    assert ids(own, [finding("other", 0.59)]) == ["first", "second", "other", "little stronger"]
 
 
 def test_scores_are_high_only_where_somebody_knows_the_subject() -> None:
@@ -216,10 +215,9 @@ def test_scores_are_high_only_where_somebody_knows_the_subject() -> None:
 
 def test_ties_come_newest_first_then_in_the_order_of_the_lists() -> None:
     later = NOON + timedelta(days=1)
-    ranked = rank({"x": [], "y": []})
-    assert ranked == []
-    tied = rank({"x": [finding("a", 0.0, None)], "y": [finding("b", 0.0, later)]})
-    assert {one.score for one in tied} == {0.0}
+    assert ids([finding("a"), finding("b")], [finding("c", freshness=later), finding("d")]) == ["c", "a", "b", "d"]
+    assert ids([finding("a", freshness=None)], [finding("b")], [finding("c")]) == ["b", "c", "a"]
+    assert ids([], []) == []
 
 
 strengths = st.floats(0, 1)

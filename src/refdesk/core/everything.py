@@ -1,8 +1,8 @@
 """One question to many toolsets: asked in parallel within a deadline, their lists fused into one, every silence told.
 
-Each toolset ranks by its own means, and its list is fused by ranks. Ranks say nothing about who knows the subject, so a
-list weighs as much as its strongest hit, and there is one list more, of all hits by their strength: the first hit of a
-toolset that knows nothing stands high in a list that weighs little, and low in the common one.
+Each toolset ranks by its own means, and lists are fused by ranks. Ranks alone say nothing about who knows the subject:
+the first hit of a toolset that knows nothing would stand beside the first of one that knows the answer. So a rank counts
+by the strength of its hit, which is on one absolute scale for all.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """A hit in the one list. `score` is in (0, 1], comparable within one answer only."""
+    """A hit in the one list. `score` is in [0, 1], comparable within one answer only."""
 
     toolset: str
     finding: Finding
@@ -283,24 +283,16 @@ def _be_late(finder: Finder, seconds: float, took: float) -> Outcome:
 def rank(lists: Mapping[str, Sequence[Finding]]) -> list[Ranked]:
     """Return all hits in one order, best first; ties newest first, then in the order of the lists, then by id.
 
-    The score is the reciprocal rank (k = 60) of a hit in its own list, which weighs as much as its strongest hit, and
-    in the list of all by strength: 1.0 for the strongest of all where its toolset ranks it first, times its strength,
-    so that all scores are low where nobody knows the subject. `make eval` prints what it does beside fusing the
-    toolsets' lists alone.
+    The score is the reciprocal rank of a hit in its toolset's list (k = 60, 1.0 for the first) times its strength, so
+    that all scores are low where nobody knows the subject. `make eval` prints what it does beside plain reciprocal
+    ranks, and beside strength alone.
     """
-    hits = {(name, hit.id): hit for name, found in lists.items() for hit in found}
-    own = [[(name, hit.id) for hit in found] for name, found in lists.items()]
-    scale = max((hit.strength for hit in hits.values()), default=0.0)
-    # The sort is stable: of equally strong hits of one toolset the better ranked stays first.
-    strongest = sorted(hits, key=lambda entry: -hits[entry].strength)
-    heights = [max((hit.strength for hit in found), default=0.0) for found in lists.values()]
-    weights = [height / scale if scale else 0.0 for height in heights]
-    fused = fusion.reciprocal_rank([*own, strongest], weights=[*weights, 1.0])
-    # What is fused is a share of all that the lists could give; no hit is in more than its own list and the common one.
-    most = 2.0 / (sum(weights) + 1.0)
-    ranked = [Ranked(name, hit, min(1.0, fused[name, hit.id] / most) * scale) for (name, _), hit in hits.items()]
+    ranked: list[Ranked] = []
+    for name, found in lists.items():
+        ranks = fusion.reciprocal_rank([[hit.id for hit in found]])
+        ranked += [Ranked(name, hit, ranks[hit.id] * hit.strength) for hit in found]
     order = list(lists)
-    return sorted(ranked, key=lambda one: (-fused[one.toolset, one.finding.id], *_break_tie(one, order)))
+    return sorted(ranked, key=lambda one: (-one.score, *_break_tie(one, order)))
 
 
 def _break_tie(one: Ranked, order: Sequence[str]) -> tuple[float, int, str]:

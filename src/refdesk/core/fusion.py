@@ -106,7 +106,7 @@ def reciprocal_rank(
     Args:
         lists: Entries best first, each at most once in a list.
         k: Above 0.
-        weights: One per list, 0 or more and not all 0; equal where none are given.
+        weights: One per list, above 0; equal where none are given.
         absent: For an entry, the numbers of lists it cannot be in, such as the vector's while its embedding is pending.
     """
     weights = weights or [1.0] * len(lists)

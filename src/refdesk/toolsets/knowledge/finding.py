@@ -41,7 +41,7 @@ def _to_finding(match: Match, text: TextQuery, strengths: dict[str, float]) -> F
         id=entry.id,
         title=entry.title,
         snippet=snippet(entry.body, text, match.passage),
-        strength=strengths.get(match.matched_via or entry.id, 0.0),
+        strength=max(strengths.get(id, 0.0) for id in (match.placed_by, entry.id)),
         freshness=entry.created_at,
         author=entry.author,
         reading=Reading(GET_KNOWLEDGE.name, {"id": entry.id}, f"knowledge://{entry.id}"),

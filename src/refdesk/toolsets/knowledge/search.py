@@ -42,12 +42,14 @@ class Match:
 
     Attributes:
         score: Fused, in (0, 1].
+        placed_by: The id of the entry that gave it its place: its own, or that of one which it superseded.
         passage: Where in the body the best passage stands (start, end in code points).
         matched_via: The id of the superseded entry whose wording matched.
     """
 
     document: Document
     score: float
+    placed_by: str
     passage: tuple[int, int] | None
     matched_via: str | None = None
 
@@ -169,7 +171,7 @@ async def _resolve(
     documents = await _read(base, collection, [candidate.id for candidate, _ in ranked])
     if asked.include_superseded:
         found = [(documents.get(c.id), c, score) for c, score in ranked]
-        return [Match(document, score, c.passage) for document, c, score in found if document is not None]
+        return [Match(document, score, c.id, c.passage) for document, c, score in found if document is not None]
     heads = await _read(base, collection, [supersession.get_head_id(document) for document in documents.values()])
     own = {candidate.id: candidate for candidate, _ in ranked}
     matches: dict[str, Match] = {}
@@ -184,8 +186,8 @@ async def _resolve(
 def _match(head: Document, score: float, found: Candidate, own: Candidate | None) -> Match:
     """Return the head's match. Its own words explain it before an old entry's do."""
     if own is not None and (own.id == found.id or _is_in_words(own) or own.title_contains):
-        return Match(head, score, own.passage)
-    return Match(head, score, None, matched_via=found.id)
+        return Match(head, score, found.id, own.passage)
+    return Match(head, score, found.id, None, matched_via=found.id)
 
 
 async def _read(base: KnowledgeBase, collection: Collection, ids: Sequence[str]) -> Mapping[str, Document]:
