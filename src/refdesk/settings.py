@@ -138,12 +138,60 @@ class Settings(BaseSettings):
     allowed_origins: Names = Field(
         (), description="Web origins, beside the server's own, whose pages may call it; separated by commas."
     )
+    public_url: str | None = Field(
+        None,
+        pattern=_URL,
+        description="Where clients reach the server, as a URL without `/mcp`; for signing in where no audience is one.",
+    )
+    oauth_issuer: str | None = Field(
+        None,
+        pattern=_URL,
+        description="Who makes the access tokens that callers may send over HTTP, as a URL; without it, keys only.",
+    )
+    oauth_audience: Names = Field(
+        (),
+        description="What tokens must be made out to, normally the public URL of `/mcp`; several separated by commas.",
+    )
+    oauth_jwks_url: str | None = Field(
+        None, pattern=_URL, description="Where the issuer's keys are, as a URL. Default: the issuer is asked."
+    )
+    oauth_org: str | None = Field(
+        None, pattern=_NAME, description="The org of everybody who signs in; without it the token says it."
+    )
+    oauth_org_claim: str = Field("org_id", min_length=1, description="The claim of a token that names the org.")
+    oauth_orgs: Names = Field(
+        (),
+        description="Which orgs the claim's values mean, as `VALUE=ORG` separated by commas; others are refused then.",
+    )
+    oauth_agent_claim: str = Field(
+        "sub", min_length=1, description="The claim of a token that names the agent; must be unique at the issuer."
+    )
+    oauth_agent_prefix: str | None = Field(
+        None,
+        pattern=r"^[!-~]{1,32}$",
+        description="What stands before it, so that it is no key's agent; `none` for nothing. Default: by the issuer.",
+    )
+    oauth_scope_claims: Names = Field(
+        ("scope", "scp"), min_length=1, description="The claims of a token that list scopes, separated by commas."
+    )
+    oauth_scope_prefix: str = Field(
+        "", pattern=r"^[!#-\[\]-~]*$", description="What stands before refdesk's scope names in tokens."
+    )
+    oauth_asked_scope_prefix: str | None = Field(
+        None,
+        pattern=r"^[!#-\[\]-~]*$",
+        description="What stands before them where clients ask for scopes. Default: the same as in tokens.",
+    )
     request_timeout_seconds: float = Field(
         30.0, gt=0, le=3600, description="How long one request may take, in seconds."
     )
     log_level: LogLevel = Field("info", description="The least grave entries that are logged.")
 
-    @field_validator("allowed_hosts", "allowed_origins", "salesforce_body_fields", mode="before")
+    @field_validator(
+        *("allowed_hosts", "allowed_origins", "salesforce_body_fields"),
+        *("oauth_audience", "oauth_orgs", "oauth_scope_claims"),
+        mode="before",
+    )
     @classmethod
     def _split(cls, value: object) -> object:
         return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value

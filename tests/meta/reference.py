@@ -133,6 +133,8 @@ def _type(schema: Mapping[str, Any]) -> str:
 def _default(value: object) -> str:
     if value is None or type(value).__name__ in {"PydanticUndefinedType", "FieldInfo"} or value in ((), []):
         return "–"
+    if isinstance(value, tuple):
+        return f"`{','.join(cast('tuple[str, ...]', value))}`"
     return f"`{str(value).lower()}`" if isinstance(value, bool) else f"`{value}`"
 
 

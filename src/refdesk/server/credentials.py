@@ -1,7 +1,7 @@
-"""Who calls over HTTP, said anew by every request: an API key, never a session.
+"""Who calls over HTTP, said anew by every request: an API key or an access token, never a session.
 
-Everything needs a key except the few pages that show nothing private. A key that is missing, unknown, expired or
-revoked costs the same work and gets the same answer.
+Everything needs one except the few pages that show nothing private. A key or token that is missing, unknown, expired,
+revoked or made for somebody else gets the same answer, and is counted alike.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from mcp.server.auth.provider import AccessToken
 from starlette.datastructures import Headers
 
 from refdesk import errors
+from refdesk.core.keys import PREFIX
 from refdesk.server.replies import reply_error
 
 if TYPE_CHECKING:
@@ -25,15 +26,20 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from refdesk.app import Desk
-    from refdesk.core.keys import ApiKey
+    from refdesk.core.keys import ApiKey, KeyRing
     from refdesk.core.operations import ErrorFormat
     from refdesk.model import Principal
+    from refdesk.server.oauth.callers import TokenCaller
+    from refdesk.server.oauth.tokens import TokenCheck
 
 logger = logging.getLogger(__name__)
 
 OPEN_PATHS = frozenset({"/", "/docs", "/health", "/openapi.json"})
-OPEN_FOLDERS = ("/assets/", "/.well-known/")
-"""Nothing is under the second: clients look there for a sign-in page, and must learn that there is none."""
+ALWAYS_OPEN = "/.well-known/"
+"""Clients look there for where to sign in, also with a token that is worth nothing any more, and must learn it, or
+that there is no such place."""
+
+OPEN_FOLDERS = ("/assets/", ALWAYS_OPEN)
 
 WINDOW = timedelta(minutes=1)
 MOST_FAILURES = 600
@@ -44,6 +50,10 @@ MOST_SOURCES = 10_000
 _REFUSED = (
     "Send a valid API key in the header `Authorization: Bearer refdesk_…`: there was none, or it is unknown, expired "
     "or revoked. Whoever runs this server makes keys with `refdesk keys create`."
+)
+_REFUSED_WITH_SIGN_IN = (
+    "Sign in where `resource_metadata` in the header `WWW-Authenticate` says, or send a valid API key, in the header "
+    "`Authorization: Bearer …`: there was neither, or it is unknown, expired, revoked or not for this server."
 )
 _STATE = "refdesk.principal"
 
@@ -71,12 +81,14 @@ class KeyCheck:
     Attributes:
         anonymous: Who callers without a key are; `None` refuses them. A key that is sent always counts.
         get_error_format: Returns the form of errors at an address.
+        tokens: Checks access tokens; `None` where no issuer is named, so that only keys count.
     """
 
     app: ASGIApp
     desk: Desk
     anonymous: Principal | None
     get_error_format: Callable[[Scope], ErrorFormat]
+    tokens: TokenCheck | None = None
     failures: FailureLimit = field(default_factory=FailureLimit)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -91,18 +103,20 @@ class KeyCheck:
 
     async def _identify(self, scope: Scope) -> None:
         sent = Headers(scope=scope).getlist("authorization")
-        if not sent and (self.anonymous is not None or is_open(scope["path"])):
+        if scope["path"].startswith(ALWAYS_OPEN) or (
+            not sent and (self.anonymous is not None or is_open(scope["path"]))
+        ):
             scope[_STATE] = self.anonymous
             return
-        key = await self._find_key(_read_secret(sent), scope)
-        scope[_STATE] = key.principal
+        caller = await self._find_caller(_read_secret(sent), scope)
+        scope[_STATE] = caller.principal
         # The SDK ties each session to this user, so that nobody else can use it.
-        scope["user"] = AuthenticatedUser(AccessToken(token="", client_id=key.id, scopes=list(key.scopes)))
+        scope["user"] = AuthenticatedUser(caller.to_access_token())
 
-    async def _find_key(self, secret: str, scope: Scope) -> ApiKey:
+    async def _find_caller(self, secret: str, scope: Scope) -> _Caller:
         base = await self.desk.get_base()
         try:
-            return await base.keys.find(secret)
+            return await self._check(secret, base.keys)
         except errors.UnauthenticatedError:
             source = str((scope.get("client") or ("",))[0])
             failures = self.failures.count(source, base.keys.clock.now())
@@ -116,7 +130,48 @@ class KeyCheck:
                 "Too many requests from there came without a valid API key; wait a minute.",
                 retry_after_seconds=WINDOW.total_seconds(),
             )
-        raise errors.UnauthenticatedError(_REFUSED)
+        raise errors.UnauthenticatedError(_REFUSED if self.tokens is None else _REFUSED_WITH_SIGN_IN)
+
+    async def _check(self, secret: str, keys: KeyRing) -> _Caller:
+        """Return who calls; a token that is refused costs what an unknown key does, and more."""
+        if self.tokens is not None and not secret.startswith(PREFIX):
+            try:
+                return _of_token(await self.tokens.identify(secret))
+            except errors.UnauthenticatedError:
+                pass
+        return _of_key(await keys.find(secret))
+
+
+@dataclass(frozen=True, slots=True)
+class _Caller:
+    """Who calls, and what a session of the protocol is tied to.
+
+    Attributes:
+        client: The id of the key, or the application that holds the token.
+        issuer: Who made the token; `None` for a key.
+        subject: Who is called for with the token; `None` for a key.
+    """
+
+    principal: Principal
+    client: str
+    issuer: str | None = None
+    subject: str | None = None
+
+    def to_access_token(self) -> AccessToken:
+        """Return it as the SDK keeps it; the secret itself stays here."""
+        claims = {"iss": self.issuer} if self.issuer is not None else None
+        scopes = sorted(self.principal.scopes)
+        return AccessToken(token="", client_id=self.client, scopes=scopes, subject=self.subject, claims=claims)
+
+
+def _of_key(key: ApiKey) -> _Caller:
+    return _Caller(key.principal, key.id)
+
+
+def _of_token(caller: TokenCaller) -> _Caller:
+    # An org's name has no blank, so no two callers have one subject.
+    subject = f"{caller.principal.org} {caller.principal.agent}"
+    return _Caller(caller.principal, caller.client, caller.issuer, subject)
 
 
 def is_open(path: str) -> bool:

@@ -18,10 +18,12 @@ from starlette.middleware import Middleware
 from starlette.routing import Match, Mount, Route
 
 from refdesk import errors
+from refdesk.core.clock import SystemClock
 from refdesk.core.operations import NESTED
 from refdesk.server import eras, mcp, openapi, pages, rest
 from refdesk.server.credentials import KeyCheck, find_caller, get_caller
 from refdesk.server.gate import Gate
+from refdesk.server.oauth.configuration import MCP, read_oauth
 from refdesk.server.replies import reply, reply_error
 from refdesk.server.step_up import StepUp
 
@@ -37,7 +39,9 @@ if TYPE_CHECKING:
     from refdesk.core.health import Health
     from refdesk.core.operations import ErrorFormat
     from refdesk.model import Principal
+    from refdesk.protocols import Clock
     from refdesk.server.mcp import RequestContext
+    from refdesk.server.oauth.sign_in import SignIn
     from refdesk.settings import StdioEra
 
 logger = logging.getLogger(__name__)
@@ -45,12 +49,11 @@ logger = logging.getLogger(__name__)
 UNGUARDED = TransportSecuritySettings(enable_dns_rebinding_protection=False)
 """The gate has checked host and origin already, for every route alike."""
 
-MCP = "/mcp"
 MESSAGES = "/messages/"
 MOST_SESSIONS = 1000
 
 
-def build_app(desk: Desk, anonymous: Principal | None, *, sse: bool = False) -> Gate:
+def build_app(desk: Desk, anonymous: Principal | None, *, sse: bool = False, clock: Clock | None = None) -> Gate:
     """Return the application.
 
     Its lifespan runs the MCP sessions; it ends them when it ends. The desk is opened and closed by the caller.
@@ -59,7 +62,12 @@ def build_app(desk: Desk, anonymous: Principal | None, *, sse: bool = False) -> 
         desk: The desk.
         anonymous: Who callers without a key are; `None` for nobody, so that every caller needs a key.
         sse: Whether the retired SSE transport is served too.
+        clock: Says when access tokens expire; the machine's if none is given.
+
+    Raises:
+        ConfigurationError: The settings of signing in lack one or contradict each other.
     """
+    sign_in = _choose_sign_in(desk, clock or SystemClock())
     adapter = mcp.Adapter(desk, partial(_identify, anonymous))
     server, message_bytes = adapter.build_server(), mcp.find_message_bytes(desk.toolsets)
     sessions = StreamableHTTPSessionManager(
@@ -79,11 +87,12 @@ def build_app(desk: Desk, anonymous: Principal | None, *, sse: bool = False) -> 
         Route(MCP, StepUp(StreamableHTTPASGIApp(sessions), adapter, message_bytes)),
         *_own_routes(desk, anonymous, sse=sse),
         *rest.routes(desk),
+        *(sign_in.resource.build_routes() if sign_in else ()),
     ]
     get_error_format = partial(_get_error_format, rest.routes_by_format(desk))
     app = Starlette(
         routes=[*routes, *(_sse_routes(server, desk.settings.stdio_era, message_bytes) if sse else [])],
-        middleware=[Middleware(KeyCheck, desk, anonymous, get_error_format)],
+        middleware=_build_checks(desk, anonymous, get_error_format, sign_in),
         lifespan=lifespan,
         exception_handlers={
             HTTPException: partial(_refuse, get_error_format),
@@ -93,6 +102,31 @@ def build_app(desk: Desk, anonymous: Principal | None, *, sse: bool = False) -> 
     hosts, origins = _lowered(desk.settings.allowed_hosts), _lowered(desk.settings.allowed_origins)
     most_bytes = {**rest.find_most_bytes(desk.toolsets), MCP: message_bytes, MESSAGES: message_bytes}
     return Gate(app, hosts, origins, most_bytes, get_error_format)
+
+
+def _choose_sign_in(desk: Desk, clock: Clock) -> SignIn | None:
+    oauth = read_oauth(desk.settings)
+    if oauth is None:
+        return None
+    from refdesk.server.oauth.sign_in import build_sign_in
+
+    return build_sign_in(oauth, desk.toolsets, clock)
+
+
+def _build_checks(
+    desk: Desk,
+    anonymous: Principal | None,
+    get_error_format: Callable[[Scope], ErrorFormat],
+    sign_in: SignIn | None,
+) -> list[Middleware]:
+    if sign_in is None:
+        return [Middleware(KeyCheck, desk, anonymous, get_error_format)]
+    from refdesk.server.oauth.protected_resource import Invite
+
+    return [
+        Middleware(Invite, sign_in.resource),
+        Middleware(KeyCheck, desk, anonymous, get_error_format, sign_in.tokens),
+    ]
 
 
 def _identify(anonymous: Principal | None, context: RequestContext) -> Principal:
@@ -106,7 +140,7 @@ def _get_error_format(routes: Sequence[tuple[Route, ErrorFormat]], scope: Scope)
 
 
 def _own_routes(desk: Desk, anonymous: Principal | None, *, sse: bool) -> list[Route]:
-    description = openapi.describe(desk.toolsets)
+    description = openapi.describe(desk.toolsets, desk.settings.oauth_issuer)
 
     async def health(request: Request) -> Response:
         found = await desk.get_health()

@@ -45,8 +45,8 @@ _ALWAYS = {
 _KEYS = "An API key from `refdesk keys create`. A server that was started with --no-auth wants none."
 
 
-def describe(toolsets: tuple[Toolset, ...]) -> dict[str, Any]:
-    """Return the whole description, paths in the table's order."""
+def describe(toolsets: tuple[Toolset, ...], issuer: str | None = None) -> dict[str, Any]:
+    """Return the whole description, paths in the table's order; `issuer` makes access tokens, if there are any."""
     paths: dict[str, Any] = {}
     for toolset in toolsets:
         for operation in toolset.operations:
@@ -65,9 +65,17 @@ def describe(toolsets: tuple[Toolset, ...]) -> dict[str, Any]:
         },
         "tags": [{"name": toolset.name, "description": toolset.description} for toolset in toolsets],
         "paths": paths,
-        "components": {"securitySchemes": {"key": {"type": "http", "scheme": "bearer", "description": _KEYS}}},
-        "security": [{"key": []}],
+        "components": {"securitySchemes": _schemes(issuer)},
+        "security": [{name: []} for name in _schemes(issuer)],
     }
+
+
+def _schemes(issuer: str | None) -> dict[str, Any]:
+    key = {"type": "http", "scheme": "bearer", "description": _KEYS}
+    if issuer is None:
+        return {"key": key}
+    token = f"An OAuth 2.1 access token that {issuer} made for this server; see /.well-known/oauth-protected-resource."
+    return {"key": key, "oauth": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT", "description": token}}
 
 
 def _operation(toolset: Toolset, operation: Operation) -> dict[str, Any]:

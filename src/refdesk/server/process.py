@@ -14,6 +14,7 @@ import anyio
 from refdesk import errors
 from refdesk.app import open_desk
 from refdesk.server import logs, mcp, stdio
+from refdesk.server.oauth.configuration import read_oauth
 from refdesk.server.principals import local_principal
 
 if TYPE_CHECKING:
@@ -96,13 +97,16 @@ def serve_http(
         announce: Called with the server's URL once it listens.
 
     Raises:
-        ConfigurationError: The address is taken, or not loopback where callers need no key.
+        ConfigurationError: The address is taken, or not loopback where callers need no key; or the settings of
+            signing in lack one or contradict each other.
     """
     if no_auth and host not in LOOPBACK_ADDRESSES:
         raise errors.ConfigurationError(
             f"--no-auth serves this machine only, so --host must be 127.0.0.1, ::1 or localhost, not {host}. "
-            "To serve others, leave --no-auth out and give each a key: refdesk keys create."
+            "To serve others, leave --no-auth out and give each a key (refdesk keys create), or let them sign in "
+            "(REFDESK_OAUTH_ISSUER)."
         )
+    read_oauth(settings)
     named = settings.model_copy(
         update={"allowed_hosts": (*settings.allowed_hosts, f"[{host}]" if ":" in host else host)}
     )
@@ -127,9 +131,10 @@ async def _serve_http(
         server = _uvicorn(http.build_app(desk, anonymous, sse=sse))
         _outlive_signals()
         announce(_url(listener))
-        logger.info("listening", extra={"url": _url(listener), "keys": "optional" if no_auth else "required"})
+        keys = "optional" if no_auth else "required"
+        logger.info("listening", extra={"url": _url(listener), "keys": keys, "issuer": settings.oauth_issuer})
         _tell_what_learns(settings, toolsets)
-        if not no_auth:
+        if not no_auth and settings.oauth_issuer is None:
             group.start_soon(_tell_how_to_make_keys, desk)
         await server.serve(sockets=[listener])
         group.cancel_scope.cancel()

@@ -1,0 +1,98 @@
+"""Who a checked token says is calling: its org, its agent, and its scopes among refdesk's own.
+
+Two who sign in are never one agent. The agent is one claim, always the same, because a name out of whichever claim is
+there would let one caller's `sub` be another's `client_id`. A prefix that comes from the issuer's name keeps them
+apart from the agents of keys and from those of any other issuer. What does not fit into a name is replaced by its
+hash, under a beginning that no other name has.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn, cast
+
+from refdesk.core.keys import SCOPES
+from refdesk.errors import UnauthenticatedError
+from refdesk.model import Principal
+
+if TYPE_CHECKING:
+    from refdesk.server.oauth.configuration import OAuth
+
+MOST_CHARACTERS = 64
+HASHED = "oauth-sha256:"
+
+_ORG = re.compile(r"[a-z0-9-]{1,64}")
+_CLIENT_CLAIMS = ("client_id", "azp", "appid", "cid")
+
+
+@dataclass(frozen=True, slots=True)
+class TokenCaller:
+    """Who calls with a token.
+
+    Attributes:
+        issuer: Who says so.
+        client: The application that holds the token, as the issuer names it; empty where it does not.
+    """
+
+    principal: Principal
+    issuer: str
+    client: str
+
+
+def read_caller(claims: Mapping[str, Any], oauth: OAuth) -> TokenCaller:
+    """Return who a token's claims mean.
+
+    Raises:
+        UnauthenticatedError: They name no org, several, or one that is none of refdesk's; or no agent.
+    """
+    agent = claims.get(oauth.agent_claim)
+    if not isinstance(agent, str) or not agent:
+        _refuse()
+    principal = Principal(_read_org(claims, oauth), name_agent(agent, oauth), _read_scopes(claims, oauth))
+    named = (claims.get(name) for name in _CLIENT_CLAIMS)
+    return TokenCaller(principal, oauth.issuer, next((one for one in named if isinstance(one, str)), ""))
+
+
+def name_agent(value: str, oauth: OAuth) -> str:
+    """Return the agent's name of a value of the agent claim; different values have different names."""
+    name = oauth.agent_prefix + value
+    is_plain = name.isprintable() and name == name.strip() and len(name) <= MOST_CHARACTERS
+    if is_plain and not name.startswith(HASHED):
+        return name
+    digest = hashlib.sha256(f"{oauth.issuer}\0{value}".encode("utf-8", "surrogatepass")).digest()
+    return HASHED + base64.urlsafe_b64encode(digest).decode().rstrip("=")
+
+
+def _read_org(claims: Mapping[str, Any], oauth: OAuth) -> str:
+    if oauth.org is not None:
+        return oauth.org
+    value: object = claims.get(oauth.org_claim)
+    if isinstance(value, list | Mapping):  # Keycloak lists the organizations, or has an object with each one's facts
+        names = list(cast("list[object]", value))
+        value = names[0] if len(names) == 1 else None
+    if not isinstance(value, str):
+        _refuse()
+    org = oauth.orgs.get(value) if oauth.orgs else value
+    if org is None or not _ORG.fullmatch(org):
+        _refuse()
+    return org
+
+
+def _read_scopes(claims: Mapping[str, Any], oauth: OAuth) -> frozenset[str]:
+    """Return refdesk's scopes among those of the scope claims: texts separated by blanks, or lists of texts."""
+    found: set[str] = set()
+    for claim in oauth.scope_claims:
+        value: object = claims.get(claim)
+        listed = value.split(" ") if isinstance(value, str) else value
+        for one in cast("list[object]", listed) if isinstance(listed, list) else ():
+            if isinstance(one, str) and one.startswith(oauth.scope_prefix):
+                found.add(one.removeprefix(oauth.scope_prefix))
+    return frozenset(found & SCOPES.keys())
+
+
+def _refuse() -> NoReturn:
+    raise UnauthenticatedError("The access token does not say who calls.")

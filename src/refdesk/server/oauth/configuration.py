@@ -1,0 +1,174 @@
+"""What the settings say about signing in, checked as a whole before the server listens."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import TYPE_CHECKING
+from urllib.parse import SplitResult, urlsplit
+
+from refdesk import errors
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from refdesk.settings import Settings
+
+MCP = "/mcp"
+NO_PREFIX = "none"
+
+_ORG = re.compile(r"[a-z0-9-]{1,64}")
+
+
+@dataclass(frozen=True, slots=True)
+class OAuth:
+    """How callers sign in.
+
+    Attributes:
+        issuer: Who makes the tokens, as it names itself; compared as it is written.
+        audiences: What tokens for this server are made for; one of them must be in a token.
+        jwks_url: Where the issuer's keys are; `None` to ask the issuer.
+        resource: This server's resource identifier (RFC 8707): the public address of its MCP endpoint.
+        org: The org of everybody who signs in; `None` where the token says it.
+        org_claim: The claim that says it.
+        orgs: Which org a value of that claim means; where it is empty, the value is the org's name.
+        agent_claim: The claim that says who calls.
+        agent_prefix: What stands before it in the agent's name.
+        scope_claims: The claims that list scopes.
+        scope_prefix: What stands before refdesk's scope names in tokens.
+        asked_prefix: What stands before them where clients ask for scopes.
+    """
+
+    issuer: str
+    audiences: frozenset[str]
+    jwks_url: str | None
+    resource: str
+    org: str | None
+    org_claim: str
+    orgs: Mapping[str, str]
+    agent_claim: str
+    agent_prefix: str
+    scope_claims: tuple[str, ...]
+    scope_prefix: str
+    asked_prefix: str
+
+
+def read_oauth(settings: Settings) -> OAuth | None:
+    """Return how callers sign in, or `None` when they do not.
+
+    Raises:
+        ConfigurationError: The settings of signing in lack one or contradict each other.
+    """
+    if settings.oauth_issuer is None:
+        if settings.oauth_audience or settings.oauth_jwks_url:
+            raise errors.ConfigurationError(
+                "REFDESK_OAUTH_AUDIENCE or REFDESK_OAUTH_JWKS_URL is set without REFDESK_OAUTH_ISSUER, "
+                "so that no token would be accepted: set the issuer too, or unset them."
+            )
+        return None
+    _check_issuer(settings.oauth_issuer)
+    if settings.oauth_jwks_url is not None:
+        _check_url("REFDESK_OAUTH_JWKS_URL", settings.oauth_jwks_url)
+    if not settings.oauth_audience:
+        raise errors.ConfigurationError(
+            "REFDESK_OAUTH_ISSUER needs REFDESK_OAUTH_AUDIENCE beside it: what the issuer makes tokens for this server "
+            "out to, normally its public MCP address, such as https://desk.example.com/mcp."
+        )
+    _check_org(settings)
+    return OAuth(
+        issuer=settings.oauth_issuer,
+        audiences=frozenset(settings.oauth_audience),
+        jwks_url=settings.oauth_jwks_url,
+        resource=_choose_resource(settings),
+        org=settings.oauth_org,
+        org_claim=settings.oauth_org_claim,
+        orgs=_read_orgs(settings.oauth_orgs),
+        agent_claim=settings.oauth_agent_claim,
+        agent_prefix=_choose_agent_prefix(settings.oauth_agent_prefix, settings.oauth_issuer),
+        scope_claims=settings.oauth_scope_claims,
+        scope_prefix=settings.oauth_scope_prefix,
+        asked_prefix=settings.oauth_scope_prefix
+        if settings.oauth_asked_scope_prefix is None
+        else settings.oauth_asked_scope_prefix,
+    )
+
+
+def may_be_asked(url: str) -> bool:
+    """Return whether something may be fetched from there: over HTTPS, or plain HTTP on this machine; no user in it."""
+    parts = _split(url)
+    if parts is None or not parts.hostname or parts.username is not None or parts.fragment:
+        return False
+    return parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname))
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a host of a URL is this machine."""
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _split(url: str) -> SplitResult | None:
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError:
+        return None
+    return parts
+
+
+def _check_url(variable: str, url: str) -> None:
+    if not may_be_asked(url):
+        raise errors.ConfigurationError(
+            f"{variable} must be a URL that begins with https:// (http:// on this machine only), "
+            "without a user and without a fragment."
+        )
+
+
+def _check_issuer(issuer: str) -> None:
+    _check_url("REFDESK_OAUTH_ISSUER", issuer)
+    if "?" in issuer:
+        raise errors.ConfigurationError("REFDESK_OAUTH_ISSUER must have no query: nothing after a question mark.")
+
+
+def _check_org(settings: Settings) -> None:
+    if settings.oauth_org is not None and ("oauth_org_claim" in settings.model_fields_set or settings.oauth_orgs):
+        raise errors.ConfigurationError(
+            "REFDESK_OAUTH_ORG puts everybody who signs in into one org, while REFDESK_OAUTH_ORG_CLAIM and "
+            "REFDESK_OAUTH_ORGS read it from the token: set the one or the others."
+        )
+
+
+def _choose_resource(settings: Settings) -> str:
+    if settings.public_url is not None:
+        _check_url("REFDESK_PUBLIC_URL", settings.public_url)
+        return settings.public_url.rstrip("/") + MCP
+    found = next((one for one in settings.oauth_audience if may_be_asked(one)), None)
+    if found is None:
+        raise errors.ConfigurationError(
+            "No value of REFDESK_OAUTH_AUDIENCE is a URL, so clients cannot be told where this server is: "
+            "set REFDESK_PUBLIC_URL, such as https://desk.example.com."
+        )
+    return found
+
+
+def _read_orgs(pairs: tuple[str, ...]) -> dict[str, str]:
+    orgs: dict[str, str] = {}
+    for pair in pairs:
+        value, _, org = (part.strip() for part in pair.rpartition("="))
+        if not value or value in orgs or not _ORG.fullmatch(org):
+            raise errors.ConfigurationError(
+                "REFDESK_OAUTH_ORGS lists pairs VALUE=ORG, separated by commas, each value once; "
+                "an org is named by 1 to 64 lower-case letters, digits and hyphens."
+            )
+        orgs[value] = org
+    return orgs
+
+
+def _choose_agent_prefix(chosen: str | None, issuer: str) -> str:
+    if chosen is None:
+        return f"oauth-{hashlib.sha256(issuer.encode()).hexdigest()[:8]}:"
+    return "" if chosen == NO_PREFIX else chosen

@@ -1,0 +1,118 @@
+"""The issuer's keys as this process knows them: asked for when first needed, by one at a time, and kept for a while.
+
+Whoever sends tokens cannot make the server ask the issuer more often than `ASK_AGAIN` says, whatever the tokens hold.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import anyio
+
+from refdesk import errors
+from refdesk.server.oauth.signing_keys import choose_key
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from refdesk.protocols import Clock
+    from refdesk.server.oauth.issuer import Published
+    from refdesk.server.oauth.signing_keys import SigningKey
+
+logger = logging.getLogger(__name__)
+
+KEPT = timedelta(minutes=10)
+"""How long keys are fresh where the issuer does not say."""
+
+LEAST_KEPT, MOST_KEPT = timedelta(minutes=1), timedelta(hours=1)
+"""The bounds of what it may say. A key that it takes back is accepted for an hour at most while it answers."""
+
+STALE = timedelta(hours=24)
+"""How long keys go on after they were read while the issuer does not answer."""
+
+ASK_AGAIN = timedelta(minutes=1)
+"""The pause before the issuer is asked for a key that it did not have."""
+
+AFTER_FAILURE = timedelta(seconds=15)
+"""The pause after the issuer did not answer."""
+
+
+@dataclass(slots=True)
+class KeySet:
+    """The keys of one issuer.
+
+    Attributes:
+        issuer: Its name, for the log.
+        fetch: Returns what it publishes now, in bounded time; raises `WorldError`.
+    """
+
+    issuer: str
+    fetch: Callable[[], Awaitable[Published]]
+    clock: Clock
+    _keys: tuple[SigningKey, ...] = ()
+    _read_at: datetime | None = None
+    _fresh_for: timedelta = timedelta()
+    _tried_at: datetime | None = None
+    _tries: int = 0
+    _trouble: str | None = None
+    _lock: anyio.Lock = field(default_factory=anyio.Lock)
+
+    async def find(self, id: str | None, algorithm: str) -> SigningKey | None:
+        """Return the key that a token's header means, or `None` when the issuer has no such key.
+
+        Raises:
+            WorldError: The issuer does not answer, and no key of it is known that could still be used.
+        """
+        key = self._choose(id, algorithm)
+        if not self._was_within(self._read_at, self._fresh_for) and not (key and self._lock.locked()):
+            await self._refresh(AFTER_FAILURE if self._trouble else timedelta())
+            key = self._choose(id, algorithm)
+        if key is None:
+            await self._refresh(AFTER_FAILURE if self._trouble else ASK_AGAIN)
+            key = self._choose(id, algorithm)
+        if key is None and not self._is_usable():
+            raise errors.WorldError(
+                "Access tokens cannot be checked now: the service that makes them does not answer. Try again in a "
+                "minute, or send an API key."
+            )
+        return key
+
+    def _choose(self, id: str | None, algorithm: str) -> SigningKey | None:
+        return choose_key(self._keys, id, algorithm) if self._is_usable() else None
+
+    def _is_usable(self) -> bool:
+        return self._was_within(self._read_at, STALE)
+
+    def _was_within(self, instant: datetime | None, span: timedelta) -> bool:
+        """Return whether an instant is less than that long ago; no clock that was set back makes it recent."""
+        return instant is not None and instant <= self.clock.now() < instant + span
+
+    async def _refresh(self, pause: timedelta) -> None:
+        """Ask the issuer, unless that was done less than `pause` ago, or by another while this one waited."""
+        tries = self._tries
+        async with self._lock:
+            if self._tries != tries or self._was_within(self._tried_at, pause):
+                return
+            self._tries += 1
+            self._tried_at = self.clock.now()
+            # A caller that goes away must not take the answer along for which others wait; it is bounded in time.
+            with anyio.CancelScope(shield=True):
+                await self._read()
+
+    async def _read(self) -> None:
+        try:
+            published = await self.fetch()
+        except errors.WorldError as error:
+            if self._trouble is None:
+                logger.warning("issuer not read", extra={"issuer": self.issuer, "reason": error.message})
+            self._trouble = error.message
+            return
+        if self._trouble is not None:
+            logger.info("issuer read again", extra={"issuer": self.issuer})
+        self._keys, self._trouble, self._read_at = published.keys, None, self.clock.now()
+        said = KEPT if published.max_age is None else published.max_age
+        self._fresh_for = min(max(said, LEAST_KEPT), MOST_KEPT)

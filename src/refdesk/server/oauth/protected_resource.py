@@ -1,0 +1,110 @@
+"""What clients are told so that they can sign in: the protected resource metadata (RFC 9728), and where it is.
+
+Every address in it comes from the settings, never from a request.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from starlette.datastructures import MutableHeaders
+from starlette.routing import Route
+
+from refdesk.server.oauth.configuration import MCP
+from refdesk.server.replies import reply
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from refdesk.core.operations import Toolset
+    from refdesk.server.oauth.configuration import OAuth
+
+WELL_KNOWN = "/.well-known/oauth-protected-resource"
+CHALLENGE = "www-authenticate"
+
+_SCOPE = re.compile(r'scope="([^"]*)"')
+
+
+@dataclass(frozen=True, slots=True)
+class ProtectedResource:
+    """This server, as clients that can sign in see it.
+
+    Attributes:
+        scopes: Those that clients are told to ask for.
+    """
+
+    oauth: OAuth
+    scopes: tuple[str, ...]
+
+    @property
+    def metadata_url(self) -> str:
+        """Where the metadata is: the well-known path, put before the resource's own (RFC 9728, section 3.1)."""
+        parts = urlsplit(self.oauth.resource)
+        return f"{parts.scheme}://{parts.netloc}{WELL_KNOWN}{parts.path.rstrip('/')}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the metadata."""
+        return {
+            "resource": self.oauth.resource,
+            "authorization_servers": [self.oauth.issuer],
+            "scopes_supported": [self.oauth.asked_prefix + scope for scope in self.scopes],
+            "bearer_methods_supported": ["header"],
+            "resource_name": "refdesk",
+        }
+
+    def build_routes(self) -> list[Route]:
+        """Return the routes of the metadata: under the resource's own path, that of the MCP endpoint, and none."""
+
+        async def describe(_: Request) -> Response:
+            return reply(self.to_json())
+
+        suffixes = dict.fromkeys((urlsplit(self.oauth.resource).path.rstrip("/"), MCP, ""))
+        return [Route(WELL_KNOWN + suffix, describe, methods=["GET"]) for suffix in suffixes]
+
+    def complete(self, challenge: str, status: int) -> str:
+        """Return a challenge that also says where the metadata is, and, before anybody signed in, what to ask for."""
+        prefix = self.oauth.asked_prefix
+        asked = _SCOPE.sub(lambda found: f'scope="{_join(prefix, found[1].split())}"', challenge)
+        scope = f', scope="{_join(prefix, self.scopes)}"' if status == 401 and self.scopes else ""
+        return f'{asked}, resource_metadata="{self.metadata_url}"{scope}'
+
+
+@dataclass(frozen=True, slots=True)
+class Invite:
+    """Completes the challenge of every reply that has one."""
+
+    app: ASGIApp
+    resource: ProtectedResource
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one connection."""
+
+        async def send_completed(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                if (challenge := headers.get(CHALLENGE)) is not None:
+                    headers[CHALLENGE] = self.resource.complete(challenge, message["status"])
+            await send(message)
+
+        await self.app(scope, receive, send_completed if scope["type"] == "http" else send)
+
+
+def list_scopes(toolsets: Iterable[Toolset]) -> tuple[str, ...]:
+    """Return the scopes that operations need, sorted.
+
+    Clients are told of all of them at once: a tool that its scopes do not reach is not even shown to a client, so it
+    would never find out what else to ask for. The issuer decides what of it a caller gets.
+    """
+    entries = [entry for toolset in toolsets for entry in (*toolset.operations, *toolset.resources)]
+    return tuple(sorted({scope for entry in entries for scope in entry.scopes}))
+
+
+def _join(prefix: str, scopes: Iterable[str]) -> str:
+    return " ".join(prefix + scope for scope in scopes)

@@ -1,0 +1,144 @@
+"""Access tokens: whether one is the issuer's, for this server and in force (RFC 7519, RFC 8725, RFC 9068).
+
+Whatever is wrong with a token, the error is the same and holds nothing of it. The signature is checked before a claim
+is read, and the header chooses among the issuer's keys, never a key: `jwk`, `jku`, `x5u` and `x5c` are not looked at.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, NoReturn, cast
+
+from refdesk.errors import UnauthenticatedError
+from refdesk.server.oauth.callers import read_caller
+from refdesk.server.oauth.signing_keys import KINDS
+
+if TYPE_CHECKING:
+    from refdesk.protocols import Clock
+    from refdesk.server.oauth.callers import TokenCaller
+    from refdesk.server.oauth.configuration import OAuth
+    from refdesk.server.oauth.key_set import KeySet
+
+MOST_BYTES = 16 * 1024
+"""Larger ones are refused unread; the largest that issuers make, with hundreds of groups, have half of that."""
+
+LEEWAY = timedelta(seconds=60)
+"""How far the issuer's clock and this one may be apart."""
+
+TYPES = frozenset({"at+jwt", "jwt"})
+"""What a header's `typ` may say, if it says anything; the first is RFC 9068's, the second that of older issuers."""
+
+_EXPLICIT = "at+jwt"
+_OF_ACCESS_TOKENS = ("client_id", "azp", "appid", "cid", "scope", "scp")
+_OF_ID_TOKENS = ("nonce", "at_hash", "c_hash", "s_hash")
+
+
+@dataclass(frozen=True, slots=True)
+class TokenCheck:
+    """Checks access tokens."""
+
+    oauth: OAuth
+    keys: KeySet
+    clock: Clock
+
+    async def identify(self, token: str) -> TokenCaller:
+        """Return who calls with a token.
+
+        Raises:
+            UnauthenticatedError: It is none of the issuer's, not for this server, not in force or no access token, or
+                it does not say who calls.
+            WorldError: It could not be checked, because the issuer's keys cannot be had.
+        """
+        header = _read_header(token)
+        algorithm, id = header.get("alg"), header.get("kid")
+        if not isinstance(algorithm, str) or algorithm not in KINDS or not (id is None or isinstance(id, str)):
+            _refuse()
+        key = await self.keys.find(id, algorithm)
+        payload = key.read(token, algorithm) if key is not None else None
+        if payload is None:
+            _refuse()
+        claims = _parse(payload)
+        self._check_claims(claims)
+        if not is_access_token(header, claims):
+            _refuse()
+        return read_caller(claims, self.oauth)
+
+    def _check_claims(self, claims: dict[str, Any]) -> None:
+        audience: object = claims.get("aud")
+        named = cast("list[object]", audience) if isinstance(audience, list) else [audience]
+        is_ours = any(isinstance(one, str) and one in self.oauth.audiences for one in named)
+        if claims.get("iss") != self.oauth.issuer or not is_ours:
+            _refuse()
+        now, leeway = self.clock.now().timestamp(), LEEWAY.total_seconds()
+        if not now < _read_instant(claims.get("exp")) + leeway:
+            _refuse()
+        if any(now < _read_instant(claims[name]) - leeway for name in ("nbf", "iat") if name in claims):
+            _refuse()
+
+
+def is_access_token(header: dict[str, Any], claims: dict[str, Any]) -> bool:
+    """Return whether a token of the issuer's is one to call with, as far as it can be told.
+
+    One that says so in its header (RFC 9068) is. Of the others, those are not that name another type or use in a claim
+    (Keycloak's `typ`, Cognito's `token_use`), that have claims of ID tokens, or none of access tokens. Nor is one that
+    is bound to a key of its holder (`cnf`, RFC 7800), which nobody here could check.
+    """
+    if "cnf" in claims:
+        return False
+    kind, use = str(claims.get("typ", "bearer")).lower(), claims.get("token_use", "access")
+    if kind not in ("bearer", *TYPES) or use != "access":
+        return False
+    if _get_type(header) == _EXPLICIT:
+        return True
+    is_named = "typ" in claims or "token_use" in claims
+    is_suspect = any(name in claims for name in _OF_ID_TOKENS) and not is_named
+    return not is_suspect and any(name in claims for name in _OF_ACCESS_TOKENS)
+
+
+def _read_header(token: str) -> dict[str, Any]:
+    if len(token) > MOST_BYTES or not token.isascii() or token.count(".") != 2:
+        _refuse()
+    part = token.partition(".")[0]
+    try:
+        header = _parse(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
+    except ValueError:
+        _refuse()
+    if "crit" in header or _get_type(header) not in TYPES:
+        _refuse()
+    return header
+
+
+def _get_type(header: dict[str, Any]) -> str:
+    value: object = header.get("typ", "jwt")
+    return value.lower().removeprefix("application/") if isinstance(value, str) else ""
+
+
+def _parse(text: bytes) -> dict[str, Any]:
+    try:
+        value: object = json.loads(text)
+    except (ValueError, RecursionError):
+        _refuse()
+    if not isinstance(value, dict):
+        _refuse()
+    return cast("dict[str, Any]", value)
+
+
+def _read_instant(value: object) -> float:
+    """Return a NumericDate (RFC 7519, section 2): seconds since 1970 in UTC."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        _refuse()
+    try:
+        instant = float(value)
+    except OverflowError:
+        _refuse()
+    if not math.isfinite(instant):
+        _refuse()
+    return instant
+
+
+def _refuse() -> NoReturn:
+    raise UnauthenticatedError("The access token is not valid here.") from None
