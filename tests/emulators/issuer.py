@@ -61,6 +61,7 @@ class Issuer:
 
     async def _serve(self, request: Request) -> Response:
         fault = self._control.next_fault(request)
+        await request.body()  # kept, for the form and for the log
         return await self._control.finish(request, await self._answer(request), fault)
 
     async def _answer(self, request: Request) -> Response:

@@ -109,6 +109,8 @@ async def _look(desk: Desk) -> AsyncIterator[Check]:
     yield await _check_feed(desk.settings)
     for check in await _check_help_desk(desk.settings):
         yield check
+    for check in await check_sign_in(desk.settings):
+        yield check
 
 
 def _check_queue(base: Base) -> Check:
@@ -221,6 +223,31 @@ async def _check_help_desk(settings: Settings) -> list[Check]:
 
     steps = await check_connection(to_salesforce(settings))
     return [Check(step.name, step.status, step.found, step.advice) for step in steps]
+
+
+async def check_sign_in(settings: Settings) -> list[Check]:
+    """Return whether callers can sign in: whether the issuer's keys can be read. Nothing where no issuer is named."""
+    from refdesk.server.oauth.configuration import find_host, read_oauth
+
+    try:
+        oauth = read_oauth(settings)
+    except errors.ConfigurationError as error:
+        return [Check("sign-in", "fail", error.message, "The server does not start like this.")]
+    if oauth is None:
+        return []
+    from refdesk.server.oauth.issuer import Issuer
+
+    try:
+        published = await Issuer(oauth.issuer, oauth.jwks_url).fetch()
+    except errors.RefdeskError as error:
+        advice = "Nobody can sign in; API keys go on. Check REFDESK_OAUTH_ISSUER to the letter, the network, a proxy."
+        return [Check("sign-in", "fail", error.message, advice)]
+    found = f"{oauth.issuer} answers, {len(published.keys)} keys at {published.source}"
+    checks = [Check("sign-in", "ok", found, f"Its tokens must be for {', '.join(sorted(oauth.audiences))}.")]
+    if (host := find_host(oauth)) not in (None, *(name.lower() for name in settings.allowed_hosts)):
+        advice = f"Add {host} to REFDESK_ALLOWED_HOSTS, unless the proxy in front sends another Host."
+        checks.append(Check("public address", "warn", f"requests that name {host} are refused", advice))
+    return checks
 
 
 async def _check_feed(settings: Settings) -> Check:

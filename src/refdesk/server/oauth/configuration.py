@@ -103,6 +103,12 @@ def may_be_asked(url: str) -> bool:
     return parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname))
 
 
+def find_host(oauth: OAuth) -> str | None:
+    """Return the host by which clients reach this server, or `None` when it is this machine's own name."""
+    host = urlsplit(oauth.resource).hostname
+    return None if host is None or is_loopback(host) else host
+
+
 def is_loopback(host: str) -> bool:
     """Return whether a host of a URL is this machine."""
     try:
