@@ -1,8 +1,8 @@
 """One question to many toolsets: asked in parallel within a deadline, their lists fused into one, every silence told.
 
 Each toolset ranks by its own means, and lists are fused by ranks. Ranks alone say nothing about who knows the subject:
-the first hit of a toolset that knows nothing would stand beside the first of one that knows the answer. So a rank counts
-by the strength of its hit, which is on one absolute scale for all.
+the first hit of a toolset that knows nothing would stand beside the first of one that knows the answer. So a rank
+counts by the strength of its hit, which is on one absolute scale for all.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from anyio.abc import TaskGroup
 
     from refdesk.core.operations import Context
-    from refdesk.model import Vector
+    from refdesk.model import TextQuery, Vector
 
 logger = logging.getLogger(__name__)
 
@@ -184,6 +184,23 @@ async def explain_meaning(context: Context, question: Question) -> str:
         return MISSING_MEANING["unavailable"]
     _, status = await semantics.embed_query(question.text, context.principal.org)
     return MISSING_MEANING.get(status, "")
+
+
+def judge_hit(text: TextQuery, title: str, body: str, cosine: float | None, score: float) -> float:
+    """Return the strength of a hit: its score, but no more than its words and its cosine say by themselves.
+
+    A score by `fusion.absolute` is scaled by the strongest of its collection, and BM25 counts a word by how rare it is
+    there; in a small collection no word is. So scores of two collections are not comparable without this.
+
+    Args:
+        text: What was asked.
+        title: Of the document.
+        body: What is searched of it.
+        cosine: Of its best passage; `None` where it has no vector yet, so that its words alone speak.
+        score: By `fusion.absolute`.
+    """
+    judged = fusion.strength_of_words(text, {*analyse(title), *analyse(body)}, cosine)
+    return judged if cosine is None else min(score, judged)
 
 
 async def judge(context: Context, question: Question, texts: Sequence[tuple[str, str]]) -> list[float]:

@@ -58,7 +58,7 @@ def _to_finding(hit: Hit, text: TextQuery) -> Finding:
         id=update.id,
         title=update.title,
         snippet=snippet(update.body, text, hit.passage),
-        strength=hit.score,
+        strength=everything.judge_hit(text, update.title, update.body, hit.cosine, hit.score),
         freshness=update.modified_at,
         source=SOURCE,
         reading=Reading(OPERATION, {"id": update.id}, get_public_page(update.id)),

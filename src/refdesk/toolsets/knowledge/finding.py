@@ -30,18 +30,19 @@ async def find(context: Context, question: Question) -> Findings | LeftOut:
     asked = SearchInput.model_validate({"query": question.text, "limit": question.limit, "tags": list(tags)})
     text, collection = parse_query(question.text), models.get_collection(context.principal.org)
     found = await search.find(context.knowledge_base, collection, asked, question.period)
-    strengths = dict(zip((c.id for c in found.candidates), fusion.absolute(found.candidates, text), strict=True))
-    hits = [_to_finding(match, text, strengths) for match in found.best[: question.limit]]
+    scores = zip(found.candidates, fusion.absolute(found.candidates, text), strict=True)
+    scored = {candidate.id: (candidate.cosine, score) for candidate, score in scores}
+    hits = [_to_finding(match, text, *scored[match.placed_by]) for match in found.best[: question.limit]]
     return Findings(tuple(hits), note=await everything.explain_meaning(context, question))
 
 
-def _to_finding(match: Match, text: TextQuery, strengths: dict[str, float]) -> Finding:
+def _to_finding(match: Match, text: TextQuery, cosine: float | None, score: float) -> Finding:
     entry = match.document
     return Finding(
         id=entry.id,
         title=entry.title,
         snippet=snippet(entry.body, text, match.passage),
-        strength=max(strengths.get(id, 0.0) for id in (match.placed_by, entry.id)),
+        strength=everything.judge_hit(text, entry.title, entry.body, cosine, score),
         freshness=entry.created_at,
         author=entry.author,
         reading=Reading(GET_KNOWLEDGE.name, {"id": entry.id}, f"knowledge://{entry.id}"),

@@ -48,11 +48,12 @@ def _to_filter(question: Question) -> Filter | None:
 
 def _to_finding(match: FoundSkill, text: TextQuery) -> Finding:
     skill = match["skill"]
+    body = records.write_body(skill.problem, skill.conditions, skill.keywords)
     return Finding(
         id=skill.skill_id,
         title=skill.title,
-        snippet=snippet(records.write_body(skill.problem, skill.conditions, skill.keywords), text),
-        strength=match["score"],
+        snippet=snippet(body, text),
+        strength=everything.judge_hit(text, skill.title, body, match["cosine"], match["score"]),
         freshness=skill.updated_at,
         author=skill.author,
         reading=Reading(SEARCH.name, {"query": skill.title, "top_k": NAMESAKES}, manifest.get_uri(skill.name)),

@@ -39,10 +39,11 @@ _GENERATION_NAME = "vectors"
 
 
 class FoundSkill(TypedDict):
-    """One skill found, with its score in [0, 1]."""
+    """One skill found, with its score in [0, 1], and its cosine where vectors took part."""
 
     skill: Skill
     score: float
+    cosine: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,10 +253,11 @@ class SkillQueries:
     async def _read_matches(self, ranked: Sequence[tuple[Candidate, float]]) -> list[FoundSkill]:
         documents = await self.store.get_documents(self._collection, [candidate.id for candidate, _ in ranked])
         matches: list[FoundSkill] = []
-        for document, (_, score) in zip(documents, ranked, strict=True):
+        for document, (candidate, score) in zip(documents, ranked, strict=True):
             if document is not None:
                 skill = await self._complete(self.store, document)
-                matches.append({"skill": skill, "score": _weigh(score, skill.confidence)})
+                weighed = _weigh(score, skill.confidence)
+                matches.append({"skill": skill, "score": weighed, "cosine": candidate.cosine})
         order = {
             match["skill"].skill_id: (-match["score"], -match["skill"].updated_at.timestamp(), match["skill"].skill_id)
             for match in matches
