@@ -7,6 +7,7 @@ revoked or made for somebody else gets the same answer, and is counted alike.
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -117,14 +118,15 @@ class KeyCheck:
         base = await self.desk.get_base()
         try:
             return await self._check(secret, base.keys)
-        except errors.UnauthenticatedError:
-            source = str((scope.get("client") or ("",))[0])
+        except errors.UnauthenticatedError as error:
+            reason, source = error.message, str((scope.get("client") or ("",))[0])
             failures = self.failures.count(source, base.keys.clock.now())
         if (pad := base.knowledge_base.scratchpad) is not None:
             # Behind a balancer, one source meets many processes.
             failures = max(failures, await pad.count(f"refused:{source}", WINDOW.total_seconds()) or 0)
         if failures == 1 or failures == MOST_FAILURES:
-            logger.warning("key refused", extra={"source": source, "path": scope["path"], "failures": failures})
+            facts = {"source": source, "path": scope["path"], "failures": failures, "reason": reason}
+            logger.warning("key refused", extra=facts)
         if failures > MOST_FAILURES:
             raise errors.LimitExceededError(
                 "Too many requests from there came without a valid API key; wait a minute.",
@@ -133,13 +135,15 @@ class KeyCheck:
         raise errors.UnauthenticatedError(_REFUSED if self.tokens is None else _REFUSED_WITH_SIGN_IN)
 
     async def _check(self, secret: str, keys: KeyRing) -> _Caller:
-        """Return who calls; a token that is refused costs what an unknown key does, and more."""
-        if self.tokens is not None and not secret.startswith(PREFIX):
-            try:
-                return _of_token(await self.tokens.identify(secret))
-            except errors.UnauthenticatedError:
-                pass
-        return _of_key(await keys.find(secret))
+        if self.tokens is None or secret.startswith(PREFIX):
+            return _of_key(await keys.find(secret))
+        try:
+            return _of_token(await self.tokens.identify(secret))
+        except errors.UnauthenticatedError:
+            # The same work as for a key that is unknown; no key begins otherwise.
+            with suppress(errors.UnauthenticatedError):
+                await keys.find(secret)
+            raise
 
 
 @dataclass(frozen=True, slots=True)

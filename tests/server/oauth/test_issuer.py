@@ -95,6 +95,7 @@ async def test_an_issuer_says_how_long_its_keys_may_be_kept(issuer: RunningIssue
         ({"issuer": "http://127.0.0.1:1"}, "another issuer"),
         ({"issuer": None}, "another issuer"),
         ({"jwks_uri": "http://keys.example/jwks"}, "no address of keys"),
+        ({"jwks_uri": "https://keys.example/jwks"}, "no address of keys"),  # the issuer itself is asked in the clear
         ({"jwks_uri": "file:///etc/passwd"}, "no address of keys"),
         ({"jwks_uri": "https://user:pass@keys.example/"}, "no address of keys"),
         ({"jwks_uri": "https://[::1"}, "no address of keys"),

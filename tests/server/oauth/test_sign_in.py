@@ -239,6 +239,15 @@ async def test_tokens_and_keys_that_fail_are_counted_together_and_a_valid_token_
     assert (await search(server, await sign(issuer))).status_code == 200
 
 
+async def test_the_log_says_why_a_token_is_refused_and_the_caller_is_not_told(
+    server: httpx2.AsyncClient, issuer: RunningIssuer, clock: FixedClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    refused = await search(server, await sign(issuer, aud="https://other.example"))
+    [entry] = [record for record in caplog.records if record.message == "key refused"]
+    assert vars(entry)["reason"] == "The access token is refused: its `aud` is not this server."
+    assert "aud" not in refused.text
+
+
 async def test_a_token_without_the_scope_is_told_which_and_where_to_ask(
     server: httpx2.AsyncClient, issuer: RunningIssuer
 ) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from refdesk.server.oauth.signing_keys import KINDS, read_keys
@@ -71,6 +71,7 @@ JSON = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(st.dictionaries(st.sampled_from(["kty", "crv", "x", "y", "n", "e", "use", "key_ops", "alg", "kid"]), JSON))
 def test_whatever_a_key_says_the_others_are_read(changed: dict[str, object]) -> None:
     for base in (GOOD, make_key("bad", "RS256").to_jwk(), {}):

@@ -11,7 +11,7 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from refdesk import errors
@@ -115,6 +115,11 @@ async def test_the_key_of_that_id_must_have_signed() -> None:
     ids: list[object] = [1, ["rsa"], {"rsa": 1}, True, ""]
     for id in ids:
         assert not await opens(RSA.sign(make_claims(), kid=id))
+
+
+async def test_of_two_keys_with_one_id_the_first_that_fits_is_taken() -> None:
+    twice = make_check([make_key("rsa", "ES256"), RSA, RSA])
+    assert await opens(RSA.sign(make_claims()), twice)
 
 
 async def test_a_token_that_names_no_key_is_checked_with_the_only_one_that_fits() -> None:
@@ -242,15 +247,17 @@ async def test_what_an_issuer_signs_must_be_claims(payload: bytes) -> None:
     assert not await opens(RSA.sign(payload))
 
 
-TOKEN = RSA.sign(make_claims())
+TOKEN = ED.sign(make_claims())
 
 
+@settings(deadline=None)
 @given(st.integers(0, len(TOKEN) - 1), st.characters(codec="ascii"))
 async def test_no_letter_of_a_token_can_be_changed(place: int, letter: str) -> None:
     changed = TOKEN[:place] + letter + TOKEN[place + 1 :]
     assert await opens(changed) == (changed == TOKEN)
 
 
+@settings(deadline=None)
 @given(
     st.recursive(
         st.none() | st.booleans() | st.floats() | st.text(),
@@ -259,9 +266,9 @@ async def test_no_letter_of_a_token_can_be_changed(place: int, letter: str) -> N
 )
 async def test_whatever_a_header_or_a_claim_is_it_is_refused_or_accepted(value: object) -> None:
     for name in ("alg", "kid", "typ", "crit"):
-        await opens(RSA.sign(make_claims(), **{name: value}))
+        await opens(ED.sign(make_claims(), **{name: value}))
     for name in make_claims():
-        await opens(RSA.sign(make_claims(**{name: value})))
+        await opens(ED.sign(make_claims(**{name: value})))
 
 
 async def test_no_error_and_no_log_holds_a_token(caplog: pytest.LogCaptureFixture) -> None:

@@ -51,7 +51,7 @@ def read_caller(claims: Mapping[str, Any], oauth: OAuth) -> TokenCaller:
     """
     agent = claims.get(oauth.agent_claim)
     if not isinstance(agent, str) or not agent:
-        _refuse()
+        _refuse(oauth.agent_claim, "names no agent")
     principal = Principal(_read_org(claims, oauth), name_agent(agent, oauth), _read_scopes(claims, oauth))
     named = (claims.get(name) for name in _CLIENT_CLAIMS)
     return TokenCaller(principal, oauth.issuer, next((one for one in named if isinstance(one, str)), ""))
@@ -75,10 +75,10 @@ def _read_org(claims: Mapping[str, Any], oauth: OAuth) -> str:
         names = list(cast("list[object]", value))
         value = names[0] if len(names) == 1 else None
     if not isinstance(value, str):
-        _refuse()
+        _refuse(oauth.org_claim, "names no org, or several")
     org = oauth.orgs.get(value) if oauth.orgs else value
     if org is None or not _ORG.fullmatch(org):
-        _refuse()
+        _refuse(oauth.org_claim, "names an org that is none here")
     return org
 
 
@@ -94,5 +94,5 @@ def _read_scopes(claims: Mapping[str, Any], oauth: OAuth) -> frozenset[str]:
     return frozenset(found & SCOPES.keys())
 
 
-def _refuse() -> NoReturn:
-    raise UnauthenticatedError("The access token does not say who calls.")
+def _refuse(claim: str, reason: str) -> NoReturn:
+    raise UnauthenticatedError(f"The access token is refused: its `{claim}` {reason}.")

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 MCP = "/mcp"
 NO_PREFIX = "none"
 
+_PLAIN = re.compile(r"[!#-;=?-\[\]_a-z~]+")
+"""What an address is written in (RFC 3986): nothing that would end a quoted text in a header, and no blank."""
+
 _ORG = re.compile(r"[a-z0-9-]{1,64}")
 
 
@@ -98,7 +101,7 @@ def read_oauth(settings: Settings) -> OAuth | None:
 def may_be_asked(url: str) -> bool:
     """Return whether something may be fetched from there: over HTTPS, or plain HTTP on this machine; no user in it."""
     parts = _split(url)
-    if parts is None or not parts.hostname or parts.username is not None or parts.fragment:
+    if parts is None or not parts.hostname or parts.username is not None or "#" in url or not _PLAIN.fullmatch(url):
         return False
     return parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname))
 

@@ -110,8 +110,7 @@ class Issuer:
         if document.get("issuer") != self.name:
             raise _UnreadableError("it describes another issuer; the name must be the same to the letter")
         url = document.get("jwks_uri")
-        schemes = ("https", urlsplit(self.name).scheme)
-        if not isinstance(url, str) or not may_be_asked(url) or urlsplit(url).scheme not in schemes:
+        if not isinstance(url, str) or not may_be_asked(url) or urlsplit(url).scheme != urlsplit(self.name).scheme:
             raise _UnreadableError("it names no address of keys that may be asked")
         return url
 

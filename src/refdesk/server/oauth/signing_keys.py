@@ -80,12 +80,12 @@ def read_keys(document: Mapping[str, Any]) -> tuple[SigningKey, ...]:
 
 
 def choose_key(keys: tuple[SigningKey, ...], id: str | None, algorithm: str) -> SigningKey | None:
-    """Return the key that a token's header means: the one of that id, or, where it names none, the only one that fits.
+    """Return the key that a token's header means: the first of that id, or, if it names none, the only one that fits.
 
-    `None` when there is no such key, or several.
+    `None` when there is no such key.
     """
     fitting = [key for key in keys if key.fits(algorithm) and id in (None, key.id)]
-    return fitting[0] if len(fitting) == 1 else None
+    return fitting[0] if fitting and (id is not None or len(fitting) == 1) else None
 
 
 def _read_key(value: dict[str, Any]) -> SigningKey | None:

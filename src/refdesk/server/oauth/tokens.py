@@ -1,7 +1,7 @@
 """Access tokens: whether one is the issuer's, for this server and in force (RFC 7519, RFC 8725, RFC 9068).
 
-Whatever is wrong with a token, the error is the same and holds nothing of it. The signature is checked before a claim
-is read, and the header chooses among the issuer's keys, never a key: `jwk`, `jku`, `x5u` and `x5c` are not looked at.
+What is wrong with a token is for the log alone, and holds nothing of it. The signature is checked before a claim is
+read, and the header chooses among the issuer's keys, never a key: `jwk`, `jku`, `x5u` and `x5c` are not looked at.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ LEEWAY = timedelta(seconds=60)
 TYPES = frozenset({"at+jwt", "jwt"})
 """What a header's `typ` may say, if it says anything; the first is RFC 9068's, the second that of older issuers."""
 
+_NO_TOKEN = f"it is no JWT, or is larger than {MOST_BYTES} bytes"
+_NO_INSTANT = "its `exp` is missing, or a time in it is none"
 _EXPLICIT = "at+jwt"
 _OF_ACCESS_TOKENS = ("client_id", "azp", "appid", "cid", "scope", "scp")
 _OF_ID_TOKENS = ("nonce", "at_hash", "c_hash", "s_hash")
@@ -50,34 +52,38 @@ class TokenCheck:
 
         Raises:
             UnauthenticatedError: It is none of the issuer's, not for this server, not in force or no access token, or
-                it does not say who calls.
+                it does not say who calls. The message says which, for whoever runs the server.
             WorldError: It could not be checked, because the issuer's keys cannot be had.
         """
         header = _read_header(token)
         algorithm, id = header.get("alg"), header.get("kid")
         if not isinstance(algorithm, str) or algorithm not in KINDS or not (id is None or isinstance(id, str)):
-            _refuse()
+            _refuse("its algorithm or the id of its key is none that is accepted")
         key = await self.keys.find(id, algorithm)
-        payload = key.read(token, algorithm) if key is not None else None
+        if key is None:
+            _refuse("the issuer has no key of that id that fits its algorithm")
+        payload = key.read(token, algorithm)
         if payload is None:
-            _refuse()
+            _refuse("its signature is wrong")
         claims = _parse(payload)
         self._check_claims(claims)
         if not is_access_token(header, claims):
-            _refuse()
+            _refuse("it is an ID token, or bound to a key of its holder")
         return read_caller(claims, self.oauth)
 
     def _check_claims(self, claims: dict[str, Any]) -> None:
         audience: object = claims.get("aud")
         named = cast("list[object]", audience) if isinstance(audience, list) else [audience]
         is_ours = any(isinstance(one, str) and one in self.oauth.audiences for one in named)
-        if claims.get("iss") != self.oauth.issuer or not is_ours:
-            _refuse()
+        if claims.get("iss") != self.oauth.issuer:
+            _refuse("its `iss` is another issuer; it must be the same to the letter")
+        if not is_ours:
+            _refuse("its `aud` is not this server")
         now, leeway = self.clock.now().timestamp(), LEEWAY.total_seconds()
         if not now < _read_instant(claims.get("exp")) + leeway:
-            _refuse()
+            _refuse("it has expired")
         if any(now < _read_instant(claims[name]) - leeway for name in ("nbf", "iat") if name in claims):
-            _refuse()
+            _refuse("it is not in force yet; are the clocks right?")
 
 
 def is_access_token(header: dict[str, Any], claims: dict[str, Any]) -> bool:
@@ -101,14 +107,14 @@ def is_access_token(header: dict[str, Any], claims: dict[str, Any]) -> bool:
 
 def _read_header(token: str) -> dict[str, Any]:
     if len(token) > MOST_BYTES or not token.isascii() or token.count(".") != 2:
-        _refuse()
+        _refuse(_NO_TOKEN)
     part = token.partition(".")[0]
     try:
         header = _parse(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
     except ValueError:
-        _refuse()
+        _refuse(_NO_TOKEN)
     if "crit" in header or _get_type(header) not in TYPES:
-        _refuse()
+        _refuse("its header has a `typ` or a `crit` that is not accepted")
     return header
 
 
@@ -121,24 +127,24 @@ def _parse(text: bytes) -> dict[str, Any]:
     try:
         value: object = json.loads(text)
     except (ValueError, RecursionError):
-        _refuse()
+        _refuse(_NO_TOKEN)
     if not isinstance(value, dict):
-        _refuse()
+        _refuse(_NO_TOKEN)
     return cast("dict[str, Any]", value)
 
 
 def _read_instant(value: object) -> float:
     """Return a NumericDate (RFC 7519, section 2): seconds since 1970 in UTC."""
     if isinstance(value, bool) or not isinstance(value, int | float):
-        _refuse()
+        _refuse(_NO_INSTANT)
     try:
         instant = float(value)
     except OverflowError:
-        _refuse()
+        _refuse(_NO_INSTANT)
     if not math.isfinite(instant):
-        _refuse()
+        _refuse(_NO_INSTANT)
     return instant
 
 
-def _refuse() -> NoReturn:
-    raise UnauthenticatedError("The access token is not valid here.") from None
+def _refuse(reason: str) -> NoReturn:
+    raise UnauthenticatedError(f"The access token is refused: {reason}.") from None
