@@ -12,7 +12,19 @@ import pytest
 from psycopg import errors, sql
 
 from refdesk.core.analysis import parse_query
-from refdesk.model import Collection, FindRequest, HasAll, Link, Record, RecordKey, Reference
+from refdesk.model import (
+    And,
+    Collection,
+    FindRequest,
+    HasAll,
+    InState,
+    Link,
+    Or,
+    Record,
+    RecordKey,
+    Reference,
+    State,
+)
 from refdesk.protocols import Store
 from refdesk.stores.postgres import open_store
 from tests.engines.postgres import fetch, get_schema, get_server, get_store_url
@@ -151,6 +163,21 @@ async def test_searches_use_the_index_behind_the_wall(store: Store, tmp_path: Pa
         plan = await explain(store, asked)
         assert "tokens_by_token" in plan
         assert "Seq Scan" not in plan
+
+
+async def test_the_index_serves_a_tag_though_what_is_superseded_passes_without_it(store: Store) -> None:
+    documents = [
+        make_document(f"n{number}", f"Note {number}.", title="Note", facets={"tags": (f"t{number % 50}",)})
+        for number in range(600)
+    ]
+    await put(store, *documents)
+    await put(store, revise(documents[1], state=State.SUPERSEDED))
+    where = Or((And((InState((State.CURRENT,)), HasAll("tags", ("t7",)))), InState((State.SUPERSEDED,))))
+    request = FindRequest(NOTES, where=where)
+    found = await store.find(request)
+    assert [each.id for each in found.candidates] == sorted(["n1", *(f"n{number}" for number in range(7, 600, 50))])
+    # Entries are reached by their keys, for what matches and again for what is returned.
+    assert (await explain(store, request)).count("(document = ANY") == 2
 
 
 async def test_a_role_that_stands_above_the_wall_is_warned_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -13,7 +13,7 @@ from refdesk.core import analysis
 from refdesk.core.analysis import analyse
 from refdesk.core.bm25 import TITLE_WEIGHT
 from refdesk.core.encoding import check_texts, encode_spans
-from refdesk.model import facet_key
+from refdesk.model import State, facet_key
 
 if TYPE_CHECKING:
     from refdesk.model import Document
@@ -101,15 +101,20 @@ class Tokens:
         """Return the token of a facet value, by its `facet_key`."""
         return self._hash(f"f:{len(name)}:{name}{facet_key(value)}")
 
+    def of_state(self, state: State) -> str:
+        """Return the token of a state; those that are current, as most are, have none."""
+        return self._hash(f"s:{state.value}")
+
     def of_title(self, key: str) -> list[str]:
         """Return the tokens of the pieces of a title, or of a part of one; none when it is shorter than a piece."""
         pieces = dict.fromkeys(key[start : start + GRAM] for start in range(len(key) - GRAM + 1))
         return [self._hash(f"t:{piece}") for piece in pieces]
 
-    def of_document(self, derived: Derived) -> list[str]:
+    def of_document(self, derived: Derived, state: State) -> list[str]:
         """Return every token of a document, at most `MOST_TOKENS`."""
         facets = {(name, key) for name, key, *_ in derived.facet_values}
-        tokens = [self.of_facet(name, key) for name, key in sorted(facets)]
+        tokens = [] if state is State.CURRENT else [self.of_state(state)]
+        tokens += [self.of_facet(name, key) for name, key in sorted(facets)]
         tokens += map(self.of_term, derived.frequencies)
         tokens += self.of_title(derived.title_key)
         return tokens[:MOST_TOKENS]

@@ -9,7 +9,7 @@ from typing import TypeAlias, assert_never
 from psycopg import sql
 
 from refdesk.core.encoding import encode_instant, is_storable
-from refdesk.model import And, Filter, HasAll, HasAny, InState, Not, Or, Overlaps
+from refdesk.model import And, Filter, HasAll, HasAny, InState, Not, Or, Overlaps, State
 from refdesk.stores.postgres.deriving import Tokens
 
 Token: TypeAlias = str
@@ -67,11 +67,15 @@ def compile_filter(condition: Filter | None, tokens: Tokens, values: Values) -> 
     if condition is None:
         return Condition()
     compiler = _Compiler(tokens, values)
-    parts = [compiler.compile(each) for each in _flatten(condition)]
-    return Condition(
-        tuple(part for part in parts if isinstance(part, str)),
-        tuple(part for part in parts if not isinstance(part, str)),
-    )
+    tokens_asked, columns = list[Token](), list[sql.Composable]()
+    for each in _flatten(condition):
+        part = compiler.compile(each)
+        if isinstance(part, str):
+            tokens_asked.append(part)
+        else:
+            columns.append(part)
+            tokens_asked += compiler.find_necessary(each)
+    return Condition(tuple(tokens_asked), tuple(columns))
 
 
 def any_of(tokens: list[Token]) -> Token:
@@ -117,6 +121,22 @@ class _Compiler:
                 return self._join(conditions, sql.SQL(" OR "), " | ", _NEVER)
             case _:
                 assert_never(condition)
+
+    def find_necessary(self, condition: Filter) -> tuple[Token, ...]:
+        """Return queries that all match whatever passes: the index then leaves few entries whose columns are read."""
+        match condition:
+            case HasAll() | HasAny():
+                part = self.compile(condition)
+                return (part,) if isinstance(part, str) else ()
+            case InState(states) if states and State.CURRENT not in states:
+                return (any_of([self._tokens.of_state(state) for state in states]),)
+            case And(conditions):
+                return tuple(token for each in conditions for token in self.find_necessary(each))
+            case Or(conditions):
+                ways = [self.find_necessary(each) for each in conditions]
+                return (any_of([all_of(list(way)) for way in ways]),) if ways and all(ways) else ()
+            case _:
+                return ()
 
     def _join(
         self, conditions: Sequence[Filter], joiner: sql.SQL, of_tokens: str, of_none: sql.Composable

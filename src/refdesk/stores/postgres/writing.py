@@ -142,7 +142,12 @@ class DocumentRow:
     @property
     def is_living(self) -> bool:
         """Whether searches may find it."""
-        return self.columns["state"] != State.WITHDRAWN
+        return self.state is not State.WITHDRAWN
+
+    @property
+    def state(self) -> State:
+        """Whether it holds."""
+        return State(str(self.columns["state"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,15 +325,15 @@ class Content:
             "frequencies": [frequency for _, frequency in terms],
         }
         yield Statement(_PUT_ENTRY, {**row.columns, **entry})
-        yield self._put_tokens(key, derived)
+        yield self._put_tokens(key, row)
 
-    def _put_tokens(self, key: int, derived: Derived) -> Statement:
-        tokens = self.tokens.of_document(derived)
+    def _put_tokens(self, key: int, row: DocumentRow) -> Statement:
+        tokens = self.tokens.of_document(row.derived, row.state)
         values: dict[str, object] = {
             "key": key,
             "tokens": tokens,
             "secret": self.tokens.secret,
-            "texts": list(derived.texts),
+            "texts": list(row.derived.texts),
             "room": MOST_WORDS - len(tokens),
         }
         return Statement(_PUT_TOKENS, values)
