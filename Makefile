@@ -58,9 +58,10 @@ bench: $(READY) ## speed, as ratios in one run
 	$(BIN)/python -m benchmarks.writes
 	$(BIN)/python -m benchmarks.articles
 
-eval: $(READY) ## retrieval quality, and how well learned skills are found
+eval: $(READY) ## retrieval quality, how well learned skills are found, and how well one list finds what four toolsets know
 	$(BIN)/python -m benchmarks.quality
 	$(BIN)/python -m benchmarks.learning
+	$(BIN)/python -m benchmarks.everything
 
 docs: $(READY) ## the reference pages and snapshots anew, from the code
 	REFDESK_UPDATE_SNAPSHOTS=1 $(BIN)/python -m pytest -q tests/meta/test_reference.py tests/server/test_table.py

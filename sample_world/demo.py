@@ -45,8 +45,14 @@ async def tour(home: Path) -> None:
         await change_the_world(environment, feed)
         await write_down(environment)
         await learn(environment)
-        say("And what does the whole desk say about one thing? The help desk is asked live, nothing of it is kept:")
-        await run(environment, "search", "--limit", "2", "charged twice for Plus")
+        say(
+            "And what does the whole desk say? One ranked list; the help desk is asked live, and nothing of it is kept:"
+        )
+        await run(environment, "search", "--limit", "4", "charged twice for Plus")
+        say("While the help desk hangs, its own results are missing and nobody else's, and the answer says so:")
+        await help_desk.set_faults([{"fault": "hang"}])
+        await run(environment, "search", "--limit", "1", "--deadline-ms", "1000", "charged twice for Plus")
+        await help_desk.set_faults([])
         say("What is configured, how fresh it is, and what to do about what is not well:")
         await run(environment, "doctor")
         say("That was the command line. `make serve` offers the same over MCP (/mcp), REST and a page to try it on.")
