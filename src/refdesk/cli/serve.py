@@ -32,7 +32,8 @@ def serve(
 ) -> None:
     """Serve MCP at /mcp, REST and pages over HTTP, or MCP over stdio.
 
-    Over HTTP every caller needs a key (refdesk keys create), unless --no-auth is said.
+    Over HTTP every caller needs a key (refdesk keys create) or signs in (REFDESK_OAUTH_ISSUER), unless --no-auth is
+    said.
     """
     if stdio:
         _run_stdio(names, org, agent)
