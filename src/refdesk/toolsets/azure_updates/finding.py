@@ -53,12 +53,12 @@ def _to_filter(question: Question) -> Filter | None:
 
 
 def _to_finding(hit: Hit, text: TextQuery) -> Finding:
-    update = hit.document
+    update, excerpt = hit.document, everything.get_excerpt(hit.document.body, hit.passage)
     return Finding(
         id=update.id,
         title=update.title,
         snippet=snippet(update.body, text, hit.passage),
-        strength=everything.judge_hit(text, update.title, update.body, hit.cosine, hit.score),
+        strength=everything.judge_hit(text, update.title, excerpt, hit.cosine, hit.score),
         freshness=update.modified_at,
         source=SOURCE,
         reading=Reading(OPERATION, {"id": update.id}, get_public_page(update.id)),

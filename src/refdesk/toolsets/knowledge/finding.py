@@ -37,12 +37,12 @@ async def find(context: Context, question: Question) -> Findings | LeftOut:
 
 
 def _to_finding(match: Match, text: TextQuery, cosine: float | None, score: float) -> Finding:
-    entry = match.document
+    entry, excerpt = match.document, everything.get_excerpt(match.document.body, match.passage)
     return Finding(
         id=entry.id,
         title=entry.title,
         snippet=snippet(entry.body, text, match.passage),
-        strength=everything.judge_hit(text, entry.title, entry.body, cosine, score),
+        strength=everything.judge_hit(text, entry.title, excerpt, cosine, score),
         freshness=entry.created_at,
         author=entry.author,
         reading=Reading(GET_KNOWLEDGE.name, {"id": entry.id}, f"knowledge://{entry.id}"),

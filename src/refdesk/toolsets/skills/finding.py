@@ -53,7 +53,7 @@ def _to_finding(match: FoundSkill, text: TextQuery) -> Finding:
         id=skill.skill_id,
         title=skill.title,
         snippet=snippet(body, text),
-        strength=everything.judge_hit(text, skill.title, body, match["cosine"], match["score"]),
+        strength=everything.judge_hit(text, skill.title, everything.get_excerpt(body), match["cosine"], match["score"]),
         freshness=skill.updated_at,
         author=skill.author,
         reading=Reading(SEARCH.name, {"query": skill.title, "top_k": NAMESAKES}, manifest.get_uri(skill.name)),
