@@ -73,6 +73,9 @@ def test_a_name_that_does_not_fit_is_replaced_by_its_hash() -> None:
     assert name_agent("x" * 56, OAUTH) == "oauth-1:" + "x" * 56
     for value in ("x" * 57, "a\nb", "a ", "\ud800", "a\u2028b"):
         assert name_agent(value, OAUTH).startswith(HASHED)
+    free = replace(OAUTH, agent_prefix="")
+    victim = name_agent("x" * 65, free)
+    assert name_agent(victim, free) != victim
 
 
 @pytest.mark.parametrize(
