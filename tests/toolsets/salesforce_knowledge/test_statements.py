@@ -3,11 +3,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta, timezone
 from itertools import islice
 from urllib.parse import quote as percent_encode
 
 import pytest
 
+from refdesk.core.everything import Period
 from refdesk.toolsets.salesforce_knowledge import statements
 from refdesk.toolsets.salesforce_knowledge.statements import (
     Search,
@@ -246,3 +248,21 @@ def test_every_statement_fits_into_an_address() -> None:
     search = Search(text, "en_US", 25)
     for statement in (build_sosl(search, FIELDS), build_like(search, FIELDS, SEARCHED)):
         assert len(percent_encode(statement)) < 16_000
+
+
+def test_a_period_is_a_condition_on_the_last_publication_with_both_ends() -> None:
+    zone = timezone(timedelta(hours=2))
+    march = Period(datetime(2026, 3, 1, 1, tzinfo=zone), datetime(2026, 3, 31, 23, 59, 59, 999_999, tzinfo=UTC))
+    search = Search("vpn", "en_US", 5, march)
+    since, until = "LastPublishedDate >= 2026-02-28T23:00:00.000Z", "LastPublishedDate <= 2026-03-31T23:59:59.999Z"
+    for statement in (
+        build_sosl(search, FIELDS),
+        build_like(search, FIELDS, SEARCHED),
+        str(build_search(search, FIELDS)),
+    ):
+        assert f" AND {since} AND {until}" in statement
+    parse_sosl(build_sosl(search, FIELDS))
+    parse_soql(build_like(search, FIELDS, SEARCHED))
+    open_ended = Search("vpn", "en_US", 5, Period(until=march.until))
+    assert until in build_sosl(open_ended, FIELDS)
+    assert ">=" not in build_sosl(open_ended, FIELDS)
