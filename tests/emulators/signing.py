@@ -25,7 +25,7 @@ HASHES: Mapping[str, hashes.HashAlgorithm] = {
     "384": hashes.SHA384(),
     "512": hashes.SHA512(),
 }
-ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", *CURVES, "EdDSA")
+ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", *CURVES, "EdDSA", "Ed25519")
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def make_key(id: str | None, algorithm: str, **extra: object) -> Key:
     """Return a new key; those of RSA are the same for the same id, because making one takes long."""
     if algorithm in CURVES:
         return Key(id, algorithm, ec.generate_private_key(CURVES[algorithm][0]), extra)
-    if algorithm == "EdDSA":
+    if algorithm.startswith("Ed"):
         return Key(id, algorithm, ed25519.Ed25519PrivateKey.generate(), extra)
     return Key(id, algorithm, make_rsa(id or "", 2048), extra)
 

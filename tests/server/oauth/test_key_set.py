@@ -138,7 +138,7 @@ async def test_nobody_waits_for_an_issuer_whose_keys_are_known_but_the_one_who_a
         with anyio.move_on_after(5) as waited:
             assert await has(keys, "a")
         issuer.gate.set()
-    assert not waited.cancelled_caught
+        assert not waited.cancelled_caught
     assert issuer.asked == 2
 
 

@@ -1,6 +1,7 @@
 """The issuer's keys as this process knows them: asked for when first needed, by one at a time, and kept for a while.
 
-Whoever sends tokens cannot make the server ask the issuer more often than `ASK_AGAIN` says, whatever the tokens hold.
+Whoever sends tokens cannot make the server ask the issuer more often than `ASK_AGAIN` and `AFTER_FAILURE` say, whatever
+the tokens hold.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from jwt import PyJWK, PyJWS
+from jwt.algorithms import OKPAlgorithm
 from jwt.exceptions import PyJWTError
 
 if TYPE_CHECKING:
@@ -23,10 +24,12 @@ KINDS: Mapping[str, tuple[str, str | None]] = {
     "ES384": ("EC", "P-384"),
     "ES512": ("EC", "P-521"),
     "EdDSA": ("OKP", "Ed25519"),
+    "Ed25519": ("OKP", "Ed25519"),
 }
 """The algorithms that are accepted, and what kind of key each needs: its `kty` and its `crv` (RFC 7518, RFC 8037).
 
-All are asymmetric: whoever can check a signature cannot make one.
+The last two are one, under its old name and that of RFC 9864. All are asymmetric: whoever can check a signature cannot
+make one.
 """
 
 RSA_BITS = range(2048, 8192 + 1)
@@ -34,6 +37,7 @@ RSA_BITS = range(2048, 8192 + 1)
 
 _MEMBERS = {"RSA": ("n", "e"), "EC": ("x", "y"), "OKP": ("x",)}
 _SIGNATURES = PyJWS(algorithms=list(KINDS))
+_SIGNATURES.register_algorithm("Ed25519", OKPAlgorithm())  # the library knows the old name only
 
 
 @dataclass(frozen=True, slots=True)
