@@ -15,7 +15,7 @@ from refdesk import errors
 
 if TYPE_CHECKING:
     from refdesk.core.doorbell import Doorbell
-    from refdesk.protocols import Clock, JobQueue, Scratchpad, Store
+    from refdesk.protocols import JobQueue, Scratchpad, Store
     from refdesk.settings import Settings
 
 OpenStore: TypeAlias = "Callable[[], AbstractAsyncContextManager[Store]]"
@@ -32,13 +32,12 @@ class Line:
     scratchpad: Scratchpad | None = None
 
 
-def choose_store(url: str, variable: str = "REFDESK_STORE", clock: Clock | None = None) -> OpenStore:
+def choose_store(url: str, variable: str = "REFDESK_STORE") -> OpenStore:
     """Return how to open the store at a URL.
 
     Args:
         url: Where it is.
         variable: The setting or option that it came from, for messages.
-        clock: Says when revisions were recorded; the machine's clock by default.
 
     Raises:
         ConfigurationError: The URL names an engine that there is not, or no file.
@@ -48,18 +47,18 @@ def choose_store(url: str, variable: str = "REFDESK_STORE", clock: Clock | None 
     if not separator:
         raise errors.ConfigurationError(f"{variable} is no URL; write sqlite:///path/to/file or memory://.")
     if scheme == "memory":
-        return partial(_open_memory, clock)
+        return _open_memory
     if scheme == "sqlite":
         path = Path(unquote(rest.removeprefix("/"))) if rest != "/" else None
         if not rest.startswith("/") or path is None:
             raise errors.ConfigurationError(f"{variable} names no file; write sqlite:///path/to/file.")
-        return partial(_open_sqlite, path, clock)
+        return partial(_open_sqlite, path)
     if scheme in _POSTGRES:
         _require("psycopg", variable, "PostgreSQL", "postgres")
-        return partial(_open_postgres, url, clock)
+        return partial(_open_postgres, url)
     if scheme in _NEO4J:
         _require("neo4j", variable, "Neo4j", "neo4j")
-        return partial(_open_neo4j, url, clock)
+        return partial(_open_neo4j, url)
     raise errors.ConfigurationError(
         f"{variable} names {scheme}, which is not served; use sqlite, postgresql, neo4j or memory."
     )
@@ -73,33 +72,33 @@ def _require(module: str, variable: str, engine: str, extra: str) -> None:
 
 
 @asynccontextmanager
-async def _open_memory(clock: Clock | None) -> AsyncGenerator[Store]:
+async def _open_memory() -> AsyncGenerator[Store]:
     from refdesk.stores.memory import MemoryStore
 
-    yield MemoryStore(clock)
+    yield MemoryStore()
 
 
 @asynccontextmanager
-async def _open_sqlite(path: Path, clock: Clock | None) -> AsyncGenerator[Store]:
+async def _open_sqlite(path: Path) -> AsyncGenerator[Store]:
     from refdesk.stores.sqlite import open_store
 
-    async with open_store(path, clock=clock) as store:
+    async with open_store(path) as store:
         yield store
 
 
 @asynccontextmanager
-async def _open_postgres(url: str, clock: Clock | None) -> AsyncGenerator[Store]:
+async def _open_postgres(url: str) -> AsyncGenerator[Store]:
     from refdesk.stores.postgres import open_store
 
-    async with open_store(url, clock=clock) as store:
+    async with open_store(url) as store:
         yield store
 
 
 @asynccontextmanager
-async def _open_neo4j(url: str, clock: Clock | None) -> AsyncGenerator[Store]:
+async def _open_neo4j(url: str) -> AsyncGenerator[Store]:
     from refdesk.stores.neo4j import open_store
 
-    async with open_store(url, clock=clock) as store:
+    async with open_store(url) as store:
         yield store
 
 

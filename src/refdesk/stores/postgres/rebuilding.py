@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import anyio.to_thread
 
-from refdesk.core.rows import decode_document
+from refdesk.core.rows import decode_revision
 from refdesk.errors import ConfigurationError
 from refdesk.model import Collection
 from refdesk.stores.postgres.connections import ALL_ORGS, Connections, Scope, Statement
 from refdesk.stores.postgres.deriving import ANALYSIS_VERSION
 from refdesk.stores.postgres.sessions import Session
-from refdesk.stores.postgres.writing import open_content, prepare_documents
+from refdesk.stores.postgres.writing import open_content, prepare_revisions
 
 BATCH = 500
 """Documents read, analysed and written at a time."""
@@ -27,8 +27,8 @@ _CLEAR = (
 )
 _GET_COLLECTIONS = "SELECT org, toolset FROM collections ORDER BY org, toolset"
 _GET_DOCUMENTS = """
-    SELECT key, id, version, state, created_at, modified_at, author, title, facets, spans, body, data FROM documents
-    WHERE org = %s AND toolset = %s AND key > %s ORDER BY key LIMIT %s
+    SELECT key, id, recorded_at, version, state, created_at, modified_at, author, title, facets, spans, body, data
+    FROM documents WHERE org = %s AND toolset = %s AND key > %s ORDER BY key LIMIT %s
 """
 
 
@@ -68,7 +68,7 @@ async def _rebuild_collection(session: Session, collection: Collection) -> None:
         (rows,) = await session.send(Scope(collection.org), Statement(_GET_DOCUMENTS, (*values, last, BATCH)))
         if not rows:
             return
-        documents = [decode_document(collection, row[1], row[2:]) for row in rows]
-        prepared = await anyio.to_thread.run_sync(prepare_documents, documents)
+        present = [decode_revision(collection, row[1], row[2:]) for row in rows]
+        prepared = await anyio.to_thread.run_sync(prepare_revisions, present)
         last = rows[-1][0]
         await content.index_anew(session, prepared, [row[0] for row in rows])

@@ -14,7 +14,8 @@ import anyio.to_thread
 from refdesk.core.clock import SystemClock
 from refdesk.core.encoding import encode_instant
 from refdesk.errors import StoreError
-from refdesk.stores.postgres import archive, graphs, reading, rebuilding, stamping, writing
+from refdesk.model import Revision
+from refdesk.stores.postgres import archive, graphs, reading, rebuilding, writing
 from refdesk.stores.postgres.connections import Connections
 from refdesk.stores.postgres.finding import Finder, Limits
 from refdesk.stores.postgres.migrations import examine, get_missing, load_migrations, migrate
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
         Record,
         RecordKey,
         Reference,
-        Revision,
     )
     from refdesk.protocols import Clock, DocumentVectors, Store
 
@@ -93,20 +93,15 @@ class PostgresTransaction(_PostgresReader):
 
     async def put_documents(self, documents: Sequence[Document]) -> None:
         """See `Transaction.put_documents`."""
-        await self._put(documents, self._clock.now())
+        now = self._clock.now()
+        await self.put_revisions([Revision(document, now) for document in documents])
 
     async def put_revisions(self, revisions: Sequence[Revision]) -> None:
-        """See `Transaction.put_revisions`. All are written together, for one by one takes ten times as long."""
-        if revisions:
-            first = revisions[0].recorded_at
-            await self._put([revision.document for revision in revisions], first)
-            await stamping.stamp(self._session, [each for each in revisions if each.recorded_at != first])
-
-    async def _put(self, documents: Sequence[Document], recorded_at: datetime) -> None:
-        rows = await anyio.to_thread.run_sync(writing.prepare_documents, documents)
+        """See `Transaction.put_revisions`."""
+        rows = await anyio.to_thread.run_sync(writing.prepare_revisions, revisions)
         # Of vectors that are replaced the count is taken at once.
         await self._vectors.count()
-        await writing.put_documents(self._session, rows, encode_instant(recorded_at))
+        await writing.put_revisions(self._session, rows)
 
     async def put_vectors(
         self,

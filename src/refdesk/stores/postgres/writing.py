@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
+from refdesk.core.encoding import encode_instant
 from refdesk.core.rows import encode_document, encode_link, encode_record
 from refdesk.errors import ConflictError
 from refdesk.model import Collection, State
@@ -16,7 +17,7 @@ from refdesk.stores.postgres.pool import Row
 from refdesk.stores.postgres.sessions import Session
 
 if TYPE_CHECKING:
-    from refdesk.model import Document, Link, Record, RecordKey
+    from refdesk.model import Link, Record, RecordKey, Revision
 
 _GET_BEFORE = """
     SELECT documents.id, key, version, text_digest, entries.document IS NOT NULL, entries.terms, entries.length
@@ -75,7 +76,7 @@ _PUT_ENTRY = """
 """
 _PUT_TOKENS = """
     INSERT INTO tokens (document, tokens)
-    SELECT %(key)s, array_to_tsvector(%(tokens)s::text[] || ARRAY(
+    SELECT %(key)s, array_to_tsvector(string_to_array(%(tokens)s, ' ') || ARRAY(
         SELECT left(encode(sha256(%(secret)s::bytea || convert_to(word, 'UTF8')), 'hex'), 16)
         FROM unnest(%(texts)s::text[]) AS text, unnest(tsvector_to_array(to_tsvector('simple', text))) AS word
         LIMIT %(room)s
@@ -165,22 +166,28 @@ class _Before:
 _Stored: TypeAlias = "dict[tuple[Collection, str], _Before]"
 
 
-def prepare_documents(documents: Sequence[Document]) -> list[DocumentRow]:
-    """Return the rows of documents; their analysis is most of the work, and needs no connection.
+def prepare_revisions(revisions: Sequence[Revision]) -> list[DocumentRow]:
+    """Return the rows of versions; their analysis is most of the work, and needs no connection.
 
     Raises:
         InvalidInputError: A text or value in one cannot be stored.
     """
-    return [DocumentRow(each.collection, _encode(each), derive(each)) for each in documents]
+    return [DocumentRow(each.document.collection, _encode(each), derive(each.document)) for each in revisions]
 
 
-def _encode(document: Document) -> dict[str, object]:
-    place = document.collection
-    return {"org": place.org, "toolset": place.toolset, "id": document.id, **encode_document(document)}
+def _encode(revision: Revision) -> dict[str, object]:
+    document = revision.document
+    return {
+        "org": document.collection.org,
+        "toolset": document.collection.toolset,
+        "id": document.id,
+        "recorded_at": encode_instant(revision.recorded_at),
+        **encode_document(document),
+    }
 
 
-async def put_documents(session: Session, rows: Sequence[DocumentRow], recorded_at: int) -> None:
-    """See `Transaction.put_documents`. Nothing is written before every version has been checked."""
+async def put_revisions(session: Session, rows: Sequence[DocumentRow]) -> None:
+    """See `Transaction.put_revisions`. Nothing is written before every version has been checked."""
     by_collection: defaultdict[Collection, list[DocumentRow]] = defaultdict(list)
     for row in rows:
         by_collection[row.collection].append(row)
@@ -189,7 +196,7 @@ async def put_documents(session: Session, rows: Sequence[DocumentRow], recorded_
         content.refuse_conflicts(rows)
     for content, rows in zip(contents, by_collection.values(), strict=True):
         for wave in _part(rows):
-            await content.put(session, wave, recorded_at)
+            await content.put(session, wave)
 
 
 async def put_links(session: Session, links: Sequence[Link]) -> None:
@@ -240,15 +247,14 @@ class Content:
                 raise ConflictError("The document changed since it was read: read it again and repeat the change.")
             versions[row.id] = versions.get(row.id, 0) + 1
 
-    async def put(self, session: Session, rows: Sequence[DocumentRow], recorded_at: int) -> None:
+    async def put(self, session: Session, rows: Sequence[DocumentRow]) -> None:
         """Write documents, each at most once."""
         scope = Scope(self.collection.org)
         numbers = await self._number_terms(session, scope, rows)
         before = [self._get_before(row) for row in rows]
         statements = list(self._replace(rows, before))
         for row, old in zip(rows, before, strict=True):
-            columns = {**row.columns, "key": old.key, "recorded_at": recorded_at}
-            statements.append(Statement(_PUT_DOCUMENT, {**columns, "words": row.derived.words}))
+            statements.append(Statement(_PUT_DOCUMENT, {**row.columns, "key": old.key, "words": row.derived.words}))
             self._remember(row, old.key, [numbers[term] for term in row.derived.frequencies])
         await _send(session, scope, [*statements, *self._index(rows, before, numbers)])
 
@@ -331,7 +337,7 @@ class Content:
         tokens = self.tokens.of_document(row.derived, row.state)
         values: dict[str, object] = {
             "key": key,
-            "tokens": tokens,
+            "tokens": " ".join(tokens),
             "secret": self.tokens.secret,
             "texts": list(row.derived.texts),
             "room": MOST_WORDS - len(tokens),
