@@ -129,7 +129,7 @@ class KeyCheck:
             logger.warning("key refused", extra=facts)
         if failures > MOST_FAILURES:
             raise errors.LimitExceededError(
-                "Too many requests from there came without a valid API key; wait a minute.",
+                "Too many requests from there came without a valid key or access token; wait a minute.",
                 retry_after_seconds=WINDOW.total_seconds(),
             )
         raise errors.UnauthenticatedError(_REFUSED if self.tokens is None else _REFUSED_WITH_SIGN_IN)

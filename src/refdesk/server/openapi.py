@@ -37,7 +37,7 @@ FLAT_ERROR: contracts.Schema = {
 _ALWAYS = {
     "INVALID_INPUT": "see the message.",
     "TOO_LARGE": "see the message.",
-    "UNAUTHENTICATED": "no valid key came with the request.",
+    "UNAUTHENTICATED": "no valid key or access token came with the request.",
     "PERMISSION_DENIED": "the key lacks a scope.",
 }
 
