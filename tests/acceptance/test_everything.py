@@ -22,6 +22,9 @@ SERVE = ["-m", "refdesk", "serve", "--stdio", "--agent", "ann"]
 HELP_DESK = "salesforce-knowledge"
 NOTE = {"title": "Charged twice: look for a second account first", "body": "Then refund.", "tags": ["billing"]}
 QUESTION = "charged twice in one month"
+ENOUGH = 5_000
+"""Milliseconds in which whoever does not hang answers, on a busy machine and in a process that has just started."""
+
 TALKS = sorted((Path(__file__).parents[2] / "sample_world" / "conversations").glob("*.txt"))
 
 
@@ -54,7 +57,7 @@ async def call(server: Running, name: str, **arguments: object) -> dict[str, Any
 
 async def search(server: Running, **arguments: object) -> tuple[set[str], dict[str, str]]:
     """Return who has hits, and what became of each."""
-    answer = await call(server, "search_everything", query=QUESTION, limit=50, **arguments)
+    answer = await call(server, "search_everything", query=QUESTION, limit=50, **{"deadlineMs": ENOUGH, **arguments})
     return (
         {result["toolset"] for result in answer["results"]},
         {line["toolset"]: line["status"] for line in answer["coverage"]},
@@ -78,9 +81,11 @@ async def test_a_help_desk_that_hangs_costs_its_own_hits_and_leaves_no_connectio
             dict.fromkeys(("azure-updates", "knowledge", "skills", HELP_DESK), "answered"),
         )
         await emulator.set_faults([{"fault": "hang"}])
+        found, statuses = await search(server)
+        assert found == {"knowledge"}
+        assert statuses == {**dict.fromkeys(("azure-updates", "knowledge", "skills"), "answered"), HELP_DESK: "late"}
         for _ in range(12):
-            found, statuses = await search(server, deadlineMs=150)
-            assert (found, statuses[HELP_DESK]) == ({"knowledge"}, "late")
+            assert (await search(server, deadlineMs=150))[1][HELP_DESK] == "late"
         await emulator.set_faults([])
         assert (await search(server))[1][HELP_DESK] == "answered"
         if sys.platform == "linux":
@@ -114,7 +119,7 @@ async def test_a_help_desk_that_is_killed_in_the_middle_costs_its_own_hits(
         toolsets, statuses = found["now"]
         assert toolsets == {"knowledge"}
         assert statuses == {**dict.fromkeys(("azure-updates", "knowledge", "skills"), "answered"), HELP_DESK: "failed"}
-        answer = await call(server, "search_everything", query=QUESTION)
+        answer = await call(server, "search_everything", query=QUESTION, deadlineMs=ENOUGH)
         [line] = [line for line in answer["coverage"] if line["toolset"] == HELP_DESK]
         assert line["status"] == "failed"
         assert "Traceback" not in line["note"]
@@ -139,10 +144,12 @@ async def test_the_command_shows_one_list_and_below_it_who_did_not_answer(
         assert f"     {name} · " in shown
     assert "azure-updates: No sync has succeeded yet" in shown
     await emulator.set_faults([{"fault": "hang"}])
-    code, shown = await refdesk(emulator, tmp_path, "search", "--deadline-ms", "300", *QUESTION.split())
+    code, shown = await refdesk(emulator, tmp_path, "search", "--deadline-ms", str(ENOUGH), *QUESTION.split())
     assert (code, f"{HELP_DESK} was late: " in shown, f"     {HELP_DESK} · " in shown) == (0, True, False)
     both = ("--toolset", "skills", "--toolset", HELP_DESK)
-    code, printed = await refdesk(emulator, tmp_path, "search", "--json", *both, "--deadline-ms", "300", "charged")
+    code, printed = await refdesk(
+        emulator, tmp_path, "search", "--json", *both, "--deadline-ms", str(ENOUGH), "charged"
+    )
     answer = json.loads(printed)
     assert [(line["toolset"], line["status"]) for line in answer["coverage"]] == [
         ("skills", "answered"),

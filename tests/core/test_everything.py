@@ -160,7 +160,7 @@ async def test_the_answer_does_not_wait_for_a_thread_that_cannot_be_stopped() ->
     async with open_group() as group:
         with anyio.fail_after(LONG):
             asked = everything.ask_all(
-                {"slow": Finder("s", frozenset(), find)}, lambda _: context, Question("x"), 0.2, group
+                {"slow": Finder("s", frozenset(), find)}, lambda _: context, Question("x"), 2.0, group
             )
             outcomes = await asked
             assert began.is_set()

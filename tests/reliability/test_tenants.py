@@ -187,8 +187,10 @@ async def test_without_the_scope_an_operation_says_one_and_the_same_thing(tmp_pa
         said = await hear_refusals(world, face, OTHERS, "ann", "articles:read")
     for name, texts in said.items():
         if name == "search_everything":
-            assert all(text.count("This needs the scope") == 3 for text in texts if "knowledge:read" in text), texts
-            assert all(re.search(r'results\\?": \[\]', text) for text in texts), texts
+            answered = {text for text in texts if "PERMISSION_DENIED" not in text}
+            assert answered < texts
+            assert all(re.search(r'results\\?": ?\[\]', text) for text in answered), answered
+            assert all(text.count("needs the scope") >= 3 for text in answered), answered
         elif "article" not in name:
             assert len(texts) == 1, name
             assert all("needs the scope" in text for text in texts), texts

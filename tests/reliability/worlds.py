@@ -161,7 +161,7 @@ def list_calls(ids: Mapping[str, str], own: tuple[str, str]) -> list[tuple[str, 
             ("search_azure_updates", {"id": id}),
             ("search_skills", {"query": id}),
             ("get_article_by_id", {"article_id": id}),
-            ("search_everything", {"query": id, "limit": 50}),
+            ("search_everything", {"deadlineMs": 10_000, "query": id, "limit": 50}),
         ]
     return calls + list_word_calls()
 
@@ -183,16 +183,19 @@ def list_word_calls() -> list[tuple[str, dict[str, Any]]]:
     return [
         *(("search_knowledge", search) for search in searches),
         *(
-            ("search_everything", {"query": word, "limit": 50, "filters": {"tags": [tag]}})
+            ("search_everything", {"deadlineMs": 10_000, "query": word, "limit": 50, "filters": {"tags": [tag]}})
             for word in words
             for tag in (SECRET_TAG, "office")
         ),
-        *(("search_everything", {"query": word, "toolsets": ["knowledge", "skills"]}) for word in words),
+        *(
+            ("search_everything", {"deadlineMs": 10_000, "query": word, "toolsets": ["knowledge", "skills"]})
+            for word in words
+        ),
         *(("store_knowledge", store) for store in stores),
         ("search_skills", {"query": "parcel tracker zebra map", "top_k": 50}),
         ("create_skill", {"conversation": CONVERSATION}),
         ("search_skills", {"query": "parcel tracker zebra map", "top_k": 50}),
         ("search_azure_updates", {"query": SECRET_TITLE}),
         ("search_articles", {"query": SECRET_TITLE}),
-        ("search_everything", {"query": "parcel tracker zebra map", "limit": 50}),
+        ("search_everything", {"deadlineMs": 10_000, "query": "parcel tracker zebra map", "limit": 50}),
     ]

@@ -31,6 +31,9 @@ from tests.toolsets.azure_updates.samples import make_record
 
 NAME = "search_everything"
 QUESTION = "reset a forgotten password"
+ASKED = {"query": QUESTION, "deadlineMs": 10_000}
+"""So long that on a busy machine, too, whoever does not hang answers."""
+
 TALK = """\
 Customer: I have to reset a forgotten password of my Marrowby account.
 Agent: Please open the app and choose Forgotten password, then follow the mail.
@@ -104,7 +107,7 @@ async def run(desk: Desk, name: str, arguments: Mapping[str, Any], *scopes: str)
 
 
 async def ask(desk: Desk, *scopes: str, **arguments: object) -> dict[str, Any]:
-    return await run(desk, NAME, {"query": QUESTION, **arguments}, *scopes)
+    return await run(desk, NAME, {**ASKED, **arguments}, *scopes)
 
 
 def get_statuses(answer: Mapping[str, Any]) -> dict[str, str]:
@@ -129,11 +132,11 @@ async def test_all_answer_and_every_face_gives_the_same_list(desk: Desk) -> None
     assert get_toolsets(expected) == set(TOOLSET_NAMES)
     assert get_statuses(expected) == dict.fromkeys(TOOLSET_NAMES, "answered")
     async with open_http(desk, get_all(desk)) as rest:
-        told = await rest.post("/everything/search", json={"query": QUESTION})
+        told = await rest.post("/everything/search", json=ASKED)
     assert (told.status_code, without_times(told.json())) == (200, expected)
     for era in ("legacy", "2026-07-28"):
         async with connect(desk, era, get_all(desk)) as client:
-            result = await client.call_tool(NAME, {"query": QUESTION})
+            result = await client.call_tool(NAME, ASKED)
         [content] = result.content
         assert isinstance(content, TextContent)
         assert json.loads(content.text) == result.structured_content
@@ -244,9 +247,8 @@ async def test_superseded_and_expired_entries_are_not_found(desk: Desk) -> None:
 async def test_who_hangs_is_late_and_costs_its_own_results_only(desk: Desk, emulator: RunningEmulator) -> None:
     await ask(desk)
     await emulator.set_faults([{"fault": "hang"}])
-    started = anyio.current_time()
-    answer = await ask(desk, deadlineMs=600)
-    assert anyio.current_time() - started < desk.settings.salesforce_timeout_seconds / 2
+    # Salesforce itself would be given up after 15 seconds, and then it had failed.
+    answer = await ask(desk, deadlineMs=4_000)
     others = set(TOOLSET_NAMES) - {"salesforce-knowledge"}
     assert get_toolsets(answer) == others
     assert get_statuses(answer) == {**dict.fromkeys(others, "answered"), "salesforce-knowledge": "late"}
