@@ -128,6 +128,7 @@ def make_request(place: Collection, query: str, vector: Vector, model: Embedding
         depth=DEPTH,
         title_contains=query.strip(),
         as_written=query,
+        counts=False,
     )
 
 

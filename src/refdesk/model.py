@@ -280,6 +280,7 @@ class FindRequest:
             hold every word of this in the very same form, adds them to the text matches and lists them first. Others
             ignore it.
         effort: How widely an approximate vector index searches, 1 to 200; exact search ignores it.
+        counts: Whether `Found.total` is wanted; else it may be any number from that of the text matches returned.
     """
 
     collection: Collection
@@ -292,6 +293,7 @@ class FindRequest:
     title_contains: str | None = None
     as_written: str | None = None
     effort: int | None = None
+    counts: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,6 +126,10 @@ async def test_leaving_frequent_terms_out_moves_nothing_that_scores_above_them(p
         assert [each.lexical for each in found.candidates][: len(ids)] == [
             each.lexical for each in exact.candidates if each.lexical >= bound
         ]
+        # Whoever wants no count gets as many documents for it.
+        uncounted = await pair.pruning.find(replace(request, counts=False))
+        assert len(uncounted.candidates) == len(exact.candidates)
+        assert uncounted.facets == exact.facets
         pruned += found != exact
     # Were nothing ever left out, the test would show nothing.
     assert pruned

@@ -55,26 +55,27 @@ class Finder:
             search = await plan_search(snapshot, request, self._limits)
             if search is None or not search.corpus.documents:
                 return Found((), 0, dict.fromkeys(request.facets, ()))
-            graph = await self._choose_graph(snapshot, search)
-            rare = search.get_rare_terms()
+            graph, are_few = await self._choose_graph(snapshot, search)
+            rare = None if are_few else search.get_rare_terms()
             found, *facets = await _run(snapshot, search, graph, rare)
             if _is_short(request, found, graph, rare):
                 # What was left out to be fast would have filled the list.
                 found, *facets = await _run(snapshot, search, None, None)
         return _make_found(request, found, facets[0] if facets else [])
 
-    async def _choose_graph(self, snapshot: Snapshot, search: Search) -> Graph | None:
+    async def _choose_graph(self, snapshot: Snapshot, search: Search) -> tuple[Graph | None, bool]:
+        """Return how the graph is asked, if it is, and whether so few pass the filter that none need be pruned."""
         model, documents, request = search.model, search.corpus.documents, search.request
-        if model is None:
-            return None
-        limit = get_exact_limit(model, documents, request.depth, self._limits.exact_passages)
-        if limit is None:
-            return None
+        limit = get_exact_limit(model, documents, request.depth, self._limits.exact_passages) if model else None
+        if model is None or limit is None:
+            return None, False
         wanted = documents
         if request.where is not None:
             ((passing,),) = await snapshot.send(search.count_passing(limit + 1))
             wanted = passing[0]
-        return choose_graph(model, documents, request.depth, request.effort, wanted) if wanted > limit else None
+        if wanted <= limit:
+            return None, wanted <= self._limits.ranked_documents
+        return choose_graph(model, documents, request.depth, request.effort, wanted), False
 
 
 async def plan_search(snapshot: Snapshot, request: FindRequest, limits: Limits) -> Search | None:
@@ -111,7 +112,8 @@ async def _run(snapshot: Snapshot, search: Search, graph: Graph | None, rare: Se
 
 def _is_short(request: FindRequest, found: Sequence[Row], graph: Graph | None, rare: Sequence[str] | None) -> bool:
     total, listed, near, *_ = found[0]
-    return (rare is not None and listed < min(request.depth, total)) or (graph is not None and near < request.depth)
+    expected = min(request.depth, total) if request.counts else request.depth
+    return (rare is not None and listed < expected) or (graph is not None and near < request.depth)
 
 
 def _make_found(request: FindRequest, found: Sequence[Row], facets: Sequence[Row]) -> Found:

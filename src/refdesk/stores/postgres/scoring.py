@@ -104,11 +104,11 @@ class Question:
         tests = [sql.SQL("{} > 0").format(sql.Identifier(f"f{known.index(term)}")) for term in self._text.terms]
         return sql.SQL(" AND ").join([sql.SQL("true"), *tests])
 
-    def make_as_written(self, values: Values) -> sql.Composable:
-        """Return whether `e` holds the question as it is written."""
+    def make_as_written(self, values: Values, passing: Condition) -> sql.Composable:
+        """Return whether `e`, which is known to pass a filter, holds the question as it is written."""
         if not self._corpus.as_written:
             return sql.SQL("false")
-        return AMONG_MATCHES.format(values.add(all_of(list(self._corpus.as_written))))
+        return AMONG_MATCHES.format(values.add(all_of([*passing.tokens, *self._corpus.as_written])))
 
     def _get_known(self) -> list[str]:
         return [term for term in self._asked if term in self._corpus.terms]

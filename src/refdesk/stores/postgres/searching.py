@@ -48,6 +48,7 @@ _FIND = sql.SQL("""
 """)
 _AS_WRITTEN_FIRST = sql.SQL("as_written DESC")
 _IS_CHOSEN = sql.SQL("e.document = ANY(ARRAY(SELECT document FROM chosen))")
+_IS_MARKED = sql.SQL("e.document IN (SELECT document FROM matching WHERE as_written)")
 _NO_DOCUMENT = sql.SQL("SELECT NULL::bigint AS document WHERE false")
 _NO_PASSAGE = sql.SQL("SELECT NULL::float8 AS cosine, NULL::integer AS starts_at, NULL::integer AS ends_at WHERE false")
 _TITLED = sql.SQL("SELECT e.document FROM {source} ORDER BY e.modified_at DESC, e.id LIMIT {depth}")
@@ -125,14 +126,14 @@ class Search:
         values = Values()
         matching = self._match(values, rare)
         text = _FIND.format(
-            matching=self._score(values, self._from(values, matching)),
-            counted=self._count(values, is_pruned=rare is not None),
+            matching=self._score(values, self._from(values, matching), self._mark_as_written(values)),
+            counted=self._count(values, is_pruned=rare is not None and self.request.counts),
             order=sql.SQL(", ").join([_AS_WRITTEN_FIRST, *map(_sort, self.request.order), sql.SQL("id")]),
             depth=values.add(self.request.depth),
             titled=self._find_titled(values),
             near=self._find_near(values, graph),
             is_titled=self._test_title(values, sql.SQL("scored")),
-            scored=self._score(values, self._from(values, Condition(columns=(_IS_CHOSEN,)))),
+            scored=self._score(values, self._from(values, Condition(columns=(_IS_CHOSEN,))), _IS_MARKED),
             best=self._find_best(values),
         )
         return Statement(text, values.named)
@@ -173,14 +174,18 @@ class Search:
         tests = [place, *condition.columns, *condition.test_tokens(values, form)]
         return sql.SQL("entries e WHERE {}").format(sql.SQL(" AND ").join(tests))
 
-    def _score(self, values: Values, source: sql.Composable) -> sql.Composable:
+    def _mark_as_written(self, values: Values) -> sql.Composable:
+        if self.question is None:
+            return sql.SQL("false")
+        return self.question.make_as_written(values, self._filter(values))
+
+    def _score(self, values: Values, source: sql.Composable, as_written: sql.Composable) -> sql.Composable:
         question = self.question
         if question is None:
             score, all_terms, frequencies = sql.SQL("0::float8"), sql.SQL("false"), sql.SQL("0 AS norm")
-            as_written: sql.Composable = sql.SQL("false")
         else:
             score, all_terms = question.make_score(values), question.make_all_terms()
-            frequencies, as_written = question.make_frequencies(values), question.make_as_written(values)
+            frequencies = question.make_frequencies(values)
         return _SCORED.format(
             columns=_COLUMNS_OF_ENTRY,
             source=source,

@@ -136,6 +136,7 @@ def _find_request(
         depth=depth,
         title_contains=asked.query.strip(),
         as_written=asked.query,
+        counts=False,
         effort=asked.ef_search,
     )
 

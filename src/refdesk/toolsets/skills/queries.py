@@ -96,7 +96,7 @@ class SkillQueries:
         text, vector = parse_query(query_text), self._to_query(query_embedding)
         if vector is None and not text.terms and not text.phrases:
             return []
-        request = FindRequest(self._collection, text=text, vector=vector, where=where, depth=DEPTH)
+        request = FindRequest(self._collection, text=text, vector=vector, where=where, depth=DEPTH, counts=False)
         found = await self.store.find(request)
         scores = fusion.absolute(found.candidates, text)
         ranked = [pair for pair in zip(found.candidates, scores, strict=True) if pair[1] > 0.0]
