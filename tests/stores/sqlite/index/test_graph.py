@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -134,3 +137,16 @@ def test_a_graph_names_passages_by_their_place() -> None:
     graph.extend(vectors[10:])
     assert graph.size == 30
     assert [int(graph.search(vectors[each], 1)[0]) for each in (0, 9, 10, 29)] == [0, 9, 10, 29]
+
+
+def test_a_model_can_be_loaded_after_a_graph() -> None:
+    script = (
+        "import anyio\n"
+        "from refdesk.embedders.local import LocalEmbedder\n"
+        "from refdesk.stores.sqlite.index.graph import Graph\n"
+        "Graph(8)\n"
+        "anyio.run(LocalEmbedder().load)\n"
+        "print('loaded')"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=50, check=False)
+    assert (done.returncode, done.stdout) == (0, "loaded\n"), done.stderr

@@ -10,6 +10,7 @@ import threading
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,13 +32,21 @@ def is_available() -> bool:
     return find_spec("usearch") is not None
 
 
+def load_library() -> ModuleType:
+    """Return the library, loaded so that a model can still be loaded after it."""
+    # ONNX Runtime, on which the packaged model runs, ends the whole process by a segmentation fault when it is loaded
+    # after this library, and not when it is loaded before (usearch 2.26.6, onnxruntime 1.31.1).
+    import_module("onnxruntime")
+    return import_module("usearch.index")
+
+
 class Graph:
     """The passages 0 to `size` - 1 of one model. Safe to search in any thread while another adds."""
 
     def __init__(self, dimensions: int) -> None:
         # Importing the library takes longer than a search, and most collections never need it. How widely it searches
         # is left to how many are asked for (`expansion_search` is its floor).
-        self._index: Any = import_module("usearch.index").Index(
+        self._index: Any = load_library().Index(
             ndim=dimensions,
             metric="ip",
             dtype="f16",
