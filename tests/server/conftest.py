@@ -14,6 +14,7 @@ from starlette.applications import Starlette
 from refdesk.app import Desk
 from refdesk.model import Principal
 from refdesk.server import http, mcp
+from sample_world.salesforce.process import RunningEmulator, running_emulator
 from tests.server.echo import READER, echo_desk
 
 URL = "http://127.0.0.1:8350"
@@ -35,6 +36,21 @@ async def client(request: pytest.FixtureRequest, desk: Desk) -> AsyncGenerator[C
 async def rest(desk: Desk) -> AsyncGenerator[httpx2.AsyncClient]:
     async with open_http(desk) as connected:
         yield connected
+
+
+@pytest.fixture(scope="module")
+async def running_help_desk(anyio_backend: str) -> AsyncGenerator[RunningEmulator]:
+    assert anyio_backend == "asyncio"
+    async with running_emulator() as emulator:
+        yield emulator
+
+
+@pytest.fixture
+async def emulator(running_help_desk: RunningEmulator) -> RunningEmulator:
+    """Salesforce in a process of its own, with nothing of the last test."""
+    await running_help_desk.reset()
+    await running_help_desk.set_faults([])
+    return running_help_desk
 
 
 @asynccontextmanager

@@ -22,7 +22,7 @@ from refdesk.cli import cli
 from refdesk.server.principals import local_principal
 from refdesk.server.rest import WARNING
 from refdesk.toolsets.salesforce_knowledge.operations import ERROR_FORMAT
-from sample_world.salesforce.process import RunningEmulator, running_emulator
+from sample_world.salesforce.process import RunningEmulator
 from tests.server.conftest import connect, open_http
 from tests.server.echo import make_settings
 
@@ -32,20 +32,6 @@ CODES = {
     *("NOT_FOUND", "PERMISSION_DENIED", "RATE_LIMIT_WARNING", "RATE_LIMIT_EXCEEDED"),
     *("INVALID_INPUT", "SF_API_ERROR", "AUTH_ERROR", "KNOWLEDGE_DISABLED"),
 }
-
-
-@pytest.fixture(scope="module")
-async def shared(anyio_backend: str) -> AsyncGenerator[RunningEmulator]:
-    assert anyio_backend == "asyncio"
-    async with running_emulator() as emulator:
-        yield emulator
-
-
-@pytest.fixture
-async def emulator(shared: RunningEmulator) -> RunningEmulator:
-    await shared.reset()
-    await shared.set_faults([])
-    return shared
 
 
 @pytest.fixture

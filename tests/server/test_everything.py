@@ -24,7 +24,7 @@ from refdesk.model import Principal
 from refdesk.server.calls import Caller
 from refdesk.server.principals import local_principal
 from refdesk.toolsets.azure_updates.records import to_document
-from sample_world.salesforce.process import RunningEmulator, running_emulator
+from sample_world.salesforce.process import RunningEmulator
 from tests.server.conftest import connect, open_http
 from tests.server.echo import make_settings
 from tests.toolsets.azure_updates.samples import make_record
@@ -53,20 +53,6 @@ UPDATE = make_record(
     modified="2026-02-28T15:00:00Z",
 )
 FAR = "2999-01-01"
-
-
-@pytest.fixture(scope="module")
-async def shared(anyio_backend: str) -> AsyncGenerator[RunningEmulator]:
-    assert anyio_backend == "asyncio"
-    async with running_emulator() as emulator:
-        yield emulator
-
-
-@pytest.fixture
-async def emulator(shared: RunningEmulator) -> RunningEmulator:
-    await shared.reset()
-    await shared.set_faults([])
-    return shared
 
 
 @asynccontextmanager

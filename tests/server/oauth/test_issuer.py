@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -12,25 +12,8 @@ import pytest
 
 from refdesk import errors
 from refdesk.server.oauth.issuer import Issuer, describe_at
-from tests.emulators.issuer import FIRST_KEYS, RunningIssuer, running_issuer
-
-PATH = "/realms/desk"
-
-
-@pytest.fixture(scope="module")
-async def running() -> AsyncGenerator[RunningIssuer]:
-    async with running_issuer(PATH) as started:
-        yield started
-
-
-@pytest.fixture
-async def issuer(running: RunningIssuer) -> RunningIssuer:
-    """An issuer that nobody has asked for anything yet, and that does what it should."""
-    await running.set_faults([])
-    await running.describe()
-    await running.set_keys([id for id, _ in FIRST_KEYS])
-    await running.forget_requests()
-    return running
+from tests.emulators.issuer import RunningIssuer
+from tests.server.oauth.conftest import PATH
 
 
 async def fail(issuer: Issuer) -> str:

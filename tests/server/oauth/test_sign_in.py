@@ -25,7 +25,7 @@ from refdesk.server import credentials, http
 from refdesk.server.gate import Gate
 from refdesk.server.oauth.key_set import AFTER_FAILURE, ASK_AGAIN
 from tests.core.fakes import NOW
-from tests.emulators.issuer import FIRST_KEYS, RunningIssuer, running_issuer
+from tests.emulators.issuer import RunningIssuer, running_issuer
 from tests.emulators.signing import Key, make_key
 from tests.server.conftest import URL
 from tests.server.echo import READER, make_settings
@@ -36,22 +36,6 @@ from tests.server.test_keys import make_key as make_api_key
 METADATA = "https://desk.example.com/.well-known/oauth-protected-resource/mcp"
 SERVED = "articles:read knowledge:read knowledge:write skills:read skills:write updates:read"
 LISTING: dict[str, Any] = {"jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": {}}
-
-
-@pytest.fixture(scope="module")
-async def running() -> AsyncGenerator[RunningIssuer]:
-    async with running_issuer("/realms/desk") as started:
-        yield started
-
-
-@pytest.fixture
-async def issuer(running: RunningIssuer) -> RunningIssuer:
-    """An issuer that does what it should and that nobody has asked for anything yet."""
-    await running.set_faults([])
-    await running.describe()
-    await running.set_keys([id for id, _ in FIRST_KEYS])
-    await running.forget_requests()
-    return running
 
 
 @pytest.fixture
