@@ -1,9 +1,13 @@
-"""Documents, links and records as columns, alike in every relational engine: texts, numbers, JSON as text."""
+"""Documents, links and records as columns, alike in every relational engine: texts, numbers, JSON as text.
+
+An engine that keeps instants in another way says how they are read.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
@@ -16,6 +20,7 @@ if TYPE_CHECKING:
     from refdesk.model import Collection, EmbeddedPassage, EmbeddingModel
 
 Columns: TypeAlias = Sequence[Any]
+ReadInstant: TypeAlias = Callable[[Any], datetime]
 
 
 def encode_document(document: Document) -> dict[str, str | int]:
@@ -42,7 +47,9 @@ def encode_document(document: Document) -> dict[str, str | int]:
     }
 
 
-def decode_document(collection: Collection, id: str, columns: Columns) -> Document:
+def decode_document(
+    collection: Collection, id: str, columns: Columns, read_instant: ReadInstant = decode_instant
+) -> Document:
     """Return the document of version, state, both instants, author, title, facets, spans, body and data."""
     version, state, created_at, modified_at, author, title, facets, spans, body, data = columns
     return Document(
@@ -51,19 +58,21 @@ def decode_document(collection: Collection, id: str, columns: Columns) -> Docume
         title=title,
         body=body,
         author=author,
-        created_at=decode_instant(created_at),
-        modified_at=decode_instant(modified_at),
+        created_at=read_instant(created_at),
+        modified_at=read_instant(modified_at),
         facets=decode_facets(facets),
-        spans=decode_spans(spans),
+        spans=decode_spans(spans, read_instant),
         state=State(state),
         version=version,
         data=json.loads(data),
     )
 
 
-def decode_revision(collection: Collection, id: str, columns: Columns) -> Revision:
+def decode_revision(
+    collection: Collection, id: str, columns: Columns, read_instant: ReadInstant = decode_instant
+) -> Revision:
     """Return the revision of recorded_at and what `decode_document` reads."""
-    return Revision(decode_document(collection, id, columns[1:]), decode_instant(columns[0]))
+    return Revision(decode_document(collection, id, columns[1:], read_instant), read_instant(columns[0]))
 
 
 def decode_facets(text: str) -> dict[str, tuple[str, ...]]:
@@ -71,11 +80,11 @@ def decode_facets(text: str) -> dict[str, tuple[str, ...]]:
     return {name: tuple(values) for name, values in cast("dict[str, list[str]]", json.loads(text)).items()}
 
 
-def decode_spans(text: str) -> dict[str, tuple[Span, ...]]:
+def decode_spans(text: str, read_instant: ReadInstant = decode_instant) -> dict[str, tuple[Span, ...]]:
     """Return spans as a document has them."""
-    encoded: Mapping[str, list[tuple[int, int]]] = json.loads(text)
+    encoded: Mapping[str, list[tuple[Any, Any]]] = json.loads(text)
     return {
-        name: tuple(Span(decode_instant(start), decode_instant(end)) for start, end in ends)
+        name: tuple(Span(read_instant(start), read_instant(end)) for start, end in ends)
         for name, ends in encoded.items()
     }
 
@@ -121,7 +130,7 @@ def encode_record(record: Record) -> tuple[str, str, str, int | None, str]:
     return key.org, key.kind, key.name, due_at, encode_json(record.value)
 
 
-def decode_record(columns: Columns) -> Record:
+def decode_record(columns: Columns, read_instant: ReadInstant = decode_instant) -> Record:
     """Return the record of what `encode_record` gives."""
     org, kind, name, due_at, value = columns
-    return Record(RecordKey(org, kind, name), json.loads(value), None if due_at is None else decode_instant(due_at))
+    return Record(RecordKey(org, kind, name), json.loads(value), None if due_at is None else read_instant(due_at))

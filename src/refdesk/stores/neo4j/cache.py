@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
-from refdesk.stores.neo4j.rows import decode_facets, decode_instant
+from refdesk.core.rows import decode_facets
+from refdesk.stores.neo4j.rows import decode_instant
 
 if TYPE_CHECKING:
     from numpy import float32

@@ -11,15 +11,14 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import numpy as np
 
-from refdesk.core import analysis, bm25
+from refdesk.core import analysis, bm25, rows
 from refdesk.core.analysis import analyse
 from refdesk.core.encoding import check_texts, encode_json
-from refdesk.core.rows import check_passages, decode_facets
 from refdesk.errors import InvalidInputError
 from refdesk.model import (
     Collection,
@@ -35,7 +34,7 @@ from refdesk.model import (
 )
 
 if TYPE_CHECKING:
-    from refdesk.model import EmbeddedPassage, EmbeddingModel, JsonObject
+    from refdesk.model import EmbeddedPassage, EmbeddingModel
 
 CONTENT = "version, state, created_at, modified_at, author, title, facets, spans, body, data"
 """The properties that make a document, in the order that `decode_document` takes them."""
@@ -143,26 +142,12 @@ ANALYSIS_VERSION = analysis.VERSION
 
 def decode_document(collection: Collection, id: str, values: Sequence[Any]) -> Document:
     """Return the document of the values of `CONTENT`."""
-    version, state, created_at, modified_at, author, title, facets, spans, body, data = values
-    return Document(
-        collection=collection,
-        id=id,
-        title=title,
-        body=body,
-        author=author,
-        created_at=decode_instant(created_at),
-        modified_at=decode_instant(modified_at),
-        facets=decode_facets(facets),
-        spans=_decode_spans(spans),
-        state=State(state),
-        version=version,
-        data=json.loads(data),
-    )
+    return rows.decode_document(collection, id, values, decode_instant)
 
 
 def decode_revision(collection: Collection, id: str, values: Sequence[Any]) -> Revision:
     """Return the revision of a `recorded_at` and the values of `CONTENT`."""
-    return Revision(decode_document(collection, id, values[1:]), decode_instant(values[0]))
+    return rows.decode_revision(collection, id, values, decode_instant)
 
 
 def encode_passages(model: EmbeddingModel, passages: Sequence[EmbeddedPassage]) -> list[dict[str, object]]:
@@ -174,7 +159,7 @@ def encode_passages(model: EmbeddingModel, passages: Sequence[EmbeddedPassage]) 
     Raises:
         InvalidInputError: A vector has not the model's width, or a component is not a finite number.
     """
-    check_passages(model, passages)
+    rows.check_passages(model, passages)
     return [_encode_passage(number, passage) for number, passage in enumerate(passages)]
 
 
@@ -197,9 +182,7 @@ def encode_key(key: RecordKey) -> dict[str, object]:
 
 def decode_record(values: Sequence[Any]) -> Record:
     """Return the record of org, kind, name, due_at and value."""
-    org, kind, name, due_at, value = values
-    decoded = cast("JsonObject", json.loads(value))
-    return Record(RecordKey(org, kind, name), decoded, None if due_at is None else decode_instant(due_at))
+    return rows.decode_record(values, decode_instant)
 
 
 def encode_link(link: Link) -> dict[str, object]:
@@ -233,13 +216,6 @@ def _get_facet_words(document: Document) -> list[str]:
 
 def _encode_span(span: Span) -> tuple[str, str]:
     return encode_instant(span.start), encode_instant(span.end)
-
-
-def _decode_spans(text: str) -> dict[str, tuple[Span, ...]]:
-    return {
-        name: tuple(Span(decode_instant(start), decode_instant(end)) for start, end in spans)
-        for name, spans in cast("dict[str, list[tuple[str, str]]]", json.loads(text)).items()
-    }
 
 
 def _encode_passage(number: int, passage: EmbeddedPassage) -> dict[str, object]:
