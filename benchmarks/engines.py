@@ -21,8 +21,8 @@ import anyio
 import numpy as np
 
 from benchmarks.quality import Judged, embed, get_data_folder, measure, read_collection
-from refdesk.core.analysis import parse_query
-from refdesk.core.passages import embedding_text, split
+from refdesk.core.search.analysis import parse_query
+from refdesk.core.search.passages import embedding_text, split
 from refdesk.embedders.hashing import HashingEmbedder
 from refdesk.model import (
     Collection,

@@ -33,11 +33,11 @@ from benchmarks.quality import (
     rank_scores,
     read_collection,
 )
-from refdesk.core import everything, fusion
-from refdesk.core.analysis import analyse, parse_query
-from refdesk.core.everything import Finding, Reading
-from refdesk.core.passages import embedding_text, split
-from refdesk.core.snippets import WIDTH
+from refdesk.core.search import federation, fusion
+from refdesk.core.search.analysis import analyse, parse_query
+from refdesk.core.search.federation import Finding, Reading
+from refdesk.core.search.passages import embedding_text, split
+from refdesk.core.search.snippets import WIDTH
 from refdesk.embedders.local import PASSAGE_PIECES, QUERY_PIECES
 from refdesk.model import Candidate
 from refdesk.toolsets.knowledge.search import rank as rank_knowledge
@@ -190,7 +190,7 @@ def merge_by_strength(lists: Lists) -> list[str]:
 
 def merge_as_refdesk(lists: Lists) -> list[str]:
     """Return what `search_everything` shows."""
-    return [one.finding.id for one in everything.rank(lists)]
+    return [one.finding.id for one in federation.rank(lists)]
 
 
 MERGES: Mapping[str, Merge] = {
@@ -267,7 +267,7 @@ def tell_nobody_knows(shelves: Sequence[Shelf], questions: Sequence[Sequence[Ask
 
 
 def _get_best(lists: Lists) -> float:
-    return max((one.score for one in everything.rank(lists)), default=0.0)
+    return max((one.score for one in federation.rank(lists)), default=0.0)
 
 
 def main() -> None:

@@ -22,11 +22,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from benchmarks.quality import LexicalIndex, get_data_folder
-from refdesk.core.analysis import parse_query
-from refdesk.core.fusion import convex
 from refdesk.core.knowledge_base import KnowledgeBase
 from refdesk.core.operations import Context
-from refdesk.core.semantics import Semantics
+from refdesk.core.search.analysis import parse_query
+from refdesk.core.search.fusion import convex
+from refdesk.core.search.semantics import Semantics
 from refdesk.embedders.local import LocalEmbedder
 from refdesk.language_models.rules import RulesModel
 from refdesk.model import FindRequest, Principal, VectorQuery

@@ -26,10 +26,10 @@ import numpy as np
 from numpy import float32
 from numpy.typing import NDArray
 
-from refdesk.core.analysis import analyse, parse_query
-from refdesk.core.bm25 import TITLE_WEIGHT, idf, term_score
-from refdesk.core.fusion import convex, reciprocal_rank
-from refdesk.core.passages import embedding_text, split
+from refdesk.core.search.analysis import analyse, parse_query
+from refdesk.core.search.bm25 import TITLE_WEIGHT, idf, term_score
+from refdesk.core.search.fusion import convex, reciprocal_rank
+from refdesk.core.search.passages import embedding_text, split
 from refdesk.embedders.local import LocalEmbedder
 from refdesk.model import Candidate
 from refdesk.toolsets.knowledge.search import rank

@@ -24,13 +24,13 @@ from statistics import median, quantiles
 
 import anyio
 
+from refdesk.core.background.embedding import Indexer
+from refdesk.core.background.syncing import Syncer
 from refdesk.core.clock import SystemClock
-from refdesk.core.indexing import Indexer
 from refdesk.core.knowledge_base import KnowledgeBase
 from refdesk.core.operations import Context
-from refdesk.core.question_vectors import QuestionVectors
-from refdesk.core.semantics import Semantics
-from refdesk.core.syncing import Syncer
+from refdesk.core.search.question_vectors import QuestionVectors
+from refdesk.core.search.semantics import Semantics
 from refdesk.embedders.local import LocalEmbedder
 from refdesk.model import Principal
 from refdesk.protocols import Store

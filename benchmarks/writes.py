@@ -32,8 +32,8 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 
 from refdesk.core.knowledge_base import KnowledgeBase
 from refdesk.core.operations import Context
-from refdesk.core.quotas import Quota
-from refdesk.core.semantics import Semantics
+from refdesk.core.search.semantics import Semantics
+from refdesk.core.writing.quotas import Quota
 from refdesk.embedders.hashing import HashingEmbedder
 from refdesk.model import Principal
 from refdesk.stores.sqlite import open_store

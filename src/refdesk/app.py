@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from anyio.abc import TaskGroup
 
     from refdesk.choices.stores import OpenStore
-    from refdesk.core.health import Health, ToolsetHealth
-    from refdesk.core.indexing import Indexer
+    from refdesk.core.background.embedding import Indexer
+    from refdesk.core.background.health import Health, ToolsetHealth
     from refdesk.core.keys import KeyRing
     from refdesk.core.knowledge_base import KnowledgeBase
     from refdesk.core.operations import Operation, Resource, Toolset
-    from refdesk.core.quotas import Quota
-    from refdesk.core.semantics import Semantics
+    from refdesk.core.search.semantics import Semantics
+    from refdesk.core.writing.quotas import Quota
     from refdesk.embedders.hashing import HashingEmbedder
     from refdesk.embedders.hosted.gemini import GeminiEmbedder
     from refdesk.embedders.hosted.openai import OpenAIEmbedder
@@ -144,8 +144,8 @@ class Desk:
 
     async def get_health(self) -> Health:
         """Return how the desk stands; never raises for what is wrong with it."""
+        from refdesk.core.background.health import Health, add_backlogs, measure_backlog
         from refdesk.core.clock import SystemClock
-        from refdesk.core.health import Health, add_backlogs, measure_backlog
 
         try:
             base = await self.get_base()
@@ -183,8 +183,8 @@ class Desk:
         }
 
     async def _get_toolset_health(self, base: Base, name: str, documents: int) -> ToolsetHealth:
-        from refdesk.core import sync_log
-        from refdesk.core.health import ToolsetHealth
+        from refdesk.core.background import sync_log
+        from refdesk.core.background.health import ToolsetHealth
 
         if name in self.live:
             return ToolsetHealth(None, None, self.live[name]())
@@ -321,11 +321,11 @@ def _choose_base(settings: Settings, toolsets: Sequence[Toolset]) -> OpenBase:
 
 @asynccontextmanager
 async def _open_base(settings: Settings, open_store: OpenStore, apart: Mapping[str, OpenStore]) -> AsyncGenerator[Base]:
+    from refdesk.core.background.embedding import Indexer
     from refdesk.core.clock import SystemClock
-    from refdesk.core.indexing import Indexer
     from refdesk.core.keys import KeyRing
     from refdesk.core.knowledge_base import KnowledgeBase
-    from refdesk.core.semantics import Semantics
+    from refdesk.core.search.semantics import Semantics
 
     async with AsyncExitStack() as stack:
         wanted = await stack.enter_async_context(choose_embedder(settings, settings.embedder))
@@ -349,7 +349,7 @@ async def _open_base(settings: Settings, open_store: OpenStore, apart: Mapping[s
 
 
 def _choose_quotas(settings: Settings) -> dict[str, Quota]:
-    from refdesk.core.quotas import Quota
+    from refdesk.core.writing.quotas import Quota
     from refdesk.toolsets.knowledge.operations import QUOTA_NAME
 
     return {QUOTA_NAME: Quota(QUOTA_NAME, settings.knowledge_org_quota, settings.knowledge_agent_quota)}

@@ -11,9 +11,9 @@ import pytest
 
 from benchmarks.engines import answer, embed_by_hashing, get_ndcg, get_overlap, load
 from benchmarks.quality import read_collection
-from refdesk.core.analysis import analyse
-from refdesk.core.bm25 import idf
 from refdesk.core.clock import FixedClock
+from refdesk.core.search.analysis import analyse
+from refdesk.core.search.bm25 import idf
 from refdesk.model import (
     BEST_FIRST,
     And,

@@ -9,7 +9,7 @@ from random import Random
 import psycopg
 import pytest
 
-from refdesk.core.analysis import parse_query
+from refdesk.core.search.analysis import parse_query
 from refdesk.model import BEST_FIRST, Document, FindRequest, HasAll, InState, SortKey, State
 from refdesk.protocols import Store
 from refdesk.stores.postgres import Limits, deriving, open_store

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from psycopg import errors, sql
 
-from refdesk.core.analysis import parse_query
+from refdesk.core.search.analysis import parse_query
 from refdesk.model import (
     And,
     Collection,

@@ -9,7 +9,7 @@ import anyio.lowlevel
 import pytest
 from psycopg import sql
 
-from refdesk.core.analysis import parse_query
+from refdesk.core.search.analysis import parse_query
 from refdesk.errors import ConfigurationError, StoreError
 from refdesk.model import FindRequest
 from refdesk.stores.postgres import open_store

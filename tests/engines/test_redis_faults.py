@@ -7,8 +7,8 @@ from pathlib import Path
 import anyio
 import pytest
 
+from refdesk.core.background.embedding import Indexer
 from refdesk.core.clock import SystemClock
-from refdesk.core.indexing import Indexer
 from refdesk.queues.bullmq import Shared, open_shared
 from tests.engines import redis
 from tests.engines.redis import until

@@ -19,7 +19,7 @@ from anyio.to_thread import run_sync
 
 from refdesk.core.knowledge_base import KnowledgeBase
 from refdesk.core.operations import Context
-from refdesk.core.semantics import Semantics
+from refdesk.core.search.semantics import Semantics
 from refdesk.embedders.hashing import HashingEmbedder
 from refdesk.model import Principal
 from refdesk.queues.bullmq import open_shared

@@ -12,9 +12,9 @@ import anyio
 import pytest
 from anyio.to_thread import run_sync
 
+from refdesk.core.background.embedding import Indexer, to_job
 from refdesk.core.clock import SystemClock
-from refdesk.core.indexing import Indexer, to_job
-from refdesk.core.semantics import Semantics
+from refdesk.core.search.semantics import Semantics
 from refdesk.protocols import EmbeddingJob
 from refdesk.queues.bullmq import open_shared
 from refdesk.stores.memory import MemoryStore

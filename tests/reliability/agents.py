@@ -18,7 +18,7 @@ import anyio.to_thread
 
 from refdesk.core.knowledge_base import KnowledgeBase
 from refdesk.core.operations import Context
-from refdesk.core.quotas import Quota
+from refdesk.core.writing.quotas import Quota
 from refdesk.errors import RefdeskError
 from refdesk.model import Principal
 from refdesk.protocols import Store, Transaction

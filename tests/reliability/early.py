@@ -13,11 +13,11 @@ from anyio.abc import TaskGroup
 
 from refdesk.app import Base, Desk
 from refdesk.choices.toolsets import load_toolsets
+from refdesk.core.background.embedding import Indexer
 from refdesk.core.clock import SystemClock
-from refdesk.core.indexing import Indexer
 from refdesk.core.keys import KeyRing
 from refdesk.core.knowledge_base import KnowledgeBase
-from refdesk.core.semantics import Semantics
+from refdesk.core.search.semantics import Semantics
 from refdesk.embedders.hashing import HashingEmbedder
 from refdesk.protocols import Store, Transaction
 from refdesk.server import http, logs

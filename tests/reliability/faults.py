@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from refdesk.core import idempotency, quotas, supersession
 from refdesk.core.knowledge_base import KnowledgeBase
+from refdesk.core.writing import idempotency, quotas, supersession
 from refdesk.model import (
     And,
     Collection,

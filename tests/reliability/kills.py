@@ -17,11 +17,11 @@ from uuid import UUID
 import anyio
 import httpx2
 
-from refdesk.core import quotas
+from refdesk.core.background.embedding import Indexer
 from refdesk.core.clock import SystemClock
-from refdesk.core.indexing import Indexer
-from refdesk.core.quotas import Quota
-from refdesk.core.semantics import Semantics
+from refdesk.core.search.semantics import Semantics
+from refdesk.core.writing import quotas
+from refdesk.core.writing.quotas import Quota
 from refdesk.embedders.hashing import HashingEmbedder
 from refdesk.model import Collection
 from refdesk.stores.sqlite import open_store

@@ -15,13 +15,13 @@ from typing import Any, TypeVar
 import hypothesis.strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
-from refdesk.core import quotas
+from refdesk.core.background.embedding import Indexer
 from refdesk.core.clock import FixedClock
 from refdesk.core.identifiers import SequentialIdentifiers
-from refdesk.core.indexing import Indexer
 from refdesk.core.knowledge_base import KnowledgeBase
-from refdesk.core.quotas import Quota
-from refdesk.core.semantics import Semantics
+from refdesk.core.search.semantics import Semantics
+from refdesk.core.writing import quotas
+from refdesk.core.writing.quotas import Quota
 from refdesk.embedders.hashing import HashingEmbedder
 from refdesk.errors import RefdeskError
 from refdesk.protocols import Store

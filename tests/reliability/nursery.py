@@ -26,7 +26,7 @@ from tests.reliability.disk import Call, watch
 from tests.reliability.lives import EARLY, EARLY_WATERMARK
 
 NEEDED = (
-    *("refdesk.server.process", "refdesk.server.http", "refdesk.stores.sqlite", "refdesk.core.syncing"),
+    *("refdesk.server.process", "refdesk.server.http", "refdesk.stores.sqlite", "refdesk.core.background.syncing"),
     *("refdesk.toolsets.azure_updates.source", "refdesk.toolsets.azure_updates.records", "refdesk.embedders.hashing"),
 )
 """Modules that the command imports when it needs them. None of them may start a thread, which a fork would lose."""

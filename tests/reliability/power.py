@@ -12,8 +12,8 @@ from typing import Any, Literal, TypeAlias
 
 import apsw
 
-from refdesk.core import idempotency, quotas
 from refdesk.core.clock import SystemClock
+from refdesk.core.writing import idempotency, quotas
 from refdesk.errors import StoreError
 from refdesk.model import Collection, FindRequest, RecordKey
 from refdesk.protocols import Store

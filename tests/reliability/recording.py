@@ -16,10 +16,10 @@ from uuid import UUID
 
 import anyio
 
+from refdesk.core.background.embedding import Indexer
 from refdesk.core.clock import SystemClock
-from refdesk.core.indexing import Indexer
 from refdesk.core.knowledge_base import KnowledgeBase
-from refdesk.core.semantics import Semantics
+from refdesk.core.search.semantics import Semantics
 from refdesk.embedders.hashing import HashingEmbedder
 from refdesk.protocols import Store
 from refdesk.stores.sqlite import open_store

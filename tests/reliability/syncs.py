@@ -10,10 +10,10 @@ from random import Random
 import anyio
 import anyio.to_thread
 
-from refdesk.core import sync_log
+from refdesk.core.background import sync_log
+from refdesk.core.background.leases import Holder, Lease
+from refdesk.core.background.syncing import InvalidRecordError
 from refdesk.core.clock import SystemClock
-from refdesk.core.leases import Holder, Lease
-from refdesk.core.syncing import InvalidRecordError
 from refdesk.model import Document, FindRequest, State
 from refdesk.protocols import Store
 from refdesk.stores.sqlite import open_store

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from refdesk.core.analysis import analyse
 from refdesk.core.clock import FixedClock
 from refdesk.core.knowledge_base import KnowledgeBase
+from refdesk.core.search.analysis import analyse
 from refdesk.stores.sqlite import open_store
 from tests.core.fakes import NOW
 from tests.reliability.faults import FAULTS, Fault

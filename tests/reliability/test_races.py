@@ -12,8 +12,8 @@ from uuid import UUID
 
 import pytest
 
-from refdesk.core import quotas
-from refdesk.core.quotas import Quota
+from refdesk.core.writing import quotas
+from refdesk.core.writing.quotas import Quota
 from refdesk.model import Collection, Document
 from refdesk.stores.sqlite import open_store
 from refdesk.toolsets.knowledge.models import TOOLSET_NAME

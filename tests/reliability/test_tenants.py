@@ -16,8 +16,8 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import ResourceTemplateReference
 
 from refdesk import errors
-from refdesk.core import idempotency, quotas
 from refdesk.core.operations import NESTED
+from refdesk.core.writing import idempotency, quotas
 from refdesk.model import Collection, FindRequest, Found, Principal, Record, RecordKey
 from refdesk.protocols import Store
 from refdesk.server import answers

@@ -18,14 +18,14 @@ import anyio
 
 from refdesk.app import Base, Desk
 from refdesk.choices.toolsets import join_toolsets, load_toolsets
+from refdesk.core.background.embedding import Indexer
 from refdesk.core.clock import FixedClock, SystemClock
 from refdesk.core.identifiers import SequentialIdentifiers, Uuid7Identifiers
-from refdesk.core.indexing import Indexer
 from refdesk.core.keys import SCOPES, KeyRing
 from refdesk.core.knowledge_base import KnowledgeBase
 from refdesk.core.operations import Operation
-from refdesk.core.quotas import Quota
-from refdesk.core.semantics import Semantics
+from refdesk.core.search.semantics import Semantics
+from refdesk.core.writing.quotas import Quota
 from refdesk.embedders.hashing import HashingEmbedder
 from refdesk.model import Principal
 from refdesk.protocols import Store

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
-from refdesk.core.analysis import parse_query
+from refdesk.core.search.analysis import parse_query
 from refdesk.model import (
     Collection,
     Document,

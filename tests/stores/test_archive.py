@@ -11,8 +11,9 @@ from random import Random
 import numpy as np
 import pytest
 
-from refdesk.core import leases, migrating
+from refdesk.core.background import leases
 from refdesk.core.clock import FixedClock
+from refdesk.core.keeping import migrating
 from refdesk.errors import ConflictError
 from refdesk.model import (
     Collection,

@@ -7,7 +7,7 @@ from math import log
 
 import pytest
 
-from refdesk.core.analysis import analyse
+from refdesk.core.search.analysis import analyse
 from refdesk.model import BEST_FIRST, Document, FacetCount, SortBy, SortKey, State, TextQuery
 from refdesk.protocols import Store
 from tests.stores.samples import asking, day, find_ids, get_ids, get_scores, make_document, put, revise

@@ -10,7 +10,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from refdesk.core.analysis import analyse
+from refdesk.core.search.analysis import analyse
 from refdesk.model import (
     And,
     Collection,

@@ -12,8 +12,8 @@ from refdesk import errors
 if TYPE_CHECKING:
     from anyio.abc import TaskGroup
 
+    from refdesk.core.background.syncing import Syncer
     from refdesk.core.operations import Toolset
-    from refdesk.core.syncing import Syncer
     from refdesk.protocols import Store
     from refdesk.settings import Settings
     from refdesk.toolsets.salesforce_knowledge.configuration import SalesforceSettings
@@ -147,8 +147,8 @@ def choose_syncer(settings: Settings, name: str, store: Store) -> Syncer:
     stale_after = get_stale_after(settings, name)
     if stale_after is None:
         raise errors.InvalidInputError(f"{name} has no source to be synced with.")
+    from refdesk.core.background.syncing import Syncer
     from refdesk.core.clock import SystemClock
-    from refdesk.core.syncing import Syncer
     from refdesk.toolsets.azure_updates.models import COLLECTION
     from refdesk.toolsets.azure_updates.records import to_document
     from refdesk.toolsets.azure_updates.source import AzureUpdatesSource

@@ -152,7 +152,7 @@ async def _check_toolsets(desk: Desk) -> list[Check]:
 
 
 async def _check_quarantine(base: Base) -> Check:
-    from refdesk.core.sync_log import QUARANTINE
+    from refdesk.core.background.sync_log import QUARANTINE
 
     records = await base.knowledge_base.store.list_records(QUARANTINE)
     if not records:
@@ -163,7 +163,7 @@ async def _check_quarantine(base: Base) -> Check:
 
 
 async def _check_embeddings(base: Base) -> AsyncIterator[Check]:
-    from refdesk.core.health import measure_backlog
+    from refdesk.core.background.health import measure_backlog
 
     backlog, now = await measure_backlog(base.indexer), base.knowledge_base.clock.now()
     failures = await base.indexer.list_failures()

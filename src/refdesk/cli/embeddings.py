@@ -11,7 +11,7 @@ from refdesk.cli import asking, views_of_entries
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from refdesk.core.indexing import Failure, Indexer
+    from refdesk.core.background.embedding import Failure, Indexer
 
     Answer = TypeVar("Answer")
 

@@ -12,7 +12,7 @@ from refdesk.cli import asking, progress
 
 if TYPE_CHECKING:
     from refdesk.cli.progress import Show
-    from refdesk.core.migrating import Contents, Work
+    from refdesk.core.keeping.migrating import Contents, Work
 
 LABELS: Mapping[Work, str] = {"moving": "Moving", "building": "Building indexes", "comparing": "Comparing"}
 TIMES_READ: Mapping[Work, int] = {"moving": 1, "building": 0, "comparing": 2}
@@ -44,7 +44,7 @@ def migrate(source: str, target: str, as_json: bool) -> None:
 
 async def _migrate(source: str, target: str, show: Show | None) -> Contents:
     from refdesk.choices.stores import choose_store
-    from refdesk.core import migrating
+    from refdesk.core.keeping import migrating
 
     open_source, open_target = choose_store(source, "--from"), choose_store(target, "--to")
     async with open_source() as old, open_target() as new:

@@ -10,8 +10,8 @@ from refdesk.cli import asking, progress
 
 if TYPE_CHECKING:
     from refdesk.cli.progress import Show
-    from refdesk.core.sync_log import SyncReport
-    from refdesk.core.syncing import SyncProgress
+    from refdesk.core.background.sync_log import SyncReport
+    from refdesk.core.background.syncing import SyncProgress
     from refdesk.settings import Settings
 
 

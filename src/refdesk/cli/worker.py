@@ -13,7 +13,7 @@ from refdesk.cli.serve import toolset_option
 if TYPE_CHECKING:
     from refdesk.app import Base
     from refdesk.cli.progress import Show
-    from refdesk.core.health import Backlog
+    from refdesk.core.background.health import Backlog
     from refdesk.core.operations import Toolset
     from refdesk.settings import Settings
 
@@ -56,7 +56,7 @@ def _work_until_idle(settings: Settings, toolsets: tuple[Toolset, ...]) -> None:
 async def _drain(settings: Settings, toolsets: tuple[Toolset, ...], show: Show | None) -> Backlog:
     from refdesk.app import open_desk
     from refdesk.choices.toolsets import choose_syncer, get_stale_after
-    from refdesk.core.health import add_backlogs, measure_backlog
+    from refdesk.core.background.health import add_backlogs, measure_backlog
 
     async with open_desk(settings, toolsets, in_background=False) as desk:
         base = await desk.get_base()
@@ -77,7 +77,7 @@ async def _embed_all(base: Base, show: Show | None) -> None:
     """Embed until nothing is due, here or in another process."""
     import anyio
 
-    from refdesk.core.health import measure_backlog
+    from refdesk.core.background.health import measure_backlog
 
     failure: errors.RefdeskError | None = None
     async with anyio.create_task_group() as group:

@@ -5,18 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from refdesk.core import indexing, retrieval
+from refdesk.core.background import embedding
 from refdesk.core.clock import SystemClock
 from refdesk.core.identifiers import Uuid7Identifiers
+from refdesk.core.search import retrieval
 from refdesk.model import State
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from refdesk.core.indexing import EmbeddingStatus
-    from refdesk.core.quotas import Quota
-    from refdesk.core.retrieval import SearchRequest, SearchResult
-    from refdesk.core.semantics import Semantics
+    from refdesk.core.background.embedding import EmbeddingStatus
+    from refdesk.core.search.retrieval import SearchRequest, SearchResult
+    from refdesk.core.search.semantics import Semantics
+    from refdesk.core.writing.quotas import Quota
     from refdesk.model import Collection, Document, Revision, VectorQuery
     from refdesk.protocols import Clock, Identifiers, JobQueue, Scratchpad, Store
 
@@ -61,7 +62,7 @@ class KnowledgeBase:
         """Return for each document whether its vectors are `ready`, `pending`, or `failed` for good."""
         if self.semantics is None:
             return ["pending" for _ in ids]
-        return await indexing.get_statuses(self.store, self.semantics, collection, ids)
+        return await embedding.get_statuses(self.store, self.semantics, collection, ids)
 
     def note_change(self, *documents: Document) -> None:
         """Let the background work look at once for what there is to do: at these documents, or at all of them.
@@ -69,6 +70,6 @@ class KnowledgeBase:
         Call it after the commit. It neither waits nor raises.
         """
         if self.queue is not None:
-            self.queue.announce([indexing.to_job(document) for document in documents])
+            self.queue.announce([embedding.to_job(document) for document in documents])
         elif self.semantics is not None:
             self.semantics.doorbell.ring()

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_che
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from refdesk.core.everything import Finder
     from refdesk.core.knowledge_base import KnowledgeBase
+    from refdesk.core.search.federation import Finder
     from refdesk.model import Principal
 
 HttpMethod: TypeAlias = Literal["GET", "POST"]

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 from zlib import crc32
 
-from refdesk.core.analysis import analyse, get_stop_terms
+from refdesk.core.search.analysis import analyse, get_stop_terms
 from refdesk.model import EmbeddingModel
 
 if TYPE_CHECKING:

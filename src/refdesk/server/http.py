@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
     from refdesk.app import Desk
-    from refdesk.core.health import Health
+    from refdesk.core.background.health import Health
     from refdesk.core.operations import ErrorFormat
     from refdesk.model import Principal
     from refdesk.protocols import Clock

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-    from refdesk.core.health import Health
+    from refdesk.core.background.health import Health
     from refdesk.core.operations import Operation, Resource, Route, Toolset
 
 ASSETS = {"page.css": "text/css", "try.js": "text/javascript", "mark.svg": "image/svg+xml"}

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 
 import pytest
 
+from refdesk.core.background.syncing import Syncer
 from refdesk.core.clock import FixedClock
 from refdesk.core.knowledge_base import KnowledgeBase
-from refdesk.core.syncing import Syncer
 from refdesk.stores.memory import MemoryStore
 from refdesk.toolsets.azure_updates.models import COLLECTION
 from refdesk.toolsets.azure_updates.records import to_document

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, cast
 
+from refdesk.core.background.syncing import Syncer
 from refdesk.core.clock import FixedClock
 from refdesk.core.knowledge_base import KnowledgeBase
 from refdesk.core.operations import Context
-from refdesk.core.syncing import Syncer
 from refdesk.model import JsonObject, Principal
 from refdesk.protocols import SourcePage
 from refdesk.stores.memory import MemoryStore

@@ -7,7 +7,7 @@ import pytest
 
 from refdesk.core.knowledge_base import KnowledgeBase
 from refdesk.core.operations import Context
-from refdesk.core.semantics import Semantics
+from refdesk.core.search.semantics import Semantics
 from refdesk.stores.memory import MemoryStore
 from refdesk.toolsets.azure_updates.results import DESCRIPTION_CHARACTERS
 from tests.core.fakes import ScriptedEmbedder

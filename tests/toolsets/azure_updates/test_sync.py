@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from refdesk import errors
-from refdesk.core import sync_log
+from refdesk.core.background import sync_log
 from refdesk.model import Document
 from refdesk.toolsets.azure_updates.models import COLLECTION, TOOLSET_NAME
 from sample_world.azure_updates.process import RunningEmulator

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from refdesk.choices.toolsets import TOOLSET_NAMES
 from refdesk.core import contracts
-from refdesk.core.everything import Period
+from refdesk.core.search.federation import Period
 from refdesk.toolsets.everything import TOOLSET
 from refdesk.toolsets.everything.models import SearchInput, ToolsetName
 

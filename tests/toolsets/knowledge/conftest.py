@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from refdesk.core.background.embedding import Indexer
 from refdesk.core.clock import FixedClock
 from refdesk.core.identifiers import SequentialIdentifiers
-from refdesk.core.indexing import Indexer
 from refdesk.core.knowledge_base import KnowledgeBase
 from refdesk.core.operations import Context
-from refdesk.core.quotas import Quota
-from refdesk.core.semantics import Semantics
+from refdesk.core.search.semantics import Semantics
+from refdesk.core.writing.quotas import Quota
 from refdesk.embedders.hashing import HashingEmbedder
 from refdesk.model import Principal
 from refdesk.toolsets.knowledge import models, operations

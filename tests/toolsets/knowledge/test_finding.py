@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from refdesk.core.everything import Findings, LeftOut, Period, Question
+from refdesk.core.search.federation import Findings, LeftOut, Period, Question
 from refdesk.toolsets.knowledge.finding import find
 from tests.core.fakes import NOW
 from tests.toolsets.knowledge.conftest import Desk

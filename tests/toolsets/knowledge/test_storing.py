@@ -7,7 +7,7 @@ import anyio
 import pytest
 from pydantic import ValidationError
 
-from refdesk.core.quotas import Quota, read_usage
+from refdesk.core.writing.quotas import Quota, read_usage
 from refdesk.errors import ConflictError, InvalidInputError, NotFoundError, QuotaExceededError
 from refdesk.toolsets.knowledge.models import StoreInput, StoreOutput, get_collection
 from tests.core.fakes import NOW

@@ -14,7 +14,7 @@ from refdesk.core.clock import FixedClock
 from refdesk.core.identifiers import SequentialIdentifiers
 from refdesk.core.knowledge_base import KnowledgeBase
 from refdesk.core.operations import Context
-from refdesk.core.semantics import Semantics
+from refdesk.core.search.semantics import Semantics
 from refdesk.embedders.hashing import HashingEmbedder
 from refdesk.language_models.rules import RulesModel
 from refdesk.model import Playbook, Principal, Refinement, SkillDraft, Step, Turn

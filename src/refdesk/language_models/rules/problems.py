@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import regex
 
-from refdesk.core.analysis import analyse, get_stop_terms
+from refdesk.core.search.analysis import analyse, get_stop_terms
 from refdesk.language_models.rules import sentences
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias, TypeVar, assert_never
 
-from refdesk.core import bm25
-from refdesk.core.analysis import analyse
+from refdesk.core.search import bm25
+from refdesk.core.search.analysis import analyse
 from refdesk.model import (
     And,
     Candidate,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
-from refdesk.core.rows import decode_facets
+from refdesk.core.keeping.rows import decode_facets
 from refdesk.stores.neo4j.rows import decode_instant
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Row:
     Attributes:
         title_terms: Its terms with two blanks around each, so that " term " is found once for each time it occurs.
         body_terms: The same of the body.
-        length: Weighted, as `refdesk.core.bm25` counts it.
+        length: Weighted, as `refdesk.core.search.bm25` counts it.
     """
 
     id: str

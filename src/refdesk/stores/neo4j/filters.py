@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import assert_never
 
-from refdesk.core.encoding import is_encodable
+from refdesk.core.keeping.encoding import is_encodable
 from refdesk.model import And, Filter, HasAll, HasAny, InState, Not, Or, Overlaps
 from refdesk.stores.neo4j.rows import encode_instant, get_facet_word
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import anyio.to_thread
 import numpy as np
 
-from refdesk.core.encoding import is_encodable
+from refdesk.core.keeping.encoding import is_encodable
 from refdesk.model import FindRequest, Found, facet_key
 from refdesk.stores.neo4j.cache import DocumentCache, Row, Tag
 from refdesk.stores.neo4j.filters import Condition, compile_filter

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
-from refdesk.core.encoding import is_encodable
+from refdesk.core.keeping.encoding import is_encodable
 
 MOST_CLAUSES = 512
 """Words in one query; Lucene refuses queries of more than 1024 parts."""

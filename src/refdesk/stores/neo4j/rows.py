@@ -16,9 +16,10 @@ from urllib.parse import quote
 
 import numpy as np
 
-from refdesk.core import analysis, bm25, rows
-from refdesk.core.analysis import analyse
-from refdesk.core.encoding import check_texts, encode_json
+from refdesk.core.keeping import rows
+from refdesk.core.keeping.encoding import check_texts, encode_json
+from refdesk.core.search import analysis, bm25
+from refdesk.core.search.analysis import analyse
 from refdesk.errors import InvalidInputError
 from refdesk.model import (
     Collection,
@@ -45,7 +46,7 @@ class DocumentRow:
     """A document ready to be written: everything that takes time is done before the store is locked.
 
     Attributes:
-        length: Weighted terms, as `refdesk.core.bm25` counts them; 0 when it is withdrawn.
+        length: Weighted terms, as `refdesk.core.search.bm25` counts them; 0 when it is withdrawn.
     """
 
     collection: Collection

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from refdesk.core import bm25
+from refdesk.core.search import bm25
 from refdesk.model import Candidate, FacetCount, SortKey, facet_key
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Ranked:
 
 
 class _Scorer:
-    """BM25 of one question; see `refdesk.core.bm25`."""
+    """BM25 of one question; see `refdesk.core.search.bm25`."""
 
     def __init__(self, text: TextQuery, rows: Mapping[str, Row], gathered: Gathered) -> None:
         self._text = text

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from refdesk.core.rows import decode_link, decode_record, decode_revision
+from refdesk.core.keeping.rows import decode_link, decode_record, decode_revision
 from refdesk.model import Collection, EmbeddedPassage, EmbeddingModel
 from refdesk.stores.postgres.connections import ALL_ORGS, Connections, Scope, Statement
 from refdesk.stores.postgres.rows import decode_sent

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from refdesk.core import analysis
-from refdesk.core.analysis import analyse
-from refdesk.core.bm25 import TITLE_WEIGHT
-from refdesk.core.encoding import check_texts, encode_spans
+from refdesk.core.keeping.encoding import check_texts, encode_spans
+from refdesk.core.search import analysis
+from refdesk.core.search.analysis import analyse
+from refdesk.core.search.bm25 import TITLE_WEIGHT
 from refdesk.model import State, facet_key
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TypeAlias, assert_never
 
 from psycopg import sql
 
-from refdesk.core.encoding import encode_instant, is_storable
+from refdesk.core.keeping.encoding import encode_instant, is_storable
 from refdesk.model import And, Filter, HasAll, HasAny, InState, Not, Or, Overlaps, State
 from refdesk.stores.postgres.deriving import Tokens
 

@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from refdesk.core.encoding import decode_instant, is_storable
+from refdesk.core.keeping.encoding import decode_instant, is_storable
 from refdesk.model import Candidate, FacetCount, FindRequest, Found
 from refdesk.stores.postgres.connections import Connections, Scope, Snapshot, Statement
 from refdesk.stores.postgres.deriving import Tokens

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, LiteralString, Protocol
 
-from refdesk.core.encoding import encode_instant, is_storable
-from refdesk.core.rows import decode_document, decode_link, decode_record, decode_revision
+from refdesk.core.keeping.encoding import encode_instant, is_storable
+from refdesk.core.keeping.rows import decode_document, decode_link, decode_record, decode_revision
 from refdesk.model import Collection, CollectionStatistics, State
 from refdesk.stores.postgres.connections import ALL_ORGS, Scope, Statement
 from refdesk.stores.postgres.pool import Row

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import anyio.to_thread
 
-from refdesk.core.rows import decode_revision
+from refdesk.core.keeping.rows import decode_revision
 from refdesk.errors import ConfigurationError
 from refdesk.model import Collection
 from refdesk.stores.postgres.connections import ALL_ORGS, Connections, Scope, Statement

@@ -1,4 +1,4 @@
-"""What a row holds here besides what `refdesk.core.rows` says: vectors, as pgvector reads them."""
+"""What a row holds here besides what `refdesk.core.keeping.rows` says: vectors, as pgvector reads them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from refdesk.core.encoding import check_texts
-from refdesk.core.rows import check_passages
+from refdesk.core.keeping.encoding import check_texts
+from refdesk.core.keeping.rows import check_passages
 from refdesk.errors import InvalidInputError
 
 if TYPE_CHECKING:

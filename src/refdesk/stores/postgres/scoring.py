@@ -1,4 +1,4 @@
-"""BM25 in SQL: the arithmetic of `refdesk.core.bm25`, operation for operation, from what an entry holds."""
+"""BM25 in SQL: the arithmetic of `refdesk.core.search.bm25`, operation for operation, from what an entry holds."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from psycopg import sql
 
-from refdesk.core.bm25 import K1, B, idf
+from refdesk.core.search.bm25 import K1, B, idf
 from refdesk.model import TextQuery
 from refdesk.stores.postgres.deriving import Tokens, spell
 from refdesk.stores.postgres.filters import AMONG_MATCHES, Condition, Values, all_of, any_of

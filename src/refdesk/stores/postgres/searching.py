@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from psycopg import sql
 
-from refdesk.core.encoding import is_storable
+from refdesk.core.keeping.encoding import is_storable
 from refdesk.model import FindRequest, SortKey, facet_key
 from refdesk.stores.postgres.connections import Statement
 from refdesk.stores.postgres.filters import BY_MATCHES, OF_EACH, Condition, Values, all_of, compile_filter

@@ -12,7 +12,7 @@ import anyio
 import anyio.to_thread
 
 from refdesk.core.clock import SystemClock
-from refdesk.core.encoding import encode_instant
+from refdesk.core.keeping.encoding import encode_instant
 from refdesk.errors import StoreError
 from refdesk.model import Revision
 from refdesk.stores.postgres import archive, graphs, reading, rebuilding, writing

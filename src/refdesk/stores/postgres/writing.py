@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
-from refdesk.core.encoding import encode_instant
-from refdesk.core.rows import encode_document, encode_link, encode_record
+from refdesk.core.keeping.encoding import encode_instant
+from refdesk.core.keeping.rows import encode_document, encode_link, encode_record
 from refdesk.errors import ConflictError
 from refdesk.model import Collection, State
 from refdesk.stores.postgres.connections import Scope, Statement

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from refdesk.core.rows import decode_link, decode_record
+from refdesk.core.keeping.rows import decode_link, decode_record
 from refdesk.model import Collection, EmbeddedPassage, EmbeddingModel, Link, Record, RecordKey
 from refdesk.stores.sqlite import reading
 from refdesk.stores.sqlite.driver import Connection

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 import anyio
 
-from refdesk.core.encoding import decode_instant
-from refdesk.core.rows import decode_facets, decode_spans
+from refdesk.core.keeping.encoding import decode_instant
+from refdesk.core.keeping.rows import decode_facets, decode_spans
 from refdesk.model import Collection, State
 from refdesk.stores.sqlite.growing import Grower
 from refdesk.stores.sqlite.index import ANALYSIS_VERSION, CollectionIndex, IndexRow, VectorRow, encode_terms

@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime
 
-from refdesk.core.encoding import encode_instant
-from refdesk.core.rows import decode_document, decode_link, decode_record, decode_revision
+from refdesk.core.keeping.encoding import encode_instant
+from refdesk.core.keeping.rows import decode_document, decode_link, decode_record, decode_revision
 from refdesk.model import (
     Collection,
     CollectionStatistics,

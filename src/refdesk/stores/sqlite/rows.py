@@ -1,4 +1,4 @@
-"""What a row holds here besides what `refdesk.core.rows` says: analysed text, and vectors as bytes."""
+"""What a row holds here besides what `refdesk.core.keeping.rows` says: analysed text, and vectors as bytes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from refdesk.core import rows
+from refdesk.core.keeping import rows
 from refdesk.stores.sqlite.driver import Value
 
 if TYPE_CHECKING:

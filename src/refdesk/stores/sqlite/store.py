@@ -14,7 +14,7 @@ import anyio
 import anyio.to_thread
 
 from refdesk.core.clock import SystemClock
-from refdesk.core.encoding import encode_instant
+from refdesk.core.keeping.encoding import encode_instant
 from refdesk.errors import StoreError
 from refdesk.stores.sqlite import archive, reading, writing
 from refdesk.stores.sqlite.connections import Readers, Writer, configure, enter_wal, open_file

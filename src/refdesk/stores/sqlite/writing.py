@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from refdesk.core.encoding import check_texts
-from refdesk.core.rows import encode_link, encode_record
+from refdesk.core.keeping.encoding import check_texts
+from refdesk.core.keeping.rows import encode_link, encode_record
 from refdesk.errors import ConflictError, InvalidInputError
 from refdesk.model import Collection, Document, EmbeddingModel, Link, Record, RecordKey, State
 from refdesk.stores.sqlite.driver import Connection, Value

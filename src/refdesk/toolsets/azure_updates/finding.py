@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from refdesk.core import everything, sync_log
-from refdesk.core.analysis import parse_query
-from refdesk.core.everything import Finder, Finding, Findings, Question, Reading
-from refdesk.core.retrieval import SearchRequest
-from refdesk.core.snippets import snippet
+from refdesk.core.background import sync_log
+from refdesk.core.search import federation
+from refdesk.core.search.analysis import parse_query
+from refdesk.core.search.federation import Finder, Finding, Findings, Question, Reading
+from refdesk.core.search.retrieval import SearchRequest
+from refdesk.core.search.snippets import snippet
 from refdesk.model import And, Filter, HasAny, Overlaps
 from refdesk.toolsets.azure_updates.models import COLLECTION, TOOLSET_NAME
 from refdesk.toolsets.azure_updates.results import get_public_page
@@ -16,7 +17,7 @@ from refdesk.toolsets.azure_updates.search import describe_age
 
 if TYPE_CHECKING:
     from refdesk.core.operations import Context
-    from refdesk.core.retrieval import Hit
+    from refdesk.core.search.retrieval import Hit
     from refdesk.model import TextQuery
 
 OPERATION = "search_azure_updates"
@@ -36,7 +37,7 @@ async def find(context: Context, question: Question) -> Findings:
     base, text = context.knowledge_base, parse_query(question.text)
     found = await base.search(request)
     status = await sync_log.read_status(base.store, TOOLSET_NAME)
-    notes = [*describe_age(status.last_success, base.clock.now()), await everything.explain_meaning(context, question)]
+    notes = [*describe_age(status.last_success, base.clock.now()), await federation.explain_meaning(context, question)]
     return Findings(
         tuple(_to_finding(hit, text) for hit in found.hits),
         total=found.total,
@@ -46,19 +47,19 @@ async def find(context: Context, question: Question) -> Findings:
 
 
 def _to_filter(question: Question) -> Filter | None:
-    conditions: list[Filter] = [HasAny("tags", everything.spell(tag)) for tag in question.tags]
+    conditions: list[Filter] = [HasAny("tags", federation.spell(tag)) for tag in question.tags]
     if question.period.is_bounded:
         conditions.append(Overlaps(("modified",), question.period.since, question.period.until))
     return And(tuple(conditions)) if conditions else None
 
 
 def _to_finding(hit: Hit, text: TextQuery) -> Finding:
-    update, excerpt = hit.document, everything.get_excerpt(hit.document.body, hit.passage)
+    update, excerpt = hit.document, federation.get_excerpt(hit.document.body, hit.passage)
     return Finding(
         id=update.id,
         title=update.title,
         snippet=snippet(update.body, text, hit.passage),
-        strength=everything.judge_hit(text, update.title, excerpt, hit.cosine, hit.score),
+        strength=federation.judge_hit(text, update.title, excerpt, hit.cosine, hit.score),
         freshness=update.modified_at,
         source=SOURCE,
         reading=Reading(OPERATION, {"id": update.id}, get_public_page(update.id)),

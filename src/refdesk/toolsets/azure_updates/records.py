@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from refdesk.core.syncing import InvalidRecordError
+from refdesk.core.background.syncing import InvalidRecordError
 from refdesk.model import Document, Span
 from refdesk.toolsets.azure_updates.markdown import to_line, to_markdown
 from refdesk.toolsets.azure_updates.models import COLLECTION

@@ -6,8 +6,8 @@ from calendar import monthrange
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal, cast
 
-from refdesk.core import sync_log
-from refdesk.core.retrieval import SearchRequest
+from refdesk.core.background import sync_log
+from refdesk.core.search.retrieval import SearchRequest
 from refdesk.model import Overlaps, facet_key
 from refdesk.toolsets.azure_updates.models import (
     COLLECTION,
@@ -28,9 +28,9 @@ from refdesk.toolsets.azure_updates.results import get_age_hours, show_counts, s
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from refdesk.core.background.sync_log import Change, SyncReport
     from refdesk.core.knowledge_base import KnowledgeBase
     from refdesk.core.operations import Context
-    from refdesk.core.sync_log import Change, SyncReport
     from refdesk.model import Document, FacetCount
 
 MONTHS = 12

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, time
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from refdesk.core import sync_log
-from refdesk.core.retrieval import SearchRequest
+from refdesk.core.background import sync_log
+from refdesk.core.search.retrieval import SearchRequest
 from refdesk.model import And, Filter, HasAll, Overlaps, SortKey, facet_key
 from refdesk.toolsets.azure_updates.models import (
     COLLECTION,
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from refdesk.core.knowledge_base import KnowledgeBase
     from refdesk.core.operations import Context
-    from refdesk.core.retrieval import Hit, SearchResult
+    from refdesk.core.search.retrieval import Hit, SearchResult
     from refdesk.toolsets.azure_updates.models import Update
 
 STALE_HOURS = 48.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from refdesk.core.launching import launch
+from refdesk.core.background.launching import launch
 
 if __name__ == "__main__":
     launch(None)

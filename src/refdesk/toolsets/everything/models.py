@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic.alias_generators import to_camel
 from pydantic.json_schema import SkipJsonSchema
 
-from refdesk.core.everything import Period, Status
+from refdesk.core.search.federation import Period, Status
 
 TOOLSET_NAME = "everything"
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from refdesk.core.everything import Question
 from refdesk.core.operations import Effects, Operation, Route, Toolset
+from refdesk.core.search.federation import Question
 from refdesk.errors import ConfigurationError
 from refdesk.toolsets.everything.models import TOOLSET_NAME, Read, Result, SearchInput, SearchOutput
 from refdesk.toolsets.everything.source import Members
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from anyio.abc import TaskGroup
 
-    from refdesk.core.everything import Ranked
     from refdesk.core.operations import Context
+    from refdesk.core.search.federation import Ranked
 
 READS_OUTSIDE = Effects(read_only=True, idempotent=True, open_world=True)
 LEAST_SECONDS = 15.0

@@ -7,16 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from refdesk.core import everything
-from refdesk.core.everything import Outcome, Question, Ranked
+from refdesk.core.search import federation
+from refdesk.core.search.federation import Outcome, Question, Ranked
 from refdesk.errors import PermissionDeniedError
 from refdesk.toolsets.everything.models import Coverage
 
 if TYPE_CHECKING:
     from anyio.abc import TaskGroup
 
-    from refdesk.core.everything import Finder
     from refdesk.core.operations import Context
+    from refdesk.core.search.federation import Finder
 
 NOT_SERVED = "It is not served here: whoever runs the server can configure it or name it with --toolset."
 
@@ -51,8 +51,8 @@ class Members:
         readable = {name: finder for name, finder in served.items() if finder.scopes <= context.principal.scopes}
         if served and not readable:
             raise _deny(served)
-        outcomes = await everything.ask_all(readable, context.of, question, seconds, self.group)
-        ranked = everything.rank({name: outcome.findings.hits for name, outcome in outcomes.items()})
+        outcomes = await federation.ask_all(readable, context.of, question, seconds, self.group)
+        ranked = federation.rank({name: outcome.findings.hits for name, outcome in outcomes.items()})
         best = ranked[: question.limit]
         shown = Counter(one.toolset for one in best)
         return best, [self._cover(name, outcomes.get(name), shown[name]) for name in names]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from refdesk.core import everything, fusion
-from refdesk.core.analysis import parse_query
-from refdesk.core.everything import Finder, Finding, Findings, LeftOut, Question, Reading
-from refdesk.core.snippets import snippet
+from refdesk.core.search import federation, fusion
+from refdesk.core.search.analysis import parse_query
+from refdesk.core.search.federation import Finder, Finding, Findings, LeftOut, Question, Reading
+from refdesk.core.search.snippets import snippet
 from refdesk.toolsets.knowledge import models, search
 from refdesk.toolsets.knowledge.models import SearchInput
 from refdesk.toolsets.knowledge.operations import GET_KNOWLEDGE, READ_SCOPE, SEARCH_KNOWLEDGE
@@ -33,16 +33,16 @@ async def find(context: Context, question: Question) -> Findings | LeftOut:
     scores = zip(found.candidates, fusion.absolute(found.candidates, text), strict=True)
     scored = {candidate.id: (candidate.cosine, score) for candidate, score in scores}
     hits = [_to_finding(match, text, *scored[match.placed_by]) for match in found.best[: question.limit]]
-    return Findings(tuple(hits), note=await everything.explain_meaning(context, question))
+    return Findings(tuple(hits), note=await federation.explain_meaning(context, question))
 
 
 def _to_finding(match: Match, text: TextQuery, cosine: float | None, score: float) -> Finding:
-    entry, excerpt = match.document, everything.get_excerpt(match.document.body, match.passage)
+    entry, excerpt = match.document, federation.get_excerpt(match.document.body, match.passage)
     return Finding(
         id=entry.id,
         title=entry.title,
         snippet=snippet(entry.body, text, match.passage),
-        strength=everything.judge_hit(text, entry.title, excerpt, cosine, score),
+        strength=federation.judge_hit(text, entry.title, excerpt, cosine, score),
         freshness=entry.created_at,
         author=entry.author,
         reading=Reading(GET_KNOWLEDGE.name, {"id": entry.id}, f"knowledge://{entry.id}"),

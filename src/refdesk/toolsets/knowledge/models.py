@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic.alias_generators import to_camel
 from pydantic.json_schema import SkipJsonSchema
 
-from refdesk.core import supersession
+from refdesk.core.writing import supersession
 from refdesk.model import Collection, Document, Span, State
 from refdesk.toolsets.knowledge.tags import MOST_TAGS, normalise_tags
 

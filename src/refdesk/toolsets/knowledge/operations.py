@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from refdesk.core import idempotency, quotas, supersession
-from refdesk.core.idempotency import Token
 from refdesk.core.operations import READS, Context, Effects, Operation, Route
-from refdesk.core.quotas import Quota
+from refdesk.core.writing import idempotency, quotas, supersession
+from refdesk.core.writing.idempotency import Token
+from refdesk.core.writing.quotas import Quota
 from refdesk.errors import InvalidInputError, NotFoundError, PermissionDeniedError
 from refdesk.model import Link, Reference, State
 from refdesk.toolsets.knowledge import models, search

@@ -9,10 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from refdesk.core import fusion, supersession
-from refdesk.core.analysis import parse_query
-from refdesk.core.everything import ALWAYS
-from refdesk.core.snippets import snippet
+from refdesk.core.search import fusion
+from refdesk.core.search.analysis import parse_query
+from refdesk.core.search.federation import ALWAYS
+from refdesk.core.search.snippets import snippet
+from refdesk.core.writing import supersession
 from refdesk.model import And, Filter, FindRequest, HasAll, InState, Not, Or, Overlaps, State
 from refdesk.toolsets.knowledge import models
 
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
-    from refdesk.core.everything import Period
     from refdesk.core.knowledge_base import KnowledgeBase
+    from refdesk.core.search.federation import Period
     from refdesk.model import Candidate, Collection, Document, TextQuery, VectorQuery
     from refdesk.toolsets.knowledge.models import KnowledgeResult, SearchInput
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from refdesk.core import everything
-from refdesk.core.analysis import parse_query
-from refdesk.core.everything import Finding, Findings, LeftOut, Question, Reading
-from refdesk.core.snippets import snippet
+from refdesk.core.search import federation
+from refdesk.core.search.analysis import parse_query
+from refdesk.core.search.federation import Finding, Findings, LeftOut, Question, Reading
+from refdesk.core.search.snippets import snippet
 from refdesk.toolsets.salesforce_knowledge.statements import clean_text, count_searchable
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ async def find(source: SalesforceSource, context: Context, question: Question) -
     if count_searchable(words) < 2:
         return LeftOut(NO_WORDS)
     answer = await source.search(words, limit=min(question.limit, MOST), period=question.period)
-    strengths = await everything.judge(
+    strengths = await federation.judge(
         context, question, [(each.title, each.summary or "") for each in answer.articles]
     )
     text = parse_query(question.text)

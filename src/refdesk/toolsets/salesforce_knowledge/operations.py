@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from refdesk.core.everything import Finder
 from refdesk.core.operations import Effects, ErrorFormat, Operation, Route, Toolset
+from refdesk.core.search.federation import Finder
 from refdesk.toolsets.salesforce_knowledge import finding
 from refdesk.toolsets.salesforce_knowledge.failures import AuthError
 from refdesk.toolsets.salesforce_knowledge.models import TOOLSET_NAME, GetInput, GetOutput, SearchInput, SearchOutput
@@ -17,8 +17,8 @@ from refdesk.toolsets.salesforce_knowledge.models import TOOLSET_NAME, GetInput,
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from refdesk.core.everything import Findings, LeftOut, Question
     from refdesk.core.operations import Context
+    from refdesk.core.search.federation import Findings, LeftOut, Question
     from refdesk.toolsets.salesforce_knowledge.source import SalesforceSource
 
 SCOPES = frozenset({"articles:read"})

@@ -17,7 +17,7 @@ import anyio
 import anyio.to_thread
 
 from refdesk import errors
-from refdesk.core.everything import ALWAYS
+from refdesk.core.search.federation import ALWAYS
 from refdesk.toolsets.salesforce_knowledge import rows, statements
 from refdesk.toolsets.salesforce_knowledge.catalogue import Catalogue
 from refdesk.toolsets.salesforce_knowledge.client import SalesforceClient
@@ -38,7 +38,7 @@ from refdesk.toolsets.salesforce_knowledge.transport import Request
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from refdesk.core.everything import Period
+    from refdesk.core.search.federation import Period
     from refdesk.toolsets.salesforce_knowledge.configuration import SalesforceSettings
     from refdesk.toolsets.salesforce_knowledge.models import Article
     from refdesk.toolsets.salesforce_knowledge.objects import ObjectDescription

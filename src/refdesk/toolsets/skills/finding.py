@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from refdesk.core import everything
-from refdesk.core.analysis import parse_query
-from refdesk.core.everything import Finder, Finding, Findings, Question, Reading
-from refdesk.core.snippets import snippet
+from refdesk.core.search import federation
+from refdesk.core.search.analysis import parse_query
+from refdesk.core.search.federation import Finder, Finding, Findings, Question, Reading
+from refdesk.core.search.snippets import snippet
 from refdesk.model import And, Filter, HasAny, Or, Overlaps
 from refdesk.toolsets.skills import manifest, records
 from refdesk.toolsets.skills.learning import get_queries
@@ -32,13 +32,13 @@ async def find(context: Context, question: Question) -> Findings:
         embedding, question.text, question.limit, where=_to_filter(question)
     )
     text = parse_query(question.text)
-    note = await everything.explain_meaning(context, question)
+    note = await federation.explain_meaning(context, question)
     return Findings(tuple(_to_finding(match, text) for match in found), note=note)
 
 
 def _to_filter(question: Question) -> Filter | None:
     conditions: list[Filter] = [
-        Or(tuple(HasAny(label, everything.spell(tag)) for label in (records.PRODUCT_AREA, records.ISSUE_TYPE)))
+        Or(tuple(HasAny(label, federation.spell(tag)) for label in (records.PRODUCT_AREA, records.ISSUE_TYPE)))
         for tag in question.tags
     ]
     if question.period.is_bounded:
@@ -53,7 +53,7 @@ def _to_finding(match: FoundSkill, text: TextQuery) -> Finding:
         id=skill.skill_id,
         title=skill.title,
         snippet=snippet(body, text),
-        strength=everything.judge_hit(text, skill.title, everything.get_excerpt(body), match["cosine"], match["score"]),
+        strength=federation.judge_hit(text, skill.title, federation.get_excerpt(body), match["cosine"], match["score"]),
         freshness=skill.updated_at,
         author=skill.author,
         reading=Reading(SEARCH.name, {"query": skill.title, "top_k": NAMESAKES}, manifest.get_uri(skill.name)),

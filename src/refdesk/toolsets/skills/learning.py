@@ -12,7 +12,7 @@ from weakref import WeakValueDictionary
 import anyio
 import anyio.to_thread
 
-from refdesk.core.passages import embedding_text
+from refdesk.core.search.passages import embedding_text
 from refdesk.errors import ConflictError, InvalidInputError, LanguageModelError, NotFoundError
 from refdesk.model import Playbook, SkillDraft, Step
 from refdesk.toolsets.skills import masking, records, refining, transcripts

@@ -26,7 +26,7 @@ from refdesk.toolsets.skills.models import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from refdesk.core.semantics import Semantics
+    from refdesk.core.search.semantics import Semantics
     from refdesk.protocols import Embedder, LanguageModel
     from refdesk.toolsets.skills.queries import FoundSkill, SkillQueries
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypedDict, cast
 
-from refdesk.core import fusion
-from refdesk.core.analysis import parse_query
+from refdesk.core.search import fusion
+from refdesk.core.search.analysis import parse_query
 from refdesk.errors import ConflictError, InvalidInputError
 from refdesk.model import (
     EmbeddedPassage,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 import regex
 from pydantic import TypeAdapter
 
-from refdesk.core.analysis import fold
+from refdesk.core.search.analysis import fold
 from refdesk.model import Collection, Document, JsonObject, JsonValue, Playbook, SkillDraft, Span
 from refdesk.toolsets.skills import rendering
 from refdesk.toolsets.skills.models import TOOLSET_NAME

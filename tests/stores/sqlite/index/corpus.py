@@ -9,7 +9,7 @@ from random import Random
 
 import numpy as np
 
-from refdesk.core.analysis import analyse
+from refdesk.core.search.analysis import analyse
 from refdesk.model import (
     And,
     Collection,

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from refdesk.core.analysis import analyse
+from refdesk.core.search.analysis import analyse
 from refdesk.stores.sqlite.index import encode_terms
 from refdesk.stores.sqlite.index.terms import hash_term
 

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from refdesk.core import supersession
 from refdesk.core.clock import FixedClock
 from refdesk.core.knowledge_base import KnowledgeBase
-from refdesk.core.quotas import Quota, read_usage
+from refdesk.core.writing import supersession
+from refdesk.core.writing.quotas import Quota, read_usage
 from refdesk.errors import InvalidInputError
 from refdesk.model import Link, Reference
 from refdesk.protocols import Clock

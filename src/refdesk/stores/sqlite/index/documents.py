@@ -14,7 +14,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from refdesk.core.bm25 import TITLE_WEIGHT
+from refdesk.core.search.bm25 import TITLE_WEIGHT
 from refdesk.model import State, facet_key
 from refdesk.stores.sqlite.index.columns import Column, Floats, Integers, Mask, Rows, expand_ranges, get_offsets
 from refdesk.stores.sqlite.index.facets import Facet, FacetColumn

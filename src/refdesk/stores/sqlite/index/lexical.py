@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from refdesk.core.bm25 import K1, B, idf
+from refdesk.core.search.bm25 import K1, B, idf
 from refdesk.model import TextQuery
 from refdesk.stores.sqlite.index.columns import Floats, Integers, Mask, Rows
 from refdesk.stores.sqlite.index.documents import Documents
@@ -35,7 +35,7 @@ class Scores:
 
 
 def score_rows(text: TextQuery, documents: Documents, segments: Sequence[Segment]) -> Scores:
-    """Return the scores of all rows. The words of phrases count towards them like terms; see `refdesk.core.bm25`."""
+    """Return the scores of all rows. Words of phrases count like terms; see `refdesk.core.search.bm25`."""
     terms = dict.fromkeys([*text.terms, *(term for phrase in text.phrases for term in phrase)])
     numbers = np.array([hash_term(term) for term in terms], np.uint64)
     places = [segment.locate(numbers) for segment in segments]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from refdesk.core.bm25 import TITLE_WEIGHT
+from refdesk.core.search.bm25 import TITLE_WEIGHT
 from refdesk.stores.sqlite.index.columns import Integers, Rows, Scalar, expand_ranges, get_offsets
 
 MERGE_RATIO = 8

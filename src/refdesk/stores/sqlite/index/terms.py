@@ -7,8 +7,8 @@ import struct
 from functools import lru_cache
 from itertools import chain
 
-from refdesk.core import analysis
-from refdesk.core.analysis import analyse
+from refdesk.core.search import analysis
+from refdesk.core.search.analysis import analyse
 
 ANALYSIS_VERSION = 1000 + analysis.VERSION
 """Goes up, by a thousand for another layout, when `encode_terms` would give other bytes for some text; stored bytes of

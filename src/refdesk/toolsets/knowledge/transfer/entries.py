@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
-from refdesk.core import supersession
+from refdesk.core.writing import supersession
 from refdesk.model import Link, Reference, State
 from refdesk.toolsets.knowledge import models
 from refdesk.toolsets.knowledge.models import TOOLSET_NAME, StoreInput

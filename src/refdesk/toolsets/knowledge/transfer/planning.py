@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
-from refdesk.core import quotas, supersession
-from refdesk.core.quotas import Quota
+from refdesk.core.writing import quotas, supersession
+from refdesk.core.writing.quotas import Quota
 from refdesk.model import Link
 from refdesk.toolsets.knowledge import models
 from refdesk.toolsets.knowledge.models import TOOLSET_NAME

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
-from refdesk.core import supersession
+from refdesk.core.writing import supersession
 from refdesk.model import Reference, State
 from refdesk.toolsets.knowledge.models import TOOLSET_NAME
 from refdesk.toolsets.knowledge.transfer.entries import Entry, EntryLink, check, sort_links

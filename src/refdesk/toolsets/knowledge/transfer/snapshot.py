@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from refdesk.core import supersession
+from refdesk.core.writing import supersession
 from refdesk.toolsets.knowledge import models
 from refdesk.toolsets.knowledge.models import TOOLSET_NAME
 from refdesk.toolsets.knowledge.transfer.entries import refer, to_document, to_entry

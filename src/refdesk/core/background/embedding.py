@@ -1,0 +1,371 @@
+"""Out-of-band embedding: every document gets vectors without any writer waiting for a model.
+
+What is left to embed is not a queue that could lose an entry: it is read from the truth, as the documents without
+vectors of the wanted model. One process at a time works on it, under a lease. Where a queue is shared, that process
+hands out what is left instead, and every process embeds what it gets. A document that fails is tried again later and
+later, and after `MAX_ATTEMPTS` is set aside with its reason until it changes or somebody retries.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import anyio
+
+from refdesk import errors
+from refdesk.core.background.batching import Rounds
+from refdesk.core.background.leases import Holder, Lease
+from refdesk.core.search import passages
+from refdesk.model import Collection, Document, EmbeddedPassage, JsonValue, Record, RecordKey, State
+from refdesk.protocols import EmbeddingJob
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from refdesk.core.search.semantics import Semantics
+    from refdesk.model import CollectionStatistics
+    from refdesk.protocols import Clock, Embedder, JobOutcome, JobQueue, Store, Transaction
+
+logger = logging.getLogger(__name__)
+
+Embedded: TypeAlias = tuple[Document, list[EmbeddedPassage]]
+EmbeddingStatus: TypeAlias = Literal["ready", "pending", "failed"]
+
+LEASE = "embedding"
+FAILURE_KIND = "embedding_failure"
+MAX_ATTEMPTS = 5
+BATCH_DOCUMENTS = 16
+FIRST_RETRY_SECONDS = 10
+IDLE_SECONDS = 2.0
+MOST_SECONDS = 60.0
+SWEEP_SECONDS = 10.0
+"""How long what was handed to workers is left to them: so long a job that got lost stays lost."""
+
+SWEEP_DOCUMENTS = 1000
+"""About so many documents are handed out at a time, so that a queue stays small however much is left to do."""
+
+PROBE = "Is anybody there?"
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a document has no vectors."""
+
+    collection: Collection
+    id: str
+    reason: str
+    attempts: int
+    text_digest: str
+    retry_at: datetime | None
+
+    @property
+    def is_final(self) -> bool:
+        """Whether it is set aside until somebody retries or its text changes."""
+        return self.retry_at is None
+
+
+@dataclass(slots=True)
+class Indexer:
+    """Embeds what is not embedded yet; `run` it as a background task in a server or a worker.
+
+    Attributes:
+        trouble: Why `run` could not go on when it last tried; `None` when it could.
+        queue: Hands out work to every process; `None` where this one is told nothing and looks for itself.
+    """
+
+    store: Store
+    semantics: Semantics
+    clock: Clock
+    holder: Holder = field(default_factory=Holder)
+    trouble: str | None = None
+    queue: JobQueue | None = None
+    _attends: bool = False
+    _rounds: Rounds[Document, JobOutcome | None] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._rounds = Rounds(self._embed_round, BATCH_DOCUMENTS)
+
+    async def run(self) -> None:
+        """Work until cancelled. Trouble is logged and tried again, later each time; it never ends the loop."""
+        async with anyio.create_task_group() as group:
+            if self.queue is not None:
+                group.start_soon(self.queue.consume, self.embed_job)
+            try:
+                await self._keep_sweeping()
+            finally:
+                await self._stop_attending()
+
+    async def run_once(self) -> int:
+        """Embed everything that is due now, if no other process is at it; return how many documents were tried."""
+        collection = await self._find_work()
+        if collection is None and not await self.semantics.is_outdated():
+            return 0
+        lease = self._make_lease()
+        if not await lease.acquire():
+            return 0
+        try:
+            return await self._drain(lease)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await lease.release()
+
+    async def sweep(self) -> float:
+        """Hand what is due to workers where a queue is shared, else embed it; return how many seconds may be rested.
+
+        While anything is left to the workers, the lease is held: it tells that somebody looks after it.
+        """
+        if self.queue is None or not self.queue.is_shared:
+            worked = await self.run_once()
+            self.trouble = None
+            return 0.0 if worked else IDLE_SECONDS
+        if await self._find_work() is None:
+            if await self.semantics.is_outdated():
+                await self.run_once()
+            await self._stop_attending()
+            self.trouble = None
+            return IDLE_SECONDS
+        if not await self._make_lease().acquire():
+            return IDLE_SECONDS
+        self._attends = True
+        jobs, is_all = await self._list_jobs()
+        return SWEEP_SECONDS if await self.queue.enqueue(jobs) and is_all else IDLE_SECONDS
+
+    async def embed_job(self, job: EmbeddingJob) -> JobOutcome:
+        """Embed a document if it still needs it; safe any number of times, and beside others for the same document.
+
+        Raises:
+            EmbedderError: The embedder is down; the document is not to blame.
+        """
+        collection = Collection(job.org, job.toolset)
+        [document] = await self.store.get_documents(collection, [job.id])
+        if document is None or document.state is State.WITHDRAWN:
+            return "gone"
+        if await self.store.get_embedded(collection, self.semantics.wanted.model.name, [job.id]):
+            return "current"
+        if await self._must_wait(document):
+            return "failed"
+        try:
+            outcome = await self._rounds.ask(document)
+        except errors.EmbedderError as error:
+            self.trouble = error.message
+            raise
+        self.trouble = None
+        return outcome or await self.embed_job(job)
+
+    async def retry_failures(self) -> int:
+        """Make every document that was set aside due again; return how many."""
+        failures = await self.list_failures()
+        async with self.store.transaction() as transaction:
+            await transaction.remove_records([_failure_key(f.collection, f.id) for f in failures])
+        self.semantics.doorbell.ring()
+        return len(failures)
+
+    async def list_failures(self) -> list[Failure]:
+        """Return what could not be embedded, next to be tried first, those set aside last."""
+        return [_failure(record) for record in await self.store.list_records(FAILURE_KIND, limit=10_000)]
+
+    async def count_pending(self) -> int:
+        """Return how many documents, not withdrawn, have no vectors of the wanted model yet."""
+        model = self.semantics.wanted.model.name
+        return sum(_count_waiting(statistics, model) for statistics in await self.store.get_statistics())
+
+    async def _keep_sweeping(self) -> None:
+        pause = IDLE_SECONDS
+        while True:
+            try:
+                await self.semantics.load_if_asked()
+                rest = await self.sweep()
+                pause = IDLE_SECONDS
+            except errors.RefdeskError as error:
+                logger.warning("embedding paused", extra={"reason": error.message, "seconds": pause})
+                rest, self.trouble = pause, error.message
+                pause = min(2 * pause, MOST_SECONDS)
+            if rest:
+                await self.semantics.doorbell.wait(rest)
+
+    async def _stop_attending(self) -> None:
+        if self._attends:
+            self._attends = False
+            with anyio.CancelScope(shield=True):
+                await self._make_lease().release()
+
+    def _make_lease(self) -> Lease:
+        return Lease(LEASE, self.store, self.clock, self.holder, timedelta(seconds=60))
+
+    async def _find_work(self) -> Collection | None:
+        blocked = await self._list_blocked()
+        for statistics in await self.store.get_statistics():
+            if await self._list_due(statistics.collection, blocked, 1):
+                return statistics.collection
+        return None
+
+    async def _list_jobs(self) -> tuple[list[EmbeddingJob], bool]:
+        """Return what is due, of every collection its share, and whether that is all."""
+        blocked, model = await self._list_blocked(), self.semantics.wanted.model.name
+        waiting = [one.collection for one in await self.store.get_statistics() if _count_waiting(one, model)]
+        share = max(BATCH_DOCUMENTS, SWEEP_DOCUMENTS // max(1, len(waiting)))
+        jobs: list[EmbeddingJob] = []
+        for collection in waiting:
+            ids = await self._list_due(collection, blocked, share)
+            jobs += [to_job(one) for one in await self.store.get_documents(collection, ids) if one is not None]
+            if len(jobs) >= SWEEP_DOCUMENTS:
+                break
+        return jobs, len(jobs) < share
+
+    async def _drain(self, lease: Lease) -> int:
+        tried = 0
+        while (collection := await self._find_work()) is not None:
+            ids = await self._list_due(collection, await self._list_blocked(), BATCH_DOCUMENTS)
+            if not await self._embed(lease, collection, ids):
+                return tried
+            tried += len(ids)
+        await self._adopt_when_complete()
+        return tried
+
+    async def _adopt_when_complete(self) -> None:
+        if await self.semantics.is_outdated() and not await self.list_failures():
+            old = await self.semantics.adopt_wanted()
+            logger.info("embedding model adopted", extra={"model": self.semantics.wanted.model.name, "old": str(old)})
+
+    async def _list_blocked(self) -> Mapping[Collection, frozenset[str]]:
+        now = self.clock.now()
+        blocked: dict[Collection, set[str]] = {}
+        for failure in await self.list_failures():
+            if (failure.retry_at is None or failure.retry_at > now) and await self._is_current(failure):
+                blocked.setdefault(failure.collection, set()).add(failure.id)
+        return {collection: frozenset(ids) for collection, ids in blocked.items()}
+
+    async def _must_wait(self, document: Document) -> bool:
+        record = await self.store.get_record(_failure_key(document.collection, document.id))
+        if record is None or record.value["text_digest"] != document.text_digest:
+            return False
+        return record.due_at is None or record.due_at > self.clock.now()
+
+    async def _is_current(self, failure: Failure) -> bool:
+        [document] = await self.store.get_documents(failure.collection, [failure.id])
+        return document is not None and document.text_digest == failure.text_digest
+
+    async def _list_due(
+        self, collection: Collection, blocked: Mapping[Collection, frozenset[str]], limit: int
+    ) -> list[str]:
+        skip = blocked.get(collection, frozenset())
+        model = self.semantics.wanted.model.name
+        ids = await self.store.get_unembedded(collection, model, limit + len(skip))
+        return [id for id in ids if id not in skip][:limit]
+
+    async def _embed(self, lease: Lease, collection: Collection, ids: Sequence[str]) -> bool:
+        documents = [document for document in await self.store.get_documents(collection, ids) if document is not None]
+        embedded = await self._embed_documents(documents)
+        async with self.store.transaction() as transaction:
+            if not await lease.renew(transaction):
+                return False
+            await self._keep(transaction, embedded)
+        return True
+
+    async def _embed_round(self, documents: Sequence[Document]) -> list[JobOutcome | None]:
+        """Embed documents that are asked for at the same time; `None` for one whose text has changed meanwhile."""
+        embedded = await self._embed_documents(documents)
+        async with self.store.transaction() as transaction:
+            kept = await self._keep(transaction, embedded)
+        outcomes: dict[tuple[Collection, str], JobOutcome | None] = {
+            (document.collection, document.id): "embedded" if is_kept else None
+            for (document, _), is_kept in zip(embedded, kept, strict=True)
+        }
+        return [outcomes.get((document.collection, document.id), "failed") for document in documents]
+
+    async def _keep(self, transaction: Transaction, embedded: Sequence[Embedded]) -> list[bool]:
+        """Write vectors; return for each document whether they were still wanted."""
+        model = self.semantics.wanted.model
+        kept = [
+            await transaction.put_vectors(document.collection, document.id, model, document.text_digest, own)
+            for document, own in embedded
+        ]
+        await transaction.remove_records([_failure_key(document.collection, document.id) for document, _ in embedded])
+        return kept
+
+    async def _embed_documents(self, documents: Sequence[Document]) -> list[Embedded]:
+        try:
+            return await _embed_all(self.semantics.wanted, documents)
+        except errors.EmbedderError:
+            return await self._embed_one_by_one(documents)
+
+    async def _embed_one_by_one(self, documents: Sequence[Document]) -> list[Embedded]:
+        """Embed what can be; a document is to blame only when the embedder still answers for another text."""
+        done: list[Embedded] = []
+        for document in documents:
+            try:
+                done += await _embed_all(self.semantics.wanted, [document])
+            except errors.EmbedderError as error:
+                await self.semantics.wanted.embed_passages([PROBE])
+                await self._note_failure(document, error.message)
+        return done
+
+    async def _note_failure(self, document: Document, reason: str) -> None:
+        key = _failure_key(document.collection, document.id)
+        async with self.store.transaction() as transaction:
+            record = await transaction.get_record(key)
+            is_same = record is not None and record.value["text_digest"] == document.text_digest
+            attempts = 1 + (_failure(record).attempts if record is not None and is_same else 0)
+            wait = timedelta(seconds=FIRST_RETRY_SECONDS * 4 ** (attempts - 1))
+            value: dict[str, JsonValue] = {"toolset": document.collection.toolset, "id": document.id}
+            value |= {"reason": reason, "attempts": attempts, "text_digest": document.text_digest}
+            due_at = None if attempts >= MAX_ATTEMPTS else self.clock.now() + wait
+            await transaction.put_records([Record(key, value, due_at=due_at)])
+        logger.warning("document not embedded", extra={"document": document.id, "attempts": attempts})
+
+
+def to_job(document: Document) -> EmbeddingJob:
+    """Return the job of embedding a document as it is."""
+    return EmbeddingJob(document.collection.org, document.collection.toolset, document.id, document.text_digest)
+
+
+async def get_statuses(
+    store: Store, semantics: Semantics, collection: Collection, ids: Sequence[str]
+) -> list[EmbeddingStatus]:
+    """Return for each document whether its vectors are `ready`, `pending`, or `failed` until somebody retries."""
+    embedder = await semantics.get_active() or semantics.wanted
+    embedded = await store.get_embedded(collection, embedder.model.name, ids)
+    return ["ready" if id in embedded else await _get_status(store, collection, id) for id in ids]
+
+
+async def _get_status(store: Store, collection: Collection, id: str) -> EmbeddingStatus:
+    record = await store.get_record(_failure_key(collection, id))
+    return "failed" if record is not None and _failure(record).is_final else "pending"
+
+
+async def _embed_all(embedder: Embedder, documents: Sequence[Document]) -> list[Embedded]:
+    cuts = [passages.split(document.title, document.body) for document in documents]
+    texts = [
+        passages.embedding_text(document.title, document.body, cut)
+        for document, own in zip(documents, cuts, strict=True)
+        for cut in own
+    ]
+    vectors = iter(await embedder.embed_passages(texts))
+    return [
+        (document, [EmbeddedPassage(start, end, next(vectors)) for start, end in own])
+        for document, own in zip(documents, cuts, strict=True)
+    ]
+
+
+def _count_waiting(statistics: CollectionStatistics, model: str) -> int:
+    living = sum(count for state, count in statistics.documents.items() if state is not State.WITHDRAWN)
+    return living - statistics.embedded.get(model, 0)
+
+
+def _failure_key(collection: Collection, id: str) -> RecordKey:
+    return RecordKey(collection.org, FAILURE_KIND, f"{collection.toolset}/{id}")
+
+
+def _failure(record: Record) -> Failure:
+    value = record.value
+    return Failure(
+        collection=Collection(record.key.org, str(value["toolset"])),
+        id=str(value["id"]),
+        reason=str(value["reason"]),
+        attempts=int(str(value["attempts"])),
+        text_digest=str(value["text_digest"]),
+        retry_at=record.due_at,
+    )

@@ -1,0 +1,155 @@
+"""How a desk stands, and how far embedding is behind: what waits, since when, and whether anybody works on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Literal
+
+from refdesk.core.background.embedding import LEASE
+from refdesk.core.background.leases import Holder, Lease
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+
+    from refdesk.core.background.embedding import Indexer
+    from refdesk.model import Collection
+
+STALLED_AFTER = timedelta(minutes=5)
+"""So long a document may wait while nobody embeds, before that is a failure."""
+
+MOST_LOOKED_AT = 100
+"""Waiting documents of a collection whose age is looked up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """What has no vectors yet.
+
+    Attributes:
+        waiting: How many documents are still to be embedded, in all orgs, without those that failed.
+        failing: How many failed and will be tried again by themselves.
+        set_aside: How many failed for good, until somebody retries or they change.
+        oldest: Since when the longest waiting one waits; `None` when none does. Of many, the first
+            `MOST_LOOKED_AT` of each collection by id are looked at.
+        is_attended: Whether a process is embedding at this moment.
+    """
+
+    waiting: int
+    failing: int
+    set_aside: int
+    oldest: datetime | None
+    is_attended: bool
+
+    def is_stalled(self, now: datetime, since: datetime) -> bool:
+        """Whether documents wait and nobody embeds them, for longer than `STALLED_AFTER` after `since`."""
+        return self.oldest is not None and not self.is_attended and now - max(self.oldest, since) > STALLED_AFTER
+
+
+def add_backlogs(backlogs: Sequence[Backlog]) -> Backlog:
+    """Return what waits in several stores together; it is attended when somebody embeds wherever anything waits."""
+    waiting = [backlog for backlog in backlogs if backlog.oldest is not None]
+    return Backlog(
+        sum(backlog.waiting for backlog in backlogs),
+        sum(backlog.failing for backlog in backlogs),
+        sum(backlog.set_aside for backlog in backlogs),
+        min((backlog.oldest for backlog in waiting if backlog.oldest is not None), default=None),
+        all(backlog.is_attended for backlog in waiting or backlogs),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ToolsetHealth:
+    """How one toolset stands.
+
+    Attributes:
+        documents: How many it can find, in all orgs; `None` when that is not told.
+        as_of: When it was last brought up to date from its source; `None` when never, or when it has none.
+        problem: What keeps it from being current, or `None`.
+    """
+
+    documents: int | None
+    as_of: datetime | None = None
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """Whether the desk works: `degraded` answers but not with everything, `failing` does not do what it promises.
+
+    Attributes:
+        at: When it was looked at.
+        backlog: `None` when it could not be measured, or is not told.
+    """
+
+    status: Literal["ok", "degraded", "failing"]
+    problems: tuple[str, ...]
+    toolsets: Mapping[str, ToolsetHealth]
+    at: datetime
+    backlog: Backlog | None = None
+
+    def without_counts(self) -> Health:
+        """Return what anybody may see of it: nothing that lets one guess at what an org keeps."""
+        toolsets = {name: replace(one, documents=None) for name, one in self.toolsets.items()}
+        return replace(self, toolsets=toolsets, backlog=None)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as plain JSON values; what is not told is left out."""
+        toolsets = {
+            name: {"asOf": one.as_of.isoformat() if one.as_of else None}
+            | ({"documents": one.documents} if one.documents is not None else {})
+            for name, one in self.toolsets.items()
+        }
+        counts = _to_json(self.backlog, self.at) if self.backlog is not None else {}
+        return {"status": self.status, "problems": list(self.problems), "toolsets": toolsets, **counts}
+
+
+async def measure_backlog(indexer: Indexer) -> Backlog:
+    """Return how far embedding is behind."""
+    failures = await indexer.list_failures()
+    set_aside = sum(failure.is_final for failure in failures)
+    pending = await indexer.count_pending()
+    failed: dict[Collection, set[str]] = {}
+    for failure in failures:
+        failed.setdefault(failure.collection, set()).add(failure.id)
+    return Backlog(
+        waiting=max(0, pending - len(failures)),
+        failing=len(failures) - set_aside,
+        set_aside=set_aside,
+        oldest=await _find_oldest(indexer, failed) if pending > len(failures) else None,
+        is_attended=await Lease(LEASE, indexer.store, indexer.clock, Holder()).is_held(),
+    )
+
+
+async def _find_oldest(indexer: Indexer, failed: Mapping[Collection, set[str]]) -> datetime | None:
+    oldest = [
+        instant
+        for statistics in await indexer.store.get_statistics()
+        if (instant := await _find_oldest_of(indexer, statistics.collection, failed)) is not None
+    ]
+    return min(oldest, default=None)
+
+
+async def _find_oldest_of(
+    indexer: Indexer, collection: Collection, failed: Mapping[Collection, set[str]]
+) -> datetime | None:
+    skip = failed.get(collection, set[str]())
+    store, wanted = indexer.store, indexer.semantics.wanted.model
+    ids = await store.get_unembedded(collection, wanted.name, MOST_LOOKED_AT + len(skip))
+    active = await indexer.semantics.get_active()
+    if active is not None and active.model != wanted:
+        # While the model changes, what has vectors of the one before is still found by them.
+        skip = skip | await store.get_embedded(collection, active.model.name, ids)
+    waiting = [id for id in ids if id not in skip][:MOST_LOOKED_AT]
+    histories = [await store.get_revisions(collection, id) for id in waiting]
+    return min((history[-1].recorded_at for history in histories if history), default=None)
+
+
+def _to_json(backlog: Backlog, at: datetime) -> dict[str, Any]:
+    age = max(0.0, (at - backlog.oldest).total_seconds()) if backlog.oldest is not None else None
+    return {
+        "pendingEmbeddings": backlog.waiting + backlog.failing,
+        "failedEmbeddings": backlog.set_aside,
+        "oldestUnembeddedSeconds": None if age is None else round(age, 1),
+    }

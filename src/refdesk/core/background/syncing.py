@@ -1,0 +1,411 @@
+"""Syncing: a collection becomes what its source says, with every earlier version kept.
+
+A delta reads what changed since a watermark. A full sync reads everything, compares by content, and withdraws what is
+gone, because sources edit and remove without touching any date. Both write only what differs, in small transactions,
+each complete in itself: a process killed at any point leaves a state from which the next sync goes on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from collections import Counter
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
+
+import anyio
+import anyio.to_thread
+
+from refdesk import errors
+from refdesk.core.background import sync_log
+from refdesk.core.background.leases import Holder, Lease
+from refdesk.core.background.sync_log import (
+    MAX_CHANGES,
+    Change,
+    ChangeKind,
+    Quarantined,
+    SyncKind,
+    SyncReport,
+    SyncStatus,
+)
+from refdesk.model import Collection, Document, State
+
+if TYPE_CHECKING:
+    from refdesk.model import JsonObject
+    from refdesk.protocols import Clock, Source, SourcePage, Store, Transaction
+
+logger = logging.getLogger(__name__)
+
+BATCH_DOCUMENTS = 200
+SUSPICIOUS_DOCUMENTS = 20
+SUSPICIOUS_SHARE = 0.2
+OVERLAP = timedelta(hours=1)
+"""How far before the watermark a delta begins: what came late, with an older date, is still seen."""
+
+EXCERPT_CHARACTERS = 2000
+
+NAMELESS = "#"
+"""How the names of set-aside records begin that have no usable id."""
+
+
+class InvalidRecordError(errors.SourceError):
+    """One record of a source cannot be read; the message says why. It is set aside, the others go on."""
+
+
+class LeaseLostError(errors.StoreError):
+    """Another process took over while this one worked; nothing was written since."""
+
+
+@dataclass(frozen=True, slots=True)
+class SyncProgress:
+    """How far a sync is: records read, and how many there are in all where the source says so."""
+
+    read: int
+    total: int | None
+
+
+ToDocument: TypeAlias = "Callable[[JsonObject], Document]"
+OnProgress: TypeAlias = Callable[[SyncProgress], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Syncer:
+    """Brings one collection up to date with its source.
+
+    Attributes:
+        to_document: Pure; raises `InvalidRecordError` for a record that cannot be read. It runs in a worker thread.
+        stale_after: A sync is due when the last one that succeeded is older.
+        full_after: A sync is a full one when the last full one is older.
+        lease_duration: How long another process waits for one that vanished without a trace.
+    """
+
+    store: Store
+    source: Source
+    collection: Collection
+    to_document: ToDocument
+    clock: Clock
+    holder: Holder = field(default_factory=Holder)
+    stale_after: timedelta = timedelta(hours=24)
+    full_after: timedelta = timedelta(days=7)
+    lease_duration: timedelta = timedelta(seconds=15)
+
+    async def get_status(self) -> SyncStatus:
+        """Return where syncing stands."""
+        return await sync_log.read_status(self.store, self.collection.toolset)
+
+    async def is_due(self, now: datetime) -> bool:
+        """Whether no sync succeeded within `stale_after` before `now`, or no full one within `full_after`."""
+        status = await self.get_status()
+        return _is_older(status.last_success, now, self.stale_after) or _is_older(
+            status.last_full, now, self.full_after
+        )
+
+    async def sync(
+        self, *, full: bool = False, force: bool = False, on_progress: OnProgress | None = None
+    ) -> SyncReport:
+        """Bring the collection up to date and return what was done; `busy`, and nothing done, when another does it.
+
+        The first sync is a full one, and so is one when the last full one is older than `full_after`. Documents that
+        did not change are not written. After a failure what had landed stays, and the next sync begins where the last
+        success ended.
+
+        Args:
+            full: Read everything, whatever is due.
+            force: Withdraw what is gone from the source even when it is suspiciously much: more than
+                `SUSPICIOUS_DOCUMENTS` and `SUSPICIOUS_SHARE` of all, or everything.
+            on_progress: Called after each page.
+
+        Raises:
+            SourceError: The source failed for good; the status and the run's entry say so too.
+            StoreError: The store failed, or another process took over.
+        """
+        started = self.clock.now()
+        status = await self.get_status()
+        kind: SyncKind = "full" if full or _is_older(status.last_full, started, self.full_after) else "delta"
+        lease = Lease(f"sync:{self.collection.toolset}", self.store, self.clock, self.holder, self.lease_duration)
+        if not await lease.acquire():
+            return SyncReport("busy", kind, started, self.clock.now())
+        try:
+            return await _hold(lease, _Run(self, lease, kind, started, status, force, on_progress).run)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await lease.release()
+
+
+async def _hold(lease: Lease, work: Callable[[], Awaitable[SyncReport]]) -> SyncReport:
+    """Return what `work` returns, renewing the lease meanwhile. A lease that is lost ends the work."""
+    reports: list[SyncReport] = []
+    failures: list[Exception] = []
+
+    async def keep() -> None:
+        try:
+            await _renew_until_lost(lease)
+            failures.append(_lost())
+        except errors.RefdeskError as error:
+            failures.append(error)
+        group.cancel_scope.cancel()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(keep)
+        try:
+            reports.append(await work())
+        except Exception as error:
+            failures.append(error)
+        group.cancel_scope.cancel()
+    if failures:
+        raise failures[0]
+    return reports[0]
+
+
+async def _renew_until_lost(lease: Lease) -> None:
+    is_ours = True
+    while is_ours:
+        await anyio.sleep(lease.duration.total_seconds() / 3)
+        with anyio.CancelScope(shield=True):
+            async with lease.store.transaction() as transaction:
+                is_ours = await lease.renew(transaction)
+
+
+def _lost() -> LeaseLostError:
+    return LeaseLostError("Another process took over syncing; this one stopped and wrote nothing since.")
+
+
+@dataclass(slots=True)
+class _Run:
+    """One sync under its lease."""
+
+    syncer: Syncer
+    lease: Lease
+    kind: SyncKind
+    started: datetime
+    status: SyncStatus
+    force: bool
+    on_progress: OnProgress | None
+    digests: dict[str, str] = field(default_factory=dict[str, str])
+    set_aside: dict[str, Quarantined] = field(default_factory=dict[str, Quarantined])
+    seen: set[str] = field(default_factory=set[str])
+    bad: set[str] = field(default_factory=set[str])
+    newest: datetime | None = None
+    total: int | None = None
+    withheld: int = 0
+    nameless: int = 0
+    touched: set[str] = field(default_factory=set[str])
+    counts: Counter[ChangeKind] = field(default_factory=Counter["ChangeKind"])
+    changes: list[Change] = field(default_factory=list[Change])
+
+    async def run(self) -> SyncReport:
+        """Sync and write down how it went."""
+        try:
+            await self._load()
+            async for page in self.syncer.source.read(self._get_since()):
+                await self._take(page)
+            if self.kind == "full":
+                await self._reconcile()
+        except LeaseLostError:
+            raise
+        except errors.RefdeskError as error:
+            await self._finish_failed(error)
+            raise
+        return await self._finish()
+
+    @property
+    def _toolset(self) -> str:
+        return self.syncer.collection.toolset
+
+    async def _load(self) -> None:
+        store = self.syncer.store
+        self.digests = dict(await store.get_digests(self.syncer.collection))
+        self.set_aside = {each.name: each for each in await sync_log.read_quarantine(store, self._toolset)}
+
+    def _get_since(self) -> str | None:
+        if self.kind == "full" or self.status.watermark is None:
+            return None
+        return (self.status.watermark - OVERLAP).astimezone(UTC).isoformat(timespec="microseconds")
+
+    async def _take(self, page: SourcePage) -> None:
+        """Land one page: what changed is written, what cannot be read is set aside."""
+        documents, bad = await anyio.to_thread.run_sync(_convert, self.syncer.to_document, page.records)
+        self._note_read(documents.values(), bad, page.total)
+        changed = [each for each in documents.values() if self.digests.get(each.id) != each.digest]
+        news = [each for each in bad if self.set_aside.get(each.name) != each]
+        repaired = [id for id in documents if id in self.set_aside]
+        for batch in _cut(changed):
+            await self._write(batch)
+        if news or repaired:
+            await self._write_quarantine(news, repaired)
+        if self.on_progress is not None:
+            self.on_progress(SyncProgress(len(self.seen), self.total))
+
+    def _note_read(self, documents: Iterable[Document], bad: Sequence[Quarantined], total: int | None) -> None:
+        for document in documents:
+            self.seen.add(document.id)
+            self.bad.discard(document.id)
+            self.newest = max(self.newest or document.modified_at, document.modified_at)
+        self.seen |= {each.name for each in bad}
+        self.bad |= {each.name for each in bad}
+        self.nameless += sum(each.name.startswith(NAMELESS) for each in bad)
+        self.total = total
+
+    async def _write(self, documents: Sequence[Document]) -> None:
+        """Write the documents that differ from what the store holds by then, in one transaction."""
+        collection = self.syncer.collection
+        async with self._fenced() as transaction:
+            before = await transaction.get_documents(collection, [each.id for each in documents])
+            pairs = [(old, new) for old, new in zip(before, documents, strict=True) if _differ(old, new)]
+            await transaction.put_documents([_next_version(old, new) for old, new in pairs])
+        for old, new in pairs:
+            self._note_change(_name_change(old, new), _next_version(old, new))
+
+    def _note_change(self, kind: ChangeKind, document: Document) -> None:
+        self.counts[kind] += 1
+        self.touched.add(document.id)
+        if len(self.changes) < MAX_CHANGES:
+            self.changes.append(Change(document.id, kind, document.version))
+        if document.state is State.WITHDRAWN:
+            self.digests.pop(document.id, None)
+        else:
+            self.digests[document.id] = document.digest
+
+    async def _write_quarantine(self, news: Sequence[Quarantined], gone: Sequence[str]) -> None:
+        async with self._fenced() as transaction:
+            await sync_log.put_quarantined(transaction, self._toolset, news)
+            await sync_log.remove_quarantined(transaction, self._toolset, gone)
+        self.set_aside |= {each.name: each for each in news}
+        for name in gone:
+            self.set_aside.pop(name, None)
+
+    async def _reconcile(self) -> None:
+        """Withdraw what a complete reading did not hold, and forget bad records that are gone."""
+        if self.total is not None and len(self.seen) + self.nameless < self.total:
+            raise errors.SourceError(
+                f"The source says that it holds {self.total} records but gave {len(self.seen)}: nothing was withdrawn. "
+                "Sync again."
+            )
+        gone = sorted(self.digests.keys() - self.seen)
+        if self._is_suspicious(len(gone)) and not self.force:
+            self.withheld = len(gone)
+            logger.warning("withdrawals withheld", extra={"documents": len(gone), "of": len(self.digests)})
+        else:
+            for batch in _cut(gone):
+                await self._withdraw(batch)
+        vanished = sorted(self.set_aside.keys() - self.seen)
+        if vanished:
+            await self._write_quarantine([], vanished)
+
+    def _is_suspicious(self, gone: int) -> bool:
+        known = len(self.digests)
+        return gone > 0 and (gone == known or (gone > SUSPICIOUS_DOCUMENTS and gone > SUSPICIOUS_SHARE * known))
+
+    async def _withdraw(self, ids: Sequence[str]) -> None:
+        documents = await self.syncer.store.get_documents(self.syncer.collection, ids)
+        await self._write([replace(each, state=State.WITHDRAWN) for each in documents if each is not None])
+
+    async def _finish(self) -> SyncReport:
+        report = self._report("succeeded")
+        status = SyncStatus(
+            last_success=report.finished_at,
+            last_full=report.finished_at if self.kind == "full" else self.status.last_full,
+            watermark=self._get_watermark(report.started_at),
+            documents=len(self.digests),
+        )
+        await self._write_down(status, report)
+        return report
+
+    async def _finish_failed(self, error: errors.RefdeskError) -> None:
+        report = self._report("failed", error.message)
+        status = replace(self.status, last_error=error.message, last_error_at=report.finished_at)
+        try:
+            await self._write_down(status, report)
+        except errors.StoreError as second:
+            logger.warning("failed sync not written down", extra={"reason": second.message})
+
+    async def _write_down(self, status: SyncStatus, report: SyncReport) -> None:
+        async with self._fenced() as transaction:
+            await sync_log.write_status(transaction, self._toolset, status)
+            await sync_log.add_run(transaction, self._toolset, report)
+
+    def _get_watermark(self, started: datetime) -> datetime | None:
+        """Return the newest change seen, never later than now: a date in the future must not hide what comes."""
+        instants = [each for each in (self.status.watermark, self.newest) if each is not None]
+        return min(max(instants), started) if instants else None
+
+    def _report(self, outcome: sync_log.SyncOutcome, error: str = "") -> SyncReport:
+        return SyncReport(
+            outcome=outcome,
+            kind=self.kind,
+            started_at=self.started,
+            finished_at=self.syncer.clock.now(),
+            added=self.counts["added"],
+            changed=self.counts["changed"],
+            withdrawn=self.counts["withdrawn"],
+            restored=self.counts["restored"],
+            unchanged=len(self.seen - self.bad - self.touched),
+            quarantined=len(self.bad),
+            withheld=self.withheld,
+            changes=tuple(self.changes),
+            error=error,
+        )
+
+    @asynccontextmanager
+    async def _fenced(self) -> AsyncGenerator[Transaction]:
+        """Open a transaction that writes only while the lease is ours."""
+        async with self.syncer.store.transaction() as transaction:
+            if not await self.lease.renew(transaction):
+                raise _lost()
+            yield transaction
+
+
+def _is_older(instant: datetime | None, now: datetime, age: timedelta) -> bool:
+    # An instant in the future is a clock set back since: it says nothing about how old the data is.
+    return instant is None or not timedelta(0) <= now - instant < age
+
+
+def _convert(
+    to_document: ToDocument, records: Sequence[JsonObject]
+) -> tuple[Mapping[str, Document], list[Quarantined]]:
+    """Return the documents by id, the last of those that share one, and the records that cannot be read."""
+    documents: dict[str, Document] = {}
+    bad: list[Quarantined] = []
+    for record in records:
+        try:
+            document = to_document(record)
+        except InvalidRecordError as error:
+            name = _name_record(record)
+            bad.append(Quarantined(name, error.message, json.dumps(record)[:EXCERPT_CHARACTERS]))
+        else:
+            documents[document.id] = document
+    return documents, [each for each in bad if each.name not in documents]
+
+
+def _name_record(record: JsonObject) -> str:
+    id = record.get("id")
+    if isinstance(id, str) and 0 < len(id) <= 200 and id.isprintable() and not id.startswith(NAMELESS):
+        return id
+    return NAMELESS + hashlib.blake2b(json.dumps(record, sort_keys=True).encode(), digest_size=8).hexdigest()
+
+
+def _differ(old: Document | None, new: Document) -> bool:
+    return old is None or old.digest != new.digest
+
+
+def _next_version(old: Document | None, new: Document) -> Document:
+    return replace(new, version=1 if old is None else old.version + 1)
+
+
+def _name_change(old: Document | None, new: Document) -> ChangeKind:
+    if old is None:
+        return "added"
+    if new.state is State.WITHDRAWN:
+        return "withdrawn"
+    return "restored" if old.state is State.WITHDRAWN else "changed"
+
+
+T = TypeVar("T")
+
+
+def _cut(items: Sequence[T]) -> list[Sequence[T]]:
+    return [items[start : start + BATCH_DOCUMENTS] for start in range(0, len(items), BATCH_DOCUMENTS)]

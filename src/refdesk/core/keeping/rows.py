@@ -1,0 +1,136 @@
+"""Documents, links and records as columns, alike in every relational engine: texts, numbers, JSON as text.
+
+An engine that keeps instants in another way says how they are read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+import numpy as np
+
+from refdesk.core.keeping.encoding import check_texts, decode_instant, encode_instant, encode_json, encode_spans
+from refdesk.errors import InvalidInputError
+from refdesk.model import Document, Link, Record, RecordKey, Reference, Revision, Span, State
+
+if TYPE_CHECKING:
+    from refdesk.model import Collection, EmbeddedPassage, EmbeddingModel
+
+Columns: TypeAlias = Sequence[Any]
+ReadInstant: TypeAlias = Callable[[Any], datetime]
+
+
+def encode_document(document: Document) -> dict[str, str | int]:
+    """Return the columns of a document, but for where it belongs, by name.
+
+    Raises:
+        InvalidInputError: A text or value in it cannot be stored.
+    """
+    collection = document.collection
+    check_texts(collection.org, collection.toolset, document.id, document.title, document.body, document.author)
+    return {
+        "version": document.version,
+        "state": document.state.value,
+        "created_at": encode_instant(document.created_at),
+        "modified_at": encode_instant(document.modified_at),
+        "digest": document.digest,
+        "text_digest": document.text_digest,
+        "author": document.author,
+        "title": document.title,
+        "facets": encode_json(document.facets),
+        "spans": encode_json({name: encode_spans(spans) for name, spans in document.spans.items()}),
+        "body": document.body,
+        "data": encode_json(document.data),
+    }
+
+
+def decode_document(
+    collection: Collection, id: str, columns: Columns, read_instant: ReadInstant = decode_instant
+) -> Document:
+    """Return the document of version, state, both instants, author, title, facets, spans, body and data."""
+    version, state, created_at, modified_at, author, title, facets, spans, body, data = columns
+    return Document(
+        collection=collection,
+        id=id,
+        title=title,
+        body=body,
+        author=author,
+        created_at=read_instant(created_at),
+        modified_at=read_instant(modified_at),
+        facets=decode_facets(facets),
+        spans=decode_spans(spans, read_instant),
+        state=State(state),
+        version=version,
+        data=json.loads(data),
+    )
+
+
+def decode_revision(
+    collection: Collection, id: str, columns: Columns, read_instant: ReadInstant = decode_instant
+) -> Revision:
+    """Return the revision of recorded_at and what `decode_document` reads."""
+    return Revision(decode_document(collection, id, columns[1:], read_instant), read_instant(columns[0]))
+
+
+def decode_facets(text: str) -> dict[str, tuple[str, ...]]:
+    """Return facets as a document has them."""
+    return {name: tuple(values) for name, values in cast("dict[str, list[str]]", json.loads(text)).items()}
+
+
+def decode_spans(text: str, read_instant: ReadInstant = decode_instant) -> dict[str, tuple[Span, ...]]:
+    """Return spans as a document has them."""
+    encoded: Mapping[str, list[tuple[Any, Any]]] = json.loads(text)
+    return {
+        name: tuple(Span(read_instant(start), read_instant(end)) for start, end in ends)
+        for name, ends in encoded.items()
+    }
+
+
+def check_passages(model: EmbeddingModel, passages: Sequence[EmbeddedPassage]) -> None:
+    """Return when the vectors can be stored as the model's.
+
+    Raises:
+        InvalidInputError: A vector has not the model's width, or a component is not a finite number.
+    """
+    for passage in passages:
+        if passage.vector.shape != (model.dimensions,) or not np.isfinite(passage.vector).all():
+            raise InvalidInputError("A vector's width is not that of its model, or a component is not a finite number.")
+
+
+def encode_link(link: Link) -> tuple[str, str, str, str, str, str, int]:
+    """Return org, the source's toolset and id, kind, the target's toolset and id, created_at.
+
+    Raises:
+        InvalidInputError: A text in it cannot be stored.
+    """
+    ends = (link.source.toolset, link.source.id, link.kind, link.target.toolset, link.target.id)
+    check_texts(link.org, *ends)
+    return (link.org, *ends, encode_instant(link.created_at))
+
+
+def decode_link(columns: Columns) -> Link:
+    """Return the link of what `encode_link` gives."""
+    org, source_toolset, source_id, kind, target_toolset, target_id, created_at = columns
+    source, target = Reference(source_toolset, source_id), Reference(target_toolset, target_id)
+    return Link(org, source, kind, target, decode_instant(created_at))
+
+
+def encode_record(record: Record) -> tuple[str, str, str, int | None, str]:
+    """Return org, kind, name, due_at and value.
+
+    Raises:
+        InvalidInputError: A text or value in it cannot be stored.
+    """
+    key = record.key
+    check_texts(key.org, key.kind, key.name)
+    due_at = None if record.due_at is None else encode_instant(record.due_at)
+    return key.org, key.kind, key.name, due_at, encode_json(record.value)
+
+
+def decode_record(columns: Columns, read_instant: ReadInstant = decode_instant) -> Record:
+    """Return the record of what `encode_record` gives."""
+    org, kind, name, due_at, value = columns
+    return Record(RecordKey(org, kind, name), json.loads(value), None if due_at is None else read_instant(due_at))

@@ -1,0 +1,326 @@
+"""One question to many toolsets: asked in parallel within a deadline, their lists fused into one, every silence told.
+
+Each toolset ranks by its own means, and lists are fused by ranks. Ranks alone say nothing about who knows the subject:
+the first hit of a toolset that knows nothing would stand beside the first of one that knows the answer. So a rank
+counts by the strength of its hit, which is on one absolute scale for all.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import anyio
+
+from refdesk import errors
+from refdesk.core.search import fusion
+from refdesk.core.search.analysis import analyse, parse_query
+from refdesk.core.search.passages import embedding_text
+
+if TYPE_CHECKING:
+    from anyio import CancelScope
+    from anyio.abc import TaskGroup
+
+    from refdesk.core.operations import Context
+    from refdesk.model import TextQuery, Vector
+
+logger = logging.getLogger(__name__)
+
+EXCERPT_CHARACTERS = 8_000
+"""Analysed in about 2 ms: fifty long bodies would hold up everybody else."""
+
+_JOINTS = re.compile(r"[\s_-]+")
+
+Status: TypeAlias = Literal["answered", "late", "failed", "forbidden", "left_out", "not_served"]
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """A stretch of time, both ends included, in aware instants; an end that is `None` is open."""
+
+    since: datetime | None = None
+    until: datetime | None = None
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether it leaves anything out."""
+        return self.since is not None or self.until is not None
+
+    def covers(self, instant: datetime | None) -> bool:
+        """Return whether an instant lies in it; what has none does so only where nothing is left out."""
+        if instant is None:
+            return not self.is_bounded
+        return (self.since is None or self.since <= instant) and (self.until is None or instant <= self.until)
+
+
+ALWAYS = Period()
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What every toolset is asked.
+
+    Attributes:
+        text: At least one character that is not a blank.
+        tags: All of them must hold, in whatever way the toolset labels things, as the caller spelt them.
+        period: When it was last changed or published.
+        limit: How many hits at most, 1 or more.
+    """
+
+    text: str
+    tags: tuple[str, ...] = ()
+    period: Period = ALWAYS
+    limit: int = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How to read something whole: an operation with its arguments, and an address where there is one."""
+
+    operation: str
+    arguments: Mapping[str, object]
+    uri: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One hit of one toolset.
+
+    Attributes:
+        snippet: At most 240 code points.
+        strength: How surely it is about what was asked, in [0, 1], on the scale of `fusion.strength`.
+        freshness: When it was last changed or published, as the toolset's period filter sees it.
+        author: The agent that wrote it, where one did.
+        source: The organisation it was taken from, where it was.
+    """
+
+    id: str
+    title: str
+    snippet: str
+    strength: float
+    reading: Reading
+    freshness: datetime | None = None
+    author: str | None = None
+    source: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What a toolset answers.
+
+    Attributes:
+        hits: Best first by its own ranking, each id once; none of them violates a filter.
+        total: How many match in all, where it knows.
+        as_of: From when its data is, where it is a copy of something.
+        note: What to know about this answer, in one sentence; mostly nothing.
+    """
+
+    hits: tuple[Finding, ...] = ()
+    total: int | None = None
+    as_of: datetime | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A toolset cannot be asked like that: it has nothing that a filter could hold. `note` says what to do."""
+
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finder:
+    """How a toolset takes part.
+
+    Attributes:
+        operation: Its own search, for whoever wants more of it.
+        scopes: What a caller needs for it.
+        find: Called with the context of the toolset. Filters are applied while candidates are made. It may be
+            cancelled at any time.
+    """
+
+    operation: str
+    scopes: frozenset[str]
+    find: Callable[[Context, Question], Awaitable[Findings | LeftOut]]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of asking one toolset, and after how many seconds."""
+
+    status: Status
+    findings: Findings = field(default_factory=Findings)
+    note: str = ""
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A hit in the one list. `score` is in [0, 1], comparable within one answer only."""
+
+    toolset: str
+    finding: Finding
+    score: float
+
+
+def spell(tag: str) -> tuple[str, ...]:
+    """Return the spellings under which toolsets may keep a tag: its words joined by hyphens, blanks or underscores."""
+    words = _JOINTS.split(tag.strip())
+    return tuple(dict.fromkeys([tag, *(joint.join(words) for joint in "- _")]))
+
+
+MISSING_MEANING = {
+    "loading": "The model for meaning is still loading, so these are matches by words: ask again in some seconds.",
+    "foreign": "The model for meaning does not read this script, so these are matches by words.",
+    "unavailable": "Search by meaning is unavailable, so these are matches by words.",
+}
+
+
+async def explain_meaning(context: Context, question: Question) -> str:
+    """Return a sentence where vectors take no part in answering a question, else nothing."""
+    semantics = context.knowledge_base.semantics
+    if semantics is None:
+        return MISSING_MEANING["unavailable"]
+    _, status = await semantics.embed_query(question.text, context.principal.org)
+    return MISSING_MEANING.get(status, "")
+
+
+def judge_hit(text: TextQuery, title: str, excerpt: str, cosine: float | None, score: float) -> float:
+    """Return the strength of a hit: its score, but no more than its words and its cosine say by themselves.
+
+    A score by `fusion.absolute` is scaled by the strongest of its collection, and BM25 counts a word by how rare it is
+    there; in a small collection no word is. So scores of two collections are not comparable without this.
+
+    Args:
+        text: What was asked.
+        title: Of the document.
+        excerpt: Of what is searched of it, see `get_excerpt`.
+        cosine: Of its best passage; `None` where it has no vector yet, so that its words alone speak.
+        score: By `fusion.absolute`.
+    """
+    judged = fusion.strength_of_words(text, {*analyse(title), *analyse(excerpt)}, cosine)
+    return judged if cosine is None else min(score, judged)
+
+
+def get_excerpt(body: str, passage: tuple[int, int] | None = None) -> str:
+    """Return the part of a body that a hit is judged by: the surroundings of its best passage, else the beginning."""
+    start = max(0, (passage[0] if passage else 0) - EXCERPT_CHARACTERS // 2)
+    return body[start : start + EXCERPT_CHARACTERS]
+
+
+async def judge(context: Context, question: Question, texts: Sequence[tuple[str, str]]) -> list[float]:
+    """Return the strength of each (title, text) that a source found, whose own ranking has no scores to go by."""
+    query, cosines = parse_query(question.text), await _compare(context, question, texts)
+    terms = [{*analyse(title), *analyse(text)} for title, text in texts]
+    return [fusion.strength_of_words(query, own, cosine) for own, cosine in zip(terms, cosines, strict=True)]
+
+
+async def _compare(context: Context, question: Question, texts: Sequence[tuple[str, str]]) -> list[float | None]:
+    """Return the cosine of the question with each text; nothing in their places where there are no vectors."""
+    base = context.knowledge_base
+    asked = await base.embed_question(question.text, context.principal.org)
+    embedder = await base.semantics.get_active() if base.semantics is not None else None
+    if asked is None or embedder is None or not texts:
+        return [None] * len(texts)
+    try:
+        vectors = await embedder.embed_passages([embedding_text(title, text, (0, len(text))) for title, text in texts])
+    except errors.EmbedderError as error:
+        logger.warning("hits not embedded", extra={"reason": error.message})
+        return [None] * len(texts)
+    return [_get_cosine(asked.vector, vector) for vector in vectors]
+
+
+def _get_cosine(one: Vector, other: Vector) -> float:
+    return float(one @ other)
+
+
+async def ask_all(
+    finders: Mapping[str, Finder],
+    get_context: Callable[[str], Context],
+    question: Question,
+    seconds: float,
+    group: TaskGroup,
+) -> dict[str, Outcome]:
+    """Return what became of asking each toolset, in the order given, after `seconds` at the latest.
+
+    Who has not answered by then is cancelled and not waited for: a thread that cannot be stopped would hold up the
+    others' answers.
+
+    Args:
+        finders: By toolset.
+        get_context: Returns a toolset's context for the caller.
+        question: What they are asked.
+        seconds: The deadline for each.
+        group: Outlives the call, and stays open until what was cancelled has ended.
+    """
+    outcomes, scopes, done = dict[str, Outcome](), list["CancelScope"](), anyio.Event()
+    if not finders:
+        return {}
+
+    async def ask(name: str, finder: Finder, scope: CancelScope) -> None:
+        with scope:
+            outcomes[name] = await _ask(name, finder, get_context(name), question)
+            if len(outcomes) == len(finders):
+                done.set()
+
+    started = anyio.current_time()
+    for name, finder in finders.items():
+        scopes.append(anyio.CancelScope())
+        group.start_soon(ask, name, finder, scopes[-1])
+    try:
+        with anyio.move_on_after(seconds):
+            await done.wait()
+    finally:
+        for scope in scopes:
+            scope.cancel()
+    took = anyio.current_time() - started
+    return {name: outcomes.get(name) or _be_late(finder, seconds, took) for name, finder in finders.items()}
+
+
+async def _ask(name: str, finder: Finder, context: Context, question: Question) -> Outcome:
+    """Return what a toolset answers; whatever it raises costs its own hits only."""
+    started = anyio.current_time()
+    said = {"toolset": name, "org": context.principal.org, "agent": context.principal.agent}
+    try:
+        found = await finder.find(context, question)
+    except errors.RefdeskError as error:
+        logger.warning("toolset did not answer", extra=said | {"code": error.code, "reason": error.message})
+        return Outcome("failed", note=error.message, seconds=anyio.current_time() - started)
+    except Exception:
+        incident = context.knowledge_base.identifiers.new().replace("-", "")[-8:]
+        logger.exception("toolset broke", extra=said | {"incident": incident})
+        note = f"Internal error; whoever runs the server finds it in the log as incident {incident}."
+        return Outcome("failed", note=note, seconds=anyio.current_time() - started)
+    took = anyio.current_time() - started
+    if isinstance(found, LeftOut):
+        return Outcome("left_out", note=found.note, seconds=took)
+    return Outcome("answered", found, found.note, took)
+
+
+def _be_late(finder: Finder, seconds: float, took: float) -> Outcome:
+    note = f"No answer within {seconds * 1000:.0f} ms: allow more with deadlineMs, or ask {finder.operation} alone."
+    return Outcome("late", note=note, seconds=took)
+
+
+def rank(lists: Mapping[str, Sequence[Finding]]) -> list[Ranked]:
+    """Return all hits in one order, best first; ties newest first, then in the order of the lists, then by id.
+
+    The score is the reciprocal rank of a hit in its toolset's list (k = 60, 1.0 for the first) times its strength, so
+    that all scores are low where nobody knows the subject. `make eval` prints what it does beside plain reciprocal
+    ranks, and beside strength alone.
+    """
+    ranked: list[Ranked] = []
+    for name, found in lists.items():
+        ranks = fusion.reciprocal_rank([[hit.id for hit in found]])
+        ranked += [Ranked(name, hit, ranks[hit.id] * hit.strength) for hit in found]
+    order = list(lists)
+    return sorted(ranked, key=lambda one: (-one.score, *_break_tie(one, order)))
+
+
+def _break_tie(one: Ranked, order: Sequence[str]) -> tuple[float, int, str]:
+    freshness = one.finding.freshness
+    return -freshness.timestamp() if freshness else float("inf"), order.index(one.toolset), one.finding.id

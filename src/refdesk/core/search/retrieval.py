@@ -1,0 +1,162 @@
+"""Search in one collection: what is asked becomes candidates, candidates become a ranked page.
+
+Without vectors the store's own order stands. With them, the lexical list and the vector list are fused by
+`fusion.convex` over the union of both, every candidate scored by both sides.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from refdesk.core.search import fusion
+from refdesk.core.search.analysis import parse_query
+from refdesk.model import BEST_FIRST, FindRequest, Found, SortKey
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from refdesk.core.search.semantics import Semantics, SemanticStatus
+    from refdesk.model import Candidate, Collection, Document, FacetCount, Filter, TextQuery, VectorQuery
+    from refdesk.protocols import Store
+
+NEAREST = 100
+"""How many of the nearest documents the vector list holds, whatever page is asked for."""
+
+FUSED = 400
+"""How many of the best text matches are fused with it, whatever page is asked for; the rest follow as they are."""
+
+NEWEST_FIRST = (SortKey("modified", descending=True), SortKey("id"))
+
+
+@dataclass(frozen=True, slots=True)
+class SearchRequest:
+    """What is searched.
+
+    Attributes:
+        text: As the caller typed it; blank or `None` browses everything that passes `where`.
+        semantic: Whether the vector list joins the lexical one.
+        order: `None` is relevance with text, newest first without. Another order sorts the text matches alone.
+        offset: How many hits to leave out, 0 or more.
+        limit: How many hits to return at most, 1 or more.
+        facets: Names of facets to count over everything that matches.
+        asker: The org that asks; that of the collection unless another is named.
+    """
+
+    collection: Collection
+    text: str | None = None
+    where: Filter | None = None
+    semantic: bool = False
+    order: tuple[SortKey, ...] | None = None
+    offset: int = 0
+    limit: int = 10
+    facets: tuple[str, ...] = ()
+    asker: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A document found.
+
+    Attributes:
+        score: In [0, 1], higher is better, comparable within one answer only; 0 when nothing was asked in words.
+        lexical: Its BM25 score, 0 when no word of the question occurs in it.
+        cosine: Of its best passage, or `None` when no vector took part.
+        passage: Where in the body the best passage stands (start, end in code points).
+    """
+
+    document: Document
+    score: float
+    lexical: float
+    cosine: float | None
+    passage: tuple[int, int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """One page of what matches.
+
+    Attributes:
+        total: How many match in all, over every page.
+        semantic: Whether vectors took part, and if they were asked for and did not, why.
+    """
+
+    hits: tuple[Hit, ...]
+    total: int
+    facets: Mapping[str, tuple[FacetCount, ...]] = field(default_factory=dict[str, "tuple[FacetCount, ...]"])
+    semantic: SemanticStatus = "off"
+
+
+async def search(store: Store, semantics: Semantics | None, request: SearchRequest) -> SearchResult:
+    """Return one page of what matches `request`, best first."""
+    text = parse_query(request.text) if request.text and request.text.strip() else None
+    vector, status = await _embed(semantics, request)
+    if text is not None and not text.terms and not text.phrases and vector is None:
+        return SearchResult((), 0, semantic=status)
+    found = await store.find(_find_request(request, text, vector))
+    if vector is not None:
+        found = _keep_nearest(found)
+    ranked = _rank(found.candidates, text, is_fused=vector is not None)
+    page = ranked[request.offset : request.offset + request.limit]
+    return SearchResult(await _hits(store, request.collection, page), found.total, found.facets, status)
+
+
+def _rank(candidates: Sequence[Candidate], text: TextQuery | None, *, is_fused: bool) -> list[tuple[Candidate, float]]:
+    """Return candidates with their scores. The store's order stands, but for what the vector list is fused with."""
+    if text is None:
+        return [(candidate, 0.0) for candidate in candidates]
+    if not is_fused:
+        return list(zip(candidates, fusion.absolute(candidates, text), strict=True))
+    matches = [candidate for candidate in candidates if candidate.lexical > 0]
+    fused = [*matches[:FUSED], *(candidate for candidate in candidates if candidate.lexical == 0)]
+    ranked = list(zip(fused, fusion.absolute(fused, text), strict=True))
+    ranked.sort(key=lambda pair: (-pair[1], -pair[0].modified_at.timestamp(), pair[0].id))
+    least = ranked[-1][1] if ranked else 0.0
+    rest = matches[FUSED:]
+    return ranked + [(c, min(least, score)) for c, score in zip(rest, fusion.absolute(rest, text), strict=True)]
+
+
+async def _embed(semantics: Semantics | None, request: SearchRequest) -> tuple[VectorQuery | None, SemanticStatus]:
+    if not request.semantic or request.order is not None or not request.text or not request.text.strip():
+        return None, "off"
+    if semantics is None:
+        return None, "unavailable"
+    return await semantics.embed_query(request.text, request.asker or request.collection.org)
+
+
+def _find_request(request: SearchRequest, text: TextQuery | None, vector: VectorQuery | None) -> FindRequest:
+    page_end = request.offset + request.limit
+    return FindRequest(
+        collection=request.collection,
+        text=text,
+        vector=vector,
+        where=request.where,
+        depth=page_end if vector is None else max(page_end, FUSED),
+        order=request.order or (NEWEST_FIRST if text is None else BEST_FIRST),
+        facets=request.facets,
+    )
+
+
+def _keep_nearest(found: Found) -> Found:
+    """Leave out documents that only the vector found and that are not among the `NEAREST`.
+
+    The vector list is as long on every page then, whatever depth the page needed, so `total` and order hold still.
+    """
+    by_cosine = sorted(found.candidates, key=lambda c: (-(c.cosine if c.cosine is not None else -2.0), c.id))
+    nearest = {candidate.id for candidate in by_cosine[:NEAREST]}
+    kept = tuple(c for c in found.candidates if c.lexical > 0 or c.id in nearest)
+    only_near = sum(1 for candidate in kept if candidate.lexical == 0)
+    return replace(found, candidates=kept, total=found.total + only_near)
+
+
+async def _hits(store: Store, collection: Collection, page: Sequence[tuple[Candidate, float]]) -> tuple[Hit, ...]:
+    documents = await store.get_documents(collection, [candidate.id for candidate, _ in page])
+    return tuple(
+        _hit(document, candidate, score)
+        for document, (candidate, score) in zip(documents, page, strict=True)
+        if document is not None
+    )
+
+
+def _hit(document: Document, candidate: Candidate, score: float) -> Hit:
+    return Hit(document, score, candidate.lexical, candidate.cosine, candidate.passage)

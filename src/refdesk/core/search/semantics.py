@@ -1,0 +1,108 @@
+"""Which embedding model is searched, and which is wanted: a change of model never interrupts search.
+
+The store remembers the model whose vectors are searched (the active one). When the settings want another, documents are
+embedded again in the background while questions are still embedded by the active one; once nothing is missing, the
+wanted model becomes the active one and the old vectors go.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from refdesk import errors
+from refdesk.core.doorbell import Doorbell
+from refdesk.core.search.question_vectors import QuestionVectors
+from refdesk.model import SHARED_ORG, EmbeddingModel, Record, RecordKey, VectorQuery
+
+if TYPE_CHECKING:
+    from refdesk.protocols import Embedder, Reader, Store
+
+logger = logging.getLogger(__name__)
+
+SemanticStatus: TypeAlias = Literal["off", "used", "loading", "foreign", "unavailable"]
+"""Whether vectors took part in a search, and if not, why: `foreign` is a question in a script the model cannot read."""
+
+_ACTIVE = RecordKey(SHARED_ORG, "embedding_model", "active")
+
+
+@dataclass(slots=True)
+class Semantics:
+    """Turns questions into vectors of the active model.
+
+    Attributes:
+        wanted: The embedder that the settings name.
+        reopen: Returns the embedder of another model, or `None` when it cannot be had any more.
+        doorbell: Rung when a model should be loaded in the background.
+        questions: The vectors of recent questions; stores whose embedder is the same can share it.
+    """
+
+    store: Store
+    wanted: Embedder
+    reopen: Callable[[EmbeddingModel], Embedder | None] = lambda _: None
+    doorbell: Doorbell = field(default_factory=Doorbell)
+    questions: QuestionVectors = field(default_factory=QuestionVectors)
+    _asked: bool = False
+    _old: Embedder | None = None
+
+    async def embed_query(self, text: str, asker: str) -> tuple[VectorQuery | None, SemanticStatus]:
+        """Return the vector of an org's question, or `None` and why. Never waits for a model to load."""
+        embedder = await self.get_active()
+        if embedder is None:
+            return None, "unavailable"
+        if not embedder.reads(text):
+            return None, "foreign"
+        if not embedder.is_ready:
+            self._asked = True
+            self.doorbell.ring()
+            return None, "loading"
+        try:
+            vector = await self.questions.get(embedder, text, asker)
+        except errors.EmbedderError as error:
+            logger.warning("question not embedded", extra={"reason": error.message})
+            return None, "unavailable"
+        return VectorQuery(vector, embedder.model.name), "used"
+
+    async def get_active(self) -> Embedder | None:
+        """Return the embedder of the active model; the wanted one when none is active yet."""
+        active = await self._read_active(self.store)
+        if active is None or active == self.wanted.model:
+            return self.wanted
+        if self._old is None or self._old.model != active:
+            self._old = self.reopen(active)
+        return self._old
+
+    async def load_if_asked(self) -> None:
+        """Load the active model when a question has asked for it since the last call."""
+        if self._asked:
+            self._asked = False
+            embedder = await self.get_active()
+            if embedder is not None:
+                await embedder.load()
+
+    async def is_outdated(self) -> bool:
+        """Return whether the active model is not the wanted one."""
+        return await self._read_active(self.store) != self.wanted.model
+
+    async def adopt_wanted(self) -> EmbeddingModel | None:
+        """Make the wanted model the active one and drop the old one's vectors; return the old one if there was any.
+
+        Call it only when every document has vectors of the wanted model, or when there is no active model.
+        """
+        async with self.store.transaction() as transaction:
+            active = await self._read_active(transaction)
+            if active == self.wanted.model:
+                return None
+            value = {"name": self.wanted.model.name, "dimensions": self.wanted.model.dimensions}
+            await transaction.put_records([Record(_ACTIVE, value)])
+            if active is not None:
+                await transaction.remove_vectors(active.name)
+        return active
+
+    async def _read_active(self, reader: Reader) -> EmbeddingModel | None:
+        record = await reader.get_record(_ACTIVE)
+        if record is None:
+            return None
+        return EmbeddingModel(str(record.value["name"]), int(str(record.value["dimensions"])))

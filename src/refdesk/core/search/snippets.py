@@ -1,0 +1,157 @@
+"""Cutting the piece of a body that shows why a document was found."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from itertools import islice
+from typing import TypeAlias
+
+import regex
+
+from refdesk.core.search.analysis import fold, is_unspaced, locate
+from refdesk.model import TextQuery
+
+WIDTH = 240
+"""Code points of a snippet."""
+
+ELLIPSIS = "…"
+
+_NEIGHBOURHOOD = 4
+"""How many widths of text at each side of a match are looked at."""
+
+_WORD_SLACK = 20
+"""How many code points are given up for a cut between words."""
+
+_IRREGULAR = {"die": ("die", "dy"), "lie": ("lie", "ly"), "tie": ("tie", "ty"), "sky": ("sky", "ski")}
+"""How the forms of those terms begin that Snowball treats as exceptions (dying, skies)."""
+
+_MAX_LOOKS = 300
+"""After so many words that only begin like the one looked for, all are analysed in one go."""
+
+_IN_WORD = regex.compile(r"[^\W_]['’]?$")
+_GRAPHEME = regex.compile(r"\X")
+
+Runs: TypeAlias = Mapping[str, Sequence[tuple[str, ...]]]
+"""Runs of terms that are looked for, by their first term."""
+
+
+def snippet(body: str, query: TextQuery, passage: tuple[int, int] | None = None, width: int = WIDTH) -> str:
+    """Return at most `width` code points of a body, blanks folded, with `…` at each end where it goes on.
+
+    The first match stands in the middle: of a phrase where the query has one, else of a term. Without a match in the
+    body the snippet begins with `passage` (start, end in code points), else with the body. Graphemes stay whole, and
+    words too where that costs little.
+    """
+    start, end = _find(body, query) or _start_of(passage)
+    reach = _NEIGHBOURHOOD * width
+    first, last = max(0, start - reach), end + reach
+    before, after = _fold_blanks(body[first:start] + "|")[:-1], _fold_blanks("|" + body[start:last])[1:]
+    lead = max(0, width - (end - start)) // 2 if end > start else 0
+    text = before + after
+    return _cut(text, max(0, len(before) - lead), width, bool(body[:first].strip()), bool(body[last:].strip()))
+
+
+def _start_of(passage: tuple[int, int] | None) -> tuple[int, int]:
+    return (passage[0], passage[0]) if passage else (0, 0)
+
+
+def _fold_blanks(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _cut(text: str, start: int, width: int, goes_before: bool, goes_on: bool) -> str:
+    """Return `width` code points of `text` from `start`, or from before it where the text ends sooner."""
+    is_cut = start > 0 or goes_before
+    end = start + width - is_cut
+    if end >= len(text) and not goes_on:
+        end = len(text)
+        start = max(0, end - width + is_cut)
+        is_cut = start > 0 or goes_before
+        goes_after = False
+    else:
+        end, goes_after = min(len(text), end - 1), True
+    start, end = _align(text, start, end)
+    return ELLIPSIS * is_cut + text[start:end].strip() + ELLIPSIS * goes_after
+
+
+def _align(text: str, start: int, end: int) -> tuple[int, int]:
+    """Move both ends inwards: to grapheme borders, and to the nearest blank where there is one close by."""
+    if start > 0 and not text[start - 1].isspace():
+        blank = text.find(" ", start, start + _WORD_SLACK)
+        start = blank + 1 if blank >= 0 else start
+    if end < len(text) and not text[end].isspace():
+        blank = text.rfind(" ", max(start, end - _WORD_SLACK), end)
+        end = blank if blank >= 0 else end
+    if text.isascii():
+        return start, end
+    borders = [match.start() for match in _GRAPHEME.finditer(text)] + [len(text)]
+    start = next(border for border in borders if border >= start)
+    return start, max(start, next(border for border in reversed(borders) if border <= end))
+
+
+def _find(body: str, query: TextQuery) -> tuple[int, int] | None:
+    """Return (start, end) of the first run of terms in the body that the query asks for."""
+    runs, beginnings = _prepare(query)
+    lowered = body.lower()
+    if len(lowered) != len(body):
+        return _scan(body, runs)
+    found = [match for beginning in beginnings if (match := _find_beginning(body, lowered, beginning, runs))]
+    if found or body.isascii():
+        return min(found, default=None)
+    # Words may be there in another spelling, such as with accents: only where one looks so is each word analysed.
+    folded = fold(" ".join({word for word in body.split() if not word.isascii()}))
+    return _scan(body, runs) if any(beginning in folded for beginning in beginnings) else None
+
+
+def _find_beginning(body: str, lowered: str, beginning: str, runs: Runs) -> tuple[int, int] | None:
+    longest = max(len(run) for runs_of_term in runs.values() for run in runs_of_term)
+    start = lowered.find(beginning)
+    looked_at = 0
+    while start >= 0:
+        if looked_at > _MAX_LOOKS:
+            return _scan(body, runs)
+        if not _IN_WORD.search(lowered, max(0, start - 2), start) or is_unspaced(beginning):
+            looked_at += 1
+            located = list(islice(locate(body, start), longest))
+            if match := _match(located, 0, runs):
+                return match
+        start = lowered.find(beginning, start + 1)
+    return None
+
+
+def _scan(body: str, runs: Runs) -> tuple[int, int] | None:
+    located = list(locate(body))
+    matches = (_match(located, index, runs) for index, (_, _, term) in enumerate(located) if term in runs)
+    return next((match for match in matches if match), None)
+
+
+def _match(located: Sequence[tuple[int, int, str]], index: int, runs: Runs) -> tuple[int, int] | None:
+    """Return (start, end) of the run that begins with the term numbered `index`, where one does."""
+    if index >= len(located):
+        return None
+    for run in runs.get(located[index][2], ()):
+        part = located[index : index + len(run)]
+        if tuple(term for _, _, term in part) == run:
+            return part[0][0], part[-1][1]
+    return None
+
+
+@lru_cache(maxsize=256)
+def _prepare(query: TextQuery) -> tuple[Runs, tuple[str, ...]]:
+    """Return the runs to look for, and how the words may begin that begin them."""
+    runs: defaultdict[str, list[tuple[str, ...]]] = defaultdict(list)
+    for run in query.phrases or [(term,) for term in query.terms]:
+        runs[run[0]].append(run)
+    return dict(runs), tuple(beginning for term in runs for beginning in get_beginnings(term))
+
+
+def get_beginnings(term: str) -> tuple[str, ...]:
+    """Return how the words begin, in lower case, that are stemmed to `term`.
+
+    Snowball only takes letters off the end, but for an e that it adds, a y that it turns to i, and -bility.
+    """
+    if term in _IRREGULAR or len(term) < 2 or is_unspaced(term):
+        return _IRREGULAR.get(term, (term,))
+    return (term[:-1],) if term.endswith(("e", "i", "bl")) else (term,)

@@ -1,0 +1,189 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+import anyio
+import pytest
+
+from refdesk.core.background.embedding import MAX_ATTEMPTS, Indexer
+from refdesk.core.background.leases import Holder, Lease
+from refdesk.core.clock import FixedClock
+from refdesk.core.search.semantics import Semantics
+from refdesk.errors import EmbedderError
+from refdesk.model import Document, FindRequest, State, Vector
+from refdesk.stores.memory import MemoryStore
+from tests.core.fakes import NOTES, NOW, ScriptedEmbedder, make_document
+
+
+class Bench:
+    """A store with documents, an embedder and an indexer over them."""
+
+    def __init__(self, embedder: ScriptedEmbedder | None = None) -> None:
+        self.store = MemoryStore()
+        self.clock = FixedClock(NOW)
+        self.embedder = embedder or ScriptedEmbedder()
+        self.semantics = Semantics(self.store, self.embedder)
+        self.indexer = Indexer(self.store, self.semantics, self.clock)
+
+    async def put(self, *documents: Document) -> None:
+        async with self.store.transaction() as transaction:
+            await transaction.put_documents(documents)
+
+    async def list_missing(self) -> list[str]:
+        return await self.store.get_unembedded(NOTES, self.embedder.name, 100)
+
+
+async def test_documents_get_vectors_and_can_be_found_by_them() -> None:
+    bench = Bench()
+    await bench.put(*(make_document(f"{n:03}") for n in range(40)))
+    assert await bench.indexer.count_pending() == 40
+    assert await bench.indexer.run_once() == 40
+    assert await bench.list_missing() == []
+    assert await bench.indexer.count_pending() == 0
+    query, _ = await bench.semantics.embed_query("anything", "acme")
+    found = await bench.store.find(FindRequest(NOTES, vector=query))
+    assert len(found.candidates) == 40
+
+
+async def test_a_second_round_has_nothing_to_do() -> None:
+    bench = Bench()
+    await bench.put(make_document("a"))
+    await bench.indexer.run_once()
+    seen = list(bench.embedder.seen)
+    assert await bench.indexer.run_once() == 0
+    assert bench.embedder.seen == seen
+
+
+async def test_a_changed_text_is_embedded_again_and_an_unchanged_one_is_not() -> None:
+    bench = Bench()
+    await bench.put(make_document("a"), make_document("b"))
+    await bench.indexer.run_once()
+    await bench.put(
+        make_document("a", "Other words.", version=2), make_document("b", facets={"tags": ("x",)}, version=2)
+    )
+    assert await bench.list_missing() == ["a"]
+    assert await bench.indexer.run_once() == 1
+
+
+async def test_withdrawn_documents_are_left_alone() -> None:
+    bench = Bench()
+    await bench.put(make_document("a", state=State.WITHDRAWN))
+    assert await bench.indexer.run_once() == 0
+    assert await bench.indexer.count_pending() == 0
+
+
+async def test_one_document_that_fails_does_not_keep_the_others_waiting() -> None:
+    bench = Bench(ScriptedEmbedder(poison=frozenset({"venom"})))
+    await bench.put(make_document("a", "venom"), *(make_document(f"n{n}") for n in range(20)))
+    await bench.indexer.run_once()
+    assert await bench.list_missing() == ["a"]
+    [failure] = await bench.indexer.list_failures()
+    assert (failure.id, failure.attempts, failure.reason) == ("a", 1, "the model chokes on this")
+    assert not failure.is_final
+
+
+async def test_a_failing_document_is_tried_later_and_later_and_then_set_aside() -> None:
+    bench = Bench(ScriptedEmbedder(poison=frozenset({"venom"})))
+    await bench.put(make_document("a", "venom"))
+    waits: list[timedelta] = []
+    while not (failures := await bench.indexer.list_failures()) or not failures[0].is_final:
+        if failures and failures[0].retry_at:
+            waits.append(failures[0].retry_at - bench.clock.now())
+            assert await bench.indexer.run_once() == 0
+            bench.clock.advance(waits[-1])
+        await bench.indexer.run_once()
+    assert failures[0].attempts == MAX_ATTEMPTS
+    assert waits == [timedelta(seconds=10 * 4**n) for n in range(MAX_ATTEMPTS - 1)]
+    bench.clock.advance(timedelta(days=365))
+    assert await bench.indexer.run_once() == 0
+
+
+async def test_a_document_set_aside_is_tried_again_on_request_or_when_its_text_changes() -> None:
+    bench = Bench(ScriptedEmbedder(poison=frozenset({"venom"})))
+    await bench.put(make_document("a", "venom"), make_document("b", "more venom"))
+    for _ in range(MAX_ATTEMPTS):
+        await bench.indexer.run_once()
+        bench.clock.advance(timedelta(days=1))
+    assert all(failure.is_final for failure in await bench.indexer.list_failures())
+    await bench.put(make_document("a", "honey", version=2))
+    assert await bench.indexer.run_once() == 1
+    assert await bench.list_missing() == ["b"]
+    bench.embedder.poison = frozenset()
+    assert await bench.indexer.retry_failures() == 1
+    await bench.indexer.run_once()
+    assert await bench.list_missing() == []
+
+
+async def test_an_outage_of_the_model_is_nobodys_failure() -> None:
+    bench = Bench(ScriptedEmbedder(is_down=True))
+    await bench.put(make_document("a"), make_document("b"))
+    with pytest.raises(EmbedderError):
+        await bench.indexer.run_once()
+    assert await bench.indexer.list_failures() == []
+    bench.embedder.is_down = False
+    assert await bench.indexer.run_once() == 2
+
+
+async def test_only_one_process_embeds_at_a_time() -> None:
+    bench = Bench()
+    await bench.put(make_document("a"))
+    other = Lease("embedding", bench.store, bench.clock, Holder(host="elsewhere"))
+    await other.acquire()
+    assert await bench.indexer.run_once() == 0
+    await other.release()
+    assert await bench.indexer.run_once() == 1
+
+
+class OvertakenEmbedder(ScriptedEmbedder):
+    """Another process takes over the work while this one is embedding."""
+
+    bench: Bench
+
+    async def embed_passages(self, texts: Sequence[str]) -> list[Vector]:
+        vectors = await ScriptedEmbedder.embed_passages(self, texts)
+        self.bench.clock.advance(timedelta(minutes=5))
+        assert await Lease("embedding", self.bench.store, self.bench.clock, Holder(host="elsewhere")).acquire()
+        return vectors
+
+
+async def test_a_worker_that_lost_its_lease_writes_nothing() -> None:
+    embedder = OvertakenEmbedder()
+    bench = embedder.bench = Bench(embedder)
+    await bench.put(make_document("a"))
+    assert await bench.indexer.run_once() == 0
+    assert await bench.list_missing() == ["a"]
+
+
+async def test_a_new_model_takes_over_only_when_everything_has_its_vectors() -> None:
+    bench = Bench(ScriptedEmbedder("old"))
+    await bench.put(*(make_document(f"{n}") for n in range(3)))
+    await bench.indexer.run_once()
+    new = ScriptedEmbedder("new", poison=frozenset({"Note 2"}))
+    semantics = Semantics(bench.store, new, reopen=lambda _: bench.embedder)
+    indexer = Indexer(bench.store, semantics, bench.clock)
+    await indexer.run_once()
+    query, _ = await semantics.embed_query("x", "acme")
+    assert query is not None
+    assert query.model == "old"
+    new.poison = frozenset()
+    await indexer.retry_failures()
+    await indexer.run_once()
+    query, _ = await semantics.embed_query("x", "acme")
+    assert query is not None
+    assert query.model == "new"
+    assert await bench.list_missing() == ["0", "1", "2"]
+
+
+async def test_the_loop_goes_on_after_trouble_and_wakes_at_the_bell() -> None:
+    bench = Bench(ScriptedEmbedder(is_down=True))
+    await bench.put(make_document("a"))
+    with anyio.fail_after(20):
+        async with anyio.create_task_group() as group:
+            group.start_soon(bench.indexer.run)
+            await anyio.wait_all_tasks_blocked()
+            bench.embedder.is_down = False
+            while await bench.list_missing():
+                bench.semantics.doorbell.ring()
+                await anyio.wait_all_tasks_blocked()
+            group.cancel_scope.cancel()

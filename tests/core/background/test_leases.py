@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import sys
+from datetime import timedelta
+
+import anyio
+
+from refdesk.core.background.leases import Holder, Lease
+from refdesk.core.clock import FixedClock
+from refdesk.stores.memory import MemoryStore
+from tests.core.fakes import NOW
+
+
+def make_leases(*holders: Holder) -> tuple[FixedClock, list[Lease]]:
+    clock, store = FixedClock(NOW), MemoryStore()
+    return clock, [Lease("sync", store, clock, holder, timedelta(seconds=15)) for holder in holders]
+
+
+async def renew(lease: Lease) -> bool:
+    async with lease.store.transaction() as transaction:
+        return await lease.renew(transaction)
+
+
+async def get_dead_process() -> int:
+    async with await anyio.open_process([sys.executable, "-c", ""]) as process:
+        await process.wait()
+    return process.pid
+
+
+async def test_one_of_two_holders_gets_the_lease() -> None:
+    _, [first, second] = make_leases(Holder(), Holder())
+    assert await first.acquire()
+    assert not await second.acquire()
+
+
+async def test_its_holder_may_take_it_again() -> None:
+    _, [first] = make_leases(Holder())
+    assert await first.acquire()
+    assert await first.acquire()
+
+
+async def test_a_released_lease_is_free() -> None:
+    _, [first, second] = make_leases(Holder(), Holder())
+    await first.acquire()
+    await first.release()
+    assert await second.acquire()
+
+
+async def test_an_expired_lease_is_free_and_its_old_holder_learns_of_it() -> None:
+    clock, [first, second] = make_leases(Holder(host="elsewhere"), Holder())
+    await first.acquire()
+    clock.advance(timedelta(seconds=15))
+    assert await second.acquire()
+    assert not await renew(first)
+    assert await renew(second)
+
+
+async def test_a_renewed_lease_holds_on() -> None:
+    clock, [first, second] = make_leases(Holder(host="elsewhere"), Holder())
+    await first.acquire()
+    clock.advance(timedelta(seconds=14))
+    assert await renew(first)
+    clock.advance(timedelta(seconds=14))
+    assert not await second.acquire()
+
+
+async def test_a_holder_that_died_on_this_machine_is_replaced_at_once() -> None:
+    dead = await get_dead_process()
+    _, [first, second] = make_leases(Holder(process=dead), Holder())
+    await first.acquire()
+    assert await second.acquire()
+
+
+async def test_the_same_number_on_another_machine_says_nothing() -> None:
+    dead = await get_dead_process()
+    _, [first, second] = make_leases(Holder(host="elsewhere", process=dead), Holder())
+    await first.acquire()
+    assert not await second.acquire()
+
+
+async def test_releasing_what_another_holds_leaves_it_alone() -> None:
+    _, [first, second] = make_leases(Holder(), Holder())
+    await first.acquire()
+    await second.release()
+    assert not await second.acquire()

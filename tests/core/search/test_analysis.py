@@ -1,0 +1,183 @@
+from __future__ import annotations
+
+import sys
+import threading
+import unicodedata
+
+import pytest
+import Stemmer
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from refdesk.core.search.analysis import MAX_PHRASES, MAX_TERMS, analyse, fold, get_stop_terms, locate, parse_query
+from refdesk.model import TextQuery
+
+ANY_TEXT = st.text(st.characters(categories=None))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Connecting", "connects"),
+        ("CAFÉ", "cafe\u0301"),
+        ("Straße", "STRASSE"),
+        ("ＡＫＳ", "aks"),
+        ("İstanbul", "istanbul"),
+        ("Łódź smørrebrød", "lodz smorrebrod"),
+        ("soft\u00adhyphen", "softhyphen"),
+        ("John’s", "John's"),
+        ("John's", "john"),
+        ("don’t", "dont"),
+        ("ﬁre", "fire"),
+        ("٤٢", "42"),
+        ("½", "1⁄2"),
+        ("VMs", "vm"),
+        ("ｶﾞｷﾞ", "ガギ"),
+    ],
+)
+def test_spellings_of_the_same_words_give_the_same_terms(one: str, other: str) -> None:
+    assert analyse(one) == analyse(other) != []
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("AKS-1.28", ["ak", "1", "28"]),
+        ("node.js", ["node", "js"]),
+        ("joe.doe@example.com", ["joe", "doe", "exampl", "com"]),
+        ("snake_case", ["snake", "case"]),
+        ("ASP.NET", ["asp", "net"]),
+        ("v2.10.3", ["v2", "10", "3"]),
+    ],
+)
+def test_parts_of_technical_names_are_terms(text: str, parts: list[str]) -> None:
+    assert analyse(text) == parts
+
+
+def test_languages_named_with_signs_are_not_single_letters() -> None:
+    assert analyse("C# and C++, not C or a#b") == ["c#", "and", "c++", "not", "c", "or", "a", "b"]
+
+
+def test_scripts_without_blanks_give_overlapping_pairs() -> None:
+    assert analyse("数据库 a 人 서울시") == ["数据", "据库", "a", "人", "서울", "울시"]
+
+
+def test_stop_words_and_repetitions_stay_in_documents() -> None:
+    assert analyse("the cat and the cat") == ["the", "cat", "and", "the", "cat"]
+
+
+@given(ANY_TEXT)
+def test_any_string_is_analysed_and_each_term_located(text: str) -> None:
+    located = list(locate(text))
+    assert [term for _, _, term in located] == analyse(text)
+    assert all(term and 0 <= start < end <= len(text) for start, end, term in located)
+
+
+@given(ANY_TEXT)
+def test_folding_twice_changes_nothing(text: str) -> None:
+    assert fold(fold(text)) == fold(text)
+
+
+@given(st.text())
+def test_normal_forms_do_not_matter(text: str) -> None:
+    forms = [unicodedata.normalize(form, text) for form in ("NFC", "NFD")]
+    assert analyse(forms[0]) == analyse(forms[1])
+
+
+def test_located_terms_carry_their_offsets() -> None:
+    text = "Die Städte: 数据库"
+    assert [(text[start:end], term) for start, end, term in locate(text)] == [
+        ("Die", "die"),
+        ("Städte", "stadt"),
+        ("数据", "数据"),
+        ("据库", "据库"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "unit", ["a", "e\u0301", "a'", '"', "ﷺ", "中", "C#", "\ud800", "a\u0301 ", "\x00", "½", '"a" ']
+)
+def test_hostile_text_gives_no_more_terms_than_it_has_characters(unit: str) -> None:
+    text = unit * (100_000 // len(unit))
+    assert len(analyse(text)) <= len(text)
+    assert len(parse_query(text).terms) <= MAX_TERMS
+
+
+def test_a_word_of_any_length_gives_short_terms() -> None:
+    assert max(map(len, analyse("x" * 100_000 + " " + "ﷺ" * 100_000))) <= 64
+
+
+def test_threads_get_the_terms_one_thread_gets() -> None:
+    words = [f"{stem}{number}ational" for number in range(3000) for stem in ("relat", "organiz")]
+    terms: list[list[str]] = []
+    start = threading.Barrier(4)
+
+    def work() -> None:
+        start.wait(30)
+        terms.append(analyse(" ".join(words)))
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(30)
+    finally:
+        sys.setswitchinterval(interval)
+    stemmer = Stemmer.Stemmer("english")
+    assert terms == [[stemmer.stemWord(word) for word in words]] * 4
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        ("How do I connect my phones?", TextQuery(("connect", "phone"))),
+        ("connect Connecting CONNECTS", TextQuery(("connect",))),
+        ("what is the", TextQuery(("what", "is", "the"))),
+        ('"private endpoint" for storage', TextQuery(("storag",), (("privat", "endpoint"),))),
+        ('"out of the box"', TextQuery((), (("out", "of", "the", "box"),))),
+        ('"kubernetes" upgrade', TextQuery(("upgrad",), (("kubernet",),))),
+        ("“curly quotes” „low“ ＂wide＂", TextQuery((), (("cur", "quot"), ("low",), ("wide",)))),
+        ('"one" "one"', TextQuery((), (("one",),))),
+        ('"unbalanced phrase', TextQuery(("unbalanc", "phrase"))),
+        ('12" monitor or 15" screen', TextQuery(("12", "monitor", "15", "screen"))),
+        ('什么是"数据库"', TextQuery(("什么", "么是"), (("数据", "据库"),))),
+        ('"" the', TextQuery(("the",))),
+        ('"the phrase" the', TextQuery((), (("the", "phrase"),))),
+        ("foo AND bar* OR title:x NEAR(a,b) -c ^2", TextQuery(("foo", "bar", "titl", "x", "near", "b", "c", "2"))),
+        ("?!", TextQuery(())),
+        ("", TextQuery(())),
+    ],
+)
+def test_a_question_becomes_terms_and_phrases(text: str, query: TextQuery) -> None:
+    assert parse_query(text) == query
+
+
+def test_a_question_is_cut_to_its_first_terms() -> None:
+    terms = parse_query(" ".join(f"w{number}" for number in range(MAX_TERMS + 1))).terms
+    assert terms == tuple(f"w{number}" for number in range(MAX_TERMS))
+
+
+def test_quoted_words_beyond_the_last_phrase_are_plain_words() -> None:
+    query = parse_query(" ".join(f'"p{number}"' for number in range(MAX_PHRASES + 1)))
+    assert len(query.phrases) == MAX_PHRASES
+    assert query.terms == (f"p{MAX_PHRASES}",)
+
+
+def test_a_phrase_is_cut_to_its_first_terms() -> None:
+    [phrase] = parse_query('"' + "word " * 1000 + '"').phrases
+    assert phrase == ("word",) * MAX_TERMS
+
+
+def test_names_are_not_stop_words() -> None:
+    names = ["may", "us", "go", "c", "net", "office", "teams", "out", "up", "down", "back", "off"]
+    assert not get_stop_terms() & {term for name in names for term in analyse(name)}
+
+
+@settings(max_examples=50)
+@given(ANY_TEXT)
+def test_a_question_with_a_word_asks_for_something(text: str) -> None:
+    query = parse_query(text)
+    assert bool(query.terms or query.phrases) == bool(analyse(text))
