@@ -29,8 +29,8 @@ from refdesk.stores.neo4j import open_store
 from refdesk.stores.neo4j.address import parse_address
 from refdesk.stores.neo4j.cache import DocumentCache
 from refdesk.stores.neo4j.connections import Database, Limits, Rows, Runner
-from refdesk.stores.neo4j.finding import Finder
-from refdesk.stores.neo4j.schema import VectorIndexes
+from refdesk.stores.neo4j.migrations import VectorIndexes
+from refdesk.stores.neo4j.search import Finder
 from tests.engines.neo4j import get_namespace, get_store_url
 from tests.stores.samples import NOTES, NOW, asking, embed, find_ids, get_ids, make_document, passage, put, revise
 

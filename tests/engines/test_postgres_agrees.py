@@ -30,7 +30,7 @@ from refdesk.model import (
 )
 from refdesk.protocols import Store
 from refdesk.stores.postgres import Limits, open_store
-from refdesk.stores.postgres.scoring import FREQUENT_SHARE
+from refdesk.stores.postgres.lexical import FREQUENT_SHARE
 from tests.engines.postgres import get_store_url
 from tests.stores.conftest import open_sqlite
 from tests.stores.samples import NOTES, NOW, day, make_document, on, put

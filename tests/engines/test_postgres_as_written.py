@@ -12,7 +12,7 @@ import pytest
 from refdesk.core.search.analysis import parse_query
 from refdesk.model import BEST_FIRST, Document, FindRequest, HasAll, InState, SortKey, State
 from refdesk.protocols import Store
-from refdesk.stores.postgres import Limits, deriving, open_store
+from refdesk.stores.postgres import Limits, indexing, open_store
 from tests.engines.postgres import fetch, get_schema, get_server, get_store_url
 from tests.stores.samples import NOTES, make_document, put, revise
 
@@ -130,7 +130,7 @@ async def test_a_text_of_more_words_than_postgresql_takes_at_once_is_stored_and_
         store,
         make_document("longest", " ".join(words)),
         make_document("long", "\n".join(words[:12_000])),
-        make_document("unbroken", "x" * 3 * deriving.PIECE),
+        make_document("unbroken", "x" * 3 * indexing.PIECE),
     )
     assert await find_as_written(store, asking(words[0])) == ["long", "longest"]
     assert await find_as_written(store, asking(words[11_999])) == ["long"]

@@ -13,10 +13,10 @@ from psycopg import sql
 from refdesk.model import EmbeddingModel
 from refdesk.protocols import Store
 from refdesk.stores.memory import MemoryStore
-from refdesk.stores.postgres import Limits, graphs, open_store
+from refdesk.stores.postgres import Limits, hnsw, open_store
 from refdesk.stores.postgres.connections import Scope, Statement
-from refdesk.stores.postgres.sessions import open_session
 from refdesk.stores.postgres.store import PostgresStore
+from refdesk.stores.postgres.transactions import open_session
 from tests.engines.postgres import fetch, get_schema, get_server, get_store_url
 from tests.engines.postgres_worker import PATIENCE_SECONDS, running
 from tests.stores.samples import MODEL, NOTES, asking, embed, find_ids, make_document, near, passage, put, revise
@@ -186,13 +186,13 @@ async def test_a_graph_is_built_in_memory_by_one_process_for_as_long_as_its_clie
         )
         async with open_session(store.connections, anyio.Lock()) as session:
             ((before,),) = await session.send(NOBODY, asked)
-            await graphs.build(session)
+            await hnsw.build(session)
             ((during,),) = await session.send(NOBODY, asked)
-        assert during == ("0", graphs.get_building_bytes(200_000, 4) // 1024, "5s")
+        assert during == ("0", hnsw.get_building_bytes(200_000, 4) // 1024, "5s")
         assert during[1] > before[1]
         assert await store.connections.read(NOBODY, asked) == [[before]]
 
 
 def test_memory_for_a_graph_is_what_its_nodes_take_up_to_a_limit() -> None:
-    assert 100_000 * (720 + 768) < graphs.get_building_bytes(100_000, 384) < 200 * 2**20
-    assert graphs.get_building_bytes(10**7, 384) == graphs.MOST_BUILDING_BYTES
+    assert 100_000 * (720 + 768) < hnsw.get_building_bytes(100_000, 384) < 200 * 2**20
+    assert hnsw.get_building_bytes(10**7, 384) == hnsw.MOST_BUILDING_BYTES

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from refdesk.protocols import Store
-from refdesk.stores.sqlite import reading
+from refdesk.stores.sqlite import reads
 from refdesk.stores.sqlite.driver import Connection
 
 
 async def test_links_are_found_by_either_end_without_walking_the_others(sqlite: Store, tmp_path: Path) -> None:
     connection = Connection(tmp_path / "store.sqlite3", 0)
-    statement = vars(reading)["_GET_LINKS"]
+    statement = vars(reads)["_GET_LINKS"]
     bindings = {"org": "acme", "toolset": "notes", "id": "a"}
     plan = [str(row[3]) for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}", bindings)]
     connection.close()

@@ -34,7 +34,7 @@ from refdesk.model import (
     State,
     Vector,
 )
-from refdesk.stores.memory.finding import Content, find, get_living
+from refdesk.stores.memory.search import Content, find, get_living
 
 if TYPE_CHECKING:
     from _typeshed import SupportsRichComparison

@@ -14,15 +14,15 @@ import anyio.to_thread
 
 from refdesk.core.clock import SystemClock
 from refdesk.errors import StoreError
-from refdesk.stores.neo4j import archive, reading, writing
+from refdesk.stores.neo4j import archive, reads, writes
 from refdesk.stores.neo4j.address import parse_address
 from refdesk.stores.neo4j.connections import Database, Limits, OpenTransaction, Rows
 from refdesk.stores.neo4j.failures import UNREACHABLE
-from refdesk.stores.neo4j.finding import Finder
-from refdesk.stores.neo4j.reading import Neo4jReader
+from refdesk.stores.neo4j.migrations import VectorIndexes, get_space_name, prepare, require_server
+from refdesk.stores.neo4j.reads import Neo4jReader
 from refdesk.stores.neo4j.rows import ANALYSIS_VERSION, encode_document, encode_instant, encode_passages
-from refdesk.stores.neo4j.schema import VectorIndexes, get_space_name, prepare, require_server
-from refdesk.stores.neo4j.writing import Place
+from refdesk.stores.neo4j.search import Finder
+from refdesk.stores.neo4j.writes import Place
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -116,7 +116,7 @@ class Neo4jTransaction(Neo4jReader):
     async def _put(self, documents: Sequence[Document], recorded_at: datetime) -> None:
         encode = partial(encode_document, namespace=self._place.space)
         rows = await anyio.to_thread.run_sync(lambda: [encode(document) for document in documents])
-        await writing.put_documents(self._session, self._place, rows, encode_instant(recorded_at))
+        await writes.put_documents(self._session, self._place, rows, encode_instant(recorded_at))
 
     async def put_vectors(
         self,
@@ -129,7 +129,7 @@ class Neo4jTransaction(Neo4jReader):
         """See `Transaction.put_vectors`. A withdrawn document counts as gone; vectors are kept in half precision."""
         rows = encode_passages(model, passages)
         await self._indexes.ensure(model.dimensions)
-        return await writing.put_vectors(self._session, self._place, (collection, id), model, text_digest, rows)
+        return await writes.put_vectors(self._session, self._place, (collection, id), model, text_digest, rows)
 
     async def put_all_vectors(self, documents: Sequence[tuple[Document, DocumentVectors]]) -> None:
         """See `Transaction.put_all_vectors`."""
@@ -139,19 +139,19 @@ class Neo4jTransaction(Neo4jReader):
 
     async def remove_vectors(self, model: str) -> int:
         """See `Transaction.remove_vectors`."""
-        return await writing.remove_vectors(self._session, self._place, model)
+        return await writes.remove_vectors(self._session, self._place, model)
 
     async def put_links(self, links: Sequence[Link]) -> None:
         """See `Transaction.put_links`."""
-        await writing.put_links(self._session, self._place, links)
+        await writes.put_links(self._session, self._place, links)
 
     async def put_records(self, records: Sequence[Record]) -> None:
         """See `Transaction.put_records`."""
-        await writing.put_records(self._session, self._place, records)
+        await writes.put_records(self._session, self._place, records)
 
     async def remove_records(self, keys: Sequence[RecordKey]) -> None:
         """See `Transaction.remove_records`."""
-        await writing.remove_records(self._session, self._place, keys)
+        await writes.remove_records(self._session, self._place, keys)
 
 
 class Neo4jStore(Neo4jReader):
@@ -191,7 +191,7 @@ class Neo4jStore(Neo4jReader):
 
     async def get_statistics(self) -> list[CollectionStatistics]:
         """See `Store.get_statistics`."""
-        return await reading.get_statistics(self._database, self._place.space)
+        return await reads.get_statistics(self._database, self._place.space)
 
     async def check(self) -> None:
         """See `Store.check`."""

@@ -1,6 +1,6 @@
 """The engine for many processes and machines: PostgreSQL with pgvector."""
 
-from refdesk.stores.postgres.finding import Limits
+from refdesk.stores.postgres.search import Limits
 from refdesk.stores.postgres.store import open_store
 
 __all__ = ["Limits", "open_store"]

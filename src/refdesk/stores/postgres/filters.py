@@ -10,7 +10,7 @@ from psycopg import sql
 
 from refdesk.core.keeping.encoding import encode_instant, is_storable
 from refdesk.model import And, Filter, HasAll, HasAny, InState, Not, Or, Overlaps, State
-from refdesk.stores.postgres.deriving import Tokens
+from refdesk.stores.postgres.indexing import Tokens
 
 Token: TypeAlias = str
 """A condition on tokens, as a tsquery in brackets or a single token."""

@@ -10,7 +10,7 @@ from psycopg import errors as pg
 
 from refdesk.errors import ConfigurationError, StoreError
 from refdesk.stores.postgres.connections import Connections, Scope, Statement
-from refdesk.stores.postgres.sessions import Session
+from refdesk.stores.postgres.transactions import Session
 
 logger = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import ceil, isqrt
 
 from refdesk.stores.postgres.connections import Statement
-from refdesk.stores.postgres.graphs import MOST_INDEXED_DIMENSIONS
+from refdesk.stores.postgres.hnsw import MOST_INDEXED_DIMENSIONS
 
 OVER_FETCH = 2
 """The graph is asked for this many times the passages that documents as long as the mean would need."""

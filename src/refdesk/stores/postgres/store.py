@@ -15,13 +15,13 @@ from refdesk.core.clock import SystemClock
 from refdesk.core.keeping.encoding import encode_instant
 from refdesk.errors import StoreError
 from refdesk.model import Revision
-from refdesk.stores.postgres import archive, graphs, reading, rebuilding, writing
+from refdesk.stores.postgres import archive, backfill, hnsw, reads, writes
 from refdesk.stores.postgres.connections import Connections
-from refdesk.stores.postgres.finding import Finder, Limits
+from refdesk.stores.postgres.embeddings import Embedded, Vectors
 from refdesk.stores.postgres.migrations import examine, get_missing, load_migrations, migrate
 from refdesk.stores.postgres.rows import encode_passages
-from refdesk.stores.postgres.sessions import Session, open_session
-from refdesk.stores.postgres.vectors import Embedded, Vectors
+from refdesk.stores.postgres.search import Finder, Limits
+from refdesk.stores.postgres.transactions import Session, open_session
 
 if TYPE_CHECKING:
     from refdesk.model import (
@@ -44,42 +44,42 @@ PATIENCE_SECONDS = 30.0
 
 
 class _PostgresReader:
-    def __init__(self, source: reading.Statements) -> None:
+    def __init__(self, source: reads.Statements) -> None:
         self._source = source
 
     async def get_documents(self, collection: Collection, ids: Sequence[str]) -> list[Document | None]:
         """See `Reader.get_documents`."""
-        return await reading.get_documents(self._source, collection, ids)
+        return await reads.get_documents(self._source, collection, ids)
 
     async def get_revisions(self, collection: Collection, id: str) -> list[Revision]:
         """See `Reader.get_revisions`."""
-        return await reading.get_revisions(self._source, collection, id)
+        return await reads.get_revisions(self._source, collection, id)
 
     async def get_digests(self, collection: Collection) -> Mapping[str, str]:
         """See `Reader.get_digests`."""
-        return await reading.get_digests(self._source, collection)
+        return await reads.get_digests(self._source, collection)
 
     async def get_unembedded(self, collection: Collection, model: str, limit: int) -> list[str]:
         """See `Reader.get_unembedded`."""
-        return await reading.get_unembedded(self._source, collection, model, limit)
+        return await reads.get_unembedded(self._source, collection, model, limit)
 
     async def get_embedded(self, collection: Collection, model: str, ids: Sequence[str]) -> frozenset[str]:
         """See `Reader.get_embedded`."""
-        return await reading.get_embedded(self._source, collection, model, ids)
+        return await reads.get_embedded(self._source, collection, model, ids)
 
     async def get_links(self, org: str, reference: Reference) -> list[Link]:
         """See `Reader.get_links`."""
-        return await reading.get_links(self._source, org, reference)
+        return await reads.get_links(self._source, org, reference)
 
     async def get_record(self, key: RecordKey) -> Record | None:
         """See `Reader.get_record`."""
-        return await reading.get_record(self._source, key)
+        return await reads.get_record(self._source, key)
 
     async def list_records(
         self, kind: str, *, org: str | None = None, due_until: datetime | None = None, limit: int = 1000
     ) -> list[Record]:
         """See `Reader.list_records`."""
-        return await reading.list_records(self._source, kind, org, due_until, limit)
+        return await reads.list_records(self._source, kind, org, due_until, limit)
 
 
 class PostgresTransaction(_PostgresReader):
@@ -98,10 +98,10 @@ class PostgresTransaction(_PostgresReader):
 
     async def put_revisions(self, revisions: Sequence[Revision]) -> None:
         """See `Transaction.put_revisions`."""
-        rows = await anyio.to_thread.run_sync(writing.prepare_revisions, revisions)
+        rows = await anyio.to_thread.run_sync(writes.prepare_revisions, revisions)
         # Of vectors that are replaced the count is taken at once.
         await self._vectors.count()
-        await writing.put_revisions(self._session, rows)
+        await writes.put_revisions(self._session, rows)
 
     async def put_vectors(
         self,
@@ -135,15 +135,15 @@ class PostgresTransaction(_PostgresReader):
 
     async def put_links(self, links: Sequence[Link]) -> None:
         """See `Transaction.put_links`."""
-        await writing.put_links(self._session, links)
+        await writes.put_links(self._session, links)
 
     async def put_records(self, records: Sequence[Record]) -> None:
         """See `Transaction.put_records`."""
-        await writing.put_records(self._session, records)
+        await writes.put_records(self._session, records)
 
     async def remove_records(self, keys: Sequence[RecordKey]) -> None:
         """See `Transaction.remove_records`."""
-        await writing.remove_records(self._session, keys)
+        await writes.remove_records(self._session, keys)
 
 
 class PostgresStore(_PostgresReader):
@@ -181,12 +181,12 @@ class PostgresStore(_PostgresReader):
 
     async def get_statistics(self) -> list[CollectionStatistics]:
         """See `Store.get_statistics`."""
-        return await reading.get_statistics(self.connections)
+        return await reads.get_statistics(self.connections)
 
     async def check(self) -> None:
         """See `Store.check`."""
         async with open_session(self.connections, self._turn) as session:
-            await writing.probe(session)
+            await writes.probe(session)
 
     async def list_documents(self, after: tuple[Collection, str] | None, limit: int) -> list[tuple[Collection, str]]:
         """See `Archive.list_documents`."""
@@ -215,7 +215,7 @@ class PostgresStore(_PostgresReader):
         When cancelled it builds none, as whoever cancels does not want to wait; the next to open the store does.
         """
         async with open_session(self.connections, self._turn) as session:
-            await graphs.drop(session)
+            await hnsw.drop(session)
         try:
             with self._loaded():
                 yield
@@ -237,7 +237,7 @@ class PostgresStore(_PostgresReader):
     async def _build_graphs(self) -> None:
         if not self._loads:
             async with open_session(self.connections, self._turn) as session:
-                await graphs.build(session)
+                await hnsw.build(session)
 
 
 @asynccontextmanager
@@ -278,10 +278,10 @@ async def _prepare(connections: Connections, clock: Clock) -> str:
     if not has_schema or await get_missing(connections, migrations):
         async with open_session(connections, anyio.Lock()) as session:
             await migrate(session, migrations, encode_instant(clock.now()))
-    if await rebuilding.is_outdated(connections):
+    if await backfill.is_outdated(connections):
         async with open_session(connections, anyio.Lock()) as session:
-            await rebuilding.rebuild(session)
-    if await graphs.is_missing(connections):
+            await backfill.rebuild(session)
+    if await hnsw.is_missing(connections):
         async with open_session(connections, anyio.Lock()) as session:
-            await graphs.build(session)
+            await hnsw.build(session)
     return engine

@@ -9,7 +9,7 @@ import numpy as np
 
 from refdesk.core.keeping.rows import decode_link, decode_record
 from refdesk.model import Collection, EmbeddedPassage, EmbeddingModel, Link, Record, RecordKey
-from refdesk.stores.sqlite import reading
+from refdesk.stores.sqlite import reads
 from refdesk.stores.sqlite.driver import Connection
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def list_documents(
 
 def get_histories(connection: Connection, collection: Collection, ids: Sequence[str]) -> list[list[Revision]]:
     """See `Archive.get_histories`."""
-    return [reading.get_revisions(connection, collection, id) for id in ids]
+    return [reads.get_revisions(connection, collection, id) for id in ids]
 
 
 def get_vectors(connection: Connection, collection: Collection, ids: Sequence[str]) -> list[DocumentVectors]:

@@ -16,10 +16,10 @@ import anyio.to_thread
 from refdesk.core.clock import SystemClock
 from refdesk.core.keeping.encoding import encode_instant
 from refdesk.errors import StoreError
-from refdesk.stores.sqlite import archive, reading, writing
+from refdesk.stores.sqlite import archive, reads, writes
 from refdesk.stores.sqlite.connections import Readers, Writer, configure, enter_wal, open_file
-from refdesk.stores.sqlite.derived import DerivedIndexes
 from refdesk.stores.sqlite.driver import SQLITE_VERSION, Connection
+from refdesk.stores.sqlite.indexing import DerivedIndexes
 from refdesk.stores.sqlite.migrations import get_missing, load_migrations, migrate
 from refdesk.stores.sqlite.rows import encode_passages
 from refdesk.stores.sqlite.versions import require_safe
@@ -60,37 +60,37 @@ class _SqliteReader:
 
     async def get_documents(self, collection: Collection, ids: Sequence[str]) -> list[Document | None]:
         """See `Reader.get_documents`."""
-        return await self._runner.run(reading.get_documents, collection, ids)
+        return await self._runner.run(reads.get_documents, collection, ids)
 
     async def get_revisions(self, collection: Collection, id: str) -> list[Revision]:
         """See `Reader.get_revisions`."""
-        return await self._runner.run(reading.get_revisions, collection, id)
+        return await self._runner.run(reads.get_revisions, collection, id)
 
     async def get_digests(self, collection: Collection) -> Mapping[str, str]:
         """See `Reader.get_digests`."""
-        return await self._runner.run(reading.get_digests, collection)
+        return await self._runner.run(reads.get_digests, collection)
 
     async def get_unembedded(self, collection: Collection, model: str, limit: int) -> list[str]:
         """See `Reader.get_unembedded`."""
-        return await self._runner.run(reading.get_unembedded, collection, model, limit)
+        return await self._runner.run(reads.get_unembedded, collection, model, limit)
 
     async def get_embedded(self, collection: Collection, model: str, ids: Sequence[str]) -> frozenset[str]:
         """See `Reader.get_embedded`."""
-        return await self._runner.run(reading.get_embedded, collection, model, ids)
+        return await self._runner.run(reads.get_embedded, collection, model, ids)
 
     async def get_links(self, org: str, reference: Reference) -> list[Link]:
         """See `Reader.get_links`."""
-        return await self._runner.run(reading.get_links, org, reference)
+        return await self._runner.run(reads.get_links, org, reference)
 
     async def get_record(self, key: RecordKey) -> Record | None:
         """See `Reader.get_record`."""
-        return await self._runner.run(reading.get_record, key)
+        return await self._runner.run(reads.get_record, key)
 
     async def list_records(
         self, kind: str, *, org: str | None = None, due_until: datetime | None = None, limit: int = 1000
     ) -> list[Record]:
         """See `Reader.list_records`."""
-        return await self._runner.run(reading.list_records, kind, org, due_until, limit)
+        return await self._runner.run(reads.list_records, kind, org, due_until, limit)
 
 
 class _Session:
@@ -137,8 +137,8 @@ class SqliteTransaction(_SqliteReader):
             await self._put([revision.document for revision in together], recorded_at)
 
     async def _put(self, documents: Sequence[Document], recorded_at: datetime) -> None:
-        rows = await anyio.to_thread.run_sync(writing.prepare_documents, documents)
-        await self._session.run(writing.put_documents, rows, encode_instant(recorded_at))
+        rows = await anyio.to_thread.run_sync(writes.prepare_documents, documents)
+        await self._session.run(writes.put_documents, rows, encode_instant(recorded_at))
 
     async def put_vectors(
         self,
@@ -150,7 +150,7 @@ class SqliteTransaction(_SqliteReader):
     ) -> bool:
         """See `Transaction.put_vectors`. A withdrawn document counts as gone; vectors are kept in half precision."""
         rows = encode_passages(model, passages)
-        return await self._session.run(writing.put_vectors, collection, id, model, text_digest, rows)
+        return await self._session.run(writes.put_vectors, collection, id, model, text_digest, rows)
 
     async def put_all_vectors(self, documents: Sequence[tuple[Document, DocumentVectors]]) -> None:
         """See `Transaction.put_all_vectors`."""
@@ -160,19 +160,19 @@ class SqliteTransaction(_SqliteReader):
 
     async def remove_vectors(self, model: str) -> int:
         """See `Transaction.remove_vectors`."""
-        return await self._session.run(writing.remove_vectors, model)
+        return await self._session.run(writes.remove_vectors, model)
 
     async def put_links(self, links: Sequence[Link]) -> None:
         """See `Transaction.put_links`."""
-        await self._session.run(writing.put_links, links)
+        await self._session.run(writes.put_links, links)
 
     async def put_records(self, records: Sequence[Record]) -> None:
         """See `Transaction.put_records`."""
-        await self._session.run(writing.put_records, records)
+        await self._session.run(writes.put_records, records)
 
     async def remove_records(self, keys: Sequence[RecordKey]) -> None:
         """See `Transaction.remove_records`."""
-        await self._session.run(writing.remove_records, keys)
+        await self._session.run(writes.remove_records, keys)
 
 
 class SqliteStore(_SqliteReader):
@@ -203,18 +203,18 @@ class SqliteStore(_SqliteReader):
             # It only saves the next process work, so it yields to whoever needs the store.
             with suppress(StoreError):
                 async with _open_session(self._writer) as session:
-                    await session.run(writing.put_terms, renewed)
+                    await session.run(writes.put_terms, renewed)
         return found
 
     async def get_statistics(self) -> list[CollectionStatistics]:
         """See `Store.get_statistics`."""
-        return await self._readers.run(reading.get_statistics)
+        return await self._readers.run(reads.get_statistics)
 
     async def check(self) -> None:
         """See `Store.check`."""
-        await self._readers.run(reading.get_statistics)
+        await self._readers.run(reads.get_statistics)
         async with _open_session(self._writer) as session:
-            await session.run(writing.probe)
+            await session.run(writes.probe)
 
     async def list_documents(self, after: tuple[Collection, str] | None, limit: int) -> list[tuple[Collection, str]]:
         """See `Archive.list_documents`."""

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from refdesk.model import FindRequest, HasAny, State, VectorQuery
 from refdesk.stores.sqlite.index import CollectionIndex
-from refdesk.stores.sqlite.index.graph import Graph, is_available
+from refdesk.stores.sqlite.index.hnsw import Graph, is_available
 from tests.stores.sqlite.index.corpus import COLLECTION, find_ids, make_document, to_row, to_vector_row
 
 COUNT, WIDTH = 4000, 32
@@ -143,7 +143,7 @@ def test_a_model_can_be_loaded_after_a_graph() -> None:
     script = (
         "import anyio\n"
         "from refdesk.embedders.local import LocalEmbedder\n"
-        "from refdesk.stores.sqlite.index.graph import Graph\n"
+        "from refdesk.stores.sqlite.index.hnsw import Graph\n"
         "Graph(8)\n"
         "anyio.run(LocalEmbedder().load)\n"
         "print('loaded')"

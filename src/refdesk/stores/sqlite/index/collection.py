@@ -11,9 +11,9 @@ import numpy as np
 from refdesk.model import FindRequest, Found, State
 from refdesk.stores.sqlite.index.columns import Mask, Rows
 from refdesk.stores.sqlite.index.documents import DocumentColumns
-from refdesk.stores.sqlite.index.finding import Snapshot, find
 from refdesk.stores.sqlite.index.postings import Segment, append_segment, build_segment, restore_tokens
 from refdesk.stores.sqlite.index.rows import IndexRow, VectorRow
+from refdesk.stores.sqlite.index.search import Snapshot, find
 from refdesk.stores.sqlite.index.vectors import PassageColumns
 
 COMPACT_ABOVE = 1024

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from refdesk.stores.sqlite.index.columns import Column, Integers, Mask, RowNumbers, Rows, expand_ranges, get_offsets
-from refdesk.stores.sqlite.index.graph import Graph, is_available
+from refdesk.stores.sqlite.index.hnsw import Graph, is_available
 from refdesk.stores.sqlite.index.rows import VectorRow
 
 if TYPE_CHECKING:

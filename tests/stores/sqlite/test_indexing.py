@@ -9,7 +9,7 @@ import pytest
 
 from refdesk.model import Collection
 from refdesk.protocols import Store
-from refdesk.stores.sqlite import derived, open_store
+from refdesk.stores.sqlite import indexing, open_store
 from refdesk.stores.sqlite.driver import Connection
 from refdesk.stores.sqlite.index import ANALYSIS_VERSION, encode_terms
 from tests.stores.samples import MODEL, NOTES, asking, embed, find_ids, make_document, near, passage, put, revise
@@ -99,7 +99,7 @@ async def test_an_index_left_half_made_by_an_error_is_made_anew(path: Path) -> N
 
 
 async def test_more_collections_than_are_kept_are_all_found(sqlite: Store) -> None:
-    collections = [Collection("acme", f"t{number}") for number in range(derived.MAX_COLLECTIONS + 3)]
+    collections = [Collection("acme", f"t{number}") for number in range(indexing.MAX_COLLECTIONS + 3)]
     await put(sqlite, *(make_document("a", "apple", collection=each) for each in collections))
     for _ in range(2):
         for collection in collections:

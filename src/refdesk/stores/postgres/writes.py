@@ -12,9 +12,9 @@ from refdesk.core.keeping.rows import encode_document, encode_link, encode_recor
 from refdesk.errors import ConflictError
 from refdesk.model import Collection, State
 from refdesk.stores.postgres.connections import Scope, Statement
-from refdesk.stores.postgres.deriving import MOST_WORDS, Derived, Tokens, derive
+from refdesk.stores.postgres.indexing import MOST_WORDS, Derived, Tokens, derive
 from refdesk.stores.postgres.pool import Row
-from refdesk.stores.postgres.sessions import Session
+from refdesk.stores.postgres.transactions import Session
 
 if TYPE_CHECKING:
     from refdesk.model import Link, Record, RecordKey, Revision

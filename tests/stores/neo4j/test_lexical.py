@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from refdesk.stores.neo4j.lucene import MOST_CLAUSES, make_queries
+from refdesk.stores.neo4j.lexical import MOST_CLAUSES, make_queries
 
 
 def test_words_are_quoted_and_what_means_something_in_quotes_is_escaped() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from refdesk.model import EmbeddedPassage, EmbeddingModel
 from refdesk.stores.sqlite import open_store
-from refdesk.stores.sqlite.growing import Grower
+from refdesk.stores.sqlite.hnsw import Grower
 from tests.stores.samples import NOTES, asking, find_ids, make_document, near, put
 
 PATIENCE_SECONDS = 10

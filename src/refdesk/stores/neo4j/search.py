@@ -19,12 +19,12 @@ from refdesk.core.keeping.encoding import is_encodable
 from refdesk.model import FindRequest, Found, facet_key
 from refdesk.stores.neo4j.cache import DocumentCache, Row, Tag
 from refdesk.stores.neo4j.filters import Condition, compile_filter
-from refdesk.stores.neo4j.lucene import make_queries
-from refdesk.stores.neo4j.nearest import find_nearest
-from refdesk.stores.neo4j.reading import LIVING
+from refdesk.stores.neo4j.lexical import make_queries
+from refdesk.stores.neo4j.migrations import FULLTEXT_INDEX, VectorIndexes
+from refdesk.stores.neo4j.ranking import Gathered, Ranked, compare, get_nearness, rank
+from refdesk.stores.neo4j.reads import LIVING
 from refdesk.stores.neo4j.rows import get_scope
-from refdesk.stores.neo4j.schema import FULLTEXT_INDEX, VectorIndexes
-from refdesk.stores.neo4j.scoring import Gathered, Ranked, compare, get_nearness, rank
+from refdesk.stores.neo4j.vectors import find_nearest
 
 if TYPE_CHECKING:
     from refdesk.model import Collection, TextQuery, VectorQuery

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from refdesk.errors import ConfigurationError
-from refdesk.stores.neo4j.nearest import find_nearest, get_index_name, make_vector_index, parse_version
-from refdesk.stores.neo4j.schema import require_server
+from refdesk.stores.neo4j.migrations import require_server
+from refdesk.stores.neo4j.vectors import find_nearest, get_index_name, make_vector_index, parse_version
 
 OLD = [(5, 26), (2025, 1), (2025, 12)]
 NEW = [(2026, 1), (2026, 9), (2027, 1)]

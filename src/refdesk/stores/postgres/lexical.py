@@ -9,8 +9,8 @@ from psycopg import sql
 
 from refdesk.core.search.bm25 import K1, B, idf
 from refdesk.model import TextQuery
-from refdesk.stores.postgres.deriving import Tokens, spell
 from refdesk.stores.postgres.filters import AMONG_MATCHES, Condition, Values, all_of, any_of
+from refdesk.stores.postgres.indexing import Tokens, spell
 
 FREQUENT_SHARE = 20
 """A term is frequent when more than one document in this many holds it."""

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from refdesk.errors import InvalidInputError
-from refdesk.stores.postgres import graphs
+from refdesk.stores.postgres import hnsw
 from refdesk.stores.postgres.connections import ALL_ORGS, Scope, Statement
 
 if TYPE_CHECKING:
     from refdesk.model import Collection, EmbeddingModel
-    from refdesk.stores.postgres.sessions import Session
+    from refdesk.stores.postgres.transactions import Session
 
 NO_MODEL = -1
 """No model's key."""
@@ -108,7 +108,7 @@ class Vectors:
             Statement("DELETE FROM embeddings WHERE model = %s", (key,)),
             Statement("DELETE FROM models WHERE key = %s", (key,)),
         )
-        await graphs.drop(self._session, key)
+        await hnsw.drop(self._session, key)
         return len(set(removed))
 
     async def count(self) -> None:
@@ -146,7 +146,7 @@ class Vectors:
             return None
         (made,) = await self._session.send(scope, Statement(_MAKE_MODEL, (model.name, model.dimensions)))
         if not self._is_loading:
-            await graphs.make(self._session, *made[0])
+            await hnsw.make(self._session, *made[0])
         return made[0][0], made[0][1]
 
 

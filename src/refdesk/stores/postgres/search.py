@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from refdesk.core.keeping.encoding import decode_instant, is_storable
 from refdesk.model import Candidate, FacetCount, FindRequest, Found
 from refdesk.stores.postgres.connections import Connections, Scope, Snapshot, Statement
-from refdesk.stores.postgres.deriving import Tokens
+from refdesk.stores.postgres.indexing import Tokens
+from refdesk.stores.postgres.lexical import Corpus, Term
 from refdesk.stores.postgres.nearness import Graph, Model, choose_graph, get_exact_limit
 from refdesk.stores.postgres.pool import Row
-from refdesk.stores.postgres.scoring import Corpus, Term
-from refdesk.stores.postgres.searching import Search
+from refdesk.stores.postgres.statements import Search
 
 _GET_COLLECTION = "SELECT documents, words, secret FROM collections WHERE org = %s AND toolset = %s"
 _GET_TERMS = "SELECT term, number, documents FROM terms WHERE org = %s AND toolset = %s AND term = ANY(%s::text[])"

@@ -8,9 +8,9 @@ from refdesk.core.keeping.rows import decode_revision
 from refdesk.errors import ConfigurationError
 from refdesk.model import Collection
 from refdesk.stores.postgres.connections import ALL_ORGS, Connections, Scope, Statement
-from refdesk.stores.postgres.deriving import ANALYSIS_VERSION
-from refdesk.stores.postgres.sessions import Session
-from refdesk.stores.postgres.writing import open_content, prepare_revisions
+from refdesk.stores.postgres.indexing import ANALYSIS_VERSION
+from refdesk.stores.postgres.transactions import Session
+from refdesk.stores.postgres.writes import open_content, prepare_revisions
 
 BATCH = 500
 """Documents read, analysed and written at a time."""

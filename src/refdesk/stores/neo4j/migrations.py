@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from refdesk.errors import ConfigurationError
-from refdesk.stores.neo4j.nearest import WIDEST, get_index_name, make_vector_index, parse_version
 from refdesk.stores.neo4j.rows import ANALYSIS_VERSION, count_length, encode_terms
+from refdesk.stores.neo4j.vectors import WIDEST, get_index_name, make_vector_index, parse_version
 
 if TYPE_CHECKING:
     from refdesk.stores.neo4j.connections import Database

@@ -20,9 +20,9 @@ import anyio
 from refdesk.core.keeping.encoding import decode_instant
 from refdesk.core.keeping.rows import decode_facets, decode_spans
 from refdesk.model import Collection, State
-from refdesk.stores.sqlite.growing import Grower
+from refdesk.stores.sqlite.hnsw import Grower
 from refdesk.stores.sqlite.index import ANALYSIS_VERSION, CollectionIndex, IndexRow, VectorRow, encode_terms
-from refdesk.stores.sqlite.reading import get_collection
+from refdesk.stores.sqlite.reads import get_collection
 from refdesk.stores.sqlite.rows import RenewedTerms
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from psycopg import sql
 
 from refdesk.stores.postgres.connections import Connections, Scope, Statement
 from refdesk.stores.postgres.pool import Row
-from refdesk.stores.postgres.sessions import LONG_SECONDS, Session
+from refdesk.stores.postgres.transactions import LONG_SECONDS, Session
 
 MOST_INDEXED_DIMENSIONS = 4000
 """What an HNSW index of half-precision vectors takes; wider ones are compared one by one."""

@@ -12,8 +12,8 @@ from refdesk.model import Record, RecordKey
 from refdesk.stores.postgres import open_store
 from refdesk.stores.postgres.connections import ALL_ORGS, Scope, Statement
 from refdesk.stores.postgres.pool import MOST_CONNECTIONS
-from refdesk.stores.postgres.sessions import open_session
 from refdesk.stores.postgres.store import PostgresStore
+from refdesk.stores.postgres.transactions import open_session
 from tests.engines.postgres import get_store_url
 from tests.stores.samples import MODEL, asking, embed, find_ids, make_document, near, passage, put
 
