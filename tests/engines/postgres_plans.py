@@ -7,9 +7,9 @@ from psycopg import sql
 from refdesk.model import FindRequest
 from refdesk.protocols import Store
 from refdesk.stores.postgres.connections import Scope, Statement
-from refdesk.stores.postgres.nearness import Graph
 from refdesk.stores.postgres.search import Limits, plan_search
 from refdesk.stores.postgres.store import PostgresStore
+from refdesk.stores.postgres.vectors import Graph
 
 
 async def explain(store: Store, request: FindRequest, graph: Graph | None = None) -> str:

@@ -15,7 +15,7 @@ from psycopg import sql
 from refdesk.model import EmbeddedPassage, EmbeddingModel, FindRequest, HasAll, VectorQuery
 from refdesk.protocols import Store
 from refdesk.stores.postgres import Limits, open_store
-from refdesk.stores.postgres.nearness import Graph, Model, choose_graph, get_exact_limit
+from refdesk.stores.postgres.vectors import Graph, Model, choose_graph, get_exact_limit
 from tests.engines.postgres import fetch, get_schema, get_server, get_store_url
 from tests.engines.postgres_plans import explain
 from tests.stores.samples import NOTES, embed, make_document, put

@@ -15,9 +15,9 @@ from refdesk.model import Candidate, FacetCount, FindRequest, Found
 from refdesk.stores.postgres.connections import Connections, Scope, Snapshot, Statement
 from refdesk.stores.postgres.indexing import Tokens
 from refdesk.stores.postgres.lexical import Corpus, Term
-from refdesk.stores.postgres.nearness import Graph, Model, choose_graph, get_exact_limit
 from refdesk.stores.postgres.pool import Row
 from refdesk.stores.postgres.statements import Search
+from refdesk.stores.postgres.vectors import Graph, Model, choose_graph, get_exact_limit
 
 _GET_COLLECTION = "SELECT documents, words, secret FROM collections WHERE org = %s AND toolset = %s"
 _GET_TERMS = "SELECT term, number, documents FROM terms WHERE org = %s AND toolset = %s AND term = ANY(%s::text[])"

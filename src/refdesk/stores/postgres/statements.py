@@ -12,8 +12,8 @@ from refdesk.model import FindRequest, SortKey, facet_key
 from refdesk.stores.postgres.connections import Statement
 from refdesk.stores.postgres.filters import BY_MATCHES, OF_EACH, Condition, Values, all_of, compile_filter
 from refdesk.stores.postgres.lexical import Corpus, Question
-from refdesk.stores.postgres.nearness import Graph, Model
 from refdesk.stores.postgres.rows import encode_vector
+from refdesk.stores.postgres.vectors import Graph, Model
 
 _COLUMNS = {
     "all_terms": sql.SQL("all_terms"),
