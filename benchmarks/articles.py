@@ -18,8 +18,8 @@ import anyio
 import httpx2
 
 from refdesk.toolsets.salesforce_knowledge import rows, statements
+from refdesk.toolsets.salesforce_knowledge.articles import SalesforceSource
 from refdesk.toolsets.salesforce_knowledge.configuration import API_VERSION, SalesforceSettings
-from refdesk.toolsets.salesforce_knowledge.source import SalesforceSource
 from sample_world.salesforce.ids import make_id
 from sample_world.salesforce.process import RunningEmulator, running_emulator
 

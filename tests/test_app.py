@@ -12,13 +12,13 @@ import anyio.lowlevel
 import pytest
 
 from refdesk.app import SET_ASIDE, Base, Desk
-from refdesk.choices.toolsets import load_toolsets
 from refdesk.core.background.embedding import MAX_ATTEMPTS, Indexer
 from refdesk.core.background.health import STALLED_AFTER
 from refdesk.core.clock import FixedClock
 from refdesk.core.keys import KeyRing
 from refdesk.core.knowledge_base import KnowledgeBase
 from refdesk.core.search.semantics import Semantics
+from refdesk.factories.toolsets import load_toolsets
 from refdesk.stores.memory import MemoryStore
 from tests.core.fakes import NOW, ScriptedEmbedder, make_document
 from tests.server.echo import make_settings

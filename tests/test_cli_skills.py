@@ -9,8 +9,8 @@ import anyio
 import pytest
 
 from refdesk.app import open_desk
-from refdesk.choices.toolsets import load_toolsets
 from refdesk.cli import asking
+from refdesk.factories.toolsets import load_toolsets
 from tests.server.echo import make_settings
 from tests.test_cli import refdesk
 

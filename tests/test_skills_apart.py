@@ -12,7 +12,7 @@ import pytest
 
 from refdesk import errors
 from refdesk.app import Desk, open_desk
-from refdesk.choices.toolsets import load_toolsets
+from refdesk.factories.toolsets import load_toolsets
 from refdesk.model import Collection
 from refdesk.server.calls import Caller
 from refdesk.server.principals import local_principal

@@ -18,17 +18,16 @@ from typing import TYPE_CHECKING, TypeAlias
 import anyio
 
 from refdesk import errors
-from refdesk.choices.embedders import choose_embedder, find_embedder
-from refdesk.choices.stores import check_line, choose_store, open_line
-from refdesk.choices.toolsets import EVERYTHING, SKILLS, choose_syncer, connect_live, get_stale_after, join_toolsets
 from refdesk.core.operations import Context
+from refdesk.factories.embedders import choose_embedder, find_embedder
+from refdesk.factories.stores import check_line, choose_store, open_line
+from refdesk.factories.toolsets import EVERYTHING, SKILLS, choose_syncer, connect_live, get_stale_after, join_toolsets
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from anyio.abc import TaskGroup
 
-    from refdesk.choices.stores import OpenStore
     from refdesk.core.background.embedding import Indexer
     from refdesk.core.background.health import Health, ToolsetHealth
     from refdesk.core.keys import KeyRing
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
     from refdesk.embedders.hosted.gemini import GeminiEmbedder
     from refdesk.embedders.hosted.openai import OpenAIEmbedder
     from refdesk.embedders.local import LocalEmbedder
+    from refdesk.factories.stores import OpenStore
     from refdesk.model import CollectionStatistics, EmbeddingModel, Principal
     from refdesk.protocols import Embedder, JobQueue
     from refdesk.settings import Settings

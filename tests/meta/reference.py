@@ -9,10 +9,10 @@ from typing import Any, cast
 import click
 
 from refdesk import errors
-from refdesk.choices.toolsets import describe_toolsets
 from refdesk.cli import cli
 from refdesk.core import contracts
 from refdesk.core.operations import Operation, Resource, Toolset
+from refdesk.factories.toolsets import describe_toolsets
 from refdesk.server.replies import status_of
 from refdesk.settings import Settings, variable
 from tests.meta.test_errors import leaves

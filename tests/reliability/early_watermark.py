@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
-from refdesk.choices.toolsets import choose_syncer
 from refdesk.core.background import sync_log
 from refdesk.core.background.sync_log import SyncStatus
 from refdesk.core.clock import SystemClock
+from refdesk.factories.toolsets import choose_syncer
 from refdesk.protocols import Transaction
 from refdesk.settings import load_settings
 from refdesk.stores.sqlite import open_store

@@ -20,7 +20,7 @@ from typing import Any
 import anyio
 
 from refdesk import cli
-from refdesk.choices.toolsets import load_toolsets
+from refdesk.factories.toolsets import load_toolsets
 from tests.reliability import early, early_watermark
 from tests.reliability.disk import Call, watch
 from tests.reliability.lives import EARLY, EARLY_WATERMARK

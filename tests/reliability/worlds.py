@@ -17,7 +17,6 @@ from typing import Any
 import anyio
 
 from refdesk.app import Base, Desk
-from refdesk.choices.toolsets import join_toolsets, load_toolsets
 from refdesk.core.background.embedding import Indexer
 from refdesk.core.clock import FixedClock, SystemClock
 from refdesk.core.identifiers import SequentialIdentifiers, Uuid7Identifiers
@@ -27,6 +26,7 @@ from refdesk.core.operations import Operation
 from refdesk.core.search.semantics import Semantics
 from refdesk.core.writing.quotas import Quota
 from refdesk.embedders.hashing import HashingEmbedder
+from refdesk.factories.toolsets import join_toolsets, load_toolsets
 from refdesk.model import Principal
 from refdesk.protocols import Store
 from refdesk.server.calls import Caller

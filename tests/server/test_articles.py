@@ -17,8 +17,8 @@ from pydantic import SecretStr
 
 from refdesk import errors
 from refdesk.app import Desk, open_desk
-from refdesk.choices.toolsets import load_toolsets
 from refdesk.cli import cli
+from refdesk.factories.toolsets import load_toolsets
 from refdesk.server.principals import local_principal
 from refdesk.server.rest import WARNING
 from refdesk.toolsets.salesforce_knowledge.operations import ERROR_FORMAT

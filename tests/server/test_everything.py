@@ -17,9 +17,9 @@ from pydantic import SecretStr
 
 from refdesk import errors
 from refdesk.app import Desk, open_desk
-from refdesk.choices.toolsets import TOOLSET_NAMES, load_toolsets
 from refdesk.core.operations import Context, Toolset
 from refdesk.core.search.federation import Finder, Findings, Question
+from refdesk.factories.toolsets import TOOLSET_NAMES, load_toolsets
 from refdesk.model import Principal
 from refdesk.server.calls import Caller
 from refdesk.server.principals import local_principal

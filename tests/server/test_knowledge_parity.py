@@ -17,9 +17,9 @@ from click.testing import CliRunner
 from mcp_types import TextContent, TextResourceContents
 
 from refdesk.app import Desk, open_desk
-from refdesk.choices.toolsets import load_toolsets
 from refdesk.cli import cli
 from refdesk.core.operations import Operation
+from refdesk.factories.toolsets import load_toolsets
 from refdesk.model import Principal
 from tests.server.conftest import connect, open_http
 from tests.server.echo import make_settings

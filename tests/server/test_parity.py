@@ -15,9 +15,9 @@ from click.testing import CliRunner
 from mcp_types import TextContent, TextResourceContents
 
 from refdesk.app import Desk, open_desk
-from refdesk.choices.toolsets import load_toolsets
 from refdesk.cli import cli
 from refdesk.core.operations import Operation, Resource
+from refdesk.factories.toolsets import load_toolsets
 from refdesk.server.principals import local_principal
 from refdesk.toolsets.azure_updates.records import to_document
 from tests.server.conftest import connect, open_http

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from refdesk.app import Desk, open_desk
-from refdesk.choices.toolsets import load_toolsets
 from refdesk.cli import asking
 from refdesk.core.operations import FLAT, Operation
 from refdesk.errors import RefdeskError
+from refdesk.factories.toolsets import load_toolsets
 from refdesk.server import answers
 from refdesk.server.principals import local_principal
 from tests.server.conftest import open_http

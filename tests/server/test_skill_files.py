@@ -15,7 +15,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS, PaginatedRequestParams, TextResourceContents
 
 from refdesk.app import Desk, open_desk
-from refdesk.choices.toolsets import load_toolsets
+from refdesk.factories.toolsets import load_toolsets
 from refdesk.model import Principal
 from refdesk.server.skill_files import SkillFiles
 from tests.acceptance.processes import ENVELOPE

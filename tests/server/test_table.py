@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from refdesk.choices.toolsets import EVERYTHING, TOOLSET_NAMES, describe_toolsets
 from refdesk.core import contracts
 from refdesk.core.operations import Toolset
+from refdesk.factories.toolsets import EVERYTHING, TOOLSET_NAMES, describe_toolsets
 from refdesk.server import descriptions, openapi
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"

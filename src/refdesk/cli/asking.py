@@ -113,7 +113,7 @@ def ask(
     import anyio
 
     from refdesk.app import open_desk
-    from refdesk.choices.toolsets import load_toolsets
+    from refdesk.factories.toolsets import load_toolsets
 
     settings = load(org, agent)
 

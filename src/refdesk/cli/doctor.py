@@ -70,7 +70,7 @@ def _has_failed(checks: list[Check]) -> bool:
 async def run_checks() -> list[Check]:
     """Return every check that could be made, in the order in which they build on each other."""
     from refdesk.app import open_desk
-    from refdesk.choices.toolsets import load_toolsets
+    from refdesk.factories.toolsets import load_toolsets
     from refdesk.settings import load_settings
 
     try:
@@ -203,7 +203,7 @@ async def _check_model(base: Base) -> Check:
 
 
 def _check_language_model(settings: Settings) -> Check:
-    from refdesk.choices.language_models import choose_language_model
+    from refdesk.factories.language_models import choose_language_model
 
     name = choose_language_model(settings).name
     if settings.language_model != "rules":
@@ -214,7 +214,7 @@ def _check_language_model(settings: Settings) -> Check:
 
 
 async def _check_help_desk(settings: Settings) -> list[Check]:
-    from refdesk.choices.toolsets import to_salesforce
+    from refdesk.factories.toolsets import to_salesforce
 
     if settings.salesforce_instance_url is None:
         advice = "To serve its articles, set REFDESK_SALESFORCE_INSTANCE_URL; see the how-to on connecting an org."

@@ -59,7 +59,7 @@ def _run(work: Callable[[Sequence[Indexer]], Awaitable[Answer]]) -> Answer:
     import anyio
 
     from refdesk.app import open_desk
-    from refdesk.choices.toolsets import load_toolsets
+    from refdesk.factories.toolsets import load_toolsets
 
     settings = asking.load()
 

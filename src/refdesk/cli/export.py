@@ -70,7 +70,7 @@ def _export_updates(
 
 async def _collect(settings: Settings, query: str, filters: tuple[str, ...]) -> list[Update]:
     from refdesk.app import open_desk
-    from refdesk.choices.toolsets import load_toolsets
+    from refdesk.factories.toolsets import load_toolsets
     from refdesk.server import calls
     from refdesk.server.principals import local_principal
     from refdesk.toolsets.azure_updates.export import list_matching
@@ -110,7 +110,7 @@ def _open_target(output: Path | None) -> Generator[Path | TextIO]:
 
 async def _export(settings: Settings, target: Path | TextIO, form: ExportFormat, show: Progress | None) -> ExportReport:
     from refdesk.app import open_desk
-    from refdesk.toolsets.knowledge.source import export_entries
+    from refdesk.toolsets.knowledge.transfer.files import export_entries
 
     async with open_desk(settings, (), in_background=False) as desk:
         return await export_entries((await desk.get_base()).knowledge_base, settings.org, target, form, show)

@@ -51,9 +51,9 @@ async def _import(
     settings: Settings, path: Path, form: ImportFormat, dry_run: bool, show: Progress | None
 ) -> ImportReport:
     from refdesk.app import open_desk
-    from refdesk.choices.toolsets import load_toolsets
+    from refdesk.factories.toolsets import load_toolsets
     from refdesk.server.principals import local_principal
-    from refdesk.toolsets.knowledge.source import import_entries
+    from refdesk.toolsets.knowledge.transfer.files import import_entries
 
     toolsets = load_toolsets(["knowledge"])
     author = local_principal(settings, toolsets, "cli").agent

@@ -43,8 +43,8 @@ def migrate(source: str, target: str, as_json: bool) -> None:
 
 
 async def _migrate(source: str, target: str, show: Show | None) -> Contents:
-    from refdesk.choices.stores import choose_store
     from refdesk.core.keeping import migrating
+    from refdesk.factories.stores import choose_store
 
     open_source, open_target = choose_store(source, "--from"), choose_store(target, "--to")
     async with open_source() as old, open_target() as new:

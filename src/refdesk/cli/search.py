@@ -48,7 +48,7 @@ def search(
     """
     import anyio
 
-    from refdesk.choices.toolsets import load_toolsets
+    from refdesk.factories.toolsets import load_toolsets
 
     query = " ".join(words)
     settings = asking.load()

@@ -43,7 +43,7 @@ def serve(
 
 def _run_stdio(names: tuple[str, ...], org: str | None, agent: str | None) -> None:
     """Serve over stdio until stdin ends."""
-    from refdesk.choices.toolsets import load_toolsets
+    from refdesk.factories.toolsets import load_toolsets
     from refdesk.server import process
     from refdesk.settings import load_settings
 
@@ -55,7 +55,7 @@ def _run_http(
     names: tuple[str, ...], org: str | None, agent: str | None, *, host: str, port: int, sse: bool, no_auth: bool
 ) -> None:
     """Serve over HTTP until told to stop."""
-    from refdesk.choices.toolsets import load_toolsets
+    from refdesk.factories.toolsets import load_toolsets
     from refdesk.server import process
     from refdesk.settings import load_settings
 

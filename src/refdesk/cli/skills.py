@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from refdesk.app import Desk
     from refdesk.settings import Settings
     from refdesk.toolsets.skills.records import Skill
-    from refdesk.toolsets.skills.source import SourceTranscript
+    from refdesk.toolsets.skills.transcript_files import SourceTranscript
 
 NAME = "skills"
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
@@ -48,7 +48,7 @@ def learn(files: tuple[Path, ...], confirmed: bool, as_json: bool) -> None:
     """
     import anyio
 
-    from refdesk.toolsets.skills.source import read_transcripts
+    from refdesk.toolsets.skills.transcript_files import read_transcripts
 
     settings = _load()
     transcripts = [transcript for file in files for transcript in read_transcripts(file)]
@@ -171,7 +171,7 @@ async def _learn(
     settings: Settings, transcripts: Sequence[SourceTranscript], confirmed: bool, advance: Callable[[], None]
 ) -> list[dict[str, Any]]:
     from refdesk.app import open_desk
-    from refdesk.choices.toolsets import load_toolsets
+    from refdesk.factories.toolsets import load_toolsets
 
     toolsets = load_toolsets([NAME], settings)
     learned: list[dict[str, Any]] = []
@@ -192,7 +192,7 @@ async def _learn(
 
 async def _ask(settings: Settings, operation: str, arguments: Mapping[str, object]) -> dict[str, Any]:
     from refdesk.app import open_desk
-    from refdesk.choices.toolsets import load_toolsets
+    from refdesk.factories.toolsets import load_toolsets
 
     async with open_desk(settings, load_toolsets([NAME]), in_background=False) as desk:
         return await _run(desk, operation, arguments)
@@ -219,7 +219,7 @@ def _read_history(skill_id: str) -> list[Skill]:
 
 async def _get_history(settings: Settings, skill_id: str) -> list[Skill]:
     from refdesk.app import open_desk
-    from refdesk.choices.toolsets import load_toolsets
+    from refdesk.factories.toolsets import load_toolsets
     from refdesk.server.principals import local_principal
     from refdesk.toolsets.skills.learning import get_queries
 

@@ -35,7 +35,7 @@ def sync(name: str, full: bool, force: bool, as_json: bool) -> None:
 
 async def _sync(settings: Settings, name: str, full: bool, force: bool, show: Show | None) -> SyncReport:
     from refdesk.app import open_desk
-    from refdesk.choices.toolsets import choose_syncer, load_toolsets
+    from refdesk.factories.toolsets import choose_syncer, load_toolsets
 
     def on_progress(state: SyncProgress) -> None:
         if show is not None:

@@ -28,7 +28,7 @@ def worker(until_idle: bool, names: tuple[str, ...]) -> None:
 
     Servers do this too; of all processes on one store, one at a time embeds.
     """
-    from refdesk.choices.toolsets import load_toolsets
+    from refdesk.factories.toolsets import load_toolsets
 
     settings = asking.load()
     toolsets = load_toolsets(names, settings)
@@ -55,8 +55,8 @@ def _work_until_idle(settings: Settings, toolsets: tuple[Toolset, ...]) -> None:
 
 async def _drain(settings: Settings, toolsets: tuple[Toolset, ...], show: Show | None) -> Backlog:
     from refdesk.app import open_desk
-    from refdesk.choices.toolsets import choose_syncer, get_stale_after
     from refdesk.core.background.health import add_backlogs, measure_backlog
+    from refdesk.factories.toolsets import choose_syncer, get_stale_after
 
     async with open_desk(settings, toolsets, in_background=False) as desk:
         base = await desk.get_base()

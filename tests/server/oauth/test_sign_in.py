@@ -18,9 +18,9 @@ from mcp.shared.exceptions import MCPError
 from starlette.applications import Starlette
 
 from refdesk.app import Desk, open_desk
-from refdesk.choices.toolsets import load_toolsets
 from refdesk.core.clock import FixedClock
 from refdesk.core.keys import SCOPES
+from refdesk.factories.toolsets import load_toolsets
 from refdesk.server import credentials, http
 from refdesk.server.gate import Gate
 from refdesk.server.oauth.key_set import AFTER_FAILURE, ASK_AGAIN

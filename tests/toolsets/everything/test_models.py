@@ -8,9 +8,9 @@ import jsonschema
 import pytest
 from pydantic import ValidationError
 
-from refdesk.choices.toolsets import TOOLSET_NAMES
 from refdesk.core import contracts
 from refdesk.core.search.federation import Period
+from refdesk.factories.toolsets import TOOLSET_NAMES
 from refdesk.toolsets.everything import TOOLSET
 from refdesk.toolsets.everything.models import SearchInput, ToolsetName
 

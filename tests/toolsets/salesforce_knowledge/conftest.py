@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from refdesk.toolsets.salesforce_knowledge.source import SalesforceSource
+from refdesk.toolsets.salesforce_knowledge.articles import SalesforceSource
 from sample_world.salesforce.process import RunningEmulator, running_emulator
 from tests.toolsets.salesforce_knowledge.samples import open_source, write_articles
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from random import Random
 from typing import Any, cast
 
+from refdesk.toolsets.salesforce_knowledge.articles import SalesforceSource
 from refdesk.toolsets.salesforce_knowledge.configuration import SalesforceSettings
-from refdesk.toolsets.salesforce_knowledge.source import SalesforceSource
 from sample_world.salesforce.ids import make_id
 from sample_world.salesforce.process import RunningEmulator
 

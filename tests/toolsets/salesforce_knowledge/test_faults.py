@@ -12,9 +12,9 @@ import anyio
 import pytest
 
 from refdesk import errors
+from refdesk.toolsets.salesforce_knowledge.articles import SalesforceSource
 from refdesk.toolsets.salesforce_knowledge.breaker import FAILURES
 from refdesk.toolsets.salesforce_knowledge.configuration import SalesforceSettings
-from refdesk.toolsets.salesforce_knowledge.source import SalesforceSource
 from sample_world.salesforce.process import RunningEmulator
 from tests.toolsets.salesforce_knowledge.samples import get_requests, open_source, version_id
 

@@ -17,6 +17,7 @@ from refdesk.core.operations import Context, Operation
 from refdesk.model import Principal
 from refdesk.stores.memory import MemoryStore
 from refdesk.toolsets.salesforce_knowledge import TOOLSET, make_toolset
+from refdesk.toolsets.salesforce_knowledge.articles import SalesforceSource
 from refdesk.toolsets.salesforce_knowledge.models import (
     Article,
     ArticleSummary,
@@ -25,7 +26,6 @@ from refdesk.toolsets.salesforce_knowledge.models import (
     SearchInput,
     SearchOutput,
 )
-from refdesk.toolsets.salesforce_knowledge.source import SalesforceSource
 from tests.toolsets.salesforce_knowledge.samples import version_id
 
 FOLDER = Path(__file__).parents[3] / "contracts" / "salesforce-knowledge"

@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from refdesk import errors
-from refdesk.toolsets.salesforce_knowledge.source import SalesforceSource
+from refdesk.toolsets.salesforce_knowledge.articles import SalesforceSource
 from sample_world.salesforce.process import RunningEmulator
 from tests.toolsets.salesforce_knowledge.samples import counted, get_requests, open_source, version_id
 

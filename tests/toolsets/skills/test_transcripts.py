@@ -9,7 +9,7 @@ import pytest
 
 from refdesk.errors import SourceError
 from refdesk.model import Turn
-from refdesk.toolsets.skills.source import read_transcripts
+from refdesk.toolsets.skills.transcript_files import read_transcripts
 from refdesk.toolsets.skills.transcripts import MAX_TURNS, read
 
 TURNS = (

@@ -12,8 +12,8 @@ from google.genai import errors as sdk_errors
 from google.genai import types
 
 from refdesk.errors import LanguageModelError
-from refdesk.language_models.hosted import asking
-from refdesk.language_models.hosted.asking import Message
+from refdesk.language_models.hosted import prompting
+from refdesk.language_models.hosted.prompting import Message
 from refdesk.model import Refinement, SkillDraft, Turn
 
 BASE_URL = "https://generativelanguage.googleapis.com"
@@ -95,11 +95,11 @@ class GeminiModel:
 
     async def extract(self, conversation: Sequence[Turn]) -> SkillDraft:
         """Return what a conversation teaches. See `LanguageModel.extract`."""
-        return await asking.extract(self._complete, conversation)
+        return await prompting.extract(self._complete, conversation)
 
     async def refine(self, skill: SkillDraft, conversation: Sequence[Turn], feedback: str) -> Refinement:
         """Return a refined skill. See `LanguageModel.refine`."""
-        return await asking.refine(self._complete, skill, conversation, feedback)
+        return await prompting.refine(self._complete, skill, conversation, feedback)
 
     async def _complete(self, instruction: str, messages: Sequence[Message], schema: dict[str, Any]) -> str:
         roles = {"asking": "user", "answering": "model"}

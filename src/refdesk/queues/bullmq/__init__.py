@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import anyio
 
-from refdesk.queues.bullmq.line import open_line
+from refdesk.queues.bullmq.connection import open_line
 from refdesk.queues.bullmq.queue import BullQueue
 from refdesk.queues.bullmq.scratchpad import RedisScratchpad
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from refdesk.protocols import EmbeddingJob, JobOutcome
-    from refdesk.queues.bullmq.line import Line
+    from refdesk.queues.bullmq.connection import Line
 
 MOST_ANNOUNCED = 10_000
 """So many announcements wait to be sent; older ones are dropped first, and found again by the sweep."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from refdesk.queues.bullmq.line import Line
+    from refdesk.queues.bullmq.connection import Line
 
 
 @dataclass(frozen=True, slots=True)

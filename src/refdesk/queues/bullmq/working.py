@@ -11,8 +11,8 @@ import anyio
 import bullmq
 
 from refdesk import errors
+from refdesk.queues.bullmq.connection import FAILURES, connect
 from refdesk.queues.bullmq.jobs import QUEUE_NAME, read_job
-from refdesk.queues.bullmq.line import FAILURES, connect
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

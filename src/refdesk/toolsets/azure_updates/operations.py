@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from refdesk.core.operations import READS, Operation, Resource, Route, Toolset
-from refdesk.toolsets.azure_updates.finding import FINDER
 from refdesk.toolsets.azure_updates.models import (
     TOOLSET_NAME,
     Changelog,
@@ -12,6 +11,7 @@ from refdesk.toolsets.azure_updates.models import (
     SearchOutput,
     Statistics,
 )
+from refdesk.toolsets.azure_updates.provider import FINDER
 from refdesk.toolsets.azure_updates.resources import read_changelog, read_guide, read_statistics
 from refdesk.toolsets.azure_updates.search import search_updates
 

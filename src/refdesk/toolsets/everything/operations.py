@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from refdesk.core.operations import Effects, Operation, Route, Toolset
 from refdesk.core.search.federation import Question
 from refdesk.errors import ConfigurationError
+from refdesk.toolsets.everything.members import Members
 from refdesk.toolsets.everything.models import TOOLSET_NAME, Read, Result, SearchInput, SearchOutput
-from refdesk.toolsets.everything.source import Members
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from refdesk.core.operations import Toolset
-from refdesk.toolsets.knowledge.finding import FINDER
 from refdesk.toolsets.knowledge.models import TOOLSET_NAME
 from refdesk.toolsets.knowledge.operations import OPERATIONS
+from refdesk.toolsets.knowledge.provider import FINDER
 from refdesk.toolsets.knowledge.resources import TEMPLATES
 
 TOOLSET = Toolset(

@@ -10,13 +10,13 @@ import anyio
 
 from refdesk import errors
 from refdesk.toolsets.salesforce_knowledge import rows, statements
+from refdesk.toolsets.salesforce_knowledge.articles import SalesforceSource
 from refdesk.toolsets.salesforce_knowledge.failures import (
     KnowledgeDisabledError,
     RefusedError,
     UnreachableError,
     to_error,
 )
-from refdesk.toolsets.salesforce_knowledge.source import SalesforceSource
 from refdesk.toolsets.salesforce_knowledge.transport import Request
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from refdesk.core.operations import Effects, ErrorFormat, Operation, Route, Toolset
 from refdesk.core.search.federation import Finder
-from refdesk.toolsets.salesforce_knowledge import finding
+from refdesk.toolsets.salesforce_knowledge import provider
 from refdesk.toolsets.salesforce_knowledge.failures import AuthError
 from refdesk.toolsets.salesforce_knowledge.models import TOOLSET_NAME, GetInput, GetOutput, SearchInput, SearchOutput
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from refdesk.core.operations import Context
     from refdesk.core.search.federation import Findings, LeftOut, Question
-    from refdesk.toolsets.salesforce_knowledge.source import SalesforceSource
+    from refdesk.toolsets.salesforce_knowledge.articles import SalesforceSource
 
 SCOPES = frozenset({"articles:read"})
 READS_OUTSIDE = Effects(read_only=True, idempotent=True, open_world=True)
@@ -80,7 +80,7 @@ def make_toolset(source: SalesforceSource) -> Toolset:
         return await source.get_article(request.article_id)
 
     async def find(context: Context, question: Question) -> Findings | LeftOut:
-        return await finding.find(source, context, question)
+        return await provider.find(source, context, question)
 
     return _describe(search, get, find)
 

@@ -12,8 +12,8 @@ from refdesk.core.knowledge_base import KnowledgeBase
 from refdesk.model import Document, Link, Reference, State
 from refdesk.stores.memory import MemoryStore
 from refdesk.toolsets.knowledge import models
-from refdesk.toolsets.knowledge.source import export_entries, import_entries
 from refdesk.toolsets.knowledge.transfer.entries import Entry, EntryLink, refer, to_document, to_links
+from refdesk.toolsets.knowledge.transfer.files import export_entries, import_entries
 from refdesk.toolsets.knowledge.transfer.reports import ExportFormat, ImportFormat, ImportReport, ProblemKind
 from tests.core.fakes import NOW
 

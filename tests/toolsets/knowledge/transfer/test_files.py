@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from refdesk.errors import InvalidInputError, TooLargeError
-from refdesk.toolsets.knowledge import source
-from refdesk.toolsets.knowledge.transfer import markdown
+from refdesk.toolsets.knowledge.transfer import files, markdown
 from refdesk.toolsets.knowledge.transfer.reports import ImportFormat
 from tests.toolsets.knowledge.transfer.samples import bring_in, list_messages, make_base, make_entry, read_all
 
@@ -57,7 +56,7 @@ async def test_what_is_no_markdown_file_is_noted_and_never_waited_for(folder: Pa
 
 
 async def test_folders_in_folders_are_read_down_to_a_depth(folder: Path) -> None:
-    deep = folder.joinpath(*["d"] * (source.DEEPEST_FOLDER + 1))
+    deep = folder.joinpath(*["d"] * (files.DEEPEST_FOLDER + 1))
     deep.mkdir(parents=True)
     (deep / "lost.md").write_text(markdown.write(make_entry(3)))
     (deep.parent / "found.md").write_text(markdown.write(make_entry(2)))
@@ -102,7 +101,7 @@ async def test_an_entry_edited_by_hand_in_other_yaml_is_read(folder: Path) -> No
 
 async def test_a_line_longer_than_is_read_is_refused_and_the_rest_lands(tmp_path: Path) -> None:
     entity = {"type": "entity", "name": "x", "entityType": "t", "observations": ["fact"]}
-    long = b'{"type":"entity","name":"' + b"x" * source.LONGEST_LINE + b'"}'
+    long = b'{"type":"entity","name":"' + b"x" * files.LONGEST_LINE + b'"}'
     (tmp_path / "m").write_bytes(b"\n".join([long, json.dumps(entity).encode(), long * 2, long]))
     report = await bring_in(make_base(), tmp_path / "m", "mcp-memory")
     assert (report.added, report.invalid) == (1, 3)
@@ -112,14 +111,14 @@ async def test_a_line_longer_than_is_read_is_refused_and_the_rest_lands(tmp_path
 @pytest.mark.parametrize("format", FOLDERS)
 async def test_a_file_longer_than_is_read_is_refused_and_the_rest_lands(folder: Path, format: ImportFormat) -> None:
     with (folder / "long.md").open("wb") as file:
-        file.truncate(source.LONGEST_LINE + 1)
+        file.truncate(files.LONGEST_LINE + 1)
     report = await bring_in(make_base(), folder, format)
     assert (report.added, list_messages(report, "invalid")) == (1, ["long.md: is longer than is read."])
 
 
 async def test_a_json_file_larger_than_is_read_is_refused_whole(tmp_path: Path) -> None:
     with (tmp_path / "m").open("wb") as file:
-        file.truncate(source.LARGEST_FILE + 1)
+        file.truncate(files.LARGEST_FILE + 1)
     with pytest.raises(TooLargeError):
         await bring_in(make_base(), tmp_path / "m", "mem0")
 

@@ -21,9 +21,9 @@ from refdesk.model import Link, Reference
 from refdesk.protocols import Clock
 from refdesk.stores.memory import MemoryStore, MemoryTransaction
 from refdesk.toolsets.knowledge.models import get_collection
-from refdesk.toolsets.knowledge.source import import_entries
 from refdesk.toolsets.knowledge.transfer import jsonl
 from refdesk.toolsets.knowledge.transfer.entries import Entry, to_document
+from refdesk.toolsets.knowledge.transfer.files import import_entries
 from refdesk.toolsets.knowledge.transfer.reports import MOST_PROBLEMS
 from tests.core.fakes import NOW
 from tests.toolsets.knowledge.conftest import Desk

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from refdesk.core.knowledge_base import KnowledgeBase
 from refdesk.errors import InvalidInputError, OperatorError
 from refdesk.model import Document, Reference, State
-from refdesk.toolsets.knowledge.source import export_entries
 from refdesk.toolsets.knowledge.tags import normalise_tags
 from refdesk.toolsets.knowledge.transfer.entries import Entry
+from refdesk.toolsets.knowledge.transfer.files import export_entries
 from refdesk.toolsets.knowledge.transfer.reports import ExportFormat
 from tests.core.fakes import NOW
 from tests.toolsets.knowledge.conftest import Desk

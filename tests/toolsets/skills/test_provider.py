@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from refdesk.core.search.federation import Findings, Period, Question
-from refdesk.toolsets.skills.finding import find
+from refdesk.toolsets.skills.provider import find
 from tests.toolsets.skills.conftest import NOW, Desk
 from tests.toolsets.skills.test_queries import make_skill
 

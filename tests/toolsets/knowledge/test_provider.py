@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from refdesk.core.search.federation import Findings, LeftOut, Period, Question
-from refdesk.toolsets.knowledge.finding import find
+from refdesk.toolsets.knowledge.provider import find
 from tests.core.fakes import NOW
 from tests.toolsets.knowledge.conftest import Desk
 

@@ -65,7 +65,7 @@ def _load_toolset(name: str, settings: Settings | None) -> Toolset:
 
 
 def _load_skills(settings: Settings | None) -> Toolset:
-    from refdesk.choices.language_models import choose_language_model
+    from refdesk.factories.language_models import choose_language_model
     from refdesk.language_models.rules import RulesModel
     from refdesk.toolsets.skills import make_toolset
 
@@ -104,7 +104,7 @@ async def connect_live(
         yield tuple(toolsets), {}
         return
     from refdesk.toolsets.salesforce_knowledge import make_toolset
-    from refdesk.toolsets.salesforce_knowledge.source import SalesforceSource
+    from refdesk.toolsets.salesforce_knowledge.articles import SalesforceSource
 
     async with SalesforceSource(to_salesforce(settings)) as source:
         bound = make_toolset(source)

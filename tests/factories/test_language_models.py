@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from refdesk import errors
-from refdesk.choices.language_models import HostedModel, choose_language_model
+from refdesk.factories.language_models import HostedModel, choose_language_model
 from refdesk.language_models.rules import RulesModel
 from refdesk.model import Turn
 from refdesk.settings import Settings

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from refdesk import errors
-from refdesk.toolsets.salesforce_knowledge.source import SalesforceSource
+from refdesk.toolsets.salesforce_knowledge.articles import SalesforceSource
 from sample_world.salesforce.process import RunningEmulator, running_emulator
 from tests.toolsets.salesforce_knowledge.samples import (
     ARTICLES,

@@ -16,8 +16,8 @@ from refdesk.toolsets.salesforce_knowledge.statements import clean_text, count_s
 if TYPE_CHECKING:
     from refdesk.core.operations import Context
     from refdesk.model import TextQuery
+    from refdesk.toolsets.salesforce_knowledge.articles import SalesforceSource
     from refdesk.toolsets.salesforce_knowledge.models import ArticleSummary
-    from refdesk.toolsets.salesforce_knowledge.source import SalesforceSource
 
 SOURCE = "Salesforce Knowledge"
 MOST = 25
