@@ -35,7 +35,7 @@ from benchmarks.quality import (
 )
 from refdesk.core.search import federation, fusion
 from refdesk.core.search.analysis import analyse, parse_query
-from refdesk.core.search.federation import Finding, Reading
+from refdesk.core.search.federation import HitReference, ProviderHit
 from refdesk.core.search.passages import embedding_text, split
 from refdesk.core.search.snippets import WIDTH
 from refdesk.embedders.local import PASSAGE_PIECES, QUERY_PIECES
@@ -55,7 +55,7 @@ DEALS = ((1, 1, 1, 1), (2, 10, 30, 58))
 REFUSED = 0.4
 """The score below which nobody is taken to know the subject."""
 
-Lists: TypeAlias = Mapping[str, Sequence[Finding]]
+Lists: TypeAlias = Mapping[str, Sequence[ProviderHit]]
 Merge: TypeAlias = Callable[[Lists], Sequence[str]]
 """From the toolsets' lists to ids, best first."""
 
@@ -149,7 +149,7 @@ def find_candidates(shelf: Shelf, asked: Asked) -> list[Candidate]:
     ]
 
 
-def search(shelf: Shelf, asked: Asked) -> list[list[Finding]]:
+def search(shelf: Shelf, asked: Asked) -> list[list[ProviderHit]]:
     """Return the list of each toolset: first as knowledge, then as updates and as skills, last as articles."""
     text, candidates = parse_query(asked.text), find_candidates(shelf, asked)
     cosines = {candidate.id: candidate.cosine for candidate in candidates}
@@ -158,21 +158,21 @@ def search(shelf: Shelf, asked: Asked) -> list[list[Finding]]:
     fused = sorted(scores, key=lambda id: -scores[id])
     own = [[candidate.id for candidate, _ in rank_knowledge(candidates)], fused, fused]
 
-    def find(id: str) -> Finding:
-        judged = fusion.strength_of_words(text, shelf.terms[int(id)], cosines[id])
+    def find(id: str) -> ProviderHit:
+        judged = fusion.relevance_of_words(text, shelf.terms[int(id)], cosines[id])
         return make_finding(shelf.names[int(id)], min(scores[id], judged))
 
-    def find_article(id: str) -> Finding:
+    def find_article(id: str) -> ProviderHit:
         cosine = float(shelf.summaries[int(id)] @ asked.vector)
-        return make_finding(shelf.names[int(id)], fusion.strength_of_words(text, shelf.shown[int(id)], cosine))
+        return make_finding(shelf.names[int(id)], fusion.relevance_of_words(text, shelf.shown[int(id)], cosine))
 
     articles = [find_article(candidate.id) for candidate in worded[:LIMIT]]
     return [*([find(id) for id in ranked[:LIMIT]] for ranked in own), articles]
 
 
-def make_finding(id: str, strength: float) -> Finding:
-    """Return a hit of which nothing but its strength matters."""
-    return Finding(id=id, title="", snippet="", strength=strength, reading=Reading("", {}))
+def make_finding(id: str, relevance: float) -> ProviderHit:
+    """Return a hit of which nothing but its relevance matters."""
+    return ProviderHit(id=id, title="", snippet="", relevance=relevance, reference=HitReference("", {}))
 
 
 def merge_by_rank(lists: Lists) -> list[str]:
@@ -185,17 +185,17 @@ def merge_by_rank(lists: Lists) -> list[str]:
 def merge_by_strength(lists: Lists) -> list[str]:
     """Return the other peer: the strongest first, wherever its toolset ranks it."""
     hits = [hit for found in lists.values() for hit in found]
-    return [hit.id for hit in sorted(hits, key=lambda hit: -hit.strength)]
+    return [hit.id for hit in sorted(hits, key=lambda hit: -hit.relevance)]
 
 
 def merge_as_refdesk(lists: Lists) -> list[str]:
     """Return what `search_everything` shows."""
-    return [one.finding.id for one in federation.rank(lists)]
+    return [one.hit.id for one in federation.rank(lists)]
 
 
 MERGES: Mapping[str, Merge] = {
     "plain reciprocal rank (peer)": merge_by_rank,
-    "strength alone": merge_by_strength,
+    "relevance alone": merge_by_strength,
     "as search_everything": merge_as_refdesk,
 }
 

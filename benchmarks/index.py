@@ -21,7 +21,7 @@ import apsw
 import numpy as np
 from numpy.typing import NDArray
 
-from refdesk.model import And, Collection, FindRequest, HasAny, Overlaps, Span, State, TextQuery, VectorQuery
+from refdesk.model import And, Collection, DateRange, FindRequest, HasAny, Overlaps, State, TextQuery, VectorQuery
 from refdesk.stores.sqlite.index import CollectionIndex, IndexRow, VectorRow
 from refdesk.stores.sqlite.index.terms import hash_term
 
@@ -71,7 +71,7 @@ def make_rows(corpus: Corpus) -> Iterator[IndexRow]:
             modified_at=START + timedelta(minutes=key),
             title=f"document {key}",
             facets={"kind": (f"k{key % 7}",), "tag": (f"t{key % 50}", f"u{key % 51}")},
-            spans={"open": (Span(opened, opened + timedelta(days=5)),)},
+            date_ranges={"open": (DateRange(opened, opened + timedelta(days=5)),)},
             terms=header + NUMBERS[ranks].tobytes(),
         )
 

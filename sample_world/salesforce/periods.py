@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
-Span = tuple[datetime, datetime]
+DateRange = tuple[datetime, datetime]
 
 _MONTHS = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
 
 
-def resolve_period(word: str, count: int, now: datetime) -> Span:
+def resolve_period(word: str, count: int, now: datetime) -> DateRange:
     """Return the span that a literal means: its first instant, and the first behind it.
 
     Weeks begin on Sunday. Fiscal years are calendar years, as in an org that never changed them. The counted literals
@@ -34,7 +34,7 @@ def resolve_period(word: str, count: int, now: datetime) -> Span:
     return shift(steps), shift(steps + 1)
 
 
-def _counted(past: bool, unit: str, count: int, shift: Callable[[int], datetime]) -> Span:
+def _counted(past: bool, unit: str, count: int, shift: Callable[[int], datetime]) -> DateRange:
     if past:
         return shift(-count), shift(1 if unit == "DAY" else 0)
     return shift(1), shift(count + 1)

@@ -45,7 +45,7 @@ class Collection:
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Span:
+class DateRange:
     """A stretch of time, both ends included. An instant is a span whose ends are equal."""
 
     start: datetime
@@ -83,7 +83,7 @@ class Document:
     created_at: datetime
     modified_at: datetime
     facets: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
-    spans: Mapping[str, tuple[Span, ...]] = field(default_factory=dict[str, tuple[Span, ...]])
+    date_ranges: Mapping[str, tuple[DateRange, ...]] = field(default_factory=dict[str, tuple[DateRange, ...]])
     state: State = State.CURRENT
     version: int = 1
     data: JsonObject = field(default_factory=dict[str, JsonValue])
@@ -95,7 +95,10 @@ class Document:
             *(self.id, self.title, self.body, self.author, self.state.value),
             *(self.created_at.isoformat(), self.modified_at.isoformat()),
             {name: list(values) for name, values in self.facets.items()},
-            {name: [[s.start.isoformat(), s.end.isoformat()] for s in spans] for name, spans in self.spans.items()},
+            {
+                name: [[s.start.isoformat(), s.end.isoformat()] for s in spans]
+                for name, spans in self.date_ranges.items()
+            },
             self.data,
         ]
         return _digest(json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":")))
@@ -138,7 +141,7 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
-class RecordKey:
+class MetadataKey:
     """Names a record: `kind` is the sort of bookkeeping, `name` is unique in its org and kind."""
 
     org: str
@@ -147,10 +150,10 @@ class RecordKey:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class Metadata:
     """A small piece of bookkeeping that is no document: a job, lease, watermark, counter, token or key."""
 
-    key: RecordKey
+    key: MetadataKey
     value: JsonObject
     due_at: datetime | None = None
 

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
         Found,
         JsonObject,
         Link,
-        Record,
-        RecordKey,
+        Metadata,
+        MetadataKey,
         Reference,
         Refinement,
         Revision,
@@ -80,18 +80,18 @@ class Reader(Protocol):
         """Return the links that start or end at `reference`, oldest first, ties by kind, source, target."""
         ...
 
-    async def get_record(self, key: RecordKey) -> Record | None:
+    async def get_metadata(self, key: MetadataKey) -> Metadata | None:
         """Return the record, whether or not it is due, or `None`."""
         ...
 
-    async def list_records(
+    async def list_metadata(
         self,
         kind: str,
         *,
         org: str | None = None,
         due_until: datetime | None = None,
         limit: int = 1000,
-    ) -> list[Record]:
+    ) -> list[Metadata]:
         """Return at most `limit` records of a kind, soonest due first (never due last), ties by org and name.
 
         Args:
@@ -156,11 +156,11 @@ class Transaction(Reader, Protocol):
         """Add links. One with the same org, source, kind and target is left as it was."""
         ...
 
-    async def put_records(self, records: Sequence[Record]) -> None:
+    async def put_metadata(self, records: Sequence[Metadata]) -> None:
         """Add or replace records."""
         ...
 
-    async def remove_records(self, keys: Sequence[RecordKey]) -> None:
+    async def remove_metadata(self, keys: Sequence[MetadataKey]) -> None:
         """Remove records. Removing what is not there is not an error."""
         ...
 
@@ -188,7 +188,7 @@ class Archive(Protocol):
         """Return at most `limit` links of all orgs."""
         ...
 
-    async def list_all_records(self, after: RecordKey | None, limit: int) -> list[Record]:
+    async def list_all_metadata(self, after: MetadataKey | None, limit: int) -> list[Metadata]:
         """Return at most `limit` records of every kind and org."""
         ...
 

@@ -14,14 +14,14 @@ from contextlib import ExitStack, contextmanager
 
 import anyio
 
-from refdesk.model import Record, RecordKey
+from refdesk.model import Metadata, MetadataKey
 from refdesk.protocols import Store
 from refdesk.stores.postgres import open_store
 from tests.conftest import REPOSITORY
 from tests.stores.samples import embed, make_document, passage, put
 
 PATIENCE_SECONDS = 120
-COUNTER = RecordKey("acme", "count", "n")
+COUNTER = MetadataKey("acme", "count", "n")
 
 
 def say(answer: object) -> None:
@@ -32,10 +32,10 @@ def say(answer: object) -> None:
 async def increment(store: Store, times: str) -> None:
     for _ in range(int(times)):
         async with store.transaction() as transaction:
-            record = await transaction.get_record(COUNTER)
+            record = await transaction.get_metadata(COUNTER)
             count = record.value["n"] if record else 0
             assert isinstance(count, int)
-            await transaction.put_records([Record(COUNTER, {"n": count + 1})])
+            await transaction.put_metadata([Metadata(COUNTER, {"n": count + 1})])
 
 
 async def write(store: Store, name: str, times: str) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from refdesk.core.clock import FixedClock
 from refdesk.errors import ConfigurationError, StoreError
-from refdesk.model import Collection, Link, Record, RecordKey, Reference, State
+from refdesk.model import Collection, Link, Metadata, MetadataKey, Reference, State
 from refdesk.protocols import Store
 from refdesk.stores.neo4j import open_store
 from tests.conftest import REPOSITORY
@@ -90,12 +90,12 @@ async def test_a_document_takes_the_place_of_what_was_linked_before_it_was_known
 
 
 async def test_two_namespaces_of_one_database_do_not_see_each_other(tmp_path: Path, store: Store) -> None:
-    document, key = make_document("a", "apple pie", facets={"tags": ("x",)}), RecordKey("acme", "job", "n")
+    document, key = make_document("a", "apple pie", facets={"tags": ("x",)}), MetadataKey("acme", "job", "n")
     await put(store, document)
     await embed(store, document, passage(EAST))
     await put_links(store, Link("acme", note("a"), "affects", TASK, NOW))
     async with store.transaction() as transaction:
-        await transaction.put_records([Record(key, {"n": 1}, NOW)])
+        await transaction.put_metadata([Metadata(key, {"n": 1}, NOW)])
     async with open_store(get_store_url(tmp_path / "other"), clock=FixedClock(NOW)) as other:
         for request in (asking(), asking("apple", title_contains=""), asking(vector=near(EAST))):
             found = await other.find(request)
@@ -105,18 +105,18 @@ async def test_two_namespaces_of_one_database_do_not_see_each_other(tmp_path: Pa
         assert await other.get_digests(NOTES) == {}
         assert await other.get_embedded(NOTES, MODEL.name, ["a"]) == frozenset()
         assert await other.get_links("acme", note("a")) == []
-        assert await other.get_record(key) is None
-        assert await other.list_records("job") == []
+        assert await other.get_metadata(key) is None
+        assert await other.list_metadata("job") == []
         assert await other.get_statistics() == []
         # The same names again are other things, and nothing that is done to them reaches the first.
         await put(other, make_document("a", "apple " * 9), make_document("b", "apple"))
         await embed(other, make_document("a", "apple " * 9), passage(EAST))
         async with other.transaction() as transaction:
-            await transaction.remove_records([key])
+            await transaction.remove_metadata([key])
             assert await transaction.remove_vectors(MODEL.name) == 1
     assert await store.get_documents(NOTES, ["a"]) == [document]
     assert await store.get_embedded(NOTES, MODEL.name, ["a"]) == {"a"}
-    assert await store.get_record(key) is not None
+    assert await store.get_metadata(key) is not None
     assert await find_ids(store, asking("apple")) == ["a"]
 
 

@@ -36,7 +36,7 @@ async def store(url: str) -> AsyncGenerator[Store]:
 async def test_transactions_of_several_processes_run_one_after_another(url: str, store: Store) -> None:
     with running_workers("increment", url, *[("8",)] * 3) as workers:
         assert [worker.hear() for worker in workers] == ["done"] * 3
-    record = await store.get_record(COUNTER)
+    record = await store.get_metadata(COUNTER)
     assert record is not None
     assert record.value == {"n": 24}
 

@@ -78,7 +78,7 @@ def draw_document(random: Random, number: int) -> Document:
         " ".join(random.choices(VOCABULARY, WEIGHTS, k=random.randrange(5, 120))),
         title=" ".join(random.choices(VOCABULARY, WEIGHTS, k=6)),
         facets={"tags": tuple(f"t{random.randrange(5)}" for _ in range(2)), "ring": (f"r{number % 3}",)},
-        spans={"expires": on(random.randrange(20))} if number % 2 else {},
+        date_ranges={"expires": on(random.randrange(20))} if number % 2 else {},
         modified_at=day(random.randrange(30)),
     )
 

@@ -12,7 +12,7 @@ import anyio.to_thread
 import pytest
 
 from refdesk.errors import StoreError
-from refdesk.model import Record, RecordKey
+from refdesk.model import Metadata, MetadataKey
 from refdesk.protocols import Store
 from refdesk.stores.postgres import open_store
 from tests.engines.postgres import PostgresServer, get_store_url, running
@@ -41,8 +41,8 @@ class Writer:
     is_stopped: bool = False
 
     @property
-    def key(self) -> RecordKey:
-        return RecordKey("acme", "written", self.name)
+    def key(self) -> MetadataKey:
+        return MetadataKey("acme", "written", self.name)
 
     async def run(self) -> None:
         self.is_stopped = False
@@ -56,7 +56,7 @@ class Writer:
                 self._acknowledge()
 
     async def _count(self) -> int:
-        record = await self.store.get_record(self.key)
+        record = await self.store.get_metadata(self.key)
         count = record.value["n"] if record else 0
         assert isinstance(count, int)
         return count
@@ -69,7 +69,7 @@ class Writer:
             await transaction.put_documents([document])
             passages = [passage([1, 0, 0, 0])]
             await transaction.put_vectors(NOTES, document.id, MODEL, document.text_digest, passages)
-            await transaction.put_records([Record(self.key, {"n": number + 1})])
+            await transaction.put_metadata([Metadata(self.key, {"n": number + 1})])
 
     def _acknowledge(self) -> None:
         self.acknowledged += 1
@@ -82,7 +82,7 @@ async def find_faults(store: Store, writers: Sequence[Writer]) -> set[str]:
     faults: set[str] = set()
     expected: set[str] = set()
     for writer in writers:
-        record = await store.get_record(writer.key)
+        record = await store.get_metadata(writer.key)
         count = int(str(record.value["n"])) if record else 0
         expected |= {f"{writer.name}-{n}" for n in range(count)}
         if count < writer.acknowledged:

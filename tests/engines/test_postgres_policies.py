@@ -19,9 +19,9 @@ from refdesk.model import (
     HasAll,
     InState,
     Link,
+    Metadata,
+    MetadataKey,
     Or,
-    Record,
-    RecordKey,
     Reference,
     State,
 )
@@ -57,7 +57,7 @@ async def fill(store: Store) -> None:
             f"{word} body",
             title=f"{word} title",
             facets={"tags": (word,)},
-            spans={"s": on(1)},
+            date_ranges={"s": on(1)},
             collection=collection,
         )
         await put(store, document, revise(document, body=f"{word} words"))
@@ -65,7 +65,7 @@ async def fill(store: Store) -> None:
         async with store.transaction() as transaction:
             here = Reference("notes", "a")
             await transaction.put_links([Link(collection.org, here, "affects", Reference("", word), NOW)])
-            await transaction.put_records([Record(RecordKey(collection.org, "job", word), {})])
+            await transaction.put_metadata([Metadata(MetadataKey(collection.org, "job", word), {})])
 
 
 def list_protected(connection: psycopg.Connection) -> list[str]:

@@ -30,7 +30,7 @@ async def test_four_processes_that_count_together_lose_no_count(tmp_path: Path) 
     with running(*[("increment", url, "25")] * 4) as workers:
         assert [worker.wait(PATIENCE_SECONDS) for worker in workers] == [0] * 4
     async with open_store(url) as store:
-        record = await store.get_record(COUNTER)
+        record = await store.get_metadata(COUNTER)
     assert record is not None
     assert record.value == {"n": 100}
 

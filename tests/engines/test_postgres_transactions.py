@@ -8,7 +8,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from refdesk.model import Record, RecordKey
+from refdesk.model import Metadata, MetadataKey
 from refdesk.stores.postgres import open_store
 from refdesk.stores.postgres.connections import ALL_ORGS, Scope, Statement
 from refdesk.stores.postgres.pool import MOST_CONNECTIONS
@@ -40,7 +40,7 @@ async def test_a_commit_waits_for_the_disk_even_where_the_server_would_not(store
 
 async def test_a_read_sees_one_org_whatever_it_asks_for(store: PostgresStore) -> None:
     async with store.transaction() as transaction:
-        await transaction.put_records([Record(RecordKey(org, "job", "n"), {}) for org in ("acme", "zenith")])
+        await transaction.put_metadata([Metadata(MetadataKey(org, "job", "n"), {}) for org in ("acme", "zenith")])
     seen = [
         (await store.connections.read(scope, COUNT))[0][0][0] for scope in (Scope("acme"), Scope("no-one"), ALL_ORGS)
     ]
@@ -49,7 +49,7 @@ async def test_a_read_sees_one_org_whatever_it_asks_for(store: PostgresStore) ->
 
 async def test_within_a_transaction_each_statement_sees_the_org_it_is_for(store: PostgresStore) -> None:
     async with store.transaction() as transaction:
-        await transaction.put_records([Record(RecordKey(org, "job", "n"), {}) for org in ("acme", "zenith")])
+        await transaction.put_metadata([Metadata(MetadataKey(org, "job", "n"), {}) for org in ("acme", "zenith")])
     async with open_session(store.connections, anyio.Lock()) as session:
         scopes = (Scope("acme"), ALL_ORGS, Scope("no-one"), Scope("zenith"))
         assert [(await session.send(scope, COUNT))[0][0][0] for scope in scopes] == [1, 2, 0, 1]

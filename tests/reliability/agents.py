@@ -66,11 +66,11 @@ class _LateTransaction(DelegatingTransaction):
     async def put_links(self, links: Sequence[Any]) -> None:
         self.writes.append(lambda transaction: transaction.put_links(links))
 
-    async def put_records(self, records: Sequence[Any]) -> None:
-        self.writes.append(lambda transaction: transaction.put_records(records))
+    async def put_metadata(self, records: Sequence[Any]) -> None:
+        self.writes.append(lambda transaction: transaction.put_metadata(records))
 
-    async def remove_records(self, keys: Sequence[Any]) -> None:
-        self.writes.append(lambda transaction: transaction.remove_records(keys))
+    async def remove_metadata(self, keys: Sequence[Any]) -> None:
+        self.writes.append(lambda transaction: transaction.remove_metadata(keys))
 
 
 def make_context(base: KnowledgeBase, agent: str) -> Context:

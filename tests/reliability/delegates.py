@@ -16,8 +16,8 @@ from refdesk.model import (
     FindRequest,
     Found,
     Link,
-    Record,
-    RecordKey,
+    Metadata,
+    MetadataKey,
     Reference,
     Revision,
 )
@@ -48,13 +48,13 @@ class DelegatingReader(Generic[R]):
     async def get_links(self, org: str, reference: Reference) -> list[Link]:
         return await self.inner.get_links(org, reference)
 
-    async def get_record(self, key: RecordKey) -> Record | None:
-        return await self.inner.get_record(key)
+    async def get_metadata(self, key: MetadataKey) -> Metadata | None:
+        return await self.inner.get_metadata(key)
 
-    async def list_records(
+    async def list_metadata(
         self, kind: str, *, org: str | None = None, due_until: datetime | None = None, limit: int = 1000
-    ) -> list[Record]:
-        return await self.inner.list_records(kind, org=org, due_until=due_until, limit=limit)
+    ) -> list[Metadata]:
+        return await self.inner.list_metadata(kind, org=org, due_until=due_until, limit=limit)
 
 
 class DelegatingTransaction(DelegatingReader[Transaction]):
@@ -83,11 +83,11 @@ class DelegatingTransaction(DelegatingReader[Transaction]):
     async def put_links(self, links: Sequence[Link]) -> None:
         await self.inner.put_links(links)
 
-    async def put_records(self, records: Sequence[Record]) -> None:
-        await self.inner.put_records(records)
+    async def put_metadata(self, records: Sequence[Metadata]) -> None:
+        await self.inner.put_metadata(records)
 
-    async def remove_records(self, keys: Sequence[RecordKey]) -> None:
-        await self.inner.remove_records(keys)
+    async def remove_metadata(self, keys: Sequence[MetadataKey]) -> None:
+        await self.inner.remove_metadata(keys)
 
 
 class DelegatingStore(DelegatingReader[Store]):
@@ -128,8 +128,8 @@ class DelegatingStore(DelegatingReader[Store]):
     async def list_links(self, after: Link | None, limit: int) -> list[Link]:
         return await self.inner.list_links(after, limit)
 
-    async def list_all_records(self, after: RecordKey | None, limit: int) -> list[Record]:
-        return await self.inner.list_all_records(after, limit)
+    async def list_all_metadata(self, after: MetadataKey | None, limit: int) -> list[Metadata]:
+        return await self.inner.list_all_metadata(after, limit)
 
     def loading(self) -> AbstractAsyncContextManager[None]:
         return self.inner.loading()

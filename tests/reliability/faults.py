@@ -17,10 +17,10 @@ from refdesk.model import (
     Found,
     HasAll,
     HasAny,
+    Metadata,
+    MetadataKey,
     Not,
     Or,
-    Record,
-    RecordKey,
     State,
 )
 from refdesk.protocols import Clock, Store, Transaction
@@ -65,8 +65,8 @@ def within(wrapper: Callable[[Transaction], Transaction]) -> Callable[[Store], S
 class WithLongTokens(DelegatingTransaction):
     """Lets a token hold at its last instant too: `<` for `<=`."""
 
-    async def get_record(self, key: RecordKey) -> Record | None:
-        record = await super().get_record(key)
+    async def get_metadata(self, key: MetadataKey) -> Metadata | None:
+        record = await super().get_metadata(key)
         if record is None or record.due_at is None or key.kind != idempotency.KIND:
             return record
         return replace(record, due_at=record.due_at + INSTANT)
@@ -75,8 +75,8 @@ class WithLongTokens(DelegatingTransaction):
 class WithShortTokens(DelegatingTransaction):
     """Lets a token run out an instant early."""
 
-    async def put_records(self, records: Sequence[Record]) -> None:
-        await super().put_records(
+    async def put_metadata(self, records: Sequence[Metadata]) -> None:
+        await super().put_metadata(
             [
                 replace(each, due_at=each.due_at - INSTANT)
                 if each.key.kind == idempotency.KIND and each.due_at
@@ -89,14 +89,14 @@ class WithShortTokens(DelegatingTransaction):
 class WithOrgWideTokens(DelegatingTransaction):
     """Keeps one agent's tokens where every agent's are."""
 
-    async def get_record(self, key: RecordKey) -> Record | None:
-        return await super().get_record(_without_agent(key))
+    async def get_metadata(self, key: MetadataKey) -> Metadata | None:
+        return await super().get_metadata(_without_agent(key))
 
-    async def put_records(self, records: Sequence[Record]) -> None:
-        await super().put_records([replace(each, key=_without_agent(each.key)) for each in records])
+    async def put_metadata(self, records: Sequence[Metadata]) -> None:
+        await super().put_metadata([replace(each, key=_without_agent(each.key)) for each in records])
 
 
-def _without_agent(key: RecordKey) -> RecordKey:
+def _without_agent(key: MetadataKey) -> MetadataKey:
     if key.kind != idempotency.KIND:
         return key
     operation, _, token = key.name.split(":")
@@ -108,23 +108,23 @@ class WithForgottenTokens(DelegatingStore):
 
     def __init__(self, inner: Store) -> None:
         super().__init__(inner)
-        self._tokens: dict[RecordKey, Record] = {}
+        self._tokens: dict[MetadataKey, Metadata] = {}
 
     def wrap(self, transaction: Transaction) -> Transaction:
         return _TokensApart(transaction, self._tokens)
 
 
 class _TokensApart(DelegatingTransaction):
-    def __init__(self, inner: Transaction, tokens: dict[RecordKey, Record]) -> None:
+    def __init__(self, inner: Transaction, tokens: dict[MetadataKey, Metadata]) -> None:
         super().__init__(inner)
         self._tokens = tokens
 
-    async def get_record(self, key: RecordKey) -> Record | None:
-        return self._tokens.get(key) if key.kind == idempotency.KIND else await super().get_record(key)
+    async def get_metadata(self, key: MetadataKey) -> Metadata | None:
+        return self._tokens.get(key) if key.kind == idempotency.KIND else await super().get_metadata(key)
 
-    async def put_records(self, records: Sequence[Record]) -> None:
+    async def put_metadata(self, records: Sequence[Metadata]) -> None:
         self._tokens.update({each.key: each for each in records if each.key.kind == idempotency.KIND})
-        await super().put_records([each for each in records if each.key.kind != idempotency.KIND])
+        await super().put_metadata([each for each in records if each.key.kind != idempotency.KIND])
 
 
 class WithShortSight(DelegatingTransaction):
@@ -149,8 +149,8 @@ class WithStaleHeads(DelegatingTransaction):
 class WithLooseQuotas(DelegatingTransaction):
     """Lets one more in than the quota says."""
 
-    async def get_record(self, key: RecordKey) -> Record | None:
-        record = await super().get_record(key)
+    async def get_metadata(self, key: MetadataKey) -> Metadata | None:
+        record = await super().get_metadata(key)
         if record is None or key.kind != quotas.KIND:
             return record
         return replace(record, value={"used": max(0, int(str(record.value["used"])) - 1)})

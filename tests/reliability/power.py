@@ -15,7 +15,7 @@ import apsw
 from refdesk.core.clock import SystemClock
 from refdesk.core.writing import idempotency, quotas
 from refdesk.errors import StoreError
-from refdesk.model import Collection, FindRequest, RecordKey
+from refdesk.model import Collection, FindRequest, MetadataKey
 from refdesk.protocols import Store
 from refdesk.stores.sqlite.driver import Connection
 from refdesk.toolsets.knowledge.models import TOOLSET_NAME
@@ -223,7 +223,7 @@ def check_integrity(path: Path) -> None:
 async def find_lost(store: Store, acknowledged: Sequence[Acknowledged]) -> str:
     """Return the first note or token that was acknowledged and is not there."""
     ids = await store.get_digests(COLLECTION)
-    tokens = {record.key.name.removeprefix("k.store:") for record in await store.list_records(idempotency.KIND)}
+    tokens = {record.key.name.removeprefix("k.store:") for record in await store.list_metadata(idempotency.KIND)}
     for each in acknowledged:
         id, token = each.get("id"), each.get("token")
         if (id is not None and id not in ids) or (token is not None and token not in tokens):
@@ -234,7 +234,7 @@ async def find_lost(store: Store, acknowledged: Sequence[Acknowledged]) -> str:
 async def find_uncounted(store: Store) -> str:
     """Return how many notes there are and how many are counted, where these differ."""
     notes = len(await store.get_digests(COLLECTION))
-    record = await store.get_record(RecordKey(ORG, quotas.KIND, f"{QUOTA_NAME}:org"))
+    record = await store.get_metadata(MetadataKey(ORG, quotas.KIND, f"{QUOTA_NAME}:org"))
     counted = record.value["used"] if record else 0
     return "" if counted == notes else f"torn: {notes} notes, {counted} counted"
 

@@ -117,7 +117,7 @@ class SyncTrials:
         async with open_store(path) as store:
             self._note("not the feed's state", await store.get_digests(COLLECTION) != day.digests)
             self._note("not found", await find_all(store) != set(day.documents))
-            bad = frozenset(each.name for each in await sync_log.read_quarantine(store, TOOLSET_NAME))
+            bad = frozenset(each.name for each in await sync_log.read_dead_letters(store, TOOLSET_NAME))
             self._note("bad records not set aside", bad != day.bad)
             status = await sync_log.read_status(store, TOOLSET_NAME)
             self._note("not noted as done", status.last_success is None or status.documents != len(day.documents))

@@ -18,7 +18,7 @@ from mcp_types import ResourceTemplateReference
 from refdesk import errors
 from refdesk.core.operations import NESTED
 from refdesk.core.writing import idempotency, quotas
-from refdesk.model import Collection, FindRequest, Found, Principal, Record, RecordKey
+from refdesk.model import Collection, FindRequest, Found, Metadata, MetadataKey, Principal
 from refdesk.protocols import Store
 from refdesk.server import answers
 from refdesk.server.calls import Caller
@@ -107,17 +107,17 @@ class WithLeakingSearch(WithoutTenants):
 class WithSharedRecords(DelegatingTransaction):
     """Keeps the tokens and counts of every org under one."""
 
-    async def get_record(self, key: RecordKey) -> Record | None:
-        return await super().get_record(_without_org(key))
+    async def get_metadata(self, key: MetadataKey) -> Metadata | None:
+        return await super().get_metadata(_without_org(key))
 
-    async def put_records(self, records: Sequence[Record]) -> None:
-        await super().put_records([replace(each, key=_without_org(each.key)) for each in records])
+    async def put_metadata(self, records: Sequence[Metadata]) -> None:
+        await super().put_metadata([replace(each, key=_without_org(each.key)) for each in records])
 
 
-def _without_org(key: RecordKey) -> RecordKey:
+def _without_org(key: MetadataKey) -> MetadataKey:
     if key.kind == idempotency.KIND:
         operation, _, token = key.name.split(":")
-        return RecordKey("all", key.kind, f"{operation}::{token}")
+        return MetadataKey("all", key.kind, f"{operation}::{token}")
     return replace(key, org="all") if key.kind == quotas.KIND else key
 
 

@@ -18,7 +18,7 @@ from pydantic import SecretStr
 from refdesk import errors
 from refdesk.app import Desk, open_desk
 from refdesk.core.operations import Context, Toolset
-from refdesk.core.search.federation import Finder, Findings, Question
+from refdesk.core.search.federation import ProviderAnswer, Question, SearchProvider
 from refdesk.factories.toolsets import TOOLSET_NAMES, load_toolsets
 from refdesk.model import Principal
 from refdesk.server.calls import Caller
@@ -307,23 +307,23 @@ async def test_skills_are_asked_in_the_store_where_they_are_kept(tmp_path: Path,
         assert get_toolsets(await ask(desk)) == set(TOOLSET_NAMES)
 
 
-async def find_nothing(_context: Context, _question: Question) -> Findings:
-    return Findings()
+async def find_nothing(_context: Context, _question: Question) -> ProviderAnswer:
+    return ProviderAnswer()
 
 
-async def break_down(_context: Context, _question: Question) -> Findings:
+async def break_down(_context: Context, _question: Question) -> ProviderAnswer:
     raise ZeroDivisionError("hunter2")
 
 
-def make_member(name: str, finder: Finder) -> Toolset:
-    return Toolset(name, "A test's own.", (), finder=finder)
+def make_member(name: str, provider: SearchProvider) -> Toolset:
+    return Toolset(name, "A test's own.", (), provider=provider)
 
 
 async def test_a_bug_in_one_toolset_is_an_incident_and_costs_its_own_results_only(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     settings = make_settings(tmp_path)
-    broken = make_member("skills", Finder("x", frozenset({"skills:read"}), break_down))
+    broken = make_member("skills", SearchProvider("x", frozenset({"skills:read"}), break_down))
     members = (*load_toolsets(["knowledge"], settings), broken)
     async with open_desk(settings, members, in_background=False) as desk:
         await run(desk, "store_knowledge", NOTE)
@@ -338,19 +338,19 @@ async def test_a_bug_in_one_toolset_is_an_incident_and_costs_its_own_results_onl
 async def test_a_desk_closes_although_a_question_is_still_being_asked(tmp_path: Path) -> None:
     settings, ended = make_settings(tmp_path), anyio.Event()
 
-    async def hang(_context: Context, _question: Question) -> Findings:
+    async def hang(_context: Context, _question: Question) -> ProviderAnswer:
         try:
             await anyio.sleep_forever()
         finally:
             with anyio.CancelScope(shield=True):
                 await anyio.lowlevel.checkpoint()
             ended.set()
-        return Findings()
+        return ProviderAnswer()
 
     scopes = frozenset({"skills:read"})
     members = (
-        make_member("skills", Finder("x", scopes, hang)),
-        make_member("knowledge", Finder("y", scopes, find_nothing)),
+        make_member("skills", SearchProvider("x", scopes, hang)),
+        make_member("knowledge", SearchProvider("y", scopes, find_nothing)),
     )
     with anyio.fail_after(30):
         async with open_desk(settings, members, in_background=False) as desk:

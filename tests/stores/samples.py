@@ -11,12 +11,12 @@ import numpy as np
 from refdesk.core.search.analysis import parse_query
 from refdesk.model import (
     Collection,
+    DateRange,
     Document,
     EmbeddedPassage,
     EmbeddingModel,
     FindRequest,
     Found,
-    Span,
     Vector,
     VectorQuery,
 )
@@ -31,8 +31,8 @@ def day(number: int) -> datetime:
     return NOW + timedelta(days=number)
 
 
-def on(*days: int) -> tuple[Span, ...]:
-    return tuple(Span(day(number), day(number)) for number in days)
+def on(*days: int) -> tuple[DateRange, ...]:
+    return tuple(DateRange(day(number), day(number)) for number in days)
 
 
 def make_document(id: str, body: str = "", title: str = "", **changes: object) -> Document:

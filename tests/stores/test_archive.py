@@ -20,8 +20,8 @@ from refdesk.model import (
     EmbeddedPassage,
     EmbeddingModel,
     Link,
-    Record,
-    RecordKey,
+    Metadata,
+    MetadataKey,
     Reference,
     Revision,
     State,
@@ -58,9 +58,9 @@ LINKS = [
     )
 ]
 RECORDS = [
-    Record(RecordKey("acme", "quota", "stored:org"), {"used": 2}),
-    Record(RecordKey("acme", "token", "x"), {"deep": [1, 2.5, None, True, {"a": "\u6f22"}], "big": 2**60}, day(1)),
-    Record(RecordKey("zenith", "quota", "stored:org"), {}),
+    Metadata(MetadataKey("acme", "quota", "stored:org"), {"used": 2}),
+    Metadata(MetadataKey("acme", "token", "x"), {"deep": [1, 2.5, None, True, {"a": "\u6f22"}], "big": 2**60}, day(1)),
+    Metadata(MetadataKey("zenith", "quota", "stored:org"), {}),
 ]
 
 
@@ -71,8 +71,8 @@ async def fill(store: Store) -> None:
     await embed(store, first, passage((1, 2, 3, 4)), passage((0, 1, 0, 0), 2, 5))
     async with store.transaction() as transaction:
         await transaction.put_links(LINKS)
-        await transaction.put_records(RECORDS)
-        await transaction.put_records([Record(RecordKey("*", leases.KIND, "embedding"), {"holder": "gone"})])
+        await transaction.put_metadata(RECORDS)
+        await transaction.put_metadata([Metadata(MetadataKey("*", leases.KIND, "embedding"), {"holder": "gone"})])
 
 
 async def test_every_document_is_listed_whatever_its_state(store: Store) -> None:
@@ -125,10 +125,10 @@ async def test_links_and_records_of_all_orgs_are_listed(store: Store) -> None:
     links = await store.list_links(None, 10)
     assert sorted(links, key=str) == sorted(LINKS, key=str)
     assert await store.list_links(links[1], 1) == links[2:3]
-    records = await store.list_all_records(None, 10)
+    records = await store.list_all_metadata(None, 10)
     assert {record.key: record for record in RECORDS}.items() <= {record.key: record for record in records}.items()
-    assert await store.list_all_records(records[0].key, 2) == records[1:3]
-    assert await store.list_all_records(records[-1].key, 2) == []
+    assert await store.list_all_metadata(records[0].key, 2) == records[1:3]
+    assert await store.list_all_metadata(records[-1].key, 2) == []
 
 
 async def test_vectors_of_many_documents_are_set_as_those_of_one(store: Store) -> None:
@@ -217,7 +217,7 @@ async def test_a_walk_moves_into_every_engine(source: MemoryStore, target: Store
 async def fill_links(store: Store) -> None:
     async with store.transaction() as transaction:
         await transaction.put_links(LINKS)
-        await transaction.put_records(RECORDS)
+        await transaction.put_metadata(RECORDS)
 
 
 class Stopped(Exception):
@@ -318,6 +318,6 @@ async def test_whatever_differs_in_the_end_is_noticed(source: MemoryStore, targe
         elif change == "link":
             await transaction.put_links([Link("acme", Reference("x", "y"), "produced", Reference("x", "z"), NOW)])
         else:
-            await transaction.put_records([Record(RECORDS[0].key, {"used": 3})])
+            await transaction.put_metadata([Metadata(RECORDS[0].key, {"used": 3})])
     with pytest.raises(ConflictError, match="The target holds"):
         await migrating.migrate(source, target, "here")

@@ -10,7 +10,7 @@ import pytest
 
 from refdesk.core.clock import FixedClock
 from refdesk.errors import ConflictError, InvalidInputError
-from refdesk.model import Collection, Record, RecordKey, State
+from refdesk.model import Collection, Metadata, MetadataKey, State
 from refdesk.protocols import Store
 from tests.stores.samples import MODEL, NOTES, NOW, day, embed, make_document, on, passage, put, revise
 
@@ -21,7 +21,7 @@ FULL = make_document(
     created_at=NOW + timedelta(microseconds=1),
     modified_at=day(1),
     facets={"tags": ("Auth", "auth", "中文"), "empty": ()},
-    spans={"available": on(1, -40_000), "none": ()},
+    date_ranges={"available": on(1, -40_000), "none": ()},
     data={"nested": {"list": [1, 2.5, None, True, "x"]}, "big": 2**60, "text": "back\\slash \\u0000"},
 )
 
@@ -117,12 +117,12 @@ async def test_an_exception_undoes_everything_in_its_transaction(store: Store) -
     old = make_document("a", body="old")
     await put(store, old)
     await embed(store, old, passage([1, 0, 0, 0]))
-    key = RecordKey("acme", "count", "n")
+    key = MetadataKey("acme", "count", "n")
 
     async def write_and_fail() -> None:
         async with store.transaction() as transaction:
             await transaction.put_documents([revise(old, body="new"), make_document("b")])
-            await transaction.put_records([Record(key, {"n": 1})])
+            await transaction.put_metadata([Metadata(key, {"n": 1})])
             await transaction.remove_vectors(MODEL.name)
             raise ZeroDivisionError
 
@@ -130,7 +130,7 @@ async def test_an_exception_undoes_everything_in_its_transaction(store: Store) -
         await write_and_fail()
     assert await store.get_documents(NOTES, ["a", "b"]) == [old, None]
     assert len(await store.get_revisions(NOTES, "a")) == 1
-    assert await store.get_record(key) is None
+    assert await store.get_metadata(key) is None
     assert await store.get_embedded(NOTES, MODEL.name, ["a"]) == {"a"}
 
 
@@ -145,20 +145,20 @@ async def test_a_transaction_sees_its_own_writes_and_nobody_else_does_before_it_
 
 
 async def test_transactions_run_one_after_another(store: Store) -> None:
-    key = RecordKey("acme", "count", "n")
+    key = MetadataKey("acme", "count", "n")
 
     async def increment() -> None:
         async with store.transaction() as transaction:
-            record = await transaction.get_record(key)
+            record = await transaction.get_metadata(key)
             await anyio.lowlevel.checkpoint()
             count = record.value["n"] if record else 0
             assert isinstance(count, int)
-            await transaction.put_records([Record(key, {"n": count + 1})])
+            await transaction.put_metadata([Metadata(key, {"n": count + 1})])
 
     async with anyio.create_task_group() as group:
         for _ in range(20):
             group.start_soon(increment)
-    assert await store.get_record(key) == Record(key, {"n": 20})
+    assert await store.get_metadata(key) == Metadata(key, {"n": 20})
 
 
 async def test_digests_name_every_document_that_is_not_withdrawn(store: Store) -> None:
@@ -226,6 +226,6 @@ async def test_putting_nothing_changes_nothing(store: Store) -> None:
     async with store.transaction() as transaction:
         await transaction.put_documents([])
         await transaction.put_links([])
-        await transaction.put_records([])
-        await transaction.remove_records([])
+        await transaction.put_metadata([])
+        await transaction.remove_metadata([])
     assert await store.get_statistics() == []

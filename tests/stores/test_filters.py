@@ -6,13 +6,15 @@ from datetime import timedelta
 
 import pytest
 
-from refdesk.model import And, Filter, HasAll, HasAny, InState, Not, Or, Overlaps, Span, State
+from refdesk.model import And, DateRange, Filter, HasAll, HasAny, InState, Not, Or, Overlaps, State
 from refdesk.protocols import Store
 from tests.stores.samples import NOW, asking, day, embed, find_ids, make_document, near, on, passage, put
 
 DOCUMENTS = [
-    make_document("a", "apple", facets={"tags": ("VPN", "ＭＦＡ")}, spans={"changed": on(0), "ready": on(10, 20)}),
-    make_document("b", "apple", facets={"tags": ("vpn",)}, spans={"ready": (Span(day(5), day(15)),)}),
+    make_document(
+        "a", "apple", facets={"tags": ("VPN", "ＭＦＡ")}, date_ranges={"changed": on(0), "ready": on(10, 20)}
+    ),
+    make_document("b", "apple", facets={"tags": ("vpn",)}, date_ranges={"ready": (DateRange(day(5), day(15)),)}),
     make_document("c", "apple", facets={"tags": ("Straße",), "ring": ("GA",)}, state=State.SUPERSEDED),
     make_document("d", "apple"),
 ]
@@ -59,7 +61,9 @@ DOCUMENTS = [
     ],
 )
 async def test_a_condition_holds_for(store: Store, condition: Filter, ids: str) -> None:
-    gone = make_document("gone", "apple", facets={"tags": ("vpn",)}, spans={"ready": on(10)}, state=State.WITHDRAWN)
+    gone = make_document(
+        "gone", "apple", facets={"tags": ("vpn",)}, date_ranges={"ready": on(10)}, state=State.WITHDRAWN
+    )
     await put(store, *DOCUMENTS, gone)
     assert await find_ids(store, asking(where=condition)) == list(ids)
     found = await store.find(asking("apple", where=condition))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from refdesk.model import Collection, Link, Record, RecordKey, Reference
+from refdesk.model import Collection, Link, Metadata, MetadataKey, Reference
 from refdesk.protocols import Store
 from tests.stores.samples import MODEL, NOTES, NOW, asking, embed, get_ids, make_document, near, passage, put, revise
 
@@ -16,7 +16,7 @@ async def fill(store: Store) -> None:
     await embed(store, secret, passage(EAST))
     async with store.transaction() as transaction:
         await transaction.put_links([Link("acme", Reference("notes", "secret"), "affects", Reference("", "t"), NOW)])
-        await transaction.put_records([Record(RecordKey("acme", "job", "n"), {"secret": True})])
+        await transaction.put_metadata([Metadata(MetadataKey("acme", "job", "n"), {"secret": True})])
 
 
 async def test_reads_in_another_collection_see_nothing(store: Store) -> None:
@@ -45,8 +45,8 @@ async def test_searches_in_another_collection_find_and_count_nothing(store: Stor
 async def test_links_and_records_of_another_org_are_not_there(store: Store) -> None:
     await fill(store)
     assert await store.get_links("zenith", Reference("notes", "secret")) == []
-    assert await store.get_record(RecordKey("zenith", "job", "n")) is None
-    assert await store.list_records("job", org="zenith") == []
+    assert await store.get_metadata(MetadataKey("zenith", "job", "n")) is None
+    assert await store.list_metadata("job", org="zenith") == []
 
 
 async def test_writes_under_another_orgs_id_leave_its_document_alone(store: Store) -> None:
@@ -57,11 +57,11 @@ async def test_writes_under_another_orgs_id_leave_its_document_alone(store: Stor
         await put(store, mine, revise(mine, body="mine again"))
         assert await embed(store, mine, passage(EAST)) is False
         async with store.transaction() as transaction:
-            await transaction.remove_records([RecordKey(other.org if other.org != "acme" else "x", "job", "n")])
+            await transaction.remove_metadata([MetadataKey(other.org if other.org != "acme" else "x", "job", "n")])
     assert await store.get_documents(NOTES, ["secret"]) == [before]
     assert len(await store.get_revisions(NOTES, "secret")) == 1
     assert await store.get_embedded(NOTES, MODEL.name, ["secret"]) == {"secret"}
-    assert await store.get_record(RecordKey("acme", "job", "n")) is not None
+    assert await store.get_metadata(MetadataKey("acme", "job", "n")) is not None
 
 
 async def test_another_orgs_documents_do_not_move_a_score(store: Store) -> None:

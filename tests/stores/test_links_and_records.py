@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from refdesk.errors import InvalidInputError
-from refdesk.model import Link, Record, RecordKey, Reference
+from refdesk.model import Link, Metadata, MetadataKey, Reference
 from refdesk.protocols import Store
 from tests.stores.samples import NOW, day
 
@@ -18,8 +18,8 @@ def link(source: Reference, kind: str, target: Reference, days: int = 0, org: st
     return Link(org, source, kind, target, day(days))
 
 
-def record(name: str, due: int | None = None, *, kind: str = "job", org: str = "acme") -> Record:
-    return Record(RecordKey(org, kind, name), {"of": name}, None if due is None else NOW + timedelta(seconds=due))
+def record(name: str, due: int | None = None, *, kind: str = "job", org: str = "acme") -> Metadata:
+    return Metadata(MetadataKey(org, kind, name), {"of": name}, None if due is None else NOW + timedelta(seconds=due))
 
 
 async def put_links(store: Store, *links: Link) -> None:
@@ -27,13 +27,13 @@ async def put_links(store: Store, *links: Link) -> None:
         await transaction.put_links(links)
 
 
-async def put_records(store: Store, *records: Record) -> None:
+async def put_metadata(store: Store, *records: Metadata) -> None:
     async with store.transaction() as transaction:
-        await transaction.put_records(records)
+        await transaction.put_metadata(records)
 
 
 async def list_names(store: Store, **options: object) -> list[str]:
-    records = await store.list_records("job", **options)  # pyright: ignore[reportArgumentType]
+    records = await store.list_metadata("job", **options)  # pyright: ignore[reportArgumentType]
     return [each.key.name for each in records]
 
 
@@ -75,36 +75,36 @@ async def test_a_link_may_name_things_outside(store: Store) -> None:
 
 
 async def test_a_record_comes_back_as_it_was_put_and_is_replaced_by_its_key(store: Store) -> None:
-    key = RecordKey("acme", "token", "ünïcode / 1")
-    first = Record(key, {"list": [1, 2.5, None], "text": "x"}, NOW + timedelta(microseconds=1))
-    await put_records(store, first)
-    assert await store.get_record(key) == first
-    await put_records(store, Record(key, {}))
-    assert await store.get_record(key) == Record(key, {})
+    key = MetadataKey("acme", "token", "ünïcode / 1")
+    first = Metadata(key, {"list": [1, 2.5, None], "text": "x"}, NOW + timedelta(microseconds=1))
+    await put_metadata(store, first)
+    assert await store.get_metadata(key) == first
+    await put_metadata(store, Metadata(key, {}))
+    assert await store.get_metadata(key) == Metadata(key, {})
 
 
 async def test_a_record_that_is_not_there_is_none(store: Store) -> None:
-    await put_records(store, record("a"))
-    for key in (RecordKey("acme", "job", "b"), RecordKey("acme", "lease", "a"), RecordKey("zenith", "job", "a")):
-        assert await store.get_record(key) is None
+    await put_metadata(store, record("a"))
+    for key in (MetadataKey("acme", "job", "b"), MetadataKey("acme", "lease", "a"), MetadataKey("zenith", "job", "a")):
+        assert await store.get_metadata(key) is None
 
 
 async def test_records_are_listed_soonest_due_first_and_never_due_last(store: Store) -> None:
-    await put_records(store, record("never"), record("late", 9), record("past", -9), record("soon", 1))
+    await put_metadata(store, record("never"), record("late", 9), record("past", -9), record("soon", 1))
     assert await list_names(store) == ["past", "soon", "late", "never"]
     assert await list_names(store, limit=2) == ["past", "soon"]
 
 
 @pytest.mark.parametrize("org", [None, "acme"])
 async def test_only_due_records_are_listed_when_that_is_asked(store: Store, org: str | None) -> None:
-    await put_records(store, record("never"), record("late", 9), record("now", 0), record("past", -9))
+    await put_metadata(store, record("never"), record("late", 9), record("now", 0), record("past", -9))
     assert await list_names(store, due_until=NOW, org=org) == ["past", "now"]
     assert await list_names(store, due_until=NOW - timedelta(seconds=10), org=org) == []
 
 
 async def test_records_due_together_come_by_org_and_name(store: Store) -> None:
-    await put_records(store, *(record(name, org=org) for org in ("zenith", "acme") for name in ("b", "a")))
-    listed = await store.list_records("job")
+    await put_metadata(store, *(record(name, org=org) for org in ("zenith", "acme") for name in ("b", "a")))
+    listed = await store.list_metadata("job")
     assert [(each.key.org, each.key.name) for each in listed] == [
         ("acme", "a"),
         ("acme", "b"),
@@ -114,24 +114,24 @@ async def test_records_due_together_come_by_org_and_name(store: Store) -> None:
 
 
 async def test_records_of_one_org_or_kind_are_listed_alone(store: Store) -> None:
-    await put_records(store, record("a"), record("b", org="zenith"), record("c", kind="lease"))
+    await put_metadata(store, record("a"), record("b", org="zenith"), record("c", kind="lease"))
     assert await list_names(store) == ["a", "b"]
     assert await list_names(store, org="zenith") == ["b"]
     assert await list_names(store, org="nobody") == []
 
 
 async def test_removing_records_leaves_the_others_and_may_name_what_is_not_there(store: Store) -> None:
-    await put_records(store, record("a"), record("b"))
+    await put_metadata(store, record("a"), record("b"))
     async with store.transaction() as transaction:
-        await transaction.remove_records([record("a").key, record("nobody").key])
-        assert await transaction.get_record(record("a").key) is None
+        await transaction.remove_metadata([record("a").key, record("nobody").key])
+        assert await transaction.get_metadata(record("a").key) is None
     assert await list_names(store) == ["b"]
 
 
 async def test_records_and_links_refuse_text_that_no_engine_can_keep(store: Store) -> None:
-    for bad in (record("\x00"), record("\ud800"), Record(record("a").key, {"x": "\x00"})):
+    for bad in (record("\x00"), record("\ud800"), Metadata(record("a").key, {"x": "\x00"})):
         with pytest.raises(InvalidInputError):
-            await put_records(store, bad)
+            await put_metadata(store, bad)
     with pytest.raises(InvalidInputError):
         await put_links(store, link(A, "references", Reference("notes", "\ud800")))
     assert await list_names(store) == []

@@ -14,6 +14,7 @@ from refdesk.core.search.analysis import analyse
 from refdesk.model import (
     And,
     Collection,
+    DateRange,
     Document,
     EmbeddedPassage,
     EmbeddingModel,
@@ -28,7 +29,6 @@ from refdesk.model import (
     Overlaps,
     SortBy,
     SortKey,
-    Span,
     State,
     TextQuery,
     Vector,
@@ -120,7 +120,7 @@ class Walk:
             created_at=self._draw_instant(),
             modified_at=self._draw_instant(),
             facets={name: tuple(self.random.choices(VALUES, k=self.random.randrange(4))) for name in FACETS},
-            spans={name: tuple(self._draw_span() for _ in range(self.random.randrange(3))) for name in SPANS},
+            date_ranges={name: tuple(self._draw_span() for _ in range(self.random.randrange(3))) for name in SPANS},
             state=self.random.choices(tuple(State), weights=(6, 2, 2))[0],
         )
         old = self.documents.get((collection, id))
@@ -158,9 +158,9 @@ class Walk:
     def _draw_instant(self) -> datetime:
         return NOW + timedelta(microseconds=self.random.randrange(6))
 
-    def _draw_span(self) -> Span:
+    def _draw_span(self) -> DateRange:
         ends = sorted((self._draw_instant(), self._draw_instant()))
-        return Span(*ends)
+        return DateRange(*ends)
 
     def _draw_end(self) -> datetime | None:
         return self._draw_instant() if self.random.random() < 0.7 else None

@@ -152,9 +152,9 @@ async def _check_toolsets(desk: Desk) -> list[Check]:
 
 
 async def _check_quarantine(base: Base) -> Check:
-    from refdesk.core.background.sync_log import QUARANTINE
+    from refdesk.core.background.sync_log import DEAD_LETTER
 
-    records = await base.knowledge_base.store.list_records(QUARANTINE)
+    records = await base.knowledge_base.store.list_metadata(DEAD_LETTER)
     if not records:
         return Check("quarantine", "ok", "no record of a source is set aside")
     shown = "; ".join(f"{record.key.name}: {record.value.get('reason')}" for record in records[:MOST_SHOWN])

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from refdesk.errors import InvalidInputError, NotFoundError, UnauthenticatedError
-from refdesk.model import SHARED_ORG, Principal, Record, RecordKey
+from refdesk.model import SHARED_ORG, Metadata, MetadataKey, Principal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -99,7 +99,7 @@ class KeyRing:
         Raises:
             UnauthenticatedError: It is unknown, expired or revoked; the answer does not say which.
         """
-        record = await self.store.get_record(RecordKey(SHARED_ORG, KIND, _hash(secret)))
+        record = await self.store.get_metadata(MetadataKey(SHARED_ORG, KIND, _hash(secret)))
         key = _read(record) if record is not None else None
         if key is None or not key.is_valid(self.clock.now()):
             raise UnauthenticatedError(_REFUSED)
@@ -107,7 +107,7 @@ class KeyRing:
 
     async def list(self, org: str | None = None) -> list[ApiKey]:
         """Return the keys of an org, or of all, oldest first, those that open nothing any more included."""
-        records = await self.store.list_records(KIND, limit=_MOST_KEYS)
+        records = await self.store.list_metadata(KIND, limit=_MOST_KEYS)
         keys = [_read(record) for record in records]
         return sorted((key for key in keys if org in (None, key.org)), key=lambda key: (key.created_at, key.id))
 
@@ -117,7 +117,7 @@ class KeyRing:
         Raises:
             NotFoundError: There is no key with this id.
         """
-        for record in await self.store.list_records(KIND, limit=_MOST_KEYS):
+        for record in await self.store.list_metadata(KIND, limit=_MOST_KEYS):
             key = _read(record)
             if key.id == id and key.revoked_at is None:
                 key = ApiKey(key.id, key.org, key.agent, key.scopes, key.created_at, key.expires_at, self.clock.now())
@@ -137,7 +137,7 @@ class KeyRing:
             "revoked_at": key.revoked_at.isoformat() if key.revoked_at else None,
         }
         async with self.store.transaction() as transaction:
-            await transaction.put_records([Record(RecordKey(SHARED_ORG, KIND, hash), value)])
+            await transaction.put_metadata([Metadata(MetadataKey(SHARED_ORG, KIND, hash), value)])
 
 
 def _check(org: str, agent: str, scopes: Sequence[str], expires_at: datetime | None, now: datetime) -> None:
@@ -157,7 +157,7 @@ def _hash(secret: str) -> str:
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _read(record: Record) -> ApiKey:
+def _read(record: Metadata) -> ApiKey:
     value = record.value
     scopes = value["scopes"]
     assert isinstance(scopes, list)

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from refdesk.core.knowledge_base import KnowledgeBase
-    from refdesk.core.search.federation import Finder
+    from refdesk.core.search.federation import SearchProvider
     from refdesk.model import Principal
 
 HttpMethod: TypeAlias = Literal["GET", "POST"]
@@ -174,7 +174,7 @@ class Toolset:
     """A folder under `toolsets/`: its operations, resources and templates, under one server label.
 
     Attributes:
-        finder: How it takes part in a search over all toolsets; `None` where it does not.
+        provider: How it takes part in a search over all toolsets; `None` where it does not.
     """
 
     name: str
@@ -183,4 +183,4 @@ class Toolset:
     resources: tuple[Resource, ...] = ()
     templates: tuple[ResourceTemplate, ...] = ()
     error_format: ErrorFormat = NESTED
-    finder: Finder | None = None
+    provider: SearchProvider | None = None

@@ -87,7 +87,7 @@ def join_toolsets(toolsets: Sequence[Toolset], group: TaskGroup) -> tuple[Toolse
         toolsets: Bound to what they need.
         group: Outlives the toolsets' use; in it ends what was asked and is too slow.
     """
-    if sum(toolset.finder is not None for toolset in toolsets) < 2:
+    if sum(toolset.provider is not None for toolset in toolsets) < 2:
         return tuple(toolsets)
     from refdesk.toolsets.everything import make_toolset
 

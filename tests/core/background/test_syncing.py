@@ -15,7 +15,7 @@ from refdesk.core.background.leases import Holder, Lease
 from refdesk.core.background.sync_log import MAX_CHANGES, MAX_RUNS, Change
 from refdesk.core.background.syncing import InvalidRecordError, LeaseLostError, Syncer, SyncProgress
 from refdesk.core.clock import FixedClock
-from refdesk.model import Collection, Document, JsonObject, RecordKey, State
+from refdesk.model import Collection, Document, JsonObject, MetadataKey, State
 from refdesk.protocols import SourcePage
 from refdesk.stores.memory import MemoryStore, MemoryTransaction
 
@@ -204,7 +204,7 @@ async def test_one_bad_record_is_set_aside_and_the_rest_land() -> None:
     bench = make_bench([make_record("a"), {"id": "b", "modified": "2026-02-01"}, make_record("c")])
     report = await bench.syncer.sync()
     assert (report.added, report.quarantined) == (2, 1)
-    [record] = await sync_log.read_quarantine(bench.store, "news")
+    [record] = await sync_log.read_dead_letters(bench.store, "news")
     assert (record.name, record.reason) == ("b", "title: Field required")
 
 
@@ -214,7 +214,7 @@ async def test_a_repaired_record_leaves_the_quarantine() -> None:
     bench.source.records = [make_record("b")]
     report = await bench.syncer.sync()
     assert (report.added, report.quarantined) == (1, 0)
-    assert await sync_log.read_quarantine(bench.store, "news") == []
+    assert await sync_log.read_dead_letters(bench.store, "news") == []
 
 
 async def test_a_document_whose_record_went_bad_stays_as_it_was() -> None:
@@ -231,7 +231,7 @@ async def test_bad_records_that_are_gone_are_forgotten_by_a_full_sync() -> None:
     assert (await bench.syncer.sync()).quarantined == 2
     bench.source.records = [make_record("a")]
     await bench.syncer.sync(full=True)
-    assert await sync_log.read_quarantine(bench.store, "news") == []
+    assert await sync_log.read_dead_letters(bench.store, "news") == []
 
 
 async def test_of_records_with_one_id_the_last_counts() -> None:
@@ -321,12 +321,14 @@ async def test_a_sync_that_lost_its_lease_stops_before_it_writes() -> None:
 
 async def test_the_lease_is_renewed_while_the_source_is_slow() -> None:
     bench = make_bench([make_record("a")], lease_duration=timedelta(milliseconds=60))
-    key = RecordKey("*", "lease", "sync:news")
+    key = MetadataKey("*", "lease", "sync:news")
 
     async def wait_for_renewal(_page: int) -> None:
         bench.clock.advance(timedelta(hours=1))
         with anyio.fail_after(10):
-            while (record := await bench.store.get_record(key)) and record.due_at and record.due_at < bench.clock.now():
+            while (
+                (record := await bench.store.get_metadata(key)) and record.due_at and record.due_at < bench.clock.now()
+            ):
                 await anyio.lowlevel.checkpoint()
 
     bench.source.then = wait_for_renewal
@@ -338,7 +340,7 @@ async def test_a_lease_lost_while_the_source_is_slow_ends_the_sync() -> None:
 
     async def lose_it(_page: int) -> None:
         async with bench.store.transaction() as transaction:
-            await transaction.remove_records([RecordKey("*", "lease", "sync:news")])
+            await transaction.remove_metadata([MetadataKey("*", "lease", "sync:news")])
         await anyio.sleep_forever()
 
     bench.source.then = lose_it

@@ -20,14 +20,14 @@ from refdesk.core.operations import Context
 from refdesk.core.search import federation
 from refdesk.core.search.federation import (
     ALWAYS,
-    Finder,
-    Finding,
-    Findings,
+    HitReference,
     LeftOut,
     Outcome,
     Period,
+    ProviderAnswer,
+    ProviderHit,
     Question,
-    Reading,
+    SearchProvider,
     rank,
 )
 from refdesk.core.search.semantics import Semantics
@@ -40,9 +40,9 @@ LONG = 30.0
 """Seconds that no test waits for."""
 
 
-def finding(id: str, strength: float = 0.5, freshness: datetime | None = NOON) -> Finding:
-    return Finding(
-        id=id, title=id, snippet="", strength=strength, freshness=freshness, reading=Reading("get", {"id": id})
+def make_hit(id: str, relevance: float = 0.5, freshness: datetime | None = NOON) -> ProviderHit:
+    return ProviderHit(
+        id=id, title=id, snippet="", relevance=relevance, freshness=freshness, reference=HitReference("get", {"id": id})
     )
 
 
@@ -51,24 +51,24 @@ def make_context() -> Context:
     return Context(Principal("acme", "tester", frozenset()), KnowledgeBase(store, Semantics(store, HashingEmbedder())))
 
 
-Find = Callable[[Context, Question], Awaitable[Findings | LeftOut]]
+Find = Callable[[Context, Question], Awaitable[ProviderAnswer | LeftOut]]
 
 
 def answer(*ids: str) -> Find:
-    async def find(_context: Context, _question: Question) -> Findings:
-        return Findings(tuple(finding(id) for id in ids), total=len(ids), note="Well.")
+    async def find(_context: Context, _question: Question) -> ProviderAnswer:
+        return ProviderAnswer(tuple(make_hit(id) for id in ids), total=len(ids), note="Well.")
 
     return find
 
 
 def fail(error: Exception) -> Find:
-    async def find(_context: Context, _question: Question) -> Findings:
+    async def find(_context: Context, _question: Question) -> ProviderAnswer:
         raise error
 
     return find
 
 
-async def hang(_context: Context, _question: Question) -> Findings:
+async def hang(_context: Context, _question: Question) -> ProviderAnswer:
     await anyio.sleep_forever()
     raise AssertionError
 
@@ -86,21 +86,21 @@ async def open_group() -> AsyncGenerator[TaskGroup]:
 
 async def ask(seconds: float = LONG, **finds: Find) -> dict[str, Outcome]:
     context = make_context()
-    finders = {name: Finder(f"search_{name}", frozenset(), find) for name, find in finds.items()}
+    providers = {name: SearchProvider(f"search_{name}", frozenset(), find) for name, find in finds.items()}
     async with open_group() as group:
-        return await federation.ask_all(finders, lambda _: context, Question("x"), seconds, group)
+        return await federation.ask_all(providers, lambda _: context, Question("x"), seconds, group)
 
 
 async def test_all_are_asked_at_once_and_told_of_in_the_order_given() -> None:
     asked, both = list[str](), anyio.Event()
 
     def wait_for_the_other(name: str) -> Find:
-        async def find(_context: Context, _question: Question) -> Findings:
+        async def find(_context: Context, _question: Question) -> ProviderAnswer:
             asked.append(name)
             if len(asked) == 2:
                 both.set()
             await both.wait()
-            return Findings((finding(name),))
+            return ProviderAnswer((make_hit(name),))
 
         return find
 
@@ -111,7 +111,7 @@ async def test_all_are_asked_at_once_and_told_of_in_the_order_given() -> None:
 
 async def test_a_note_and_a_refusal_come_with_the_outcome() -> None:
     outcomes = await ask(good=answer("1"), none=leave_out)
-    assert (outcomes["good"].note, outcomes["good"].findings.total) == ("Well.", 1)
+    assert (outcomes["good"].note, outcomes["good"].answer.total) == ("Well.", 1)
     assert (outcomes["none"].status, outcomes["none"].note) == ("left_out", "Ask otherwise.")
 
 
@@ -122,7 +122,7 @@ async def test_nobody_to_ask_is_answered_at_once() -> None:
 async def test_a_failure_costs_its_own_hits_only_and_says_why() -> None:
     outcomes = await ask(bad=fail(errors.SourceError("The feed is down.")), good=answer("1"))
     assert (outcomes["bad"].status, outcomes["bad"].note) == ("failed", "The feed is down.")
-    assert outcomes["bad"].findings.hits == ()
+    assert outcomes["bad"].answer.hits == ()
     assert outcomes["good"].status == "answered"
 
 
@@ -140,7 +140,7 @@ async def test_a_bug_is_logged_once_under_the_number_that_the_caller_is_told(cap
 async def test_who_is_late_is_cancelled_and_costs_its_own_hits_only() -> None:
     ended = anyio.Event()
 
-    async def hang_and_tell(context: Context, question: Question) -> Findings:
+    async def hang_and_tell(context: Context, question: Question) -> ProviderAnswer:
         try:
             return await hang(context, question)
         finally:
@@ -161,17 +161,17 @@ async def test_the_answer_does_not_wait_for_a_thread_that_cannot_be_stopped() ->
         anyio.from_thread.run_sync(began.set)
         anyio.from_thread.run(released.wait)
 
-    async def find(_context: Context, _question: Question) -> Findings:
+    async def find(_context: Context, _question: Question) -> ProviderAnswer:
         nonlocal has_ended
         await anyio.to_thread.run_sync(block)
         has_ended = True
-        return Findings()
+        return ProviderAnswer()
 
     context = make_context()
     async with open_group() as group:
         with anyio.fail_after(LONG):
             asked = federation.ask_all(
-                {"slow": Finder("s", frozenset(), find)}, lambda _: context, Question("x"), 2.0, group
+                {"slow": SearchProvider("s", frozenset(), find)}, lambda _: context, Question("x"), 2.0, group
             )
             outcomes = await asked
             assert began.is_set()
@@ -183,7 +183,7 @@ async def test_the_answer_does_not_wait_for_a_thread_that_cannot_be_stopped() ->
 async def test_whoever_goes_away_takes_the_questions_along() -> None:
     began, ended = anyio.Event(), anyio.Event()
 
-    async def find(context: Context, question: Question) -> Findings:
+    async def find(context: Context, question: Question) -> ProviderAnswer:
         try:
             began.set()
             return await hang(context, question)
@@ -195,8 +195,8 @@ async def test_whoever_goes_away_takes_the_questions_along() -> None:
             async with anyio.create_task_group() as group:
 
                 async def call() -> None:
-                    finders = {"slow": Finder("s", frozenset(), find)}
-                    await federation.ask_all(finders, lambda _: make_context(), Question("x"), LONG, outer)
+                    providers = {"slow": SearchProvider("s", frozenset(), find)}
+                    await federation.ask_all(providers, lambda _: make_context(), Question("x"), LONG, outer)
 
                 group.start_soon(call)
                 await began.wait()
@@ -204,45 +204,45 @@ async def test_whoever_goes_away_takes_the_questions_along() -> None:
             await ended.wait()
 
 
-def ids(*lists: Sequence[Finding]) -> list[str]:
-    return [one.finding.id for one in rank({str(number): found for number, found in enumerate(lists)})]
+def ids(*lists: Sequence[ProviderHit]) -> list[str]:
+    return [one.hit.id for one in rank({str(number): found for number, found in enumerate(lists)})]
 
 
 def test_the_first_of_a_list_that_knows_nothing_comes_after_those_that_are_sure() -> None:
-    sure = [finding(f"sure {number}", 0.9 - number / 100) for number in range(5)]
-    assert ids([finding("weak", 0.1)], sure) == [*(f"sure {number}" for number in range(5)), "weak"]
+    sure = [make_hit(f"sure {number}", 0.9 - number / 100) for number in range(5)]
+    assert ids([make_hit("weak", 0.1)], sure) == [*(f"sure {number}" for number in range(5)), "weak"]
 
 
 def test_a_toolsets_own_order_counts_beside_the_strength() -> None:
-    own = [finding("first", 0.6), finding("second", 0.6), finding("little stronger", 0.605)]
-    assert ids(own, [finding("other", 0.59)]) == ["first", "second", "other", "little stronger"]
+    own = [make_hit("first", 0.6), make_hit("second", 0.6), make_hit("little stronger", 0.605)]
+    assert ids(own, [make_hit("other", 0.59)]) == ["first", "second", "other", "little stronger"]
 
 
 def test_scores_are_high_only_where_somebody_knows_the_subject() -> None:
-    [sure, *_] = rank({"x": [finding("a", 0.9)], "y": [finding("b", 0.2)]})
-    [unsure, *_] = rank({"x": [finding("a", 0.2)], "y": [finding("b", 0.1)]})
+    [sure, *_] = rank({"x": [make_hit("a", 0.9)], "y": [make_hit("b", 0.2)]})
+    [unsure, *_] = rank({"x": [make_hit("a", 0.2)], "y": [make_hit("b", 0.1)]})
     assert (sure.score, unsure.score) == (pytest.approx(0.9), pytest.approx(0.2))
 
 
 def test_ties_come_newest_first_then_in_the_order_of_the_lists() -> None:
     later = NOON + timedelta(days=1)
-    assert ids([finding("a"), finding("b")], [finding("c", freshness=later), finding("d")]) == ["c", "a", "b", "d"]
-    assert ids([finding("a", freshness=None)], [finding("b")], [finding("c")]) == ["b", "c", "a"]
+    assert ids([make_hit("a"), make_hit("b")], [make_hit("c", freshness=later), make_hit("d")]) == ["c", "a", "b", "d"]
+    assert ids([make_hit("a", freshness=None)], [make_hit("b")], [make_hit("c")]) == ["b", "c", "a"]
     assert ids([], []) == []
 
 
-strengths = st.floats(0, 1)
-lists = st.lists(st.lists(strengths, max_size=8), min_size=1, max_size=4)
+relevances = st.floats(0, 1)
+lists = st.lists(st.lists(relevances, max_size=8), min_size=1, max_size=4)
 
 
 @given(lists)
 def test_every_hit_is_ranked_once_and_scores_fall_from_at_most_one(drawn: list[list[float]]) -> None:
     named = {
-        str(number): [finding(f"{number}-{place}", strength) for place, strength in enumerate(found)]
+        str(number): [make_hit(f"{number}-{place}", relevance) for place, relevance in enumerate(found)]
         for number, found in enumerate(drawn)
     }
     ranked = rank(named)
-    assert sorted(one.finding.id for one in ranked) == sorted(hit.id for found in named.values() for hit in found)
+    assert sorted(one.hit.id for one in ranked) == sorted(hit.id for found in named.values() for hit in found)
     assert all(0.0 <= one.score <= 1.0 for one in ranked)
     assert all(one.score >= other.score for one, other in pairwise(ranked))
 
@@ -250,13 +250,13 @@ def test_every_hit_is_ranked_once_and_scores_fall_from_at_most_one(drawn: list[l
 @given(lists)
 def test_what_is_before_another_in_its_list_and_no_weaker_stays_before_it(drawn: list[list[float]]) -> None:
     named = {
-        str(number): [finding(f"{number}-{place}", strength) for place, strength in enumerate(found)]
+        str(number): [make_hit(f"{number}-{place}", relevance) for place, relevance in enumerate(found)]
         for number, found in enumerate(drawn)
     }
-    places = {one.finding.id: place for place, one in enumerate(rank(named))}
+    places = {one.hit.id: place for place, one in enumerate(rank(named))}
     for found in named.values():
         for before, after in pairwise(found):
-            if before.strength >= after.strength:
+            if before.relevance >= after.relevance:
                 assert places[before.id] < places[after.id]
 
 

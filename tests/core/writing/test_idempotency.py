@@ -74,7 +74,7 @@ async def test_old_tokens_are_cleared_away() -> None:
     store = MemoryStore()
     await answer_once(store)
     await answer_once(store, replace(TOKEN, token="t-2"), seconds=61)
-    assert [record.key.name for record in await store.list_records(KIND)] == ["k.store:ann:t-2"]
+    assert [record.key.name for record in await store.list_metadata(KIND)] == ["k.store:ann:t-2"]
 
 
 class Calls:

@@ -13,14 +13,14 @@ import apsw
 import pytest
 
 from refdesk.errors import InvalidInputError, StoreError
-from refdesk.model import Record, RecordKey
+from refdesk.model import Metadata, MetadataKey
 from refdesk.protocols import Store
 from refdesk.stores.sqlite import open_store
 from refdesk.stores.sqlite.driver import Connection
 from refdesk.stores.sqlite.failures import describe, translated
 from tests.stores.samples import NOTES, asking, find_ids, make_document, put, revise
 
-KEY = RecordKey("acme", "count", "n")
+KEY = MetadataKey("acme", "count", "n")
 SMALL, LARGE = make_document("small", "apple"), make_document("large", "word " * 100_000)
 
 
@@ -127,11 +127,11 @@ async def test_who_goes_on_after_a_full_disk_commits_no_half(small: tuple[Store,
             await transaction.put_documents([revise(SMALL, body="pear")])
             with suppress(StoreError):
                 await transaction.put_documents([LARGE])
-            await transaction.put_records([Record(KEY, {})])
+            await transaction.put_metadata([Metadata(KEY, {})])
 
     with pytest.raises(StoreError):
         await ignore_the_failure()
-    assert await store.get_record(KEY) is None
+    assert await store.get_metadata(KEY) is None
     assert await store.get_documents(NOTES, ["small"]) == [SMALL]
 
 
@@ -151,10 +151,10 @@ async def test_a_damaged_file_is_said_without_naming_it(tmp_path: Path) -> None:
 
 async def test_a_transaction_that_has_ended_takes_no_more_orders(sqlite: Store) -> None:
     async with sqlite.transaction() as transaction:
-        await transaction.put_records([Record(KEY, {"n": 1})])
+        await transaction.put_metadata([Metadata(KEY, {"n": 1})])
     with pytest.raises(RuntimeError, match="has ended"):
-        await transaction.put_records([Record(KEY, {"n": 2})])
-    assert await sqlite.get_record(KEY) == Record(KEY, {"n": 1})
+        await transaction.put_metadata([Metadata(KEY, {"n": 2})])
+    assert await sqlite.get_metadata(KEY) == Metadata(KEY, {"n": 1})
 
 
 async def test_asking_for_an_id_that_is_no_text_is_the_callers_mistake(sqlite: Store) -> None:

@@ -81,7 +81,7 @@ async def test_four_processes_that_count_together_lose_no_count(tmp_path: Path) 
         assert [worker.hear() for worker in workers] == ["done"] * 4
         assert [worker.finish() for worker in workers] == [0] * 4
     async with open_store(path) as store:
-        record = await store.get_record(COUNTER)
+        record = await store.get_metadata(COUNTER)
     assert record is not None
     assert record.value == {"n": 100}
 

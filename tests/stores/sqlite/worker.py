@@ -15,12 +15,12 @@ from typing import Any
 import anyio
 import anyio.to_thread
 
-from refdesk.model import Record, RecordKey, State
+from refdesk.model import Metadata, MetadataKey, State
 from refdesk.protocols import Store
 from refdesk.stores.sqlite import open_store
 from tests.stores.samples import MODEL, NOTES, asking, embed, find_ids, make_document, near, passage, put, revise
 
-COUNTER = RecordKey("acme", "count", "n")
+COUNTER = MetadataKey("acme", "count", "n")
 BATCH = 3
 
 
@@ -36,10 +36,10 @@ async def hear() -> str:
 async def increment(store: Store, times: str) -> None:
     for _ in range(int(times)):
         async with store.transaction() as transaction:
-            record = await transaction.get_record(COUNTER)
+            record = await transaction.get_metadata(COUNTER)
             count = record.value["n"] if record else 0
             assert isinstance(count, int)
-            await transaction.put_records([Record(COUNTER, {"n": count + 1})])
+            await transaction.put_metadata([Metadata(COUNTER, {"n": count + 1})])
     say("done")
 
 

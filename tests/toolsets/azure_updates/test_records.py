@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from refdesk.core.background.syncing import InvalidRecordError
-from refdesk.model import Span
+from refdesk.model import DateRange
 from refdesk.toolsets.azure_updates.models import COLLECTION
 from refdesk.toolsets.azure_updates.records import to_document
 from tests.toolsets.azure_updates.samples import make_record
@@ -23,8 +23,8 @@ def test_a_record_becomes_a_document_with_facets_spans_and_everything_it_came_wi
         "availabilityRing": ("General Availability",),
     }
     modified = datetime(2026, 2, 28, 15, 0, 0, 123456, tzinfo=UTC)
-    march = Span(datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 3, 31, 23, 59, 59, 999999, tzinfo=UTC))
-    assert document.spans == {"modified": (Span(modified, modified),), "availability": (march,)}
+    march = DateRange(datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 3, 31, 23, 59, 59, 999999, tzinfo=UTC))
+    assert document.date_ranges == {"modified": (DateRange(modified, modified),), "availability": (march,)}
     assert document.data["record"] == record
 
 
@@ -63,12 +63,12 @@ def test_missing_status_and_description_are_empty() -> None:
 def test_an_availability_is_dated_by_its_month_or_not_at_all(year: object, month: object, date: str | None) -> None:
     document = to_document(make_record(availabilities=[{"ring": "Effective", "year": year, "month": month}]))
     assert document.data["availabilities"] == [{"ring": "Effective", "date": date}]
-    assert len(document.spans["availability"]) == (date is not None)
+    assert len(document.date_ranges["availability"]) == (date is not None)
 
 
 def test_the_last_month_of_the_calendar_ends_within_it() -> None:
     document = to_document(make_record(availabilities=[{"ring": "Preview", "year": 9999, "month": "December"}]))
-    assert document.spans["availability"][0].end == datetime.max.replace(tzinfo=UTC)
+    assert document.date_ranges["availability"][0].end == datetime.max.replace(tzinfo=UTC)
 
 
 def test_an_update_may_be_modified_before_it_was_created() -> None:

@@ -27,7 +27,7 @@ async def test_the_first_sync_lands_everything_but_the_bad_record(synced: Desk) 
     documents = await get_documents(synced)
     assert set(documents) == {str(record["id"]) for record in load_world()} - get_ids("repaired")
     assert all(document.version == 1 for document in documents.values())
-    [bad] = await sync_log.read_quarantine(synced.knowledge_base.store, TOOLSET_NAME)
+    [bad] = await sync_log.read_dead_letters(synced.knowledge_base.store, TOOLSET_NAME)
     assert {bad.name} == get_ids("repaired")
 
 
@@ -62,7 +62,7 @@ async def test_after_a_full_sync_the_desk_holds_exactly_the_later_state_and_ever
         history = await synced.knowledge_base.get_history(COLLECTION, id)
         assert [revision.document.version for revision in history] == [1, 2]
         assert history[0].document == before[id]
-    assert await sync_log.read_quarantine(synced.knowledge_base.store, TOOLSET_NAME) == []
+    assert await sync_log.read_dead_letters(synced.knowledge_base.store, TOOLSET_NAME) == []
 
 
 async def test_a_withdrawn_update_is_found_by_nothing(synced: Desk, emulator: RunningEmulator) -> None:

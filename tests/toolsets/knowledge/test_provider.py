@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from refdesk.core.search.federation import Findings, LeftOut, Period, Question
+from refdesk.core.search.federation import LeftOut, Period, ProviderAnswer, Question
 from refdesk.toolsets.knowledge.provider import find
 from tests.core.fakes import NOW
 from tests.toolsets.knowledge.conftest import Desk
 
 
-async def ask(desk: Desk, text: str, **more: object) -> Findings:
+async def ask(desk: Desk, text: str, **more: object) -> ProviderAnswer:
     found = await find(desk.context, Question(text, **more))  # pyright: ignore[reportArgumentType]
-    assert isinstance(found, Findings)
+    assert isinstance(found, ProviderAnswer)
     return found
 
 
@@ -22,11 +22,11 @@ async def test_entries_come_as_their_own_search_ranks_them_and_the_fitting_one_i
     await desk.embed()
     found = await ask(desk, "refund limit")
     assert [hit.id for hit in found.hits] == [result.id for result in await desk.search("refund limit")]
-    strengths = {hit.title: hit.strength for hit in found.hits}
-    assert max(strengths, key=strengths.__getitem__) == "Refund limit is 500 EUR"
-    assert all(0.0 <= strength <= 1.0 for strength in strengths.values())
+    relevances = {hit.title: hit.relevance for hit in found.hits}
+    assert max(relevances, key=relevances.__getitem__) == "Refund limit is 500 EUR"
+    assert all(0.0 <= relevance <= 1.0 for relevance in relevances.values())
     best = found.hits[0]
-    assert (best.author, best.freshness, best.reading.uri) == ("ann", NOW, f"knowledge://{best.id}")
+    assert (best.author, best.freshness, best.reference.uri) == ("ann", NOW, f"knowledge://{best.id}")
 
 
 async def test_the_period_is_that_of_creation_with_both_ends_and_eats_no_slots(desk: Desk) -> None:

@@ -235,7 +235,7 @@ async def test_an_outcome_moves_confidence(desk: Desk, outcome: str, confidence:
     )
     assert stands["confidence"] == pytest.approx(confidence)
     assert stands["times_confirmed"] == (outcome == "resolved")
-    [report] = await desk.base.store.list_records("skill_outcome", org="acme")
+    [report] = await desk.base.store.list_metadata("skill_outcome", org="acme")
     assert report.value["evidence"] == "It works, [e-mail]"
     assert report.value["version"] == 1
 
@@ -258,7 +258,7 @@ async def test_parallel_outcomes_all_count(desk: Desk) -> None:
     async with anyio.create_task_group() as group:
         for _ in range(10):
             group.start_soon(report)
-    assert len(await desk.base.store.list_records("skill_outcome", org="acme")) == 10
+    assert len(await desk.base.store.list_metadata("skill_outcome", org="acme")) == 10
     skill = await desk.queries().get_skill(id)
     assert skill is not None
     assert skill.confidence == pytest.approx(0.8)

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from refdesk.core.search.federation import Findings, Period, Question
+from refdesk.core.search.federation import Period, ProviderAnswer, Question
 from refdesk.toolsets.skills.provider import find
 from tests.toolsets.skills.conftest import NOW, Desk
 from tests.toolsets.skills.test_queries import make_skill
@@ -15,19 +15,19 @@ from tests.toolsets.skills.test_queries import make_skill
 
 async def ask(desk: Desk, org: str = "acme", **more: object) -> list[str]:
     found = await find(desk.context(org), Question("the heating stays cold", **more))  # pyright: ignore[reportArgumentType]
-    assert isinstance(found, Findings)
+    assert isinstance(found, ProviderAnswer)
     return [hit.id for hit in found.hits]
 
 
 async def test_a_skill_comes_with_its_problem_its_author_and_how_to_read_it(desk: Desk) -> None:
     skill = await desk.queries().create_skill(make_skill())
     found = await find(desk.context(), Question("the heating stays cold"))
-    assert isinstance(found, Findings)
+    assert isinstance(found, ProviderAnswer)
     [hit] = found.hits
     assert (hit.id, hit.title, hit.author, hit.freshness) == (skill.skill_id, skill.title, "ann", NOW)
     assert "stays cold" in hit.snippet
-    assert 0.5 < hit.strength <= 1.0
-    assert hit.reading.uri == f"skill://refdesk/{skill.name}/SKILL.md"
+    assert 0.5 < hit.relevance <= 1.0
+    assert hit.reference.uri == f"skill://refdesk/{skill.name}/SKILL.md"
     kept = await desk.queries().get_skill(skill.skill_id)
     assert kept is not None
     assert kept.times_used == 0

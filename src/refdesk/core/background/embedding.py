@@ -19,7 +19,7 @@ from refdesk import errors
 from refdesk.core.background.batching import Rounds
 from refdesk.core.background.leases import Holder, Lease
 from refdesk.core.search import passages
-from refdesk.model import Collection, Document, EmbeddedPassage, JsonValue, Record, RecordKey, State
+from refdesk.model import Collection, Document, EmbeddedPassage, JsonValue, Metadata, MetadataKey, State
 from refdesk.protocols import EmbeddingJob
 
 if TYPE_CHECKING:
@@ -159,13 +159,13 @@ class Indexer:
         """Make every document that was set aside due again; return how many."""
         failures = await self.list_failures()
         async with self.store.transaction() as transaction:
-            await transaction.remove_records([_failure_key(f.collection, f.id) for f in failures])
+            await transaction.remove_metadata([_failure_key(f.collection, f.id) for f in failures])
         self.semantics.doorbell.ring()
         return len(failures)
 
     async def list_failures(self) -> list[Failure]:
         """Return what could not be embedded, next to be tried first, those set aside last."""
-        return [_failure(record) for record in await self.store.list_records(FAILURE_KIND, limit=10_000)]
+        return [_failure(record) for record in await self.store.list_metadata(FAILURE_KIND, limit=10_000)]
 
     async def count_pending(self) -> int:
         """Return how many documents, not withdrawn, have no vectors of the wanted model yet."""
@@ -239,7 +239,7 @@ class Indexer:
         return {collection: frozenset(ids) for collection, ids in blocked.items()}
 
     async def _must_wait(self, document: Document) -> bool:
-        record = await self.store.get_record(_failure_key(document.collection, document.id))
+        record = await self.store.get_metadata(_failure_key(document.collection, document.id))
         if record is None or record.value["text_digest"] != document.text_digest:
             return False
         return record.due_at is None or record.due_at > self.clock.now()
@@ -283,7 +283,7 @@ class Indexer:
             await transaction.put_vectors(document.collection, document.id, model, document.text_digest, own)
             for document, own in embedded
         ]
-        await transaction.remove_records([_failure_key(document.collection, document.id) for document, _ in embedded])
+        await transaction.remove_metadata([_failure_key(document.collection, document.id) for document, _ in embedded])
         return kept
 
     async def _embed_documents(self, documents: Sequence[Document]) -> list[Embedded]:
@@ -306,14 +306,14 @@ class Indexer:
     async def _note_failure(self, document: Document, reason: str) -> None:
         key = _failure_key(document.collection, document.id)
         async with self.store.transaction() as transaction:
-            record = await transaction.get_record(key)
+            record = await transaction.get_metadata(key)
             is_same = record is not None and record.value["text_digest"] == document.text_digest
             attempts = 1 + (_failure(record).attempts if record is not None and is_same else 0)
             wait = timedelta(seconds=FIRST_RETRY_SECONDS * 4 ** (attempts - 1))
             value: dict[str, JsonValue] = {"toolset": document.collection.toolset, "id": document.id}
             value |= {"reason": reason, "attempts": attempts, "text_digest": document.text_digest}
             due_at = None if attempts >= MAX_ATTEMPTS else self.clock.now() + wait
-            await transaction.put_records([Record(key, value, due_at=due_at)])
+            await transaction.put_metadata([Metadata(key, value, due_at=due_at)])
         logger.warning("document not embedded", extra={"document": document.id, "attempts": attempts})
 
 
@@ -332,7 +332,7 @@ async def get_statuses(
 
 
 async def _get_status(store: Store, collection: Collection, id: str) -> EmbeddingStatus:
-    record = await store.get_record(_failure_key(collection, id))
+    record = await store.get_metadata(_failure_key(collection, id))
     return "failed" if record is not None and _failure(record).is_final else "pending"
 
 
@@ -355,11 +355,11 @@ def _count_waiting(statistics: CollectionStatistics, model: str) -> int:
     return living - statistics.embedded.get(model, 0)
 
 
-def _failure_key(collection: Collection, id: str) -> RecordKey:
-    return RecordKey(collection.org, FAILURE_KIND, f"{collection.toolset}/{id}")
+def _failure_key(collection: Collection, id: str) -> MetadataKey:
+    return MetadataKey(collection.org, FAILURE_KIND, f"{collection.toolset}/{id}")
 
 
-def _failure(record: Record) -> Failure:
+def _failure(record: Metadata) -> Failure:
     value = record.value
     return Failure(
         collection=Collection(record.key.org, str(value["toolset"])),

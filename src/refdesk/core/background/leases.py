@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from refdesk.model import SHARED_ORG, Record, RecordKey
+from refdesk.model import SHARED_ORG, Metadata, MetadataKey
 
 if TYPE_CHECKING:
     from refdesk.protocols import Clock, Store, Transaction
@@ -48,52 +48,52 @@ class Lease:
     async def acquire(self) -> bool:
         """Take the lease, or take it again; return whether it is ours now."""
         async with self.store.transaction() as transaction:
-            record = await transaction.get_record(self._key)
+            record = await transaction.get_metadata(self._key)
             if record is not None and self._binds_us(record):
                 return False
-            await transaction.put_records([self._record()])
+            await transaction.put_metadata([self._record()])
         return True
 
     async def renew(self, transaction: Transaction) -> bool:
         """Extend the lease inside a transaction; return `False` when another holder took it meanwhile."""
-        record = await transaction.get_record(self._key)
+        record = await transaction.get_metadata(self._key)
         if record is None or record.value["token"] != self.holder.token:
             return False
-        await transaction.put_records([self._record()])
+        await transaction.put_metadata([self._record()])
         return True
 
     async def release(self) -> None:
         """Give the lease back, if it is still ours."""
         async with self.store.transaction() as transaction:
-            record = await transaction.get_record(self._key)
+            record = await transaction.get_metadata(self._key)
             if record is not None and record.value["token"] == self.holder.token:
-                await transaction.remove_records([self._key])
+                await transaction.remove_metadata([self._key])
 
     async def is_held(self) -> bool:
         """Return whether anybody who lives holds it now."""
-        record = await self.store.get_record(self._key)
+        record = await self.store.get_metadata(self._key)
         return record is not None and not _expired(record, self.clock.now()) and not _is_abandoned(record, self.holder)
 
     @property
-    def _key(self) -> RecordKey:
-        return RecordKey(SHARED_ORG, KIND, self.name)
+    def _key(self) -> MetadataKey:
+        return MetadataKey(SHARED_ORG, KIND, self.name)
 
-    def _record(self) -> Record:
+    def _record(self) -> Metadata:
         value = {"host": self.holder.host, "process": self.holder.process, "token": self.holder.token}
-        return Record(self._key, value, due_at=self.clock.now() + self.duration)
+        return Metadata(self._key, value, due_at=self.clock.now() + self.duration)
 
-    def _binds_us(self, record: Record) -> bool:
+    def _binds_us(self, record: Metadata) -> bool:
         if record.value["token"] == self.holder.token or _expired(record, self.clock.now()):
             return False
         return not _is_abandoned(record, self.holder)
 
 
-def _is_abandoned(record: Record, seen_by: Holder) -> bool:
+def _is_abandoned(record: Metadata, seen_by: Holder) -> bool:
     """Return whether its holder died on the machine of the one who looks."""
     return record.value["host"] == seen_by.host and _is_dead(int(str(record.value["process"])))
 
 
-def _expired(record: Record, now: datetime) -> bool:
+def _expired(record: Metadata, now: datetime) -> bool:
     return record.due_at is None or record.due_at <= now
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
-from refdesk.model import SHARED_ORG, Record, RecordKey
+from refdesk.model import SHARED_ORG, Metadata, MetadataKey
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +23,7 @@ ChangeKind: TypeAlias = Literal["added", "changed", "withdrawn", "restored"]
 
 STATUS = "sync"
 RUN = "sync_run"
-QUARANTINE = "quarantine"
+DEAD_LETTER = "quarantine"
 
 MAX_RUNS = 50
 MAX_CHANGES = 200
@@ -94,7 +94,7 @@ class SyncReport:
 
 
 @dataclass(frozen=True, slots=True)
-class Quarantined:
+class DeadLetter:
     """A record that could not be read.
 
     Attributes:
@@ -109,7 +109,7 @@ class Quarantined:
 
 async def read_status(reader: Reader, toolset: str) -> SyncStatus:
     """Return where syncing stands; an empty status when it was never tried."""
-    record = await reader.get_record(_status_key(toolset))
+    record = await reader.get_metadata(_status_key(toolset))
     if record is None:
         return SyncStatus()
     value = record.value
@@ -134,7 +134,7 @@ async def write_status(transaction: Transaction, toolset: str, status: SyncStatu
         "last_error_at": _text(status.last_error_at),
         "documents": status.documents,
     }
-    await transaction.put_records([Record(_status_key(toolset), value)])
+    await transaction.put_metadata([Metadata(_status_key(toolset), value)])
 
 
 async def read_runs(reader: Reader, toolset: str) -> list[SyncReport]:
@@ -146,55 +146,55 @@ async def read_runs(reader: Reader, toolset: str) -> list[SyncReport]:
 async def add_run(transaction: Transaction, toolset: str, report: SyncReport) -> None:
     """Remember a run and forget those before the last `MAX_RUNS`."""
     records = sorted(await _list_own(transaction, RUN, toolset), key=_record_name, reverse=True)
-    await transaction.remove_records([record.key for record in records[MAX_RUNS - 1 :]])
+    await transaction.remove_metadata([record.key for record in records[MAX_RUNS - 1 :]])
     # Names sort by age; the number tells two runs of the same instant apart.
     number = sum(record.key.name.startswith(_run_prefix(toolset, report)) for record in records)
-    key = RecordKey(SHARED_ORG, RUN, f"{_run_prefix(toolset, report)}{number:04}")
-    await transaction.put_records([Record(key, _run_value(report))])
+    key = MetadataKey(SHARED_ORG, RUN, f"{_run_prefix(toolset, report)}{number:04}")
+    await transaction.put_metadata([Metadata(key, _run_value(report))])
 
 
-async def read_quarantine(reader: Reader, toolset: str) -> list[Quarantined]:
+async def read_dead_letters(reader: Reader, toolset: str) -> list[DeadLetter]:
     """Return the records set aside, by name."""
     prefix = len(toolset) + 1
     return [
-        Quarantined(record.key.name[prefix:], str(record.value["reason"]), str(record.value["excerpt"]))
-        for record in await _list_own(reader, QUARANTINE, toolset)
+        DeadLetter(record.key.name[prefix:], str(record.value["reason"]), str(record.value["excerpt"]))
+        for record in await _list_own(reader, DEAD_LETTER, toolset)
     ]
 
 
-async def put_quarantined(transaction: Transaction, toolset: str, records: Sequence[Quarantined]) -> None:
+async def put_dead_letters(transaction: Transaction, toolset: str, records: Sequence[DeadLetter]) -> None:
     """Set records aside, replacing what was said about them before."""
-    await transaction.put_records(
+    await transaction.put_metadata(
         [
-            Record(_quarantine_key(toolset, each.name), {"reason": each.reason, "excerpt": each.excerpt})
+            Metadata(_dead_letter_key(toolset, each.name), {"reason": each.reason, "excerpt": each.excerpt})
             for each in records
         ]
     )
 
 
-async def remove_quarantined(transaction: Transaction, toolset: str, names: Sequence[str]) -> None:
+async def remove_dead_letters(transaction: Transaction, toolset: str, names: Sequence[str]) -> None:
     """Forget that these records were set aside."""
-    await transaction.remove_records([_quarantine_key(toolset, name) for name in names])
+    await transaction.remove_metadata([_dead_letter_key(toolset, name) for name in names])
 
 
-def _status_key(toolset: str) -> RecordKey:
-    return RecordKey(SHARED_ORG, STATUS, toolset)
+def _status_key(toolset: str) -> MetadataKey:
+    return MetadataKey(SHARED_ORG, STATUS, toolset)
 
 
-def _quarantine_key(toolset: str, name: str) -> RecordKey:
-    return RecordKey(SHARED_ORG, QUARANTINE, f"{toolset}/{name}")
+def _dead_letter_key(toolset: str, name: str) -> MetadataKey:
+    return MetadataKey(SHARED_ORG, DEAD_LETTER, f"{toolset}/{name}")
 
 
 def _run_prefix(toolset: str, report: SyncReport) -> str:
     return f"{toolset}/{report.started_at.isoformat(timespec='microseconds')}/"
 
 
-async def _list_own(reader: Reader, kind: str, toolset: str) -> list[Record]:
-    records = await reader.list_records(kind, org=SHARED_ORG, limit=100_000)
+async def _list_own(reader: Reader, kind: str, toolset: str) -> list[Metadata]:
+    records = await reader.list_metadata(kind, org=SHARED_ORG, limit=100_000)
     return [record for record in records if record.key.name.startswith(f"{toolset}/")]
 
 
-def _record_name(record: Record) -> str:
+def _record_name(record: Metadata) -> str:
     return record.key.name
 
 
@@ -214,7 +214,7 @@ def _run_value(report: SyncReport) -> dict[str, JsonValue]:
 _COUNTS = ("added", "changed", "withdrawn", "restored", "unchanged", "quarantined", "withheld")
 
 
-def _report(record: Record) -> SyncReport:
+def _report(record: Metadata) -> SyncReport:
     value = record.value
     changes = cast("Sequence[tuple[str, ChangeKind, int]]", value["changes"])
     report = SyncReport(

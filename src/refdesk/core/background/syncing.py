@@ -27,7 +27,7 @@ from refdesk.core.background.sync_log import (
     MAX_CHANGES,
     Change,
     ChangeKind,
-    Quarantined,
+    DeadLetter,
     SyncKind,
     SyncReport,
     SyncStatus,
@@ -186,7 +186,7 @@ class _Run:
     force: bool
     on_progress: OnProgress | None
     digests: dict[str, str] = field(default_factory=dict[str, str])
-    set_aside: dict[str, Quarantined] = field(default_factory=dict[str, Quarantined])
+    set_aside: dict[str, DeadLetter] = field(default_factory=dict[str, DeadLetter])
     seen: set[str] = field(default_factory=set[str])
     bad: set[str] = field(default_factory=set[str])
     newest: datetime | None = None
@@ -219,7 +219,7 @@ class _Run:
     async def _load(self) -> None:
         store = self.syncer.store
         self.digests = dict(await store.get_digests(self.syncer.collection))
-        self.set_aside = {each.name: each for each in await sync_log.read_quarantine(store, self._toolset)}
+        self.set_aside = {each.name: each for each in await sync_log.read_dead_letters(store, self._toolset)}
 
     def _get_since(self) -> str | None:
         if self.kind == "full" or self.status.watermark is None:
@@ -236,11 +236,11 @@ class _Run:
         for batch in _cut(changed):
             await self._write(batch)
         if news or repaired:
-            await self._write_quarantine(news, repaired)
+            await self._write_dead_letters(news, repaired)
         if self.on_progress is not None:
             self.on_progress(SyncProgress(len(self.seen), self.total))
 
-    def _note_read(self, documents: Iterable[Document], bad: Sequence[Quarantined], total: int | None) -> None:
+    def _note_read(self, documents: Iterable[Document], bad: Sequence[DeadLetter], total: int | None) -> None:
         for document in documents:
             self.seen.add(document.id)
             self.bad.discard(document.id)
@@ -270,10 +270,10 @@ class _Run:
         else:
             self.digests[document.id] = document.digest
 
-    async def _write_quarantine(self, news: Sequence[Quarantined], gone: Sequence[str]) -> None:
+    async def _write_dead_letters(self, news: Sequence[DeadLetter], gone: Sequence[str]) -> None:
         async with self._fenced() as transaction:
-            await sync_log.put_quarantined(transaction, self._toolset, news)
-            await sync_log.remove_quarantined(transaction, self._toolset, gone)
+            await sync_log.put_dead_letters(transaction, self._toolset, news)
+            await sync_log.remove_dead_letters(transaction, self._toolset, gone)
         self.set_aside |= {each.name: each for each in news}
         for name in gone:
             self.set_aside.pop(name, None)
@@ -294,7 +294,7 @@ class _Run:
                 await self._withdraw(batch)
         vanished = sorted(self.set_aside.keys() - self.seen)
         if vanished:
-            await self._write_quarantine([], vanished)
+            await self._write_dead_letters([], vanished)
 
     def _is_suspicious(self, gone: int) -> bool:
         known = len(self.digests)
@@ -364,18 +364,16 @@ def _is_older(instant: datetime | None, now: datetime, age: timedelta) -> bool:
     return instant is None or not timedelta(0) <= now - instant < age
 
 
-def _convert(
-    to_document: ToDocument, records: Sequence[JsonObject]
-) -> tuple[Mapping[str, Document], list[Quarantined]]:
+def _convert(to_document: ToDocument, records: Sequence[JsonObject]) -> tuple[Mapping[str, Document], list[DeadLetter]]:
     """Return the documents by id, the last of those that share one, and the records that cannot be read."""
     documents: dict[str, Document] = {}
-    bad: list[Quarantined] = []
+    bad: list[DeadLetter] = []
     for record in records:
         try:
             document = to_document(record)
         except InvalidRecordError as error:
             name = _name_record(record)
-            bad.append(Quarantined(name, error.message, json.dumps(record)[:EXCERPT_CHARACTERS]))
+            bad.append(DeadLetter(name, error.message, json.dumps(record)[:EXCERPT_CHARACTERS]))
         else:
             documents[document.id] = document
     return documents, [each for each in bad if each.name not in documents]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 from refdesk.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from refdesk.model import Span
+    from refdesk.model import DateRange
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -26,7 +26,7 @@ def decode_instant(microseconds: int) -> datetime:
     return _EPOCH + microseconds * _MICROSECOND
 
 
-def encode_spans(spans: Iterable[Span]) -> list[tuple[int, int]]:
+def encode_date_ranges(spans: Iterable[DateRange]) -> list[tuple[int, int]]:
     """Return the ends of each span."""
     return [(encode_instant(span.start), encode_instant(span.end)) for span in spans]
 

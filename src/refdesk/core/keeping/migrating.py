@@ -19,7 +19,7 @@ import numpy as np
 
 from refdesk.core.background import leases
 from refdesk.errors import ConflictError
-from refdesk.model import SHARED_ORG, Collection, Link, Record, RecordKey, Reference, Revision, State
+from refdesk.model import SHARED_ORG, Collection, Link, Metadata, MetadataKey, Reference, Revision, State
 
 if TYPE_CHECKING:
     from refdesk.model import EmbeddedPassage, EmbeddingModel, JsonValue
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     Entry = TypeVar("Entry")
 
 KIND = "migration"
-POSITION = RecordKey(SHARED_ORG, KIND, "position")
+POSITION = MetadataKey(SHARED_ORG, KIND, "position")
 LEFT_BEHIND = frozenset({KIND, leases.KIND})
 PIECE = 200
 """Documents, links or records in one transaction."""
@@ -65,9 +65,9 @@ class _Position:
     stage: str = STAGES[0]
     after: tuple[str, ...] | None = None
 
-    def to_record(self) -> Record:
+    def to_record(self) -> Metadata:
         value: dict[str, JsonValue] = {"source": self.source, "stage": self.stage}
-        return Record(POSITION, value | {"after": None if self.after is None else list(self.after)})
+        return Metadata(POSITION, value | {"after": None if self.after is None else list(self.after)})
 
 
 async def migrate(
@@ -122,12 +122,12 @@ async def summarise(store: Store, note: Callable[[int], None] = lambda _: None) 
         total = total.add(Contents(links=len(links), digest=sum(_hash(_write_link(link)) for link in links)))
     async for records in _read_records(store, None):
         kept = [record for record in records if record.key.kind not in LEFT_BEHIND]
-        total = total.add(Contents(records=len(kept), digest=sum(_hash(_write_record(record)) for record in kept)))
+        total = total.add(Contents(records=len(kept), digest=sum(_hash(_write_metadata(record)) for record in kept)))
     return total
 
 
 async def _find_position(target: Store, name: str) -> _Position:
-    record = await target.get_record(POSITION)
+    record = await target.get_metadata(POSITION)
     if record is None:
         if await target.list_documents(None, 1) or await target.list_links(None, 1):
             raise ConflictError("The target is not empty: give one that holds nothing yet.")
@@ -148,7 +148,7 @@ async def _move_documents(source: Store, target: Store, position: _Position, not
             await transaction.put_all_vectors([(history[-1].document, vectors) for history, vectors in pieces])
             last, id = keys[-1]
             position = _Position(position.source, "documents", (last.org, last.toolset, id))
-            await transaction.put_records([position.to_record()])
+            await transaction.put_metadata([position.to_record()])
         note(len(keys))
 
 
@@ -170,19 +170,19 @@ async def _move_links(source: Store, target: Store, position: _Position) -> None
     async for links in _read(source.list_links, after):
         async with target.transaction() as transaction:
             await transaction.put_links(links)
-            await transaction.put_records([_Position(position.source, "links", _write_link(links[-1])).to_record()])
+            await transaction.put_metadata([_Position(position.source, "links", _write_link(links[-1])).to_record()])
 
 
 async def _move_records(source: Store, target: Store, position: _Position) -> None:
-    after = None if position.after is None else RecordKey(*position.after)
+    after = None if position.after is None else MetadataKey(*position.after)
     async for records in _read_records(source, after):
         async with target.transaction() as transaction:
-            await transaction.put_records([record for record in records if record.key.kind not in LEFT_BEHIND])
+            await transaction.put_metadata([record for record in records if record.key.kind not in LEFT_BEHIND])
             last = records[-1].key
             reached = _Position(position.source, "records", (last.org, last.kind, last.name))
-            await transaction.put_records([reached.to_record()])
+            await transaction.put_metadata([reached.to_record()])
     async with target.transaction() as transaction:
-        await transaction.put_records([_Position(position.source, "done").to_record()])
+        await transaction.put_metadata([_Position(position.source, "done").to_record()])
 
 
 async def _read(
@@ -193,8 +193,8 @@ async def _read(
         after = entries[-1]
 
 
-async def _read_records(store: Store, after: RecordKey | None) -> AsyncIterator[list[Record]]:
-    while records := await store.list_all_records(after, PIECE):
+async def _read_records(store: Store, after: MetadataKey | None) -> AsyncIterator[list[Metadata]]:
+    while records := await store.list_all_metadata(after, PIECE):
         yield records
         after = records[-1].key
 
@@ -227,7 +227,7 @@ def _read_link(parts: Sequence[str]) -> Link:
     return Link(org, ends[0], kind, ends[1], datetime.fromisoformat(created_at))
 
 
-def _write_record(record: Record) -> list[object]:
+def _write_metadata(record: Metadata) -> list[object]:
     key = record.key
     return [key.org, key.kind, key.name, record.value, None if record.due_at is None else record.due_at.isoformat()]
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
-from refdesk.core.keeping.encoding import check_texts, decode_instant, encode_instant, encode_json, encode_spans
+from refdesk.core.keeping.encoding import check_texts, decode_instant, encode_date_ranges, encode_instant, encode_json
 from refdesk.errors import InvalidInputError
-from refdesk.model import Document, Link, Record, RecordKey, Reference, Revision, Span, State
+from refdesk.model import DateRange, Document, Link, Metadata, MetadataKey, Reference, Revision, State
 
 if TYPE_CHECKING:
     from refdesk.model import Collection, EmbeddedPassage, EmbeddingModel
@@ -41,7 +41,7 @@ def encode_document(document: Document) -> dict[str, str | int]:
         "author": document.author,
         "title": document.title,
         "facets": encode_json(document.facets),
-        "spans": encode_json({name: encode_spans(spans) for name, spans in document.spans.items()}),
+        "spans": encode_json({name: encode_date_ranges(spans) for name, spans in document.date_ranges.items()}),
         "body": document.body,
         "data": encode_json(document.data),
     }
@@ -61,7 +61,7 @@ def decode_document(
         created_at=read_instant(created_at),
         modified_at=read_instant(modified_at),
         facets=decode_facets(facets),
-        spans=decode_spans(spans, read_instant),
+        date_ranges=decode_date_ranges(spans, read_instant),
         state=State(state),
         version=version,
         data=json.loads(data),
@@ -80,11 +80,11 @@ def decode_facets(text: str) -> dict[str, tuple[str, ...]]:
     return {name: tuple(values) for name, values in cast("dict[str, list[str]]", json.loads(text)).items()}
 
 
-def decode_spans(text: str, read_instant: ReadInstant = decode_instant) -> dict[str, tuple[Span, ...]]:
+def decode_date_ranges(text: str, read_instant: ReadInstant = decode_instant) -> dict[str, tuple[DateRange, ...]]:
     """Return spans as a document has them."""
     encoded: Mapping[str, list[tuple[Any, Any]]] = json.loads(text)
     return {
-        name: tuple(Span(read_instant(start), read_instant(end)) for start, end in ends)
+        name: tuple(DateRange(read_instant(start), read_instant(end)) for start, end in ends)
         for name, ends in encoded.items()
     }
 
@@ -118,7 +118,7 @@ def decode_link(columns: Columns) -> Link:
     return Link(org, source, kind, target, decode_instant(created_at))
 
 
-def encode_record(record: Record) -> tuple[str, str, str, int | None, str]:
+def encode_metadata(record: Metadata) -> tuple[str, str, str, int | None, str]:
     """Return org, kind, name, due_at and value.
 
     Raises:
@@ -130,7 +130,7 @@ def encode_record(record: Record) -> tuple[str, str, str, int | None, str]:
     return key.org, key.kind, key.name, due_at, encode_json(record.value)
 
 
-def decode_record(columns: Columns, read_instant: ReadInstant = decode_instant) -> Record:
-    """Return the record of what `encode_record` gives."""
+def decode_metadata(columns: Columns, read_instant: ReadInstant = decode_instant) -> Metadata:
+    """Return the record of what `encode_metadata` gives."""
     org, kind, name, due_at, value = columns
-    return Record(RecordKey(org, kind, name), json.loads(value), None if due_at is None else read_instant(due_at))
+    return Metadata(MetadataKey(org, kind, name), json.loads(value), None if due_at is None else read_instant(due_at))

@@ -2,7 +2,7 @@
 
 Each toolset ranks by its own means, and lists are fused by ranks. Ranks alone say nothing about who knows the subject:
 the first hit of a toolset that knows nothing would stand beside the first of one that knows the answer. So a rank
-counts by the strength of its hit, which is on one absolute scale for all.
+counts by the relevance of its hit, which is on one absolute scale for all.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class HitReference:
     """How to read something whole: an operation with its arguments, and an address where there is one."""
 
     operation: str
@@ -87,12 +87,12 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class ProviderHit:
     """One hit of one toolset.
 
     Attributes:
         snippet: At most 240 code points.
-        strength: How surely it is about what was asked, in [0, 1], on the scale of `fusion.strength`.
+        relevance: How surely it is about what was asked, in [0, 1], on the scale of `fusion.relevance`.
         freshness: When it was last changed or published, as the toolset's period filter sees it.
         author: The agent that wrote it, where one did.
         source: The organisation it was taken from, where it was.
@@ -101,15 +101,15 @@ class Finding:
     id: str
     title: str
     snippet: str
-    strength: float
-    reading: Reading
+    relevance: float
+    reference: HitReference
     freshness: datetime | None = None
     author: str | None = None
     source: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Findings:
+class ProviderAnswer:
     """What a toolset answers.
 
     Attributes:
@@ -119,7 +119,7 @@ class Findings:
         note: What to know about this answer, in one sentence; mostly nothing.
     """
 
-    hits: tuple[Finding, ...] = ()
+    hits: tuple[ProviderHit, ...] = ()
     total: int | None = None
     as_of: datetime | None = None
     note: str = ""
@@ -133,7 +133,7 @@ class LeftOut:
 
 
 @dataclass(frozen=True, slots=True)
-class Finder:
+class SearchProvider:
     """How a toolset takes part.
 
     Attributes:
@@ -145,7 +145,7 @@ class Finder:
 
     operation: str
     scopes: frozenset[str]
-    find: Callable[[Context, Question], Awaitable[Findings | LeftOut]]
+    find: Callable[[Context, Question], Awaitable[ProviderAnswer | LeftOut]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,7 @@ class Outcome:
     """What became of asking one toolset, and after how many seconds."""
 
     status: Status
-    findings: Findings = field(default_factory=Findings)
+    answer: ProviderAnswer = field(default_factory=ProviderAnswer)
     note: str = ""
     seconds: float = 0.0
 
@@ -163,7 +163,7 @@ class Ranked:
     """A hit in the one list. `score` is in [0, 1], comparable within one answer only."""
 
     toolset: str
-    finding: Finding
+    hit: ProviderHit
     score: float
 
 
@@ -190,7 +190,7 @@ async def explain_meaning(context: Context, question: Question) -> str:
 
 
 def judge_hit(text: TextQuery, title: str, excerpt: str, cosine: float | None, score: float) -> float:
-    """Return the strength of a hit: its score, but no more than its words and its cosine say by themselves.
+    """Return the relevance of a hit: its score, but no more than its words and its cosine say by themselves.
 
     A score by `fusion.absolute` is scaled by the strongest of its collection, and BM25 counts a word by how rare it is
     there; in a small collection no word is. So scores of two collections are not comparable without this.
@@ -202,7 +202,7 @@ def judge_hit(text: TextQuery, title: str, excerpt: str, cosine: float | None, s
         cosine: Of its best passage; `None` where it has no vector yet, so that its words alone speak.
         score: By `fusion.absolute`.
     """
-    judged = fusion.strength_of_words(text, {*analyse(title), *analyse(excerpt)}, cosine)
+    judged = fusion.relevance_of_words(text, {*analyse(title), *analyse(excerpt)}, cosine)
     return judged if cosine is None else min(score, judged)
 
 
@@ -213,10 +213,10 @@ def get_excerpt(body: str, passage: tuple[int, int] | None = None) -> str:
 
 
 async def judge(context: Context, question: Question, texts: Sequence[tuple[str, str]]) -> list[float]:
-    """Return the strength of each (title, text) that a source found, whose own ranking has no scores to go by."""
+    """Return the relevance of each (title, text) that a source found, whose own ranking has no scores to go by."""
     query, cosines = parse_query(question.text), await _compare(context, question, texts)
     terms = [{*analyse(title), *analyse(text)} for title, text in texts]
-    return [fusion.strength_of_words(query, own, cosine) for own, cosine in zip(terms, cosines, strict=True)]
+    return [fusion.relevance_of_words(query, own, cosine) for own, cosine in zip(terms, cosines, strict=True)]
 
 
 async def _compare(context: Context, question: Question, texts: Sequence[tuple[str, str]]) -> list[float | None]:
@@ -239,7 +239,7 @@ def _get_cosine(one: Vector, other: Vector) -> float:
 
 
 async def ask_all(
-    finders: Mapping[str, Finder],
+    providers: Mapping[str, SearchProvider],
     get_context: Callable[[str], Context],
     question: Question,
     seconds: float,
@@ -251,26 +251,26 @@ async def ask_all(
     others' answers.
 
     Args:
-        finders: By toolset.
+        providers: By toolset.
         get_context: Returns a toolset's context for the caller.
         question: What they are asked.
         seconds: The deadline for each.
         group: Outlives the call, and stays open until what was cancelled has ended.
     """
     outcomes, scopes, done = dict[str, Outcome](), list["CancelScope"](), anyio.Event()
-    if not finders:
+    if not providers:
         return {}
 
-    async def ask(name: str, finder: Finder, scope: CancelScope) -> None:
+    async def ask(name: str, provider: SearchProvider, scope: CancelScope) -> None:
         with scope:
-            outcomes[name] = await _ask(name, finder, get_context(name), question)
-            if len(outcomes) == len(finders):
+            outcomes[name] = await _ask(name, provider, get_context(name), question)
+            if len(outcomes) == len(providers):
                 done.set()
 
     started = anyio.current_time()
-    for name, finder in finders.items():
+    for name, provider in providers.items():
         scopes.append(anyio.CancelScope())
-        group.start_soon(ask, name, finder, scopes[-1])
+        group.start_soon(ask, name, provider, scopes[-1])
     try:
         with anyio.move_on_after(seconds):
             await done.wait()
@@ -278,15 +278,15 @@ async def ask_all(
         for scope in scopes:
             scope.cancel()
     took = anyio.current_time() - started
-    return {name: outcomes.get(name) or _be_late(finder, seconds, took) for name, finder in finders.items()}
+    return {name: outcomes.get(name) or _be_late(provider, seconds, took) for name, provider in providers.items()}
 
 
-async def _ask(name: str, finder: Finder, context: Context, question: Question) -> Outcome:
+async def _ask(name: str, provider: SearchProvider, context: Context, question: Question) -> Outcome:
     """Return what a toolset answers; whatever it raises costs its own hits only."""
     started = anyio.current_time()
     said = {"toolset": name, "org": context.principal.org, "agent": context.principal.agent}
     try:
-        found = await finder.find(context, question)
+        found = await provider.find(context, question)
     except errors.RefdeskError as error:
         logger.warning("toolset did not answer", extra=said | {"code": error.code, "reason": error.message})
         return Outcome("failed", note=error.message, seconds=anyio.current_time() - started)
@@ -301,26 +301,26 @@ async def _ask(name: str, finder: Finder, context: Context, question: Question) 
     return Outcome("answered", found, found.note, took)
 
 
-def _be_late(finder: Finder, seconds: float, took: float) -> Outcome:
-    note = f"No answer within {seconds * 1000:.0f} ms: allow more with deadlineMs, or ask {finder.operation} alone."
+def _be_late(provider: SearchProvider, seconds: float, took: float) -> Outcome:
+    note = f"No answer within {seconds * 1000:.0f} ms: allow more with deadlineMs, or ask {provider.operation} alone."
     return Outcome("late", note=note, seconds=took)
 
 
-def rank(lists: Mapping[str, Sequence[Finding]]) -> list[Ranked]:
+def rank(lists: Mapping[str, Sequence[ProviderHit]]) -> list[Ranked]:
     """Return all hits in one order, best first; ties newest first, then in the order of the lists, then by id.
 
-    The score is the reciprocal rank of a hit in its toolset's list (k = 60, 1.0 for the first) times its strength, so
+    The score is the reciprocal rank of a hit in its toolset's list (k = 60, 1.0 for the first) times its relevance, so
     that all scores are low where nobody knows the subject. `make eval` prints what it does beside plain reciprocal
-    ranks, and beside strength alone.
+    ranks, and beside relevance alone.
     """
     ranked: list[Ranked] = []
     for name, found in lists.items():
         ranks = fusion.reciprocal_rank([[hit.id for hit in found]])
-        ranked += [Ranked(name, hit, ranks[hit.id] * hit.strength) for hit in found]
+        ranked += [Ranked(name, hit, ranks[hit.id] * hit.relevance) for hit in found]
     order = list(lists)
     return sorted(ranked, key=lambda one: (-one.score, *_break_tie(one, order)))
 
 
 def _break_tie(one: Ranked, order: Sequence[str]) -> tuple[float, int, str]:
-    freshness = one.finding.freshness
-    return -freshness.timestamp() if freshness else float("inf"), order.index(one.toolset), one.finding.id
+    freshness = one.hit.freshness
+    return -freshness.timestamp() if freshness else float("inf"), order.index(one.toolset), one.hit.id

@@ -27,17 +27,17 @@ _TYPICAL_TERM_SCORE = 1.3
 def absolute(candidates: Sequence[Candidate], text: TextQuery) -> list[float]:
     """Return the convex score of each candidate, scaled by how well the question is answered at all; order as `convex`.
 
-    The scale is the `strength` of the strongest candidate, so the best answer to a question that the collection knows
+    The scale is the `relevance` of the strongest candidate, so the best answer to a question that the collection knows
     nothing about shows a low score and a threshold can refuse it. Measured with the local model on four collections,
     each asked its own questions and those of the others: 0.4 lets 96 to 100 % of its own pass and refuses 84 to 97 % of
     the foreign ones. Without vectors the scale is coarser: many foreign words occur somewhere in a large collection.
     """
     scores = convex([candidate.lexical for candidate in candidates], [candidate.cosine for candidate in candidates])
-    scale = max((strength(candidate, text) for candidate in candidates), default=0.0)
+    scale = max((relevance(candidate, text) for candidate in candidates), default=0.0)
     return [score * scale for score in scores]
 
 
-def strength(candidate: Candidate, text: TextQuery) -> float:
+def relevance(candidate: Candidate, text: TextQuery) -> float:
     """Return how surely a document is about what was asked, in [0, 1], whatever else was found.
 
     Its words speak for it by the mean BM25 score of the terms asked, in full where all of them occur; its vector by the
@@ -47,8 +47,8 @@ def strength(candidate: Candidate, text: TextQuery) -> float:
     return _weigh(candidate.lexical / max(1, asked), candidate.all_terms, candidate.cosine)
 
 
-def strength_of_words(text: TextQuery, terms: Collection[str], cosine: float | None) -> float:
-    """Return the `strength` of a text that no index has scored: each term asked that is in it counts as a typical one.
+def relevance_of_words(text: TextQuery, terms: Collection[str], cosine: float | None) -> float:
+    """Return the `relevance` of a text that no index has scored: each term asked that is in it counts as a typical one.
 
     Args:
         text: What was asked.

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from refdesk import errors
 from refdesk.core.doorbell import Doorbell
 from refdesk.core.search.question_vectors import QuestionVectors
-from refdesk.model import SHARED_ORG, EmbeddingModel, Record, RecordKey, VectorQuery
+from refdesk.model import SHARED_ORG, EmbeddingModel, Metadata, MetadataKey, VectorQuery
 
 if TYPE_CHECKING:
     from refdesk.protocols import Embedder, Reader, Store
@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 SemanticStatus: TypeAlias = Literal["off", "used", "loading", "foreign", "unavailable"]
 """Whether vectors took part in a search, and if not, why: `foreign` is a question in a script the model cannot read."""
 
-_ACTIVE = RecordKey(SHARED_ORG, "embedding_model", "active")
+_ACTIVE = MetadataKey(SHARED_ORG, "embedding_model", "active")
 
 
 @dataclass(slots=True)
@@ -96,13 +96,13 @@ class Semantics:
             if active == self.wanted.model:
                 return None
             value = {"name": self.wanted.model.name, "dimensions": self.wanted.model.dimensions}
-            await transaction.put_records([Record(_ACTIVE, value)])
+            await transaction.put_metadata([Metadata(_ACTIVE, value)])
             if active is not None:
                 await transaction.remove_vectors(active.name)
         return active
 
     async def _read_active(self, reader: Reader) -> EmbeddingModel | None:
-        record = await reader.get_record(_ACTIVE)
+        record = await reader.get_metadata(_ACTIVE)
         if record is None:
             return None
         return EmbeddingModel(str(record.value["name"]), int(str(record.value["dimensions"])))

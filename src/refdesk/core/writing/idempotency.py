@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 import anyio
 
 from refdesk.errors import ConflictError
-from refdesk.model import Record, RecordKey
+from refdesk.model import Metadata, MetadataKey
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -62,9 +62,9 @@ class Token:
     payload: JsonObject
 
     @property
-    def key(self) -> RecordKey:
+    def key(self) -> MetadataKey:
         """Where the answer is kept."""
-        return RecordKey(self.org, KIND, f"{self.operation}:{self.agent}:{self.token}")
+        return MetadataKey(self.org, KIND, f"{self.operation}:{self.agent}:{self.token}")
 
     @property
     def note_key(self) -> str:
@@ -84,7 +84,7 @@ async def recall(transaction: Transaction, token: Token, now: datetime) -> JsonO
     Raises:
         ConflictError: The token was used for another payload within the window.
     """
-    record = await transaction.get_record(token.key)
+    record = await transaction.get_metadata(token.key)
     if record is None or record.due_at is None or record.due_at <= now:
         return None
     if record.value["fingerprint"] != token.fingerprint:
@@ -96,10 +96,10 @@ async def recall(transaction: Transaction, token: Token, now: datetime) -> JsonO
 
 async def remember(transaction: Transaction, token: Token, answer: JsonObject, now: datetime) -> None:
     """Keep the answer for `WINDOW`, and clear away tokens whose window is over."""
-    expired = await transaction.list_records(KIND, org=token.org, due_until=now, limit=SWEEP)
-    await transaction.remove_records([record.key for record in expired])
+    expired = await transaction.list_metadata(KIND, org=token.org, due_until=now, limit=SWEEP)
+    await transaction.remove_metadata([record.key for record in expired])
     value = {"fingerprint": token.fingerprint, "answer": answer}
-    await transaction.put_records([Record(token.key, value, due_at=now + WINDOW)])
+    await transaction.put_metadata([Metadata(token.key, value, due_at=now + WINDOW)])
 
 
 async def answer_once(

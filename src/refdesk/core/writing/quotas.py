@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from refdesk.errors import QuotaExceededError
-from refdesk.model import Record, RecordKey
+from refdesk.model import Metadata, MetadataKey
 
 if TYPE_CHECKING:
     from refdesk.protocols import Reader, Transaction
@@ -45,10 +45,10 @@ async def spend(transaction: Transaction, quota: Quota, org: str, agent: str, am
                 "Ask whoever runs this server to raise it.",
                 details={"quota": quota.name, "scope": scope, "used": used, "limit": limit},
             )
-    await transaction.put_records(
+    await transaction.put_metadata(
         [
-            Record(_org_key(quota, org), {"used": usage.org + amount}),
-            Record(_agent_key(quota, org, agent), {"used": usage.agent + amount}),
+            Metadata(_org_key(quota, org), {"used": usage.org + amount}),
+            Metadata(_agent_key(quota, org, agent), {"used": usage.agent + amount}),
         ]
     )
 
@@ -58,14 +58,14 @@ async def read_usage(reader: Reader, quota: Quota, org: str, agent: str) -> Usag
     return Usage(await _read(reader, _org_key(quota, org)), await _read(reader, _agent_key(quota, org, agent)))
 
 
-async def _read(reader: Reader, key: RecordKey) -> int:
-    record = await reader.get_record(key)
+async def _read(reader: Reader, key: MetadataKey) -> int:
+    record = await reader.get_metadata(key)
     return int(str(record.value["used"])) if record is not None else 0
 
 
-def _org_key(quota: Quota, org: str) -> RecordKey:
-    return RecordKey(org, KIND, f"{quota.name}:org")
+def _org_key(quota: Quota, org: str) -> MetadataKey:
+    return MetadataKey(org, KIND, f"{quota.name}:org")
 
 
-def _agent_key(quota: Quota, org: str, agent: str) -> RecordKey:
-    return RecordKey(org, KIND, f"{quota.name}:agent:{agent}")
+def _agent_key(quota: Quota, org: str, agent: str) -> MetadataKey:
+    return MetadataKey(org, KIND, f"{quota.name}:agent:{agent}")

@@ -15,6 +15,7 @@ from refdesk.model import (
     And,
     Candidate,
     Collection,
+    DateRange,
     Document,
     EmbeddedPassage,
     FacetCount,
@@ -25,15 +26,14 @@ from refdesk.model import (
     HasAny,
     InState,
     Link,
+    Metadata,
+    MetadataKey,
     Not,
     Or,
     Overlaps,
-    Record,
-    RecordKey,
     Reference,
     Revision,
     SortKey,
-    Span,
     State,
     TextQuery,
     VectorQuery,
@@ -60,7 +60,7 @@ class Content:
     links: dict[tuple[str, Reference, str, Reference], Link] = field(
         default_factory=dict["tuple[str, Reference, str, Reference]", Link]
     )
-    records: dict[RecordKey, Record] = field(default_factory=dict[RecordKey, Record])
+    records: dict[MetadataKey, Metadata] = field(default_factory=dict[MetadataKey, Metadata])
 
     def copy(self) -> Content:
         """Return another one that holds the same."""
@@ -83,7 +83,7 @@ def _matches(document: Document, condition: Filter) -> bool:
         case HasAny(facet, values):
             return not _get_facet_keys(document, facet).isdisjoint(map(facet_key, values))
         case Overlaps(names, since, until):
-            spans = (span for name in names for span in document.spans.get(name, ()))
+            spans = (span for name in names for span in document.date_ranges.get(name, ()))
             return any(_touches(span, since, until) for span in spans)
         case InState(states):
             return document.state in states
@@ -101,7 +101,7 @@ def _get_facet_keys(document: Document, facet: str) -> set[str]:
     return {facet_key(value) for value in document.facets.get(facet, ())}
 
 
-def _touches(span: Span, since: datetime | None, until: datetime | None) -> bool:
+def _touches(span: DateRange, since: datetime | None, until: datetime | None) -> bool:
     return (since is None or span.end >= since) and (until is None or span.start <= until)
 
 

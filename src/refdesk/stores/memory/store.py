@@ -27,8 +27,8 @@ from refdesk.model import (
     FindRequest,
     Found,
     Link,
-    Record,
-    RecordKey,
+    Metadata,
+    MetadataKey,
     Reference,
     Revision,
     State,
@@ -77,14 +77,14 @@ class _MemoryReader:
         ]
         return sorted(links, key=_get_link_order)
 
-    async def get_record(self, key: RecordKey) -> Record | None:
-        """See `Reader.get_record`."""
+    async def get_metadata(self, key: MetadataKey) -> Metadata | None:
+        """See `Reader.get_metadata`."""
         return self._content.records.get(key)
 
-    async def list_records(
+    async def list_metadata(
         self, kind: str, *, org: str | None = None, due_until: datetime | None = None, limit: int = 1000
-    ) -> list[Record]:
-        """See `Reader.list_records`."""
+    ) -> list[Metadata]:
+        """See `Reader.list_metadata`."""
         records = [
             record
             for record in self._content.records.values()
@@ -154,14 +154,14 @@ class MemoryTransaction(_MemoryReader):
             _refuse_unstorable([link.org, link.kind, *_get_names(link.source), *_get_names(link.target)])
             self._content.links.setdefault((link.org, link.source, link.kind, link.target), link)
 
-    async def put_records(self, records: Sequence[Record]) -> None:
-        """See `Transaction.put_records`."""
+    async def put_metadata(self, records: Sequence[Metadata]) -> None:
+        """See `Transaction.put_metadata`."""
         for record in records:
             _refuse_unstorable([record.key.org, record.key.kind, record.key.name])
             self._content.records[record.key] = replace(record, value=_copy_json(record.value))
 
-    async def remove_records(self, keys: Sequence[RecordKey]) -> None:
-        """See `Transaction.remove_records`."""
+    async def remove_metadata(self, keys: Sequence[MetadataKey]) -> None:
+        """See `Transaction.remove_metadata`."""
         for key in keys:
             self._content.records.pop(key, None)
 
@@ -228,8 +228,8 @@ class MemoryStore(_MemoryReader):
         links = sorted(self._content.links.values(), key=_get_link_key)
         return [link for link in links if _get_link_key(link) > least][:limit]
 
-    async def list_all_records(self, after: RecordKey | None, limit: int) -> list[Record]:
-        """See `Archive.list_all_records`."""
+    async def list_all_metadata(self, after: MetadataKey | None, limit: int) -> list[Metadata]:
+        """See `Archive.list_all_metadata`."""
         least = ("", "", "") if after is None else (after.org, after.kind, after.name)
         records = sorted(self._content.records.values(), key=_get_record_key)
         return [each for each in records if _get_record_key(each) > least][:limit]
@@ -257,23 +257,27 @@ def _get_link_key(link: Link) -> tuple[str, ...]:
     return link.org, *_get_names(link.source), link.kind, *_get_names(link.target)
 
 
-def _get_record_key(record: Record) -> tuple[str, str, str]:
+def _get_record_key(record: Metadata) -> tuple[str, str, str]:
     return record.key.org, record.key.kind, record.key.name
 
 
-def _get_record_order(record: Record) -> SupportsRichComparison:
+def _get_record_order(record: Metadata) -> SupportsRichComparison:
     due = (record.due_at is None, record.due_at.timestamp() if record.due_at else 0.0)
     return *due, record.key.org, record.key.name
 
 
 def _copy_document(document: Document) -> Document:
     texts = [document.collection.org, document.collection.toolset, document.id, document.title, document.body]
-    names = [*document.facets, *(value for values in document.facets.values() for value in values), *document.spans]
+    names = [
+        *document.facets,
+        *(value for values in document.facets.values() for value in values),
+        *document.date_ranges,
+    ]
     _refuse_unstorable([*texts, document.author, *names])
     return replace(
         document,
         facets={name: tuple(values) for name, values in document.facets.items()},
-        spans={name: tuple(spans) for name, spans in document.spans.items()},
+        date_ranges={name: tuple(spans) for name, spans in document.date_ranges.items()},
         data=_copy_json(document.data),
     )
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from refdesk.model import Collection, EmbeddedPassage, EmbeddingModel
-from refdesk.stores.neo4j.rows import decode_link, decode_record
+from refdesk.stores.neo4j.rows import decode_link, decode_metadata
 
 if TYPE_CHECKING:
-    from refdesk.model import Link, Record, RecordKey
+    from refdesk.model import Link, Metadata, MetadataKey
     from refdesk.protocols import DocumentVectors
     from refdesk.stores.neo4j.connections import Runner
 
@@ -65,12 +65,12 @@ async def list_links(runner: Runner, space: str, after: Link | None, limit: int)
     return [decode_link(org, values) for org, *values in rows]
 
 
-async def list_all_records(runner: Runner, space: str, after: RecordKey | None, limit: int) -> list[Record]:
-    """See `Archive.list_all_records`."""
+async def list_all_metadata(runner: Runner, space: str, after: MetadataKey | None, limit: int) -> list[Metadata]:
+    """See `Archive.list_all_metadata`."""
     place = None if after is None else (after.org, after.kind, after.name)
     statement, parameters = _go_on(_LIST_RECORDS, ("r.org", "r.kind", "r.name"), place)
     rows = await runner.run(statement, space=space, limit=limit, **parameters)
-    return [decode_record(row) for row in rows]
+    return [decode_metadata(row) for row in rows]
 
 
 def _go_on(statement: str, names: tuple[str, ...], after: tuple[str, ...] | None) -> tuple[str, dict[str, object]]:

@@ -12,14 +12,14 @@ from refdesk.stores.neo4j.rows import (
     CONTENT,
     decode_document,
     decode_link,
-    decode_record,
+    decode_metadata,
     decode_revision,
     encode_instant,
     encode_key,
 )
 
 if TYPE_CHECKING:
-    from refdesk.model import Document, Link, Record, RecordKey, Reference, Revision
+    from refdesk.model import Document, Link, Metadata, MetadataKey, Reference, Revision
     from refdesk.stores.neo4j.connections import Rows, Runner
 
 TEAR_ATTEMPTS = 3
@@ -121,15 +121,15 @@ class Neo4jReader:
         ends = {"space": self._namespace, "org": org, "toolset": reference.toolset, "id": reference.id}
         return [decode_link(org, row) for row in await self._runner.run(_GET_LINKS, **ends)]
 
-    async def get_record(self, key: RecordKey) -> Record | None:
-        """See `Reader.get_record`."""
+    async def get_metadata(self, key: MetadataKey) -> Metadata | None:
+        """See `Reader.get_metadata`."""
         rows = await self._runner.run(_GET_RECORD, space=self._namespace, **encode_key(key))
-        return decode_record(rows[0]) if rows else None
+        return decode_metadata(rows[0]) if rows else None
 
-    async def list_records(
+    async def list_metadata(
         self, kind: str, *, org: str | None = None, due_until: datetime | None = None, limit: int = 1000
-    ) -> list[Record]:
-        """See `Reader.list_records`."""
+    ) -> list[Metadata]:
+        """See `Reader.list_metadata`."""
         conditions, parameters = ["true"], dict[str, object]()
         if org is not None:
             conditions, parameters = [*conditions, "r.org = $org"], {"org": org}
@@ -137,7 +137,7 @@ class Neo4jReader:
             conditions, parameters["due"] = [*conditions, "r.due_at <= $due"], encode_instant(due_until)
         statement = _LIST_RECORDS.format(condition=" AND ".join(conditions))
         rows = await self._runner.run(statement, space=self._namespace, kind=kind, limit=limit, **parameters)
-        return [decode_record(row) for row in rows]
+        return [decode_metadata(row) for row in rows]
 
     async def _run(self, statement: str, collection: Collection, **parameters: object) -> Rows:
         place = {"space": self._namespace, "org": collection.org, "toolset": collection.toolset}

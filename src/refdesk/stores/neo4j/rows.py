@@ -23,13 +23,13 @@ from refdesk.core.search.analysis import analyse
 from refdesk.errors import InvalidInputError
 from refdesk.model import (
     Collection,
+    DateRange,
     Document,
     Link,
-    Record,
-    RecordKey,
+    Metadata,
+    MetadataKey,
     Reference,
     Revision,
-    Span,
     State,
     facet_key,
 )
@@ -91,7 +91,7 @@ def encode_document(document: Document, namespace: str) -> DocumentRow:
     """
     collection = document.collection
     check_texts(collection.org, collection.toolset, document.id, document.title, document.body, document.author)
-    spans = {name: [_encode_span(span) for span in spans] for name, spans in document.spans.items()}
+    spans = {name: [_encode_span(span) for span in spans] for name, spans in document.date_ranges.items()}
     properties = {
         "version": document.version,
         "state": document.state.value,
@@ -106,7 +106,7 @@ def encode_document(document: Document, namespace: str) -> DocumentRow:
         "facets": encode_json(document.facets),
         "facet_words": _get_facet_words(document),
         "spans": encode_json(spans),
-        "span_names": [name for name, spans in document.spans.items() for _ in spans],
+        "span_names": [name for name, spans in document.date_ranges.items() for _ in spans],
         "span_starts": [start for each in spans.values() for start, _ in each],
         "span_ends": [end for each in spans.values() for _, end in each],
         "data": encode_json(document.data),
@@ -164,7 +164,7 @@ def encode_passages(model: EmbeddingModel, passages: Sequence[EmbeddedPassage]) 
     return [_encode_passage(number, passage) for number, passage in enumerate(passages)]
 
 
-def encode_record(record: Record) -> dict[str, object]:
+def encode_metadata(record: Metadata) -> dict[str, object]:
     """Return a record's properties.
 
     Raises:
@@ -176,14 +176,14 @@ def encode_record(record: Record) -> dict[str, object]:
     return {**encode_key(key), "value": encode_json(record.value), "due_at": due_at}
 
 
-def encode_key(key: RecordKey) -> dict[str, object]:
+def encode_key(key: MetadataKey) -> dict[str, object]:
     """Return the properties that tell a record from all others."""
     return {"org": key.org, "kind": key.kind, "name": key.name}
 
 
-def decode_record(values: Sequence[Any]) -> Record:
+def decode_metadata(values: Sequence[Any]) -> Metadata:
     """Return the record of org, kind, name, due_at and value."""
-    return rows.decode_record(values, decode_instant)
+    return rows.decode_metadata(values, decode_instant)
 
 
 def encode_link(link: Link) -> dict[str, object]:
@@ -215,7 +215,7 @@ def _get_facet_words(document: Document) -> list[str]:
     return sorted(words)
 
 
-def _encode_span(span: Span) -> tuple[str, str]:
+def _encode_span(span: DateRange) -> tuple[str, str]:
     return encode_instant(span.start), encode_instant(span.end)
 
 

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
         FindRequest,
         Found,
         Link,
-        Record,
-        RecordKey,
+        Metadata,
+        MetadataKey,
         Revision,
     )
     from refdesk.protocols import Clock, DocumentVectors, Store
@@ -145,13 +145,13 @@ class Neo4jTransaction(Neo4jReader):
         """See `Transaction.put_links`."""
         await writes.put_links(self._session, self._place, links)
 
-    async def put_records(self, records: Sequence[Record]) -> None:
-        """See `Transaction.put_records`."""
-        await writes.put_records(self._session, self._place, records)
+    async def put_metadata(self, records: Sequence[Metadata]) -> None:
+        """See `Transaction.put_metadata`."""
+        await writes.put_metadata(self._session, self._place, records)
 
-    async def remove_records(self, keys: Sequence[RecordKey]) -> None:
-        """See `Transaction.remove_records`."""
-        await writes.remove_records(self._session, self._place, keys)
+    async def remove_metadata(self, keys: Sequence[MetadataKey]) -> None:
+        """See `Transaction.remove_metadata`."""
+        await writes.remove_metadata(self._session, self._place, keys)
 
 
 class Neo4jStore(Neo4jReader):
@@ -219,9 +219,9 @@ class Neo4jStore(Neo4jReader):
         """See `Archive.list_links`."""
         return await archive.list_links(self._database, self._place.space, after, limit)
 
-    async def list_all_records(self, after: RecordKey | None, limit: int) -> list[Record]:
-        """See `Archive.list_all_records`."""
-        return await archive.list_all_records(self._database, self._place.space, after, limit)
+    async def list_all_metadata(self, after: MetadataKey | None, limit: int) -> list[Metadata]:
+        """See `Archive.list_all_metadata`."""
+        return await archive.list_all_metadata(self._database, self._place.space, after, limit)
 
     @asynccontextmanager
     async def loading(self) -> AsyncGenerator[None, None]:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from refdesk.errors import ConflictError
 from refdesk.model import Collection, State
-from refdesk.stores.neo4j.rows import CONTENT, DocumentRow, encode_key, encode_link, encode_record
+from refdesk.stores.neo4j.rows import CONTENT, DocumentRow, encode_key, encode_link, encode_metadata
 
 if TYPE_CHECKING:
-    from refdesk.model import EmbeddingModel, Link, Record, RecordKey
+    from refdesk.model import EmbeddingModel, Link, Metadata, MetadataKey
     from refdesk.stores.neo4j.connections import Runner
 
 T = TypeVar("T")
@@ -140,14 +140,14 @@ async def put_links(runner: Runner, place: Place, links: Sequence[Link]) -> None
         await runner.run(_PUT_LINKS, space=place.space, rows=rows)
 
 
-async def put_records(runner: Runner, place: Place, records: Sequence[Record]) -> None:
-    """See `Transaction.put_records`."""
-    for rows in _batch([encode_record(record) for record in records]):
+async def put_metadata(runner: Runner, place: Place, records: Sequence[Metadata]) -> None:
+    """See `Transaction.put_metadata`."""
+    for rows in _batch([encode_metadata(record) for record in records]):
         await runner.run(_PUT_RECORDS, space=place.space, rows=rows)
 
 
-async def remove_records(runner: Runner, place: Place, keys: Sequence[RecordKey]) -> None:
-    """See `Transaction.remove_records`."""
+async def remove_metadata(runner: Runner, place: Place, keys: Sequence[MetadataKey]) -> None:
+    """See `Transaction.remove_metadata`."""
     for batch in _batch(keys):
         await runner.run(_REMOVE_RECORDS, space=place.space, keys=[encode_key(key) for key in batch])
 

@@ -6,13 +6,13 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from refdesk.core.keeping.rows import decode_link, decode_record, decode_revision
+from refdesk.core.keeping.rows import decode_link, decode_metadata, decode_revision
 from refdesk.model import Collection, EmbeddedPassage, EmbeddingModel
 from refdesk.stores.postgres.connections import ALL_ORGS, Connections, Scope, Statement
 from refdesk.stores.postgres.rows import decode_sent
 
 if TYPE_CHECKING:
-    from refdesk.model import Link, Record, RecordKey, Revision
+    from refdesk.model import Link, Metadata, MetadataKey, Revision
     from refdesk.protocols import DocumentVectors
 
 # No key begins with an empty org, so everything comes after one of empty texts.
@@ -90,8 +90,8 @@ async def list_links(connections: Connections, after: Link | None, limit: int) -
     return [decode_link(row) for row in rows]
 
 
-async def list_all_records(connections: Connections, after: RecordKey | None, limit: int) -> list[Record]:
-    """See `Archive.list_all_records`."""
+async def list_all_metadata(connections: Connections, after: MetadataKey | None, limit: int) -> list[Metadata]:
+    """See `Archive.list_all_metadata`."""
     key = (after.org, after.kind, after.name) if after else ("", "", "")
     (rows,) = await connections.read(ALL_ORGS, Statement(_LIST_RECORDS, (*key, limit)))
-    return [decode_record(row) for row in rows]
+    return [decode_metadata(row) for row in rows]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from refdesk.core.keeping.encoding import check_texts, encode_spans
+from refdesk.core.keeping.encoding import check_texts, encode_date_ranges
 from refdesk.core.search import analysis
 from refdesk.core.search.analysis import analyse
 from refdesk.core.search.bm25 import TITLE_WEIGHT
@@ -53,7 +53,7 @@ class Derived:
     words: str
     texts: tuple[str, ...]
     facet_values: tuple[tuple[str, str, str, int, bool], ...]
-    spans: tuple[tuple[str, int, int], ...]
+    date_ranges: tuple[tuple[str, int, int], ...]
 
     @property
     def length(self) -> int:
@@ -71,14 +71,16 @@ def derive(document: Document) -> Derived:
     frequencies = Counter(in_body)
     for term in in_title:
         frequencies[term] += TITLE_WEIGHT
-    check_texts(*document.spans)
+    check_texts(*document.date_ranges)
     return Derived(
         frequencies=frequencies,
         title_key=facet_key(document.title),
         words=f"{spell(in_title)}\n{spell(in_body)}",
         texts=(*_cut(document.title), *_cut(document.body)),
         facet_values=tuple(_list_facet_values(document.facets)),
-        spans=tuple((name, *ends) for name, spans in document.spans.items() for ends in encode_spans(spans)),
+        date_ranges=tuple(
+            (name, *ends) for name, spans in document.date_ranges.items() for ends in encode_date_ranges(spans)
+        ),
     )
 
 

@@ -8,13 +8,13 @@ from datetime import datetime
 from typing import TYPE_CHECKING, LiteralString, Protocol
 
 from refdesk.core.keeping.encoding import encode_instant, is_storable
-from refdesk.core.keeping.rows import decode_document, decode_link, decode_record, decode_revision
+from refdesk.core.keeping.rows import decode_document, decode_link, decode_metadata, decode_revision
 from refdesk.model import Collection, CollectionStatistics, State
 from refdesk.stores.postgres.connections import ALL_ORGS, Scope, Statement
 from refdesk.stores.postgres.pool import Row
 
 if TYPE_CHECKING:
-    from refdesk.model import Document, Link, Record, RecordKey, Reference, Revision
+    from refdesk.model import Document, Link, Metadata, MetadataKey, Reference, Revision
 
 _GET_DOCUMENTS = """
     SELECT id, version, state, created_at, modified_at, author, title, facets, spans, body, data FROM documents
@@ -124,16 +124,16 @@ async def get_links(source: Statements, org: str, reference: Reference) -> list[
     return [decode_link(row) for row in rows]
 
 
-async def get_record(source: Statements, key: RecordKey) -> Record | None:
-    """See `Reader.get_record`."""
+async def get_metadata(source: Statements, key: MetadataKey) -> Metadata | None:
+    """See `Reader.get_metadata`."""
     (rows,) = await source.read(Scope(key.org), Statement(_GET_RECORD, (key.org, key.kind, key.name)))
-    return decode_record(rows[0]) if rows else None
+    return decode_metadata(rows[0]) if rows else None
 
 
-async def list_records(
+async def list_metadata(
     source: Statements, kind: str, org: str | None, due_until: datetime | None, limit: int
-) -> list[Record]:
-    """See `Reader.list_records`."""
+) -> list[Metadata]:
+    """See `Reader.list_metadata`."""
     due = None if due_until is None else encode_instant(due_until)
     if org is not None:
         values: dict[str, object] = {"org": org, "kind": kind, "due_until": due, "limit": limit}
@@ -143,7 +143,7 @@ async def list_records(
     else:
         statement = Statement(_LIST_RECORDS, (kind, due, limit))
     (rows,) = await source.read(ALL_ORGS if org is None else Scope(org), statement)
-    return [decode_record(row) for row in rows]
+    return [decode_metadata(row) for row in rows]
 
 
 async def get_statistics(source: Statements) -> list[CollectionStatistics]:

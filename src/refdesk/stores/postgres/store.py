@@ -33,8 +33,8 @@ if TYPE_CHECKING:
         FindRequest,
         Found,
         Link,
-        Record,
-        RecordKey,
+        Metadata,
+        MetadataKey,
         Reference,
     )
     from refdesk.protocols import Clock, DocumentVectors, Store
@@ -71,15 +71,15 @@ class _PostgresReader:
         """See `Reader.get_links`."""
         return await reads.get_links(self._source, org, reference)
 
-    async def get_record(self, key: RecordKey) -> Record | None:
-        """See `Reader.get_record`."""
-        return await reads.get_record(self._source, key)
+    async def get_metadata(self, key: MetadataKey) -> Metadata | None:
+        """See `Reader.get_metadata`."""
+        return await reads.get_metadata(self._source, key)
 
-    async def list_records(
+    async def list_metadata(
         self, kind: str, *, org: str | None = None, due_until: datetime | None = None, limit: int = 1000
-    ) -> list[Record]:
-        """See `Reader.list_records`."""
-        return await reads.list_records(self._source, kind, org, due_until, limit)
+    ) -> list[Metadata]:
+        """See `Reader.list_metadata`."""
+        return await reads.list_metadata(self._source, kind, org, due_until, limit)
 
 
 class PostgresTransaction(_PostgresReader):
@@ -137,13 +137,13 @@ class PostgresTransaction(_PostgresReader):
         """See `Transaction.put_links`."""
         await writes.put_links(self._session, links)
 
-    async def put_records(self, records: Sequence[Record]) -> None:
-        """See `Transaction.put_records`."""
-        await writes.put_records(self._session, records)
+    async def put_metadata(self, records: Sequence[Metadata]) -> None:
+        """See `Transaction.put_metadata`."""
+        await writes.put_metadata(self._session, records)
 
-    async def remove_records(self, keys: Sequence[RecordKey]) -> None:
-        """See `Transaction.remove_records`."""
-        await writes.remove_records(self._session, keys)
+    async def remove_metadata(self, keys: Sequence[MetadataKey]) -> None:
+        """See `Transaction.remove_metadata`."""
+        await writes.remove_metadata(self._session, keys)
 
 
 class PostgresStore(_PostgresReader):
@@ -204,9 +204,9 @@ class PostgresStore(_PostgresReader):
         """See `Archive.list_links`."""
         return await archive.list_links(self.connections, after, limit)
 
-    async def list_all_records(self, after: RecordKey | None, limit: int) -> list[Record]:
-        """See `Archive.list_all_records`."""
-        return await archive.list_all_records(self.connections, after, limit)
+    async def list_all_metadata(self, after: MetadataKey | None, limit: int) -> list[Metadata]:
+        """See `Archive.list_all_metadata`."""
+        return await archive.list_all_metadata(self.connections, after, limit)
 
     @asynccontextmanager
     async def loading(self) -> AsyncGenerator[None, None]:

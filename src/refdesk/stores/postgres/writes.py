@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 from refdesk.core.keeping.encoding import encode_instant
-from refdesk.core.keeping.rows import encode_document, encode_link, encode_record
+from refdesk.core.keeping.rows import encode_document, encode_link, encode_metadata
 from refdesk.errors import ConflictError
 from refdesk.model import Collection, State
 from refdesk.stores.postgres.connections import Scope, Statement
@@ -17,7 +17,7 @@ from refdesk.stores.postgres.pool import Row
 from refdesk.stores.postgres.transactions import Session
 
 if TYPE_CHECKING:
-    from refdesk.model import Link, Record, RecordKey, Revision
+    from refdesk.model import Link, Metadata, MetadataKey, Revision
 
 _GET_BEFORE = """
     SELECT documents.id, key, version, text_digest, entries.document IS NOT NULL, entries.terms, entries.length
@@ -206,15 +206,15 @@ async def put_links(session: Session, links: Sequence[Link]) -> None:
         await _send(session, Scope(org), [Statement(_PUT_LINK, row) for row in rows if row[0] == org])
 
 
-async def put_records(session: Session, records: Sequence[Record]) -> None:
-    """See `Transaction.put_records`."""
-    rows = [encode_record(record) for record in records]
+async def put_metadata(session: Session, records: Sequence[Metadata]) -> None:
+    """See `Transaction.put_metadata`."""
+    rows = [encode_metadata(record) for record in records]
     for org in dict.fromkeys(row[0] for row in rows):
         await _send(session, Scope(org), [Statement(_PUT_RECORD, row) for row in rows if row[0] == org])
 
 
-async def remove_records(session: Session, keys: Sequence[RecordKey]) -> None:
-    """See `Transaction.remove_records`."""
+async def remove_metadata(session: Session, keys: Sequence[MetadataKey]) -> None:
+    """See `Transaction.remove_metadata`."""
     for org in dict.fromkeys(key.org for key in keys):
         statements = [Statement(_REMOVE_RECORD, (org, key.kind, key.name)) for key in keys if key.org == org]
         await _send(session, Scope(org), statements)
@@ -346,7 +346,7 @@ class Content:
 
     def _put_lists(self, living: Sequence[tuple[int, DocumentRow]]) -> Iterable[Statement]:
         values = [(key, *value) for key, row in living for value in row.derived.facet_values]
-        spans = [(key, *span) for key, row in living for span in row.derived.spans]
+        spans = [(key, *span) for key, row in living for span in row.derived.date_ranges]
         if values:
             yield Statement(_PUT_FACET_VALUES, (self.place[0], *map(list, zip(*values, strict=True))))
         if spans:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from refdesk.core.keeping.rows import decode_link, decode_record
-from refdesk.model import Collection, EmbeddedPassage, EmbeddingModel, Link, Record, RecordKey
+from refdesk.core.keeping.rows import decode_link, decode_metadata
+from refdesk.model import Collection, EmbeddedPassage, EmbeddingModel, Link, Metadata, MetadataKey
 from refdesk.stores.sqlite import reads
 from refdesk.stores.sqlite.driver import Connection
 
@@ -74,7 +74,7 @@ def list_links(connection: Connection, after: Link | None, limit: int) -> list[L
     return [decode_link(row) for row in connection.execute(_LIST_LINKS, (*start, limit))]
 
 
-def list_all_records(connection: Connection, after: RecordKey | None, limit: int) -> list[Record]:
-    """See `Archive.list_all_records`."""
+def list_all_metadata(connection: Connection, after: MetadataKey | None, limit: int) -> list[Metadata]:
+    """See `Archive.list_all_metadata`."""
     start = ("", "", "") if after is None else (after.org, after.kind, after.name)
-    return [decode_record(row) for row in connection.execute(_LIST_RECORDS, (*start, limit))]
+    return [decode_metadata(row) for row in connection.execute(_LIST_RECORDS, (*start, limit))]

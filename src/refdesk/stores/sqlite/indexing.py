@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypeVar
 import anyio
 
 from refdesk.core.keeping.encoding import decode_instant
-from refdesk.core.keeping.rows import decode_facets, decode_spans
+from refdesk.core.keeping.rows import decode_date_ranges, decode_facets
 from refdesk.model import Collection, State
 from refdesk.stores.sqlite.hnsw import Grower
 from refdesk.stores.sqlite.index import ANALYSIS_VERSION, CollectionIndex, IndexRow, VectorRow, encode_terms
@@ -147,7 +147,7 @@ class DerivedIndexes:
             modified_at=decode_instant(modified_at),
             title=title,
             facets=decode_facets(facets),
-            spans=decode_spans(spans),
+            date_ranges=decode_date_ranges(spans),
             terms=terms,
         )
 

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from refdesk.core.keeping.encoding import encode_instant
-from refdesk.core.keeping.rows import decode_document, decode_link, decode_record, decode_revision
+from refdesk.core.keeping.rows import decode_document, decode_link, decode_metadata, decode_revision
 from refdesk.model import (
     Collection,
     CollectionStatistics,
     Document,
     Link,
-    Record,
-    RecordKey,
+    Metadata,
+    MetadataKey,
     Reference,
     Revision,
     State,
@@ -141,22 +141,22 @@ def get_links(connection: Connection, org: str, reference: Reference) -> list[Li
     return [decode_link(row) for row in connection.execute(_GET_LINKS, bindings)]
 
 
-def get_record(connection: Connection, key: RecordKey) -> Record | None:
-    """See `Reader.get_record`."""
+def get_metadata(connection: Connection, key: MetadataKey) -> Metadata | None:
+    """See `Reader.get_metadata`."""
     row = connection.get_row(_GET_RECORD, (key.org, key.kind, key.name))
-    return None if row is None else decode_record(row)
+    return None if row is None else decode_metadata(row)
 
 
-def list_records(
+def list_metadata(
     connection: Connection, kind: str, org: str | None, due_until: datetime | None, limit: int
-) -> list[Record]:
-    """See `Reader.list_records`."""
+) -> list[Metadata]:
+    """See `Reader.list_metadata`."""
     due = None if due_until is None else encode_instant(due_until)
     statement = _LIST_RECORDS if due is None else _LIST_DUE_RECORDS
     if org is not None:
         statement = _LIST_RECORDS_OF_ORG
     bindings = {"kind": kind, "org": org, "due_until": due, "limit": limit}
-    return [decode_record(row) for row in connection.execute(statement, bindings)]
+    return [decode_metadata(row) for row in connection.execute(statement, bindings)]
 
 
 def get_statistics(connection: Connection) -> list[CollectionStatistics]:

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
         FindRequest,
         Found,
         Link,
-        Record,
-        RecordKey,
+        Metadata,
+        MetadataKey,
         Reference,
         Revision,
     )
@@ -82,15 +82,15 @@ class _SqliteReader:
         """See `Reader.get_links`."""
         return await self._runner.run(reads.get_links, org, reference)
 
-    async def get_record(self, key: RecordKey) -> Record | None:
-        """See `Reader.get_record`."""
-        return await self._runner.run(reads.get_record, key)
+    async def get_metadata(self, key: MetadataKey) -> Metadata | None:
+        """See `Reader.get_metadata`."""
+        return await self._runner.run(reads.get_metadata, key)
 
-    async def list_records(
+    async def list_metadata(
         self, kind: str, *, org: str | None = None, due_until: datetime | None = None, limit: int = 1000
-    ) -> list[Record]:
-        """See `Reader.list_records`."""
-        return await self._runner.run(reads.list_records, kind, org, due_until, limit)
+    ) -> list[Metadata]:
+        """See `Reader.list_metadata`."""
+        return await self._runner.run(reads.list_metadata, kind, org, due_until, limit)
 
 
 class _Session:
@@ -166,13 +166,13 @@ class SqliteTransaction(_SqliteReader):
         """See `Transaction.put_links`."""
         await self._session.run(writes.put_links, links)
 
-    async def put_records(self, records: Sequence[Record]) -> None:
-        """See `Transaction.put_records`."""
-        await self._session.run(writes.put_records, records)
+    async def put_metadata(self, records: Sequence[Metadata]) -> None:
+        """See `Transaction.put_metadata`."""
+        await self._session.run(writes.put_metadata, records)
 
-    async def remove_records(self, keys: Sequence[RecordKey]) -> None:
-        """See `Transaction.remove_records`."""
-        await self._session.run(writes.remove_records, keys)
+    async def remove_metadata(self, keys: Sequence[MetadataKey]) -> None:
+        """See `Transaction.remove_metadata`."""
+        await self._session.run(writes.remove_metadata, keys)
 
 
 class SqliteStore(_SqliteReader):
@@ -232,9 +232,9 @@ class SqliteStore(_SqliteReader):
         """See `Archive.list_links`."""
         return await self._readers.run(archive.list_links, after, limit)
 
-    async def list_all_records(self, after: RecordKey | None, limit: int) -> list[Record]:
-        """See `Archive.list_all_records`."""
-        return await self._readers.run(archive.list_all_records, after, limit)
+    async def list_all_metadata(self, after: MetadataKey | None, limit: int) -> list[Metadata]:
+        """See `Archive.list_all_metadata`."""
+        return await self._readers.run(archive.list_all_metadata, after, limit)
 
     @asynccontextmanager
     async def loading(self) -> AsyncGenerator[None, None]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from refdesk.core.keeping.encoding import check_texts
-from refdesk.core.keeping.rows import encode_link, encode_record
+from refdesk.core.keeping.rows import encode_link, encode_metadata
 from refdesk.errors import ConflictError, InvalidInputError
-from refdesk.model import Collection, Document, EmbeddingModel, Link, Record, RecordKey, State
+from refdesk.model import Collection, Document, EmbeddingModel, Link, Metadata, MetadataKey, State
 from refdesk.stores.sqlite.driver import Connection, Value
 from refdesk.stores.sqlite.index import ANALYSIS_VERSION, encode_terms
 from refdesk.stores.sqlite.rows import DocumentRow, RenewedTerms, encode_document, encode_terms_columns
@@ -130,17 +130,17 @@ def put_links(connection: Connection, links: Sequence[Link]) -> None:
     )
 
 
-def put_records(connection: Connection, records: Sequence[Record]) -> None:
-    """See `Transaction.put_records`."""
+def put_metadata(connection: Connection, records: Sequence[Metadata]) -> None:
+    """See `Transaction.put_metadata`."""
     connection.execute_many(
         "INSERT INTO records (org, kind, name, due_at, value) VALUES (?, ?, ?, ?, ?) "
         "ON CONFLICT (org, kind, name) DO UPDATE SET due_at = excluded.due_at, value = excluded.value",
-        [encode_record(record) for record in records],
+        [encode_metadata(record) for record in records],
     )
 
 
-def remove_records(connection: Connection, keys: Sequence[RecordKey]) -> None:
-    """See `Transaction.remove_records`."""
+def remove_metadata(connection: Connection, keys: Sequence[MetadataKey]) -> None:
+    """See `Transaction.remove_metadata`."""
     connection.execute_many(
         "DELETE FROM records WHERE org = ? AND kind = ? AND name = ?", [(key.org, key.kind, key.name) for key in keys]
     )

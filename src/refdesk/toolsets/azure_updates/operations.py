@@ -11,7 +11,7 @@ from refdesk.toolsets.azure_updates.models import (
     SearchOutput,
     Statistics,
 )
-from refdesk.toolsets.azure_updates.provider import FINDER
+from refdesk.toolsets.azure_updates.provider import PROVIDER
 from refdesk.toolsets.azure_updates.resources import read_changelog, read_guide, read_statistics
 from refdesk.toolsets.azure_updates.search import search_updates
 
@@ -108,5 +108,5 @@ TOOLSET = Toolset(
     description="Microsoft's announcements of Azure service updates: searched, filtered, kept current.",
     operations=OPERATIONS,
     resources=RESOURCES,
-    finder=FINDER,
+    provider=PROVIDER,
 )

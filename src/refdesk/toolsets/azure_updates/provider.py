@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from refdesk.core.background import sync_log
 from refdesk.core.search import federation
 from refdesk.core.search.analysis import parse_query
-from refdesk.core.search.federation import Finder, Finding, Findings, Question, Reading
+from refdesk.core.search.federation import HitReference, ProviderAnswer, ProviderHit, Question, SearchProvider
 from refdesk.core.search.retrieval import SearchRequest
 from refdesk.core.search.snippets import snippet
 from refdesk.model import And, Filter, HasAny, Overlaps
@@ -24,7 +24,7 @@ OPERATION = "search_azure_updates"
 SOURCE = "Microsoft"
 
 
-async def find(context: Context, question: Question) -> Findings:
+async def find(context: Context, question: Question) -> ProviderAnswer:
     """Return the updates found; the period is that of their last change, as the feed tells it."""
     request = SearchRequest(
         COLLECTION,
@@ -38,8 +38,8 @@ async def find(context: Context, question: Question) -> Findings:
     found = await base.search(request)
     status = await sync_log.read_status(base.store, TOOLSET_NAME)
     notes = [*describe_age(status.last_success, base.clock.now()), await federation.explain_meaning(context, question)]
-    return Findings(
-        tuple(_to_finding(hit, text) for hit in found.hits),
+    return ProviderAnswer(
+        tuple(_to_hit(hit, text) for hit in found.hits),
         total=found.total,
         as_of=status.last_success,
         note=" ".join(note for note in notes if note),
@@ -53,17 +53,17 @@ def _to_filter(question: Question) -> Filter | None:
     return And(tuple(conditions)) if conditions else None
 
 
-def _to_finding(hit: Hit, text: TextQuery) -> Finding:
+def _to_hit(hit: Hit, text: TextQuery) -> ProviderHit:
     update, excerpt = hit.document, federation.get_excerpt(hit.document.body, hit.passage)
-    return Finding(
+    return ProviderHit(
         id=update.id,
         title=update.title,
         snippet=snippet(update.body, text, hit.passage),
-        strength=federation.judge_hit(text, update.title, excerpt, hit.cosine, hit.score),
+        relevance=federation.judge_hit(text, update.title, excerpt, hit.cosine, hit.score),
         freshness=update.modified_at,
         source=SOURCE,
-        reading=Reading(OPERATION, {"id": update.id}, get_public_page(update.id)),
+        reference=HitReference(OPERATION, {"id": update.id}, get_public_page(update.id)),
     )
 
 
-FINDER = Finder(OPERATION, frozenset({"updates:read"}), find)
+PROVIDER = SearchProvider(OPERATION, frozenset({"updates:read"}), find)

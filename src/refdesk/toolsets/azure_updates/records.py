@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from refdesk.core.background.syncing import InvalidRecordError
-from refdesk.model import Document, Span
+from refdesk.model import DateRange, Document
 from refdesk.toolsets.azure_updates.markdown import to_line, to_markdown
 from refdesk.toolsets.azure_updates.models import COLLECTION
 
@@ -88,7 +88,10 @@ def to_document(record: JsonObject) -> Document:
         created_at=_read_instant("created", read.created),
         modified_at=modified,
         facets=_read_facets(read, [ring for ring, _ in months]),
-        spans={MODIFIED: (Span(modified, modified),), AVAILABILITY: tuple(span for _, span in months if span)},
+        date_ranges={
+            MODIFIED: (DateRange(modified, modified),),
+            AVAILABILITY: tuple(span for _, span in months if span),
+        },
         data={"record": record, "availabilities": availabilities},
     )
 
@@ -135,11 +138,11 @@ def _read_instant(name: str, text: str) -> datetime:
         raise InvalidRecordError(f"{name}: is no instant") from None
 
 
-def _read_month(availability: _Availability) -> Span | None:
+def _read_month(availability: _Availability) -> DateRange | None:
     """Return the first to the last instant of the month, or `None` where the feed names none that exists."""
     month = _MONTHS.get((availability.month or "").strip().casefold())
     year = availability.year
     if month is None or year is None or not 1 <= year <= 9999:
         return None
     last = monthrange(year, month)[1]
-    return Span(datetime(year, month, 1, tzinfo=UTC), datetime(year, month, last, 23, 59, 59, 999_999, tzinfo=UTC))
+    return DateRange(datetime(year, month, 1, tzinfo=UTC), datetime(year, month, last, 23, 59, 59, 999_999, tzinfo=UTC))

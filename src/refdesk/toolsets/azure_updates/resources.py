@@ -82,7 +82,7 @@ async def read_statistics(context: Context) -> Statistics:
     knowledge_base = context.knowledge_base
     found = await knowledge_base.search(SearchRequest(COLLECTION, limit=1, facets=FACETS))
     status = await sync_log.read_status(knowledge_base.store, TOOLSET_NAME)
-    set_aside = await sync_log.read_quarantine(knowledge_base.store, TOOLSET_NAME)
+    set_aside = await sync_log.read_dead_letters(knowledge_base.store, TOOLSET_NAME)
     now = knowledge_base.clock.now()
     return Statistics(
         total_updates=found.total,

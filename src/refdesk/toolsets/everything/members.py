@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from anyio.abc import TaskGroup
 
     from refdesk.core.operations import Context
-    from refdesk.core.search.federation import Finder
+    from refdesk.core.search.federation import SearchProvider
 
 NOT_SERVED = "It is not served here: whoever runs the server can configure it or name it with --toolset."
 
@@ -26,11 +26,11 @@ class Members:
     """The toolsets in play that can be searched.
 
     Attributes:
-        finders: By toolset, in the table's order.
+        providers: By toolset, in the table's order.
         group: Outlives every call.
     """
 
-    finders: Mapping[str, Finder]
+    providers: Mapping[str, SearchProvider]
     group: TaskGroup
 
     async def ask(
@@ -47,27 +47,27 @@ class Members:
         Raises:
             PermissionDeniedError: The caller may read none of those that are served.
         """
-        served = {name: self.finders[name] for name in names if name in self.finders}
-        readable = {name: finder for name, finder in served.items() if finder.scopes <= context.principal.scopes}
+        served = {name: self.providers[name] for name in names if name in self.providers}
+        readable = {name: provider for name, provider in served.items() if provider.scopes <= context.principal.scopes}
         if served and not readable:
             raise _deny(served)
         outcomes = await federation.ask_all(readable, context.of, question, seconds, self.group)
-        ranked = federation.rank({name: outcome.findings.hits for name, outcome in outcomes.items()})
+        ranked = federation.rank({name: outcome.answer.hits for name, outcome in outcomes.items()})
         best = ranked[: question.limit]
         shown = Counter(one.toolset for one in best)
         return best, [self._cover(name, outcomes.get(name), shown[name]) for name in names]
 
     def _cover(self, name: str, outcome: Outcome | None, hits: int) -> Coverage:
-        if outcome is None and name in self.finders:
-            outcome = Outcome("forbidden", note=_name_scopes(self.finders[name].scopes))
+        if outcome is None and name in self.providers:
+            outcome = Outcome("forbidden", note=_name_scopes(self.providers[name].scopes))
         outcome = outcome or Outcome("not_served", note=NOT_SERVED)
         return Coverage(
             toolset=name,
             status=outcome.status,
             hits=hits,
-            total=outcome.findings.total,
+            total=outcome.answer.total,
             took_ms=round(outcome.seconds * 1000),
-            as_of=outcome.findings.as_of,
+            as_of=outcome.answer.as_of,
             note=outcome.note or None,
         )
 
@@ -76,8 +76,8 @@ def _name_scopes(scopes: frozenset[str]) -> str:
     return f"This needs the scope {', '.join(sorted(scopes))}; ask whoever runs the server for a key that has it."
 
 
-def _deny(finders: Mapping[str, Finder]) -> PermissionDeniedError:
-    scopes = sorted({scope for finder in finders.values() for scope in finder.scopes})
+def _deny(providers: Mapping[str, SearchProvider]) -> PermissionDeniedError:
+    scopes = sorted({scope for provider in providers.values() for scope in provider.scopes})
     return PermissionDeniedError(
         f"This needs one of the scopes {', '.join(scopes)}; ask whoever runs the server for a key that has it.",
         details={"missingScopes": scopes},

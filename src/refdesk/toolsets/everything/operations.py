@@ -38,13 +38,13 @@ def make_toolset(toolsets: Sequence[Toolset], group: TaskGroup) -> Toolset:
     """Return the toolset that searches the others.
 
     Args:
-        toolsets: Those in play, in the table's order; who has no finder takes no part.
+        toolsets: Those in play, in the table's order; who has no provider takes no part.
         group: Outlives every call; in it end the questions that were too slow.
     """
-    members = Members({toolset.name: toolset.finder for toolset in toolsets if toolset.finder is not None}, group)
+    members = Members({toolset.name: toolset.provider for toolset in toolsets if toolset.provider is not None}, group)
 
     async def search_everything(context: Context, asked: SearchInput) -> SearchOutput:
-        names = list(dict.fromkeys(asked.toolsets)) or list(members.finders)
+        names = list(dict.fromkeys(asked.toolsets)) or list(members.providers)
         question = Question(asked.query, tuple(asked.filters.tags), asked.filters.period, asked.limit)
         best, coverage = await members.ask(context, question, names, asked.deadline_ms / 1000)
         return SearchOutput(results=[_show(one) for one in best], query=asked.query, coverage=coverage)
@@ -63,25 +63,25 @@ async def _refuse(context: Context, asked: SearchInput) -> SearchOutput:
 
 
 def _show(one: Ranked) -> Result:
-    finding = one.finding
+    hit = one.hit
     return Result(
         toolset=one.toolset,
-        id=finding.id,
-        title=finding.title,
-        snippet=finding.snippet,
+        id=hit.id,
+        title=hit.title,
+        snippet=hit.snippet,
         score=round(one.score, 6),
-        freshness=finding.freshness,
-        author=finding.author,
-        source=finding.source,
-        uri=finding.reading.uri,
-        read=Read(tool=finding.reading.operation, arguments=dict(finding.reading.arguments)),
+        freshness=hit.freshness,
+        author=hit.author,
+        source=hit.source,
+        uri=hit.reference.uri,
+        read=Read(tool=hit.reference.operation, arguments=dict(hit.reference.arguments)),
     )
 
 
 def _describe(
     handler: Callable[[Context, SearchInput], Awaitable[SearchOutput]], toolsets: Sequence[Toolset]
 ) -> Toolset:
-    finders = [toolset.finder for toolset in toolsets if toolset.finder is not None]
+    providers = [toolset.provider for toolset in toolsets if toolset.provider is not None]
     operation = Operation(
         name="search_everything",
         title="Search everything",
@@ -96,7 +96,7 @@ def _describe(
         output=SearchOutput,
         handler=handler,
         scopes=frozenset(),
-        any_scopes=frozenset(scope for finder in finders for scope in finder.scopes),
+        any_scopes=frozenset(scope for provider in providers for scope in provider.scopes),
         effects=READS_OUTSIDE,
         route=Route("POST", "/everything/search"),
         errors=ERRORS,

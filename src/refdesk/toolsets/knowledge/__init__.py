@@ -5,7 +5,7 @@ from __future__ import annotations
 from refdesk.core.operations import Toolset
 from refdesk.toolsets.knowledge.models import TOOLSET_NAME
 from refdesk.toolsets.knowledge.operations import OPERATIONS
-from refdesk.toolsets.knowledge.provider import FINDER
+from refdesk.toolsets.knowledge.provider import PROVIDER
 from refdesk.toolsets.knowledge.resources import TEMPLATES
 
 TOOLSET = Toolset(
@@ -13,5 +13,5 @@ TOOLSET = Toolset(
     description="Knowledge that agents store, search and supersede.",
     operations=OPERATIONS,
     templates=TEMPLATES,
-    finder=FINDER,
+    provider=PROVIDER,
 )

@@ -11,7 +11,7 @@ from pydantic.alias_generators import to_camel
 from pydantic.json_schema import SkipJsonSchema
 
 from refdesk.core.writing import supersession
-from refdesk.model import Collection, Document, Span, State
+from refdesk.model import Collection, DateRange, Document, State
 from refdesk.toolsets.knowledge.tags import MOST_TAGS, normalise_tags
 
 if TYPE_CHECKING:
@@ -216,19 +216,19 @@ def to_document(entry: StoreInput, *, id: str, org: str, author: str, now: datet
         created_at=now,
         modified_at=now,
         facets={TAGS: tuple(entry.tags), AUTHOR: (author,)},
-        spans=_get_spans(now, entry.expires_at),
+        date_ranges=_get_date_ranges(now, entry.expires_at),
         data=data,
     )
 
 
-def _get_spans(created: datetime, expires: datetime | None) -> dict[str, tuple[Span, ...]]:
-    spans = {CREATED: (Span(created, created),)}
-    return spans | ({EXPIRES: (Span(expires, expires),)} if expires else {})
+def _get_date_ranges(created: datetime, expires: datetime | None) -> dict[str, tuple[DateRange, ...]]:
+    spans = {CREATED: (DateRange(created, created),)}
+    return spans | ({EXPIRES: (DateRange(expires, expires),)} if expires else {})
 
 
 def get_expiry(document: Document) -> datetime | None:
     """Return from when on the entry no longer holds."""
-    spans = document.spans.get(EXPIRES)
+    spans = document.date_ranges.get(EXPIRES)
     return spans[0].start if spans else None
 
 

@@ -1,4 +1,4 @@
-"""How knowledge takes part in a search over all toolsets: its own ranking, with the strength of each hit."""
+"""How knowledge takes part in a search over all toolsets: its own ranking, with the relevance of each hit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from refdesk.core.search import federation, fusion
 from refdesk.core.search.analysis import parse_query
-from refdesk.core.search.federation import Finder, Finding, Findings, LeftOut, Question, Reading
+from refdesk.core.search.federation import HitReference, LeftOut, ProviderAnswer, ProviderHit, Question, SearchProvider
 from refdesk.core.search.snippets import snippet
 from refdesk.toolsets.knowledge import models, search
 from refdesk.toolsets.knowledge.models import SearchInput
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 NO_SUCH_TAG = "No entry can carry such a tag: tags here are words of letters and digits, joined by hyphens."
 
 
-async def find(context: Context, question: Question) -> Findings | LeftOut:
+async def find(context: Context, question: Question) -> ProviderAnswer | LeftOut:
     """Return the entries found, as `search_knowledge` ranks them; the period is that of their creation."""
     try:
         tags = normalise_tags(question.tags)
@@ -32,21 +32,21 @@ async def find(context: Context, question: Question) -> Findings | LeftOut:
     found = await search.find(context.knowledge_base, collection, asked, question.period)
     scores = zip(found.candidates, fusion.absolute(found.candidates, text), strict=True)
     scored = {candidate.id: (candidate.cosine, score) for candidate, score in scores}
-    hits = [_to_finding(match, text, *scored[match.placed_by]) for match in found.best[: question.limit]]
-    return Findings(tuple(hits), note=await federation.explain_meaning(context, question))
+    hits = [_to_hit(match, text, *scored[match.placed_by]) for match in found.best[: question.limit]]
+    return ProviderAnswer(tuple(hits), note=await federation.explain_meaning(context, question))
 
 
-def _to_finding(match: Match, text: TextQuery, cosine: float | None, score: float) -> Finding:
+def _to_hit(match: Match, text: TextQuery, cosine: float | None, score: float) -> ProviderHit:
     entry, excerpt = match.document, federation.get_excerpt(match.document.body, match.passage)
-    return Finding(
+    return ProviderHit(
         id=entry.id,
         title=entry.title,
         snippet=snippet(entry.body, text, match.passage),
-        strength=federation.judge_hit(text, entry.title, excerpt, cosine, score),
+        relevance=federation.judge_hit(text, entry.title, excerpt, cosine, score),
         freshness=entry.created_at,
         author=entry.author,
-        reading=Reading(GET_KNOWLEDGE.name, {"id": entry.id}, f"knowledge://{entry.id}"),
+        reference=HitReference(GET_KNOWLEDGE.name, {"id": entry.id}, f"knowledge://{entry.id}"),
     )
 
 
-FINDER = Finder(SEARCH_KNOWLEDGE.name, frozenset({READ_SCOPE}), find)
+PROVIDER = SearchProvider(SEARCH_KNOWLEDGE.name, frozenset({READ_SCOPE}), find)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from refdesk.core.operations import Effects, ErrorFormat, Operation, Route, Toolset
-from refdesk.core.search.federation import Finder
+from refdesk.core.search.federation import SearchProvider
 from refdesk.toolsets.salesforce_knowledge import provider
 from refdesk.toolsets.salesforce_knowledge.failures import AuthError
 from refdesk.toolsets.salesforce_knowledge.models import TOOLSET_NAME, GetInput, GetOutput, SearchInput, SearchOutput
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from refdesk.core.operations import Context
-    from refdesk.core.search.federation import Findings, LeftOut, Question
+    from refdesk.core.search.federation import LeftOut, ProviderAnswer, Question
     from refdesk.toolsets.salesforce_knowledge.articles import SalesforceSource
 
 SCOPES = frozenset({"articles:read"})
@@ -79,7 +79,7 @@ def make_toolset(source: SalesforceSource) -> Toolset:
         del context
         return await source.get_article(request.article_id)
 
-    async def find(context: Context, question: Question) -> Findings | LeftOut:
+    async def find(context: Context, question: Question) -> ProviderAnswer | LeftOut:
         return await provider.find(source, context, question)
 
     return _describe(search, get, find)
@@ -90,7 +90,7 @@ async def _refuse_search(context: Context, request: SearchInput) -> SearchOutput
     raise _not_connected()
 
 
-async def _refuse_find(context: Context, question: Question) -> Findings | LeftOut:
+async def _refuse_find(context: Context, question: Question) -> ProviderAnswer | LeftOut:
     del context, question
     raise _not_connected()
 
@@ -110,14 +110,14 @@ def _not_connected() -> AuthError:
 def _describe(
     search: Callable[[Context, SearchInput], Awaitable[SearchOutput]],
     get: Callable[[Context, GetInput], Awaitable[GetOutput]],
-    find: Callable[[Context, Question], Awaitable[Findings | LeftOut]],
+    find: Callable[[Context, Question], Awaitable[ProviderAnswer | LeftOut]],
 ) -> Toolset:
     return Toolset(
         name=TOOLSET_NAME,
         description="The help desk's published articles in Salesforce Knowledge, searched and read live.",
         operations=(_describe_search(search), _describe_get(get)),
         error_format=ERROR_FORMAT,
-        finder=Finder("search_articles", SCOPES, find),
+        provider=SearchProvider("search_articles", SCOPES, find),
     )
 
 

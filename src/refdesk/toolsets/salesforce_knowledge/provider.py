@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from refdesk.core.search import federation
 from refdesk.core.search.analysis import parse_query
-from refdesk.core.search.federation import Finding, Findings, LeftOut, Question, Reading
+from refdesk.core.search.federation import HitReference, LeftOut, ProviderAnswer, ProviderHit, Question
 from refdesk.core.search.snippets import snippet
 from refdesk.toolsets.salesforce_knowledge.statements import clean_text, count_searchable
 
@@ -28,7 +28,7 @@ NO_WORDS = "Salesforce needs at least two letters or digits: say in words what t
 BY_WORDS = "Full-text search was not available, so only titles and summaries were looked through."
 
 
-async def find(source: SalesforceSource, context: Context, question: Question) -> Findings | LeftOut:
+async def find(source: SalesforceSource, context: Context, question: Question) -> ProviderAnswer | LeftOut:
     """Return the articles found in the default language; the period is that of their last publication."""
     words = clean_text(question.text)
     if question.tags:
@@ -36,22 +36,22 @@ async def find(source: SalesforceSource, context: Context, question: Question) -
     if count_searchable(words) < 2:
         return LeftOut(NO_WORDS)
     answer = await source.search(words, limit=min(question.limit, MOST), period=question.period)
-    strengths = await federation.judge(
+    relevances = await federation.judge(
         context, question, [(each.title, each.summary or "") for each in answer.articles]
     )
     text = parse_query(question.text)
-    hits = [_to_finding(each, strength, text) for each, strength in zip(answer.articles, strengths, strict=True)]
+    hits = [_to_hit(each, relevance, text) for each, relevance in zip(answer.articles, relevances, strict=True)]
     notes = [str(warning["message"]) for warning in answer.warnings] + [BY_WORDS] * (answer.search_method == "soql")
-    return Findings(tuple(hits), note=" ".join(notes))
+    return ProviderAnswer(tuple(hits), note=" ".join(notes))
 
 
-def _to_finding(article: ArticleSummary, strength: float, text: TextQuery) -> Finding:
-    return Finding(
+def _to_hit(article: ArticleSummary, relevance: float, text: TextQuery) -> ProviderHit:
+    return ProviderHit(
         id=article.id,
         title=article.title,
         snippet=snippet(article.summary or "", text),
-        strength=strength,
+        relevance=relevance,
         freshness=article.last_published,
         source=SOURCE,
-        reading=Reading("get_article_by_id", {"article_id": article.id}),
+        reference=HitReference("get_article_by_id", {"article_id": article.id}),
     )

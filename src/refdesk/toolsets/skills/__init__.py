@@ -8,7 +8,7 @@ from refdesk.core.operations import FLAT, Toolset
 from refdesk.errors import ConfigurationError
 from refdesk.toolsets.skills.models import TOOLSET_NAME
 from refdesk.toolsets.skills.operations import make_operations
-from refdesk.toolsets.skills.provider import FINDER
+from refdesk.toolsets.skills.provider import PROVIDER
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +24,7 @@ def make_toolset(language_model: LanguageModel) -> Toolset:
         description="Playbooks learned from support conversations.",
         operations=make_operations(language_model),
         error_format=FLAT,
-        finder=FINDER,
+        provider=PROVIDER,
     )
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from refdesk.core.search import federation
 from refdesk.core.search.analysis import parse_query
-from refdesk.core.search.federation import Finder, Finding, Findings, Question, Reading
+from refdesk.core.search.federation import HitReference, ProviderAnswer, ProviderHit, Question, SearchProvider
 from refdesk.core.search.snippets import snippet
 from refdesk.model import And, Filter, HasAny, Or, Overlaps
 from refdesk.toolsets.skills import manifest, records
@@ -22,7 +22,7 @@ NAMESAKES = 3
 """How many skills are read to find one by its title: several may have the same."""
 
 
-async def find(context: Context, question: Question) -> Findings:
+async def find(context: Context, question: Question) -> ProviderAnswer:
     """Return the skills found; the period is that of their last refinement, their labels are area and issue type."""
     base = context.knowledge_base
     embedder = await base.semantics.get_active() if base.semantics is not None else None
@@ -33,7 +33,7 @@ async def find(context: Context, question: Question) -> Findings:
     )
     text = parse_query(question.text)
     note = await federation.explain_meaning(context, question)
-    return Findings(tuple(_to_finding(match, text) for match in found), note=note)
+    return ProviderAnswer(tuple(_to_hit(match, text) for match in found), note=note)
 
 
 def _to_filter(question: Question) -> Filter | None:
@@ -46,18 +46,20 @@ def _to_filter(question: Question) -> Filter | None:
     return And(tuple(conditions)) if conditions else None
 
 
-def _to_finding(match: FoundSkill, text: TextQuery) -> Finding:
+def _to_hit(match: FoundSkill, text: TextQuery) -> ProviderHit:
     skill = match["skill"]
     body = records.write_body(skill.problem, skill.conditions, skill.keywords)
-    return Finding(
+    return ProviderHit(
         id=skill.skill_id,
         title=skill.title,
         snippet=snippet(body, text),
-        strength=federation.judge_hit(text, skill.title, federation.get_excerpt(body), match["cosine"], match["score"]),
+        relevance=federation.judge_hit(
+            text, skill.title, federation.get_excerpt(body), match["cosine"], match["score"]
+        ),
         freshness=skill.updated_at,
         author=skill.author,
-        reading=Reading(SEARCH.name, {"query": skill.title, "top_k": NAMESAKES}, manifest.get_uri(skill.name)),
+        reference=HitReference(SEARCH.name, {"query": skill.title, "top_k": NAMESAKES}, manifest.get_uri(skill.name)),
     )
 
 
-FINDER = Finder(SEARCH.name, frozenset({READ_SCOPE}), find)
+PROVIDER = SearchProvider(SEARCH.name, frozenset({READ_SCOPE}), find)

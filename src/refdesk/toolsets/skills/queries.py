@@ -15,8 +15,8 @@ from refdesk.model import (
     FindRequest,
     HasAll,
     JsonValue,
-    Record,
-    RecordKey,
+    Metadata,
+    MetadataKey,
     State,
     VectorQuery,
 )
@@ -189,7 +189,7 @@ class SkillQueries:
     async def find_by_source(self, source: str, reader: Reader | None = None) -> Skill | None:
         """Return the skill that the conversation of this digest was learned into, or `None`."""
         reader = reader or self.store
-        record = await reader.get_record(RecordKey(self.org, SOURCE, source))
+        record = await reader.get_metadata(MetadataKey(self.org, SOURCE, source))
         return await self._read_skill(reader, str(record.value["skill_id"])) if record is not None else None
 
     async def get_history(self, skill_id: str) -> list[Skill]:
@@ -237,8 +237,8 @@ class SkillQueries:
             moved = replace(skill, confidence=confidence, times_confirmed=confirmed)
             await self._put_counters(transaction, moved)
             value = {**report, "version": version, "at": self.clock.now().isoformat()}
-            key = RecordKey(self.org, OUTCOME, f"{skill_id}/{report_id}")
-            await transaction.put_records([Record(key, value)])
+            key = MetadataKey(self.org, OUTCOME, f"{skill_id}/{report_id}")
+            await transaction.put_metadata([Metadata(key, value)])
         return moved
 
     @property
@@ -284,21 +284,21 @@ class SkillQueries:
             passage = EmbeddedPassage(0, len(document.body), to_vector(skill.embedding))
             await transaction.put_vectors(self._collection, skill.skill_id, self.model, document.text_digest, [passage])
         number = await self._read_generation(transaction) + 1
-        await transaction.put_records([Record(self._generation_key, {"number": number})])
+        await transaction.put_metadata([Metadata(self._generation_key, {"number": number})])
 
     @property
-    def _generation_key(self) -> RecordKey:
-        return RecordKey(self.org, GENERATION, _GENERATION_NAME)
+    def _generation_key(self) -> MetadataKey:
+        return MetadataKey(self.org, GENERATION, _GENERATION_NAME)
 
     async def _read_generation(self, reader: Reader) -> int:
-        record = await reader.get_record(self._generation_key)
+        record = await reader.get_metadata(self._generation_key)
         return int(str(record.value["number"])) if record is not None else 0
 
     async def _put_source(self, transaction: Transaction, source: str, skill_id: str) -> None:
-        await transaction.put_records([Record(RecordKey(self.org, SOURCE, source), {"skill_id": skill_id})])
+        await transaction.put_metadata([Metadata(MetadataKey(self.org, SOURCE, source), {"skill_id": skill_id})])
 
     async def _read_counters(self, reader: Reader, skill_id: str) -> Counters:
-        record = await reader.get_record(RecordKey(self.org, COUNTERS, skill_id))
+        record = await reader.get_metadata(MetadataKey(self.org, COUNTERS, skill_id))
         if record is None:
             return Counters()
         value = record.value
@@ -315,7 +315,7 @@ class SkillQueries:
             "times_used": counters.times_used,
             "times_confirmed": counters.times_confirmed,
         }
-        await transaction.put_records([Record(RecordKey(self.org, COUNTERS, skill_id), value)])
+        await transaction.put_metadata([Metadata(MetadataKey(self.org, COUNTERS, skill_id), value)])
 
 
 def to_vector(embedding: Sequence[float]) -> Vector:

@@ -11,7 +11,7 @@ import regex
 from pydantic import TypeAdapter
 
 from refdesk.core.search.analysis import fold
-from refdesk.model import Collection, Document, JsonObject, JsonValue, Playbook, SkillDraft, Span
+from refdesk.model import Collection, DateRange, Document, JsonObject, JsonValue, Playbook, SkillDraft
 from refdesk.toolsets.skills import rendering
 from refdesk.toolsets.skills.models import TOOLSET_NAME
 
@@ -190,7 +190,7 @@ def to_document(skill: Skill, org: str) -> Document:
         created_at=skill.created_at,
         modified_at=skill.updated_at,
         facets={facet: (value,) for facet, value in named.items() if value},
-        spans={UPDATED: (Span(skill.updated_at, skill.updated_at),)},
+        date_ranges={UPDATED: (DateRange(skill.updated_at, skill.updated_at),)},
         version=skill.version,
         data=data,
     )

@@ -13,6 +13,7 @@ from refdesk.core.search.analysis import analyse
 from refdesk.model import (
     And,
     Collection,
+    DateRange,
     Document,
     EmbeddedPassage,
     EmbeddingModel,
@@ -27,7 +28,6 @@ from refdesk.model import (
     Overlaps,
     SortBy,
     SortKey,
-    Span,
     State,
     TextQuery,
     Vector,
@@ -63,7 +63,7 @@ def to_row(document: Document, key: int | None = None, seq: int = 1) -> IndexRow
         modified_at=document.modified_at,
         title=document.title,
         facets=document.facets,
-        spans=document.spans,
+        date_ranges=document.date_ranges,
         terms=encode_terms(document.title, document.body),
     )
 
@@ -152,7 +152,7 @@ class RandomCollection:
             facets={
                 name: tuple(self.random.choices(SPELLINGS, k=self.random.randrange(4))) for name in ("tag", "kind")
             },
-            spans={
+            date_ranges={
                 name: tuple(self._make_span() for _ in range(self.random.randrange(3))) for name in ("open", "shut")
             },
             state=self._make_state(),
@@ -165,9 +165,9 @@ class RandomCollection:
     def _make_instant(self) -> datetime:
         return START + timedelta(days=self.random.randrange(8))
 
-    def _make_span(self) -> Span:
+    def _make_span(self) -> DateRange:
         start = self._make_instant()
-        return Span(start, start + timedelta(days=self.random.randrange(3)))
+        return DateRange(start, start + timedelta(days=self.random.randrange(3)))
 
     def make_request(self) -> FindRequest:
         """Return a question about anything, in any order."""

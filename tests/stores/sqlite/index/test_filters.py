@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from refdesk.model import And, Filter, FindRequest, HasAll, HasAny, InState, Not, Or, Overlaps, Span, State
+from refdesk.model import And, DateRange, Filter, FindRequest, HasAll, HasAny, InState, Not, Or, Overlaps, State
 from refdesk.stores.sqlite.index import CollectionIndex
 from tests.stores.sqlite.index.corpus import COLLECTION, START, ask, find_ids, make_document, to_row
 
@@ -15,13 +15,13 @@ ALL = ["d0", "d1", "d2", "d3"]
 @pytest.fixture(scope="module")
 def index() -> CollectionIndex:
     index = CollectionIndex()
-    one_day, week = Span(START + DAY, START + DAY), Span(START + 2 * DAY, START + 9 * DAY)
+    one_day, week = DateRange(START + DAY, START + DAY), DateRange(START + 2 * DAY, START + 9 * DAY)
     documents = [
-        make_document(0, facets={"tag": ("Azure", "VM")}, spans={"open": (one_day, week)}),
-        make_document(1, facets={"tag": ("ａzure ",), "kind": ("x",)}, spans={"shut": (one_day,)}),
+        make_document(0, facets={"tag": ("Azure", "VM")}, date_ranges={"open": (one_day, week)}),
+        make_document(1, facets={"tag": ("ａzure ",), "kind": ("x",)}, date_ranges={"shut": (one_day,)}),
         make_document(2, facets={"tag": ()}, state=State.SUPERSEDED),
         make_document(3, body="text"),
-        make_document(4, facets={"tag": ("azure",)}, spans={"open": (one_day,)}, state=State.WITHDRAWN),
+        make_document(4, facets={"tag": ("azure",)}, date_ranges={"open": (one_day,)}, state=State.WITHDRAWN),
     ]
     index.apply([to_row(document) for document in documents])
     return index

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from refdesk.core.search.bm25 import TITLE_WEIGHT
 from refdesk.model import State, facet_key
 from refdesk.stores.sqlite.index.columns import Column, Floats, Integers, Mask, Rows, expand_ranges, get_offsets
+from refdesk.stores.sqlite.index.date_ranges import DateRangeColumn, Spans, to_number
 from refdesk.stores.sqlite.index.facets import Facet, FacetColumn
 from refdesk.stores.sqlite.index.postings import GAPS, TokenStream
 from refdesk.stores.sqlite.index.rows import IndexRow
-from refdesk.stores.sqlite.index.spans import SpanColumn, Spans, to_number
 
 STATES = tuple(State)
 
@@ -56,7 +56,7 @@ class Documents:
     lengths: Floats
     starts: Integers
     facets: Mapping[str, Facet]
-    spans: Mapping[str, Spans]
+    date_ranges: Mapping[str, Spans]
 
     @property
     def count(self) -> int:
@@ -87,7 +87,7 @@ class DocumentColumns:
         self._lengths = Column(np.float64)
         self._starts = Column(np.int64)
         self._facets: dict[str, FacetColumn] = {}
-        self._spans: dict[str, SpanColumn] = {}
+        self._spans: dict[str, DateRangeColumn] = {}
         self.positions = 0
         """How many positions the tokens of all rows take."""
 
@@ -111,7 +111,7 @@ class DocumentColumns:
             lengths=lengths,
             starts=self._starts.view,
             facets={name: column.view for name, column in self._facets.items()},
-            spans={name: column.view for name, column in self._spans.items()},
+            date_ranges={name: column.view for name, column in self._spans.items()},
         )
 
     def extend(self, rows: Sequence[IndexRow]) -> TokenStream:
@@ -158,8 +158,8 @@ class DocumentColumns:
     def _extend_named(self, rows: Sequence[IndexRow], first: int) -> None:
         for name, values in _group_by_name([row.facets for row in rows], first).items():
             self._facets.setdefault(name, FacetColumn()).extend(values)
-        for name, spans in _group_by_name([row.spans for row in rows], first).items():
-            self._spans.setdefault(name, SpanColumn()).extend(spans)
+        for name, spans in _group_by_name([row.date_ranges for row in rows], first).items():
+            self._spans.setdefault(name, DateRangeColumn()).extend(spans)
 
     def _extend_lengths(self, stream: TokenStream) -> None:
         self._starts.extend(self.positions + get_offsets(stream.lengths + GAPS)[:-1])

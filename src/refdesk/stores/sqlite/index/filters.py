@@ -46,6 +46,6 @@ def _mark_holders(facet: str, value: str, documents: Documents) -> Mask:
 def _mark_overlaps(condition: Overlaps, documents: Documents) -> Mask:
     mask = np.zeros(documents.count, np.bool_)
     for name in condition.names:
-        if spans := documents.spans.get(name):
+        if spans := documents.date_ranges.get(name):
             mask |= spans.mark_overlaps(condition.since, condition.until, documents.count)
     return mask

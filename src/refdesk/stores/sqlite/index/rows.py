@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from refdesk.model import Span, State
+from refdesk.model import DateRange, State
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class IndexRow:
     modified_at: datetime
     title: str
     facets: Mapping[str, tuple[str, ...]]
-    spans: Mapping[str, tuple[Span, ...]]
+    date_ranges: Mapping[str, tuple[DateRange, ...]]
     terms: bytes
 
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
-from refdesk.model import Span
+from refdesk.model import DateRange
 from refdesk.stores.sqlite.index.columns import Column, Integers, Mask, Rows
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -40,7 +40,7 @@ class Spans:
         return mask
 
 
-class SpanColumn:
+class DateRangeColumn:
     """Gathers the spans under one name, in the order of rows."""
 
     def __init__(self) -> None:
@@ -53,18 +53,18 @@ class SpanColumn:
         """Return what has been gathered so far; stays as it is when more is."""
         return Spans(self._rows.view, self._starts.view, self._ends.view)
 
-    def extend(self, held: Sequence[tuple[int, Sequence[Span]]]) -> None:
+    def extend(self, held: Sequence[tuple[int, Sequence[DateRange]]]) -> None:
         """Append the spans of documents, given as (row, spans) by row."""
         self._rows.extend([row for row, spans in held for _ in spans])
         self._starts.extend([to_number(span.start) for _, spans in held for span in spans])
         self._ends.extend([to_number(span.end) for _, spans in held for span in spans])
 
-    def renumber(self, new_rows: Rows) -> SpanColumn:
+    def renumber(self, new_rows: Rows) -> DateRangeColumn:
         """Return a column with each entry under its new row, without those whose new row is -1."""
         old = self.view
         rows = new_rows[old.rows]
         kept = rows >= 0
-        column = SpanColumn()
+        column = DateRangeColumn()
         column._rows.extend(rows[kept])
         column._starts.extend(old.starts[kept])
         column._ends.extend(old.ends[kept])
