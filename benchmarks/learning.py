@@ -22,8 +22,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from benchmarks.quality import LexicalIndex, get_data_folder
+from refdesk.core.context import Context
 from refdesk.core.knowledge_base import KnowledgeBase
-from refdesk.core.operations import Context
 from refdesk.core.search.analysis import parse_query
 from refdesk.core.search.fusion import convex
 from refdesk.core.search.semantics import Semantics

@@ -27,8 +27,8 @@ import anyio
 from refdesk.core.background.embedding import Indexer
 from refdesk.core.background.syncing import Syncer
 from refdesk.core.clock import SystemClock
+from refdesk.core.context import Context
 from refdesk.core.knowledge_base import KnowledgeBase
-from refdesk.core.operations import Context
 from refdesk.core.search.question_vectors import QuestionVectors
 from refdesk.core.search.semantics import Semantics
 from refdesk.embedders.local import LocalEmbedder

@@ -30,8 +30,8 @@ import httpx2
 from anyio.abc import Process
 from anyio.streams.buffered import BufferedByteReceiveStream
 
+from refdesk.core.context import Context
 from refdesk.core.knowledge_base import KnowledgeBase
-from refdesk.core.operations import Context
 from refdesk.core.search.semantics import Semantics
 from refdesk.core.writing.quotas import Quota
 from refdesk.embedders.hashing import HashingEmbedder

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import anyio
 
 from refdesk import errors
-from refdesk.core.operations import Context
+from refdesk.core.context import Context
 from refdesk.factories.embedders import choose_embedder, find_embedder
 from refdesk.factories.stores import check_line, choose_store, open_line
 from refdesk.factories.toolsets import EVERYTHING, SKILLS, choose_syncer, connect_live, get_stale_after, join_toolsets

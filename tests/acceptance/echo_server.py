@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import anyio
 
-from refdesk.core.operations import Context, Toolset
+from refdesk.core.context import Context
+from refdesk.core.operations import Toolset
 from refdesk.server.process import serve_stdio
 from refdesk.settings import load_settings
 from tests.server import echo

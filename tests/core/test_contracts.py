@@ -9,7 +9,8 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
 from refdesk.core import contracts
-from refdesk.core.operations import READS, Context, Operation, Resource, Route, Toolset
+from refdesk.core.context import Context
+from refdesk.core.operations import READS, Operation, Resource, Route, Toolset
 
 
 class Place(BaseModel):

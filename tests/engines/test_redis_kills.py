@@ -17,8 +17,8 @@ import anyio
 import pytest
 from anyio.to_thread import run_sync
 
+from refdesk.core.context import Context
 from refdesk.core.knowledge_base import KnowledgeBase
-from refdesk.core.operations import Context
 from refdesk.core.search.semantics import Semantics
 from refdesk.embedders.hashing import HashingEmbedder
 from refdesk.model import Principal

@@ -10,8 +10,8 @@ from uuid import UUID
 import anyio
 import pytest
 
+from refdesk.core.context import Context
 from refdesk.core.knowledge_base import KnowledgeBase
-from refdesk.core.operations import Context
 from refdesk.errors import ConflictError
 from refdesk.model import Principal
 from refdesk.queues.bullmq import open_shared

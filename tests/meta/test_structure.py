@@ -5,8 +5,12 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from statistics import median
+
+import grimp
+import pytest
 
 from tests.conftest import REPOSITORY
 
@@ -16,6 +20,10 @@ ENGINE_NAMES = re.compile(r"\b(apsw|sqlite|postgres(?:ql)?|pgvector|redis|bullmq
 MOST_LINES_OF_A_MODULE = 500
 MOST_LINES_OF_A_FUNCTION = 40
 TOOLSET_FILES = {"__init__.py", "__main__.py", "models.py", "operations.py", "README.md"}
+ENGINE_FILES = {
+    *("store", "connections", "migrations", "failures", "rows", "reads", "writes", "archive"),
+    *("filters", "search", "lexical", "vectors"),
+}
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -70,6 +78,41 @@ def test_every_toolset_has_the_same_files() -> None:
     for folder in folders:
         missing = TOOLSET_FILES - {path.name for path in folder.iterdir()}
         assert not missing, f"{relative(folder)} lacks {sorted(missing)}"
+
+
+def test_every_engine_follows_the_one_plan() -> None:
+    stores = SOURCE / "stores"
+    named = re.findall(r"`(\w+)`", "".join(re.findall(r"^\|(.*?)\|", (stores / "README.md").read_text(), re.MULTILINE)))
+    files = {path for path in modules("src") if stores in path.parents and path.stem != "__init__"}
+    assert [relative(path) for path in sorted(files) if path.stem not in named] == []
+    assert sorted(set(named) - {path.stem for path in files}) == []
+    engines = {path.relative_to(stores).parts[0] for path in files}
+    servers = {
+        "store",
+        "connections",
+        "migrations",
+        "failures",
+        "rows",
+        "reads",
+        "writes",
+        "archive",
+        "filters",
+        "search",
+    }
+    for engine in engines - {"memory"}:
+        missing = {*servers, "lexical", "vectors"} - {path.stem for path in files if stores / engine in path.parents}
+        assert not missing, f"stores/{engine} lacks {sorted(missing)}"
+
+
+def test_modules_import_each_other_in_no_circle() -> None:
+    # Imports for type checking count too: a circle of types is a circle in the reader's head.
+    graph = grimp.build_graph("refdesk", cache_dir=None)
+    edges = {name: graph.find_modules_directly_imported_by(name) for name in graph.modules}
+    sorter = TopologicalSorter(edges)
+    try:
+        sorter.prepare()
+    except CycleError as error:
+        pytest.fail(" → ".join(error.args[1]))
 
 
 def test_only_the_settings_read_the_environment() -> None:

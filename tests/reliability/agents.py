@@ -16,8 +16,8 @@ from typing import Any
 import anyio
 import anyio.to_thread
 
+from refdesk.core.context import Context
 from refdesk.core.knowledge_base import KnowledgeBase
-from refdesk.core.operations import Context
 from refdesk.core.writing.quotas import Quota
 from refdesk.errors import RefdeskError
 from refdesk.model import Principal

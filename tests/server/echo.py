@@ -14,10 +14,10 @@ from pydantic.json_schema import SkipJsonSchema
 
 from refdesk import errors
 from refdesk.app import Desk, open_desk
+from refdesk.core.context import Context
 from refdesk.core.operations import (
     READS,
     Completions,
-    Context,
     Effects,
     ErrorFormat,
     Operation,

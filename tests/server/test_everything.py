@@ -17,7 +17,8 @@ from pydantic import SecretStr
 
 from refdesk import errors
 from refdesk.app import Desk, open_desk
-from refdesk.core.operations import Context, Toolset
+from refdesk.core.context import Context
+from refdesk.core.operations import Toolset
 from refdesk.core.search.federation import ProviderAnswer, Question, SearchProvider
 from refdesk.factories.toolsets import TOOLSET_NAMES, load_toolsets
 from refdesk.model import Principal

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_che
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from refdesk.core.knowledge_base import KnowledgeBase
+    from refdesk.core.context import Context
     from refdesk.core.search.federation import SearchProvider
-    from refdesk.model import Principal
 
 HttpMethod: TypeAlias = Literal["GET", "POST"]
 
@@ -35,23 +34,6 @@ class ErrorFormat:
 
 NESTED = ErrorFormat()
 FLAT = ErrorFormat(is_flat=True)
-
-
-@dataclass(frozen=True, slots=True)
-class Context:
-    """What a handler gets besides its input: who calls, and the core's face.
-
-    Attributes:
-        get_other: Returns what handlers of another toolset get for the same caller; `None` where all get the same.
-    """
-
-    principal: Principal
-    knowledge_base: KnowledgeBase
-    get_other: Callable[[str], Context] | None = None
-
-    def of(self, toolset: str) -> Context:
-        """Return what a toolset's handlers get for this caller."""
-        return self.get_other(toolset) if self.get_other is not None else self
 
 
 @runtime_checkable

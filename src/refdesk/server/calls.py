@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from refdesk.app import Desk
-    from refdesk.core.operations import Completions, Context, Operation, Resource, ResourceTemplate
+    from refdesk.core.context import Context
+    from refdesk.core.operations import Completions, Operation, Resource, ResourceTemplate
     from refdesk.model import Principal
 
     Answer = TypeVar("Answer")

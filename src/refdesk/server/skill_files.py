@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
 
     from refdesk.app import Desk
-    from refdesk.core.operations import Context
+    from refdesk.core.context import Context
     from refdesk.model import Principal
     from refdesk.toolsets.skills.manifest import SkillManifest
 

@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from refdesk import errors
+from refdesk.core.context import Context
 from refdesk.core.knowledge_base import KnowledgeBase
-from refdesk.core.operations import Context
 from refdesk.core.search import federation
 from refdesk.core.search.federation import (
     ALWAYS,

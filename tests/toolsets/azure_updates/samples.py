@@ -9,8 +9,8 @@ from typing import Any, cast
 
 from refdesk.core.background.syncing import Syncer
 from refdesk.core.clock import FixedClock
+from refdesk.core.context import Context
 from refdesk.core.knowledge_base import KnowledgeBase
-from refdesk.core.operations import Context
 from refdesk.model import JsonObject, Principal
 from refdesk.protocols import SourcePage
 from refdesk.stores.memory import MemoryStore

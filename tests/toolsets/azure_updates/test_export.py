@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from refdesk.core.operations import Context
+from refdesk.core.context import Context
 from refdesk.toolsets.azure_updates.export import Format, list_matching, render
 from refdesk.toolsets.azure_updates.models import SearchInput, Update
 from tests.toolsets.azure_updates.samples import Desk, make_context, make_record

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from refdesk.core.context import Context
 from refdesk.core.knowledge_base import KnowledgeBase
-from refdesk.core.operations import Context
 from refdesk.core.search.semantics import Semantics
 from refdesk.stores.memory import MemoryStore
 from refdesk.toolsets.azure_updates.results import DESCRIPTION_CHARACTERS

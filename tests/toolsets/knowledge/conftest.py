@@ -10,9 +10,9 @@ import pytest
 
 from refdesk.core.background.embedding import Indexer
 from refdesk.core.clock import FixedClock
+from refdesk.core.context import Context
 from refdesk.core.identifiers import SequentialIdentifiers
 from refdesk.core.knowledge_base import KnowledgeBase
-from refdesk.core.operations import Context
 from refdesk.core.search.semantics import Semantics
 from refdesk.core.writing.quotas import Quota
 from refdesk.embedders.hashing import HashingEmbedder

@@ -12,8 +12,9 @@ from pydantic import ValidationError
 from refdesk import errors
 from refdesk.core import contracts
 from refdesk.core.clock import FixedClock
+from refdesk.core.context import Context
 from refdesk.core.knowledge_base import KnowledgeBase
-from refdesk.core.operations import Context, Operation
+from refdesk.core.operations import Operation
 from refdesk.model import Principal
 from refdesk.stores.memory import MemoryStore
 from refdesk.toolsets.salesforce_knowledge import TOOLSET, make_toolset

@@ -11,9 +11,9 @@ from typing import Any, TypeAlias
 import pytest
 
 from refdesk.core.clock import FixedClock
+from refdesk.core.context import Context
 from refdesk.core.identifiers import SequentialIdentifiers
 from refdesk.core.knowledge_base import KnowledgeBase
-from refdesk.core.operations import Context
 from refdesk.core.search.semantics import Semantics
 from refdesk.embedders.hashing import HashingEmbedder
 from refdesk.language_models.rules import RulesModel

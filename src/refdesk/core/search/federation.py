@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from anyio import CancelScope
     from anyio.abc import TaskGroup
 
-    from refdesk.core.operations import Context
+    from refdesk.core.context import Context
     from refdesk.model import TextQuery, Vector
 
 logger = logging.getLogger(__name__)

@@ -12,7 +12,7 @@ from refdesk.toolsets.azure_updates.search import search_updates
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 
-    from refdesk.core.operations import Context
+    from refdesk.core.context import Context
     from refdesk.toolsets.azure_updates.models import SearchInput, Update
 
 Format: TypeAlias = Literal["json", "csv", "md"]

@@ -16,7 +16,7 @@ from refdesk.toolsets.azure_updates.results import get_public_page
 from refdesk.toolsets.azure_updates.search import describe_age
 
 if TYPE_CHECKING:
-    from refdesk.core.operations import Context
+    from refdesk.core.context import Context
     from refdesk.core.search.retrieval import Hit
     from refdesk.model import TextQuery
 

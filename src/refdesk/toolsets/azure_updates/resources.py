@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from refdesk.core.background.sync_log import Change, SyncReport
+    from refdesk.core.context import Context
     from refdesk.core.knowledge_base import KnowledgeBase
-    from refdesk.core.operations import Context
     from refdesk.model import Document, FacetCount
 
 MONTHS = 12

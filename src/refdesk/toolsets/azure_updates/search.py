@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from datetime import date
 
+    from refdesk.core.context import Context
     from refdesk.core.knowledge_base import KnowledgeBase
-    from refdesk.core.operations import Context
     from refdesk.core.search.retrieval import Hit, SearchResult
     from refdesk.toolsets.azure_updates.models import Update
 

@@ -15,7 +15,7 @@ from refdesk.toolsets.everything.models import Coverage
 if TYPE_CHECKING:
     from anyio.abc import TaskGroup
 
-    from refdesk.core.operations import Context
+    from refdesk.core.context import Context
     from refdesk.core.search.federation import SearchProvider
 
 NOT_SERVED = "It is not served here: whoever runs the server can configure it or name it with --toolset."

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from anyio.abc import TaskGroup
 
-    from refdesk.core.operations import Context
+    from refdesk.core.context import Context
     from refdesk.core.search.federation import Ranked
 
 READS_OUTSIDE = Effects(read_only=True, idempotent=True, open_world=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from refdesk.core.operations import READS, Context, Effects, Operation, Route
+from refdesk.core.context import Context
+from refdesk.core.operations import READS, Effects, Operation, Route
 from refdesk.core.writing import idempotency, quotas, supersession
 from refdesk.core.writing.idempotency import Token
 from refdesk.core.writing.quotas import Quota

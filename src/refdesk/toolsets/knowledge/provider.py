@@ -14,7 +14,7 @@ from refdesk.toolsets.knowledge.operations import GET_KNOWLEDGE, READ_SCOPE, SEA
 from refdesk.toolsets.knowledge.tags import normalise_tags
 
 if TYPE_CHECKING:
-    from refdesk.core.operations import Context
+    from refdesk.core.context import Context
     from refdesk.model import TextQuery
     from refdesk.toolsets.knowledge.search import Match
 

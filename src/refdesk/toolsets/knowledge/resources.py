@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from refdesk.core.operations import Completions, Context, ResourceTemplate
+from refdesk.core.context import Context
+from refdesk.core.operations import Completions, ResourceTemplate
 from refdesk.model import And, FindRequest, InState, Not, Overlaps, SortKey, State, TextQuery
 from refdesk.toolsets.knowledge import models
 from refdesk.toolsets.knowledge.operations import GET_KNOWLEDGE

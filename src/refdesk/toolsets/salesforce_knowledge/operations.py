@@ -17,7 +17,7 @@ from refdesk.toolsets.salesforce_knowledge.models import TOOLSET_NAME, GetInput,
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from refdesk.core.operations import Context
+    from refdesk.core.context import Context
     from refdesk.core.search.federation import LeftOut, ProviderAnswer, Question
     from refdesk.toolsets.salesforce_knowledge.articles import SalesforceSource
 

@@ -14,7 +14,7 @@ from refdesk.core.search.snippets import snippet
 from refdesk.toolsets.salesforce_knowledge.statements import clean_text, count_searchable
 
 if TYPE_CHECKING:
-    from refdesk.core.operations import Context
+    from refdesk.core.context import Context
     from refdesk.model import TextQuery
     from refdesk.toolsets.salesforce_knowledge.articles import SalesforceSource
     from refdesk.toolsets.salesforce_knowledge.models import ArticleSummary

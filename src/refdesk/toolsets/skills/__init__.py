@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from refdesk.core.operations import FLAT, Toolset
 from refdesk.errors import ConfigurationError
-from refdesk.toolsets.skills.models import TOOLSET_NAME
 from refdesk.toolsets.skills.operations import make_operations
 from refdesk.toolsets.skills.provider import PROVIDER
+from refdesk.toolsets.skills.records import TOOLSET_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -20,7 +20,7 @@ from refdesk.toolsets.skills.queries import Creation, SkillQueries
 from refdesk.toolsets.skills.records import SkillUpdate
 
 if TYPE_CHECKING:
-    from refdesk.core.operations import Context
+    from refdesk.core.context import Context
     from refdesk.model import JsonObject, Turn
     from refdesk.protocols import Embedder, LanguageModel
     from refdesk.toolsets.skills.records import Skill

@@ -12,7 +12,6 @@ from pydantic.json_schema import SkipJsonSchema
 if TYPE_CHECKING:
     from refdesk.toolsets.skills.records import Skill
 
-TOOLSET_NAME = "skills"
 
 MAX_QUERY = 8000
 MAX_CONVERSATION = 1_048_576

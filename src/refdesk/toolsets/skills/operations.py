@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from refdesk.core.operations import READS, Context, Effects, Operation, Route
+from refdesk.core.context import Context
+from refdesk.core.operations import READS, Effects, Operation, Route
 from refdesk.errors import NotFoundError, RefdeskError, StoreError
 from refdesk.toolsets.skills import masking, models
 from refdesk.toolsets.skills.learning import Learner, get_queries

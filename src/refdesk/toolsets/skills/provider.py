@@ -14,7 +14,7 @@ from refdesk.toolsets.skills.learning import get_queries
 from refdesk.toolsets.skills.operations import READ_SCOPE, SEARCH
 
 if TYPE_CHECKING:
-    from refdesk.core.operations import Context
+    from refdesk.core.context import Context
     from refdesk.model import TextQuery
     from refdesk.toolsets.skills.queries import FoundSkill
 
