@@ -20,7 +20,7 @@ from starlette.routing import Match, Mount, Route
 from refdesk import errors
 from refdesk.core.clock import SystemClock
 from refdesk.core.operations import NESTED
-from refdesk.server import eras, mcp, openapi, pages, rest
+from refdesk.server import cors, eras, mcp, openapi, pages, rest
 from refdesk.server.credentials import KeyCheck, find_caller, get_caller
 from refdesk.server.gate import Gate
 from refdesk.server.oauth.configuration import MCP, read_oauth
@@ -90,16 +90,16 @@ def build_app(desk: Desk, anonymous: Principal | None, *, sse: bool = False, clo
         *(sign_in.resource.build_routes() if sign_in else ()),
     ]
     get_error_format = partial(_get_error_format, rest.routes_by_format(desk))
+    hosts, origins = _lowered(desk.settings.allowed_hosts), _lowered(desk.settings.allowed_origins)
     app = Starlette(
         routes=[*routes, *(_sse_routes(server, desk.settings.stdio_era, message_bytes) if sse else [])],
-        middleware=_build_checks(desk, anonymous, get_error_format, sign_in),
+        middleware=cors.allow_pages(origins) + _build_checks(desk, anonymous, get_error_format, sign_in),
         lifespan=lifespan,
         exception_handlers={
             HTTPException: partial(_refuse, get_error_format),
             Exception: partial(_break, get_error_format),
         },
     )
-    hosts, origins = _lowered(desk.settings.allowed_hosts), _lowered(desk.settings.allowed_origins)
     most_bytes = {**rest.find_most_bytes(desk.toolsets), MCP: message_bytes, MESSAGES: message_bytes}
     return Gate(app, hosts, origins, most_bytes, get_error_format)
 
