@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from types import TracebackType
 
-import anyio
 import httpx2
 import numpy as np
 
+from refdesk.core import retrying
+from refdesk.core.retrying import PassingError
 from refdesk.errors import EmbedderError
 from refdesk.model import JsonObject, Vector
 
@@ -21,8 +19,6 @@ MAX_ATTEMPTS = 5
 FIRST_DELAY_SECONDS = 0.5
 MAX_DELAY_SECONDS = 30.0
 """A service that asks for a longer pause has failed for this call."""
-
-_REPEATED_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
 class EmbeddingClient:
@@ -46,7 +42,7 @@ class EmbeddingClient:
     ) -> None:
         self._service = service
         self._dimensions = dimensions
-        self._first_delay = first_delay_seconds
+        self._policy = retrying.RetryPolicy(MAX_ATTEMPTS, first_delay_seconds, MAX_DELAY_SECONDS)
         self._http = httpx2.AsyncClient(
             base_url=base_url.rstrip("/") + "/",
             headers=dict(headers),
@@ -94,38 +90,24 @@ class EmbeddingClient:
         return list(units)
 
     async def _post(self, path: str, body: JsonObject) -> httpx2.Response:
-        for attempt in range(1, MAX_ATTEMPTS + 1):
-            delay = random.uniform(0.0, self._first_delay * 2 ** (attempt - 1))
-            try:
-                response = await self._http.post(path, json=body)
-            except (httpx2.TransportError, httpx2.DecodingError) as error:
-                failure = EmbedderError(f"{self._service} cannot be reached ({type(error).__name__}).")
-            else:
-                if response.status_code == 200:
-                    return response
-                failure = EmbedderError(self._explain(response))
-                if response.status_code not in _REPEATED_STATUS:
-                    raise failure
-                delay = max(delay, _get_retry_after(response))
-            if attempt == MAX_ATTEMPTS or delay > MAX_DELAY_SECONDS:
-                raise failure
-            await anyio.sleep(delay)
-        raise AssertionError("unreachable")
+        try:
+            return await self._policy.call(lambda: self._post_once(path, body))
+        except PassingError as error:
+            raise EmbedderError(str(error)) from error.__cause__
+
+    async def _post_once(self, path: str, body: JsonObject) -> httpx2.Response:
+        try:
+            response = await self._http.post(path, json=body)
+        except (httpx2.TransportError, httpx2.DecodingError) as error:
+            raise PassingError(f"{self._service} cannot be reached ({type(error).__name__}).") from error
+        if response.status_code == 200:
+            return response
+        if retrying.is_passing_status(response.status_code):
+            asked = retrying.parse_retry_after(response.headers.get("Retry-After"))
+            raise PassingError(self._explain(response), asked)
+        raise EmbedderError(self._explain(response))
 
     def _explain(self, response: httpx2.Response) -> str:
         status = response.status_code
         advice = {401: "check the key", 403: "check the key", 404: "check the base URL and the model"}
         return f"{self._service} answered with status {status}" + (f": {advice[status]}." if status in advice else ".")
-
-
-def _get_retry_after(response: httpx2.Response) -> float:
-    """Return the seconds that `Retry-After` asks for, as a number or a date (RFC 9110, 10.2.3); 0 without it."""
-    value = response.headers.get("Retry-After", "")
-    try:
-        return max(0.0, float(value))
-    except ValueError:
-        pass
-    try:
-        return max(0.0, (parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds())
-    except (TypeError, ValueError):
-        return 0.0

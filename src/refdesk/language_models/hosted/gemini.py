@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Any
+from typing import Any, cast
 
 import httpx2
 from google import genai
 from google.genai import errors as sdk_errors
 from google.genai import types
 
+from refdesk.core import retrying
+from refdesk.core.retrying import PassingError
 from refdesk.errors import LanguageModelError
 from refdesk.language_models.hosted import prompting
 from refdesk.language_models.hosted.prompting import Message
@@ -28,7 +30,6 @@ MAX_ATTEMPTS = 3
 FIRST_DELAY_SECONDS = 1.0
 MAX_DELAY_SECONDS = 20.0
 TEMPERATURE = 0.2
-_REPEATED = [408, 429, 500, 502, 503, 504]
 _REFUSALS = frozenset({"SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "LANGUAGE"})
 _ADVICE = {
     "RESOURCE_EXHAUSTED": "its quota is used up for now; try again later",
@@ -48,7 +49,7 @@ class GeminiModel:
         model: The model's name without `models/`.
         base_url: Of the service, without the version.
         timeout_seconds: How long one answer may take.
-        first_delay_seconds: The first pause before a failed request is repeated; it doubles each time.
+        first_delay_seconds: The longest first pause before a failed request is repeated; it doubles each time.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class GeminiModel:
         first_delay_seconds: float = FIRST_DELAY_SECONDS,
     ) -> None:
         self._model = model
+        self._policy = retrying.RetryPolicy(MAX_ATTEMPTS, first_delay_seconds, MAX_DELAY_SECONDS)
         self._client = genai.Client(
             api_key=key,
             # Said in full, so that no environment variable sends conversations elsewhere.
@@ -69,13 +71,8 @@ class GeminiModel:
                 base_url=base_url,
                 api_version=API_VERSION,
                 timeout=int(timeout_seconds * 1000),
-                retry_options=types.HttpRetryOptions(
-                    attempts=MAX_ATTEMPTS,
-                    initial_delay=first_delay_seconds,
-                    max_delay=MAX_DELAY_SECONDS,
-                    jitter=first_delay_seconds,
-                    http_status_codes=_REPEATED,
-                ),
+                # The SDK knows nothing of `Retry-After` and of the caller's deadline.
+                retry_options=types.HttpRetryOptions(attempts=1),
             ),
         )
 
@@ -114,19 +111,29 @@ class GeminiModel:
             automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
         )
         try:
+            return _read(await self._policy.call(lambda: self._generate(contents, config)))
+        except PassingError as error:
+            raise LanguageModelError(str(error)) from error.__cause__
+
+    async def _generate(
+        self, contents: list[Any], config: types.GenerateContentConfig
+    ) -> types.GenerateContentResponse:
+        try:
             # The SDK's type of `contents` names classes of packages that are not installed with it.
-            response = await self._client.aio.models.generate_content(  # pyright: ignore[reportUnknownMemberType]
+            return await self._client.aio.models.generate_content(  # pyright: ignore[reportUnknownMemberType]
                 model=self._model, contents=contents, config=config
             )
         except sdk_errors.APIError as error:
-            raise _explain(error) from error
+            if retrying.is_passing_status(error.code):
+                raise PassingError(_explain(error), _get_retry_after(error)) from error
+            raise LanguageModelError(_explain(error)) from error
         except httpx2.TimeoutException as error:
+            # The answer may still be on its way: asking again would pay for it twice.
             raise LanguageModelError("Gemini did not answer in time; try again.") from error
+        except httpx2.TransportError as error:
+            raise PassingError(_explain_silence(error)) from error
         except (httpx2.HTTPError, sdk_errors.UnknownApiResponseError, ValueError) as error:
-            raise LanguageModelError(
-                f"Gemini cannot be reached, or answered in an unknown form ({type(error).__name__})."
-            ) from error
-        return _read(response)
+            raise LanguageModelError(_explain_silence(error)) from error
 
 
 def _read(response: types.GenerateContentResponse) -> str:
@@ -150,6 +157,17 @@ def _read(response: types.GenerateContentResponse) -> str:
     return "".join(part.text or "" for part in parts or () if not part.thought)
 
 
-def _explain(error: sdk_errors.APIError) -> LanguageModelError:
+def _explain(error: sdk_errors.APIError) -> str:
     advice = _ADVICE.get(error.status or "", "try again later")
-    return LanguageModelError(f"Gemini answered with status {error.code}: {advice}.")
+    return f"Gemini answered with status {error.code}: {advice}."
+
+
+def _explain_silence(error: Exception) -> str:
+    return f"Gemini cannot be reached, or answered in an unknown form ({type(error).__name__})."
+
+
+def _get_retry_after(error: sdk_errors.APIError) -> float | None:
+    response = cast("object", error.response)  # pyright: ignore[reportUnknownMemberType]
+    if not isinstance(response, httpx2.Response):
+        return None
+    return retrying.parse_retry_after(response.headers.get("Retry-After"))

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
 from http import HTTPStatus
 from types import TracebackType
 from typing import Any
 
-import anyio
 import httpx2
 from pydantic import BaseModel, ValidationError
 
+from refdesk.core import retrying
+from refdesk.core.retrying import PassingError
 from refdesk.errors import LanguageModelError
 from refdesk.language_models.hosted import prompting
 from refdesk.language_models.hosted.prompting import Message
@@ -24,7 +24,6 @@ CONNECT_SECONDS = 10.0
 MAX_ATTEMPTS = 3
 FIRST_DELAY_SECONDS = 1.0
 MAX_DELAY_SECONDS = 20.0
-_REPEATED = frozenset({408, 425, 429, 500, 502, 503, 504})
 _ADVICE = {401: "check the key", 403: "check the key", 404: "check the base URL and the model"}
 
 
@@ -63,7 +62,7 @@ class OpenAIModel:
         first_delay_seconds: float = FIRST_DELAY_SECONDS,
     ) -> None:
         self._model = model
-        self._first_delay = first_delay_seconds
+        self._policy = retrying.RetryPolicy(MAX_ATTEMPTS, first_delay_seconds, MAX_DELAY_SECONDS)
         self._http = httpx2.AsyncClient(
             base_url=base_url.rstrip("/") + "/",
             headers={"Authorization": f"Bearer {key}"} if key else {},
@@ -109,26 +108,25 @@ class OpenAIModel:
         return _read(await self._post(body))
 
     async def _post(self, body: dict[str, Any]) -> httpx2.Response:
-        for attempt in range(1, MAX_ATTEMPTS + 1):
-            delay = random.uniform(0.0, self._first_delay * 2 ** (attempt - 1))
-            try:
-                response = await self._http.post("chat/completions", json=body)
-            except httpx2.TimeoutException as error:
-                # The answer may still be on its way: asking again would pay for it twice.
-                raise LanguageModelError("The language model did not answer in time; try again.") from error
-            except (httpx2.TransportError, httpx2.DecodingError) as error:
-                failure = LanguageModelError(f"The language model cannot be reached ({type(error).__name__}).")
-            else:
-                if response.status_code == HTTPStatus.OK:
-                    return response
-                failure = _explain(response)
-                if response.status_code not in _REPEATED:
-                    raise failure
-                delay = max(delay, _get_retry_after(response))
-            if attempt == MAX_ATTEMPTS or delay > MAX_DELAY_SECONDS:
-                raise failure
-            await anyio.sleep(delay)
-        raise AssertionError("unreachable")
+        try:
+            return await self._policy.call(lambda: self._post_once(body))
+        except PassingError as error:
+            raise LanguageModelError(str(error)) from error.__cause__
+
+    async def _post_once(self, body: dict[str, Any]) -> httpx2.Response:
+        try:
+            response = await self._http.post("chat/completions", json=body)
+        except httpx2.TimeoutException as error:
+            # The answer may still be on its way: asking again would pay for it twice.
+            raise LanguageModelError("The language model did not answer in time; try again.") from error
+        except (httpx2.TransportError, httpx2.DecodingError) as error:
+            raise PassingError(f"The language model cannot be reached ({type(error).__name__}).") from error
+        if response.status_code == HTTPStatus.OK:
+            return response
+        if retrying.is_passing_status(response.status_code):
+            asked = retrying.parse_retry_after(response.headers.get("Retry-After"))
+            raise PassingError(_explain(response), asked)
+        raise LanguageModelError(_explain(response))
 
 
 def _read(response: httpx2.Response) -> str:
@@ -148,14 +146,9 @@ def _read(response: httpx2.Response) -> str:
     return choice.message.content or ""
 
 
-def _explain(response: httpx2.Response) -> LanguageModelError:
+def _explain(response: httpx2.Response) -> str:
     status = response.status_code
     if status == HTTPStatus.TOO_MANY_REQUESTS:
-        return LanguageModelError("The language model's quota is used up for now; try again later.")
+        return "The language model's quota is used up for now; try again later."
     advice = f": {_ADVICE[status]}." if status in _ADVICE else "; try again later."
-    return LanguageModelError(f"The language model's service answered with status {status}{advice}")
-
-
-def _get_retry_after(response: httpx2.Response) -> float:
-    value = response.headers.get("Retry-After", "")
-    return float(value) if value.isdecimal() else 0.0
+    return f"The language model's service answered with status {status}{advice}"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, LiteralString, Protocol, TypeAlias, cast
 import anyio
 from neo4j import WRITE_ACCESS, AsyncGraphDatabase, Query, basic_auth
 
+from refdesk.core.retrying import RetryPolicy
 from refdesk.errors import StoreError
 from refdesk.stores.neo4j.failures import ENDED, SLOW, UNKNOWN_OUTCOME, UNREACHABLE, describe, is_passing, translated
 
@@ -26,8 +27,8 @@ POOL_SIZE = 20
 IDLE_SECONDS = 30.0
 """A connection that was idle for longer is tried out before it is used: the server may have gone meanwhile."""
 
-REPEAT_AFTER_SECONDS = (0.0, 0.1, 0.4)
-"""When a read that failed for a passing reason is repeated."""
+REPEATS = RetryPolicy(attempts=4, first_wait=0.1, max_wait=0.4)
+"""How a read that failed for a passing reason is repeated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,16 +84,8 @@ class Database:
 
     async def ask(self, statement: str, **parameters: object) -> tuple[str, Rows]:
         """Return the server's name and version, such as "Neo4j/5.26.31", and what `run` returns."""
-        for pause in REPEAT_AFTER_SECONDS:
-            try:
-                return await self._run_once(statement, parameters)
-            except Exception as error:
-                if not is_passing(error):
-                    with translated():
-                        raise
-            await anyio.sleep(pause)
         with translated():
-            return await self._run_once(statement, parameters)
+            return await REPEATS.call(lambda: self._run_once(statement, parameters), retries_on=is_passing)
 
     @asynccontextmanager
     async def begin(self) -> AsyncGenerator[OpenTransaction, None]:

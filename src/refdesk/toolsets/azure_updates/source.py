@@ -13,7 +13,6 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, NoReturn, cast
 
@@ -21,7 +20,9 @@ import anyio
 import httpx2
 
 from refdesk import __version__, errors
+from refdesk.core import retrying
 from refdesk.core.clock import SystemClock
+from refdesk.core.retrying import PassingError
 from refdesk.protocols import SourcePage
 from refdesk.toolsets.azure_updates.bodies import BodyTooLargeError, BrokenBodyError, read_body
 
@@ -32,18 +33,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 USER_AGENT = f"refdesk/{__version__}"
-RETRIED = frozenset({408, 429, 500, 502, 503, 504})
 MAX_TRIES = 4
 MAX_READINGS = 2
 EXCERPT_CHARACTERS = 200
-
-
-class _TryAgainError(Exception):
-    """One request failed in a way that may pass; `after` is how long the server asks to wait, in seconds."""
-
-    def __init__(self, reason: str, after: float | None = None) -> None:
-        super().__init__(reason)
-        self.after = after
 
 
 class _PagesShiftedError(Exception):
@@ -146,23 +138,34 @@ class AzureUpdatesSource:
         raise errors.SourceError(f"The feed has more than {self.max_pages} pages: it may never end.")
 
     async def _get_page(self, client: httpx2.AsyncClient, since: str | None, skip: int, deadline: float) -> _Page:
-        """Return one page, trying again where that may help."""
-        for attempt in range(1, MAX_TRIES + 1):
-            if time.monotonic() > deadline:
-                raise errors.SourceError(f"Reading the feed took longer than {self.total_seconds:.0f} seconds.")
-            try:
-                with anyio.fail_after(self.request_seconds):
-                    return await self._ask(client, self._get_parameters(since, skip))
-            except (_TryAgainError, httpx2.TransportError, TimeoutError) as error:
-                reason = str(error) or "no answer in time"
-                if attempt == MAX_TRIES:
-                    raise errors.SourceError(
-                        f"The feed could not be read in {MAX_TRIES} tries, last because of: {reason}. Try again later."
-                    ) from error
-                wait = self._get_wait(attempt, error.after if isinstance(error, _TryAgainError) else None)
-                logger.info("feed asked again", extra={"reason": reason, "seconds": wait, "attempt": attempt})
-                await self.sleep(wait)
-        raise AssertionError("unreachable")
+        """Return one page, retrying where that may help."""
+        if time.monotonic() > deadline:
+            raise errors.SourceError(f"Reading the feed took longer than {self.total_seconds:.0f} seconds.")
+        budget = retrying.Budget(MAX_TRIES)
+        policy = retrying.RetryPolicy(
+            attempts=MAX_TRIES,
+            first_wait=self.first_wait,
+            max_wait=self.max_wait,
+            shortens_retry_after=True,
+            sleep=self.sleep,
+            chance=self.chance,
+        )
+        try:
+            return await policy.call(
+                lambda: self._ask_in_time(client, self._get_parameters(since, skip)), deadline=deadline, budget=budget
+            )
+        except PassingError as error:
+            tries = MAX_TRIES - budget.left
+            raise errors.SourceError(
+                f"The feed could not be read in {tries} tries, last because of: {error}. Try again later."
+            ) from error
+
+    async def _ask_in_time(self, client: httpx2.AsyncClient, parameters: dict[str, str]) -> _Page:
+        try:
+            with anyio.fail_after(self.request_seconds):
+                return await self._ask(client, parameters)
+        except (httpx2.TransportError, TimeoutError) as error:
+            raise PassingError(str(error) or "no answer in time") from error
 
     def _get_parameters(self, since: str | None, skip: int) -> dict[str, str]:
         parameters = {"$count": "true", "$orderby": "id asc", "$top": str(self.page_size), "$skip": str(skip)}
@@ -181,36 +184,18 @@ class AzureUpdatesSource:
                     f"The feed sent more than {self.max_body_bytes // 2**20} MiB in one answer, which is not read."
                 ) from None
             except BrokenBodyError as error:
-                raise _TryAgainError(str(error)) from error
+                raise PassingError(str(error)) from error
         return _parse_page(body)
 
     async def _refuse(self, response: httpx2.Response) -> NoReturn:
         status = response.status_code
-        if status in RETRIED or status >= 500:
-            raise _TryAgainError(f"HTTP {status}", self._read_retry_after(response.headers.get("Retry-After")))
+        if retrying.is_passing_status(status):
+            asked = retrying.parse_retry_after(response.headers.get("Retry-After"), self.clock.now())
+            raise PassingError(f"HTTP {status}", asked)
         if 300 <= status < 400:
             host = httpx2.URL(self.url).join(response.headers.get("Location", "")).host
             raise errors.SourceError(f"The feed redirects to {host or 'elsewhere'}, which is not followed.")
         raise errors.SourceError(f"The feed refused the request with HTTP {status}.")
-
-    def _read_retry_after(self, value: str | None) -> float | None:
-        """Return the seconds to wait, from seconds or an HTTP date (RFC 9110 §10.2.3); `None` when it says neither."""
-        if value is None:
-            return None
-        if value.strip().isascii() and value.strip().isdigit():
-            return float(value)
-        try:
-            then = parsedate_to_datetime(value)
-        except ValueError:
-            return None
-        then = then if then.tzinfo else then.replace(tzinfo=UTC)
-        return max(0.0, (then - self.clock.now()).total_seconds())
-
-    def _get_wait(self, attempt: int, asked: float | None) -> float:
-        """Return how long to wait: what the server asks for, else exponential backoff with full jitter."""
-        if asked is not None:
-            return min(asked, self.max_wait)
-        return self.chance.uniform(0, min(self.max_wait, self.first_wait * 2 ** (attempt - 1)))
 
 
 def _check_url(url: str) -> None:
@@ -248,10 +233,10 @@ def _parse_page(body: bytes) -> _Page:
     try:
         page = json.loads(body.decode("utf-8-sig"), parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
-        raise _TryAgainError("the answer is not JSON") from None
+        raise PassingError("the answer is not JSON") from None
     records = cast("dict[str, object]", page).get("value") if isinstance(page, dict) else None
     if not isinstance(records, list):
-        raise _TryAgainError("the answer holds no list of records")
+        raise PassingError("the answer holds no list of records")
     total = cast("dict[str, object]", page).get("@odata.count")
     return _Page(
         tuple(_as_object(record) for record in cast("list[object]", records)),

@@ -5,15 +5,14 @@ All of refdesk's requests only read, searching included, so each may be repeated
 
 from __future__ import annotations
 
-import logging
 import random
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import anyio
 
+from refdesk.core.retrying import Budget, RetryPolicy
 from refdesk.toolsets.salesforce_knowledge.breaker import Breaker
 from refdesk.toolsets.salesforce_knowledge.failures import RefusedError, UnreachableError
 from refdesk.toolsets.salesforce_knowledge.tokens import Sessions
@@ -25,21 +24,8 @@ if TYPE_CHECKING:
     from refdesk.toolsets.salesforce_knowledge.configuration import SalesforceSettings
     from refdesk.toolsets.salesforce_knowledge.transport import Usage
 
-logger = logging.getLogger(__name__)
-
 MAX_TRIES = 3
 FIRST_WAIT = 0.25
-
-
-@dataclass(slots=True)
-class Tries:
-    """How often something may still be asked. Several ways of asking the same share one."""
-
-    left: int = MAX_TRIES
-
-    def take(self) -> None:
-        """Count one."""
-        self.left -= 1
 
 
 class SalesforceClient:
@@ -64,8 +50,7 @@ class SalesforceClient:
     ) -> None:
         self.settings = settings
         self.breaker = breaker or Breaker(now)
-        self._sleep = sleep
-        self._chance = chance or random.Random()
+        self._policy = RetryPolicy(MAX_TRIES, FIRST_WAIT, SHORT_WAIT, sleep=sleep, chance=chance or random.Random())
         self._transport = Transport(settings.origin, settings.request_seconds)
         self.sessions = Sessions(settings, self._ask_openly, now)
 
@@ -83,7 +68,7 @@ class SalesforceClient:
         """What Salesforce last said about the allowance."""
         return self._transport.usage
 
-    async def ask(self, request: Request, tries: Tries | None = None, keep: int = 0) -> Reply:
+    async def ask(self, request: Request, tries: Budget | None = None, keep: int = 0) -> Reply:
         """Return the answer to a request under `/services/data/vXX.0/`, signed in; an expired session is renewed once.
 
         Args:
@@ -96,43 +81,37 @@ class SalesforceClient:
             RefusedError: Salesforce refuses.
             UnreachableError: It cannot be reached, or not any more in this call.
         """
-        tries = tries or Tries()
-        renewed = False
-        while True:
-            session = await self.sessions.get()
-            try:
-                return await self._try(session.origin, self._place(request), tries, session.token)
-            except RefusedError as refusal:
-                if self._can_mend(refusal, tries) and not renewed:
-                    self.sessions.drop(session)
-                    renewed = True
-                    continue
-                await self._wait_or_raise(refusal, tries, keep)
-            except UnreachableError as failure:
-                await self._wait_or_raise(failure, tries, keep)
+        tries = tries or Budget(MAX_TRIES)
+        session = await self.sessions.get()
+
+        async def attempt() -> Reply:
+            return await self._try(session.origin, self._place(request), session.token)
+
+        try:
+            return await self._policy.call(attempt, retries_on=_may_pass, budget=tries, reserve=keep)
+        except RefusedError as refusal:
+            if not self._can_mend(refusal, tries):
+                raise
+        self.sessions.drop(session)
+        session = await self.sessions.get()
+        return await self._policy.call(attempt, retries_on=_may_pass, budget=tries, reserve=keep)
 
     async def ask_versions(self) -> Reply:
         """Return the API versions of the instance; needs no session and costs nothing."""
         return await self._ask_openly(self.settings.origin, Request("GET", "/services/data/"))
 
     async def _ask_openly(self, origin: str, request: Request) -> Reply:
-        tries = Tries()
-        while True:
-            try:
-                return await self._try(origin, request, tries, None)
-            except (RefusedError, UnreachableError) as failure:
-                await self._wait_or_raise(failure, tries, 0)
+        return await self._policy.call(lambda: self._try(origin, request, None), retries_on=_may_pass)
 
-    def _can_mend(self, refusal: RefusedError, tries: Tries) -> bool:
+    def _can_mend(self, refusal: RefusedError, tries: Budget) -> bool:
         return refusal.status == 401 and not refusal.is_final and self.sessions.can_renew and tries.left > 0
 
     def _place(self, request: Request) -> Request:
         path = f"/services/data/{self.settings.api_version}/{request.path}"
         return Request(request.method, path, request.query, request.body, request.form, request.headers)
 
-    async def _try(self, origin: str, request: Request, tries: Tries, token: str | None) -> Reply:
+    async def _try(self, origin: str, request: Request, token: str | None) -> Reply:
         self.breaker.check()
-        tries.take()
         try:
             reply = await self._transport.send(origin, request, token)
         except UnreachableError:
@@ -147,16 +126,6 @@ class SalesforceClient:
         self.breaker.note_answer()
         return reply
 
-    async def _wait_or_raise(self, failure: RefusedError | UnreachableError, tries: Tries, keep: int) -> None:
-        """Return after the due pause when it is worth trying again, else raise the failure."""
-        may_pass = isinstance(failure, UnreachableError) or failure.is_passing
-        wait = self._get_wait(MAX_TRIES - tries.left, failure.retry_after)
-        is_late = anyio.current_time() + wait >= anyio.current_effective_deadline()
-        if not may_pass or tries.left <= keep or wait > SHORT_WAIT or is_late:
-            raise failure
-        logger.info("salesforce asked again", extra={"reason": str(failure), "seconds": round(wait, 3)})
-        await self._sleep(wait)
 
-    def _get_wait(self, tried: int, asked: float | None) -> float:
-        """Return how long to wait: what Salesforce asks for, else exponential backoff with full jitter."""
-        return asked if asked is not None else self._chance.uniform(0.0, FIRST_WAIT * 2 ** max(0, tried - 1))
+def _may_pass(failure: Exception) -> bool:
+    return isinstance(failure, UnreachableError) or (isinstance(failure, RefusedError) and failure.is_passing)

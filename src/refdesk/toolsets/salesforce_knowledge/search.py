@@ -10,8 +10,9 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from refdesk.core.retrying import Budget
 from refdesk.toolsets.salesforce_knowledge import rows, statements
-from refdesk.toolsets.salesforce_knowledge.client import Tries
+from refdesk.toolsets.salesforce_knowledge.client import MAX_TRIES
 from refdesk.toolsets.salesforce_knowledge.failures import MALFORMED_SEARCH_CODES, RefusedError, UnreachableError
 from refdesk.toolsets.salesforce_knowledge.transport import Request
 
@@ -74,7 +75,7 @@ class Searcher:
     async def _search(
         self, search: Search, description: ObjectDescription, fields: tuple[str, ...]
     ) -> tuple[list[Row], SearchMethod]:
-        tries = Tries()
+        tries = Budget(MAX_TRIES)
         try:
             return await self._search_full_text(search, fields, tries), "sosl"
         except (RefusedError, UnreachableError) as failure:
@@ -86,7 +87,7 @@ class Searcher:
         reply = await self._client.ask(Request("GET", "query", query={"q": statement}), tries)
         return rows.read_queried(reply.data), "soql"
 
-    async def _search_full_text(self, search: Search, fields: tuple[str, ...], tries: Tries) -> list[Row]:
+    async def _search_full_text(self, search: Search, fields: tuple[str, ...], tries: Budget) -> list[Row]:
         """Return what full-text search found; one try is left for another way."""
         if self._is_parameterized:
             try:
@@ -98,7 +99,7 @@ class Searcher:
                 self._is_parameterized = False
         return await self._find(Request("GET", "search", query={"q": statements.build_sosl(search, fields)}), tries)
 
-    async def _find(self, request: Request, tries: Tries) -> list[Row]:
+    async def _find(self, request: Request, tries: Budget) -> list[Row]:
         reply = await self._client.ask(request, tries, keep=1)
         return rows.read_found(reply.data)
 

@@ -10,14 +10,13 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, NoReturn
 
 import anyio
 import httpx2
 
 from refdesk import __version__
+from refdesk.core import retrying
 from refdesk.toolsets.salesforce_knowledge.configuration import is_loopback
 from refdesk.toolsets.salesforce_knowledge.failures import RefusedError, UnreachableError, read_codes
 
@@ -35,7 +34,8 @@ SHORT_WAIT = 2.0
 """Seconds; whoever asks for a longer pause is not asked again in the same call."""
 
 WARNING_RATIO = 0.8
-PASSING_STATUS = frozenset({408, 425, 500, 502, 503, 504})
+MAX_RETRY_AFTER = 86_400.0
+"""Seconds; limits are counted over 24 hours, so that a longer pause is a mistake, and would shut refdesk out."""
 
 _USAGE = re.compile(r"api-usage=(\d{1,12})/(\d{1,12})")
 
@@ -195,7 +195,7 @@ def _refuse_constant(name: str) -> NoReturn:
 
 def _refuse(response: httpx2.Response, body: bytes) -> NoReturn:
     status, retry_after = response.status_code, parse_retry_after(response.headers.get("Retry-After"))
-    if status in PASSING_STATUS or status > 500:
+    if status != 429 and retrying.is_passing_status(status):
         raise UnreachableError(f"HTTP {status}", is_answered=True, retry_after=retry_after)
     try:
         codes = read_codes(_parse(body))
@@ -212,12 +212,6 @@ def _refuse(response: httpx2.Response, body: bytes) -> NoReturn:
 
 
 def parse_retry_after(value: str | None) -> float | None:
-    """Return the seconds that `Retry-After` asks to wait, from seconds or a date (RFC 9110, 10.2.3)."""
-    text = (value or "").strip()
-    if text.isascii() and text.isdigit() and len(text) < 10:
-        return float(text)
-    try:
-        then = parsedate_to_datetime(text)
-    except ValueError:
-        return None
-    return max(0.0, ((then if then.tzinfo else then.replace(tzinfo=UTC)) - datetime.now(UTC)).total_seconds())
+    """Return the seconds that `Retry-After` asks to wait, at most a day; `None` when it asks for nothing sensible."""
+    seconds = retrying.parse_retry_after(value)
+    return seconds if seconds is not None and seconds <= MAX_RETRY_AFTER else None
