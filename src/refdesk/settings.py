@@ -190,6 +190,24 @@ class Settings(BaseSettings):
     request_timeout_seconds: float = Field(
         30.0, gt=0, le=3600, description="How long one request may take, in seconds."
     )
+    max_connections: int = Field(
+        1000,
+        ge=8,
+        le=1_000_000,
+        description="How many HTTP connections may be open at once; an org may hold half of them, one agent a quarter.",
+    )
+    max_address_connections: int = Field(
+        100, ge=1, description="How many of them one address may hold before it has shown a valid key."
+    )
+    header_timeout_seconds: float = Field(
+        10.0, gt=0, le=3600, description="How long a client may take to send a request's headers, in seconds."
+    )
+    body_timeout_seconds: float = Field(
+        30.0, gt=0, le=3600, description="How long it may then take to send the body, in seconds."
+    )
+    write_timeout_seconds: float = Field(
+        30.0, gt=0, le=3600, description="How long a client may read nothing of an answer, in seconds."
+    )
     log_level: LogLevel = Field("info", description="The least grave entries that are logged.")
 
     @field_validator(

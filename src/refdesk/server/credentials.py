@@ -18,6 +18,7 @@ from starlette.datastructures import Headers
 
 from refdesk import errors
 from refdesk.core.keys import PREFIX
+from refdesk.server.limits.connections import claim
 from refdesk.server.replies import reply_error
 
 if TYPE_CHECKING:
@@ -108,8 +109,11 @@ class KeyCheck:
             not sent and (self.anonymous is not None or is_open(scope["path"]))
         ):
             scope[_STATE] = self.anonymous
+            if self.anonymous is not None:
+                claim(scope, self.anonymous)
             return
         caller = await self._find_caller(_read_secret(sent), scope)
+        claim(scope, caller.principal)
         scope[_STATE] = caller.principal
         # The SDK ties each session to this user, so that nobody else can use it.
         scope["user"] = AuthenticatedUser(caller.to_access_token())

@@ -74,7 +74,11 @@ class Gate:
             await self.app(scope, receive, send_guarded)
         else:
             status, error = refusal
-            await reply_error(error, self.get_error_format(scope), status)(scope, receive, send_guarded)
+            reply = reply_error(error, self.get_error_format(scope), status)
+            if _has_two_ends(Headers(scope=scope)):
+                # Another reader may find a second request in what follows.
+                reply.headers["connection"] = "close"
+            await reply(scope, receive, send_guarded)
 
     def _refuse(self, headers: Headers, most_bytes: int) -> tuple[int, errors.CallerError] | None:
         if sum(len(name) + len(value) for name, value in headers.raw) > MOST_HEADER_BYTES:
@@ -82,7 +86,7 @@ class Gate:
         hosts = headers.getlist("host")
         if len(hosts) != 1:
             return 400, errors.InvalidInputError("Send exactly one Host header.")
-        if "transfer-encoding" in headers and "content-length" in headers:
+        if _has_two_ends(headers):
             return 400, errors.InvalidInputError("Send Content-Length or Transfer-Encoding, not both.")
         if not self._is_ours(hosts[0]):
             return 421, errors.InvalidInputError(
@@ -110,3 +114,7 @@ class Gate:
 def _declared_length(headers: Headers) -> int:
     length = headers.get("content-length", "0")
     return int(length) if length.isdecimal() and len(length) < 20 else sys.maxsize
+
+
+def _has_two_ends(headers: Headers) -> bool:
+    return "transfer-encoding" in headers and "content-length" in headers

@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import FrameType
 
-    import uvicorn
-    from starlette.types import ASGIApp
-
     from refdesk.app import Desk
     from refdesk.core.operations import Toolset
     from refdesk.settings import Settings
@@ -33,8 +30,6 @@ logger = logging.getLogger(__name__)
 LOOPBACK_ADDRESSES = frozenset({"127.0.0.1", "::1", "localhost"})
 MAKE_A_KEY = "refdesk keys create --agent NAME --scope knowledge:read --scope knowledge:write"
 CHOOSE_A_MODEL = "REFDESK_LANGUAGE_MODEL=gemini and REFDESK_GEMINI_API_KEY, or openai; rules ends this line"
-DRAIN_SECONDS = 5
-"""How long requests that are being answered may take once the server is told to stop."""
 
 
 def serve_stdio(settings: Settings, toolsets: Sequence[Toolset]) -> None:
@@ -123,12 +118,14 @@ async def _serve_http(
     no_auth: bool,
     announce: Callable[[str], None],
 ) -> None:
-    from refdesk.server import http  # not for stdio, whose start it would slow
+    # Not for stdio, whose start it would slow.
+    from refdesk.server import http
+    from refdesk.server.limits import wire
 
     anonymous = local_principal(settings, toolsets, "http") if no_auth else None
     async with open_desk(settings, toolsets) as desk, anyio.create_task_group() as group:
         desk.wake()
-        server = _uvicorn(http.build_app(desk, anonymous, sse=sse))
+        server = wire.build_server(http.build_app(desk, anonymous, sse=sse), settings)
         _outlive_signals()
         announce(_url(listener))
         keys = "optional" if no_auth else "required"
@@ -156,26 +153,6 @@ async def _tell_how_to_make_keys(desk: Desk) -> None:
         return
     if not has_valid:
         logger.warning("no key opens this server yet", extra={"make one with": MAKE_A_KEY})
-
-
-def _uvicorn(app: ASGIApp) -> uvicorn.Server:
-    import uvicorn
-
-    return uvicorn.Server(
-        uvicorn.Config(
-            app,
-            http="h11",
-            ws="none",
-            loop="asyncio",
-            lifespan="on",
-            log_config=None,
-            access_log=False,
-            proxy_headers=False,
-            server_header=False,
-            timeout_keep_alive=30,
-            timeout_graceful_shutdown=DRAIN_SECONDS,
-        )
-    )
 
 
 def _outlive_signals() -> None:

@@ -1,0 +1,273 @@
+"""HTTP on the wire, with an end to everything that a client may leave undone.
+
+uvicorn waits for ever for the rest of a request, and for a client that does not read its answer. Here headers, bodies
+and unread answers have deadlines, and connections are counted. Streams of events are no exception: their request is
+complete, and their answer moves as long as somebody reads it.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import h11
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from refdesk import errors
+from refdesk.core.operations import NESTED
+from refdesk.server import answers
+from refdesk.server.limits.connections import CONNECTION, Connections
+
+if TYPE_CHECKING:
+    import asyncio
+    import socket
+    from collections.abc import Callable
+
+    from starlette.types import ASGIApp
+    from uvicorn.config import Config
+    from uvicorn.protocols.http.h11_impl import RequestResponseCycle
+    from uvicorn.server import ServerState
+
+    from refdesk.server.limits.connections import Holder
+    from refdesk.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+SPARE_FILES = 128
+"""Files that are open beside connections that count: the store's, the model's, other services', and those of
+connections that were just accepted or dropped."""
+
+ACCEPTED_TOGETHER = 32
+"""Connections that the event loop accepts before it looks whether there is room for them."""
+
+KNOCKING = 2048
+"""Connections that the system keeps waiting to be accepted."""
+
+DRAIN_SECONDS = 5
+"""How long requests that are being answered may take once the server is told to stop."""
+
+Part: TypeAlias = Literal["headers", "body"]
+
+
+@dataclass(frozen=True, slots=True)
+class Deadlines:
+    """In seconds.
+
+    Attributes:
+        headers: From the first byte of a request, or from the connection's begin, to the end of its headers.
+        body: From there to its end.
+        write: Without any progress, while there is something to send.
+    """
+
+    headers: float
+    body: float
+    write: float
+
+
+class GuardedProtocol(H11Protocol):
+    """One connection: uvicorn's, with deadlines, and counted."""
+
+    def __init__(
+        self,
+        connections: Connections,
+        deadlines: Deadlines,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config, server_state, {**app_state, CONNECTION: self}, _loop)
+        self._all = connections
+        self._deadlines = deadlines
+        self._read_timer: asyncio.TimerHandle | None = None
+        self._write_timer: asyncio.TimerHandle | None = None
+        self._awaited: Part | None = None
+        self.holder: Holder | None = None
+
+    @property
+    def address(self) -> str:
+        """The other end's address; empty for a socket without one."""
+        return self.client[0] if self.client else ""
+
+    @property
+    def is_answering(self) -> bool:
+        """Whether a whole request of it is being answered."""
+        cycle = self._get_cycle()
+        return cycle is not None and not cycle.response_complete and not cycle.more_body
+
+    def claim(self, holder: Holder) -> None:
+        """Let a caller hold it.
+
+        Raises:
+            LimitExceededError: The caller holds its share already.
+        """
+
+        def take() -> None:
+            self.holder = holder
+
+        self._all.hand_over(self, take, holder)
+
+    def drop(self) -> None:
+        """End it at once."""
+        self.transport.abort()
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin, unless there are too many."""
+        super().connection_made(transport)
+        # Whatever is not sent at once tells so, also what is left when the connection is closed.
+        transport.set_write_buffer_limits(high=0)
+        if self._all.add(self):
+            self._await("headers")
+        else:
+            transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """End, whoever ended it."""
+        self._all.remove(self)
+        self._await(None)
+        self._stop_write_timer()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Take what came."""
+        self._all.touch(self)
+        super().data_received(data)
+        self._look()
+
+    def on_response_complete(self) -> None:
+        """Go on to the next request."""
+        super().on_response_complete()
+        self._look()
+
+    def pause_writing(self) -> None:
+        """Give the client some time to read."""
+        super().pause_writing()
+        if self._write_timer is None:
+            self._await_reader(self.transport.get_write_buffer_size())
+
+    def resume_writing(self) -> None:
+        """Stop waiting."""
+        self._stop_write_timer()
+        super().resume_writing()
+
+    def _get_cycle(self) -> RequestResponseCycle | None:
+        return self.cycle  # there is none before the first request, whatever its type says
+
+    def _look(self) -> None:
+        """Wait for what is missing of a request, if it has begun."""
+        if self.conn.their_state is h11.IDLE:
+            # Blank lines stop uvicorn's own timer between requests and begin none.
+            is_due = self.conn.trailing_data[0] or self.timeout_keep_alive_task is None
+            self._await("headers" if is_due else None)
+        else:
+            self._await("body" if self.conn.their_state is h11.SEND_BODY else None)
+
+    def _await(self, part: Part | None) -> None:
+        if part == self._awaited:
+            return
+        self._awaited = part
+        if self._read_timer is not None:
+            self._read_timer.cancel()
+            self._read_timer = None
+        if part is not None:
+            self._start(part)
+
+    def _start(self, part: Part) -> None:
+        seconds = self._deadlines.headers if part == "headers" else self._deadlines.body
+        self._read_timer = self.loop.call_later(seconds, self._give_up, part, seconds)
+
+    def _give_up(self, part: Part, seconds: float) -> None:
+        if self.flow.read_paused:
+            self._start(part)  # it is the application that does not read
+            return
+        logger.info("request cut off", extra={"address": self.address, "part": part, "seconds": seconds})
+        if part == "body" or self.conn.trailing_data[0]:
+            self._say_too_slow(seconds)
+        if (cycle := self._get_cycle()) is not None:
+            cycle.disconnected = True
+            cycle.message_event.set()
+        self.transport.close()
+
+    def _say_too_slow(self, seconds: float) -> None:
+        if self.conn.our_state not in {h11.IDLE, h11.SEND_RESPONSE}:
+            return
+        error = errors.InvalidInputError(f"The request did not arrive within {seconds:g} seconds; send it at once.")
+        body = answers.to_text(answers.error_to_json(error, NESTED)).encode()
+        headers = [("content-type", "application/json"), ("content-length", str(len(body))), ("connection", "close")]
+        for event in (h11.Response(status_code=408, headers=headers), h11.Data(data=body), h11.EndOfMessage()):
+            self.transport.write(self.conn.send(event) or b"")
+
+    def _await_reader(self, left: int) -> None:
+        self._write_timer = self.loop.call_later(self._deadlines.write, self._check_reader, left)
+
+    def _check_reader(self, left: int) -> None:
+        now_left = self.transport.get_write_buffer_size()
+        if now_left < left:
+            self._await_reader(now_left)
+            return
+        logger.info("answer not read", extra={"address": self.address, "bytes": now_left})
+        self.transport.abort()
+
+    def _stop_write_timer(self) -> None:
+        if self._write_timer is not None:
+            self._write_timer.cancel()
+            self._write_timer = None
+
+
+class GuardedServer(uvicorn.Server):
+    """uvicorn's server, for a listener that many knock at together."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start to listen."""
+        await super().startup(sockets)
+        for each in sockets or ():
+            each.listen(KNOCKING)
+
+
+def build_server(app: ASGIApp, settings: Settings) -> uvicorn.Server:
+    """Return a server of the application; it opens nothing by itself."""
+    return GuardedServer(
+        uvicorn.Config(
+            app,
+            http=_build_protocol(settings),  # pyright: ignore[reportArgumentType] - it is only called
+            ws="none",
+            loop="asyncio",
+            lifespan="on",
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            backlog=ACCEPTED_TOGETHER,
+            timeout_keep_alive=30,
+            timeout_graceful_shutdown=DRAIN_SECONDS,
+        )
+    )
+
+
+def _build_protocol(settings: Settings) -> Callable[..., GuardedProtocol]:
+    most = min(settings.max_connections, allow_files(settings.max_connections + SPARE_FILES) - SPARE_FILES)
+    connections = Connections(max(1, most), settings.max_address_connections)
+    deadlines = Deadlines(
+        settings.header_timeout_seconds, settings.body_timeout_seconds, settings.write_timeout_seconds
+    )
+    return partial(GuardedProtocol, connections, deadlines)
+
+
+def allow_files(number: int) -> int:
+    """Let the process open at least `number` files, if the system permits, and return how many it may open."""
+    if sys.platform == "win32":
+        return number
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < number:
+        soft = number if hard == resource.RLIM_INFINITY else min(number, hard)
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return number if soft == resource.RLIM_INFINITY else soft
