@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from refdesk.core.background.health import Health, ToolsetHealth
     from refdesk.core.keys import KeyRing
     from refdesk.core.knowledge_base import KnowledgeBase
-    from refdesk.core.operations import Operation, Resource, Toolset
+    from refdesk.core.operations import Call, Operation, Resource, Toolset
     from refdesk.core.search.semantics import Semantics
     from refdesk.core.writing.quotas import Quota
     from refdesk.embedders.hashing import HashingEmbedder
@@ -97,6 +97,7 @@ class Desk:
         in_background: Whether to sync and embed for as long as the store is open.
         broken: Background work that ended by a bug.
         live: Tells, for a toolset that is asked live, what kept its last call from being answered, if anything did.
+        listeners: Called with every call that has ended; they must not fail.
     """
 
     settings: Settings
@@ -105,11 +106,17 @@ class Desk:
     in_background: bool = True
     broken: set[str] = field(default_factory=set[str])
     live: Mapping[str, Callable[[], str | None]] = field(default_factory=dict[str, "Callable[[], str | None]"])
+    listeners: list[Callable[[Call], None]] = field(default_factory=list["Callable[[Call], None]"])
     _base: Base | None = None
     _failure: errors.RefdeskError | None = None
     _opened_at: datetime | None = None
     _wanted: anyio.Event = field(default_factory=anyio.Event)
     _tried: anyio.Event = field(default_factory=anyio.Event)
+
+    def note_call(self, call: Call) -> None:
+        """Let whoever counts calls know of one that has ended."""
+        for listener in self.listeners:
+            listener(call)
 
     def wake(self) -> None:
         """Let the store be opened and the background work begin, without waiting for either."""

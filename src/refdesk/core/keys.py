@@ -31,6 +31,7 @@ SCOPES = {
     "skills:write": "learn, refine and judge playbooks",
     "updates:read": "search vendors' announcements",
     "articles:read": "search and read help-desk articles",
+    "metrics:read": "read what the server counts of itself",
     "admin": "see the server's inner state",
 }
 

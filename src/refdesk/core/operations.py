@@ -166,3 +166,20 @@ class Toolset:
     templates: tuple[ResourceTemplate, ...] = ()
     error_format: ErrorFormat = NESTED
     provider: SearchProvider | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call that has ended.
+
+    Attributes:
+        target: The operation's name, or the resource's address as the table has it.
+        transport: How it came: `mcp`, `rest` or `cli`.
+        outcome: `ok`, or the code of the error it ended with.
+        seconds: How long it took.
+    """
+
+    target: str
+    transport: str
+    outcome: str
+    seconds: float

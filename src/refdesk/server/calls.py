@@ -7,6 +7,7 @@ once under an incident number and told to the caller as no more than that number
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ import anyio
 from pydantic import ValidationError
 
 from refdesk import errors
+from refdesk.core.operations import Call
 from refdesk.server import answers, strict_json, wording
 
 if TYPE_CHECKING:
@@ -139,18 +141,26 @@ def validate(operation: Operation, arguments: object) -> BaseModel:
 @contextmanager
 def _guard(caller: Caller, target: str) -> Generator[None]:
     context = {"target": target, "face": caller.face, "org": caller.principal.org, "agent": caller.principal.agent}
+    outcome, began = "ok", time.perf_counter()
     try:
         yield
     except errors.CallerError as error:
+        outcome = error.code
         logger.info("call refused", extra=context | {"code": error.code})
         raise
     except errors.RefdeskError as error:
+        outcome = error.code
         logger.warning("call failed", extra=context | {"code": error.code, "reason": error.message})
         raise
     except Exception:
-        incident = uuid4().hex[:8]
+        outcome, incident = "BROKEN", uuid4().hex[:8]
         logger.exception("call broke", extra=context | {"incident": incident})
         raise errors.RefdeskError(
             f"Internal error; whoever runs the server finds it in the log as incident {incident}.",
             details={"incident": incident},
         ) from None
+    except BaseException:
+        outcome = "CANCELLED"
+        raise
+    finally:
+        caller.desk.note_call(Call(target, caller.face, outcome, time.perf_counter() - began))

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+import anyio
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
 from starlette.datastructures import Headers
@@ -36,10 +37,13 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-OPEN_PATHS = frozenset({"/", "/docs", "/health", "/openapi.json"})
+OPEN_PATHS = frozenset({"/", "/docs", "/health", "/openapi.json", "/ready"})
 ALWAYS_OPEN = "/.well-known/"
 """Clients look there for where to sign in, also with a token that is worth nothing any more, and must learn it, or
 that there is no such place."""
+
+IDENTIFY_SECONDS = 2.0
+"""How long an address that needs no credential waits to learn whose one is: it answers while a store does not."""
 
 OPEN_FOLDERS = ("/assets/", ALWAYS_OPEN)
 
@@ -112,7 +116,12 @@ class KeyCheck:
             if self.anonymous is not None:
                 claim(scope, self.anonymous)
             return
-        caller = await self._find_caller(_read_secret(sent), scope)
+        caller: _Caller | None = None
+        with anyio.move_on_after(IDENTIFY_SECONDS if is_open(scope["path"]) else None):
+            caller = await self._find_caller(_read_secret(sent), scope)
+        if caller is None:
+            scope[_STATE] = None
+            return
         claim(scope, caller.principal)
         scope[_STATE] = caller.principal
         # The SDK ties each session to this user, so that nobody else can use it.

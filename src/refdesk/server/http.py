@@ -21,9 +21,10 @@ from refdesk import errors
 from refdesk.core.clock import SystemClock
 from refdesk.core.operations import NESTED
 from refdesk.server import cors, eras, mcp, openapi, pages, rest
-from refdesk.server.credentials import KeyCheck, find_caller, get_caller
+from refdesk.server.credentials import KeyCheck, get_caller
 from refdesk.server.gate import Gate
 from refdesk.server.oauth.configuration import MCP, read_oauth
+from refdesk.server.probes import HealthCheck, Probes
 from refdesk.server.replies import reply, reply_error
 from refdesk.server.step_up import StepUp
 
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
     from refdesk.app import Desk
-    from refdesk.core.background.health import Health
     from refdesk.core.operations import ErrorFormat
     from refdesk.model import Principal
     from refdesk.protocols import Clock
@@ -78,14 +78,18 @@ def build_app(desk: Desk, anonymous: Principal | None, *, sse: bool = False, clo
         max_sessions=MOST_SESSIONS,
     )
 
+    probes = Probes(HealthCheck(desk), anonymous)
+    desk.listeners.append(probes.metrics.count)
+
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncGenerator[None]:
-        async with sessions.run():
+        async with probes.check.run(), sessions.run():
             yield
 
     routes = [
         Route(MCP, StepUp(StreamableHTTPASGIApp(sessions), adapter, message_bytes)),
-        *_own_routes(desk, anonymous, sse=sse),
+        *probes.build_routes(),
+        *_own_routes(desk, anonymous, probes, sse=sse),
         *rest.routes(desk),
         *(sign_in.resource.build_routes() if sign_in else ()),
     ]
@@ -139,25 +143,20 @@ def _get_error_format(routes: Sequence[tuple[Route, ErrorFormat]], scope: Scope)
     return next((form for route, form in routes if route.matches(scope)[0] is not Match.NONE), NESTED)
 
 
-def _own_routes(desk: Desk, anonymous: Principal | None, *, sse: bool) -> list[Route]:
+def _own_routes(desk: Desk, anonymous: Principal | None, probes: Probes, *, sse: bool) -> list[Route]:
     description = openapi.describe(desk.toolsets, desk.settings.oauth_issuer)
-
-    async def health(request: Request) -> Response:
-        found = await desk.get_health()
-        return reply(_shown(found, anonymous, request).to_json(), 503 if found.status == "failing" else 200)
 
     async def described(_: Request) -> Response:
         return reply(description)
 
     async def start(request: Request) -> Response:
-        found = _shown(await desk.get_health(), anonymous, request)
+        found = await probes.get_shown(request)
         return pages.start_page(desk.toolsets, found, _base(request), sse=sse, wants_keys=anonymous is None)
 
     async def docs(request: Request) -> Response:
         return pages.docs_page(desk.toolsets, _base(request), wants_keys=anonymous is None)
 
     return [
-        Route("/health", health),
         Route("/openapi.json", described),
         Route("/", start),
         Route("/docs", docs),
@@ -167,13 +166,6 @@ def _own_routes(desk: Desk, anonymous: Principal | None, *, sse: bool) -> list[R
 
 def _base(request: Request) -> str:
     return str(request.base_url).rstrip("/")
-
-
-def _shown(health: Health, anonymous: Principal | None, request: Request) -> Health:
-    """Return what the caller may see of it: counts span all orgs, so they need `admin`, or a desk without keys."""
-    caller = find_caller(request)
-    is_trusted = caller is not None and (caller is anonymous or "admin" in caller.scopes)
-    return health if is_trusted else health.without_counts()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,129 @@
+"""What machines ask a server: is it healthy, may it be sent requests, what has it counted?
+
+None of them waits for a storage engine longer than `MOST_SECONDS`. An engine that does not answer may hold a check
+much longer, and sometimes the thread it runs in; so a check runs by itself, at most one at a time, and whoever asks
+waits for it only so long.
+"""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import anyio
+from starlette.responses import Response
+from starlette.routing import Route
+
+from refdesk import errors
+from refdesk.core.background.health import Health
+from refdesk.core.clock import SystemClock
+from refdesk.core.operations import NESTED
+from refdesk.server.credentials import IDENTIFY_SECONDS, find_caller
+from refdesk.server.metrics import Metrics
+from refdesk.server.replies import reply, reply_error
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from anyio.abc import TaskGroup
+    from starlette.requests import Request
+
+    from refdesk.app import Desk
+    from refdesk.model import Principal
+
+MOST_SECONDS = IDENTIFY_SECONDS
+
+METRICS_SCOPE = "metrics:read"
+
+SILENT = f"The store has not answered for {MOST_SECONDS:g} seconds. See whether it runs and can be reached."
+
+METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+@dataclass(slots=True)
+class HealthCheck:
+    """Looks at the health of a desk on behalf of everyone who asks at the same time.
+
+    Attributes:
+        most_seconds: How long whoever asks waits.
+    """
+
+    desk: Desk
+    most_seconds: float = MOST_SECONDS
+    _group: TaskGroup | None = None
+    _running: anyio.Event | None = None
+    _found: Health | None = None
+
+    @asynccontextmanager
+    async def run(self) -> AsyncGenerator[None]:
+        """Let checks run until the context ends."""
+        async with anyio.create_task_group() as group:
+            self._group = group
+            yield
+            self._group = None
+            group.cancel_scope.cancel()
+
+    async def measure(self) -> Health:
+        """Return how the desk stands; `failing` when that cannot be found out within `most_seconds`."""
+        if self._group is None:
+            return Health("failing", ("The server is shutting down.",), {}, SystemClock().now())
+        if self._running is None:
+            self._running = anyio.Event()
+            self._group.start_soon(self._look, self._running)
+        done = self._running
+        with anyio.move_on_after(self.most_seconds):
+            await done.wait()
+        if done.is_set() and self._found is not None:
+            return self._found
+        return Health("failing", (SILENT,), {}, SystemClock().now())
+
+    async def _look(self, done: anyio.Event) -> None:
+        self._found = None
+        try:
+            self._found = await self.desk.get_health()
+        finally:
+            self._running = None
+            done.set()
+
+
+@dataclass(frozen=True, slots=True)
+class Probes:
+    """The addresses that machines ask.
+
+    Attributes:
+        anonymous: Who callers without a key are; `None` for nobody.
+    """
+
+    check: HealthCheck
+    anonymous: Principal | None
+    metrics: Metrics = field(default_factory=Metrics)
+
+    def build_routes(self) -> list[Route]:
+        """Return their routes."""
+        return [
+            Route("/health", self._tell_health),
+            Route("/ready", self._tell_readiness),
+            Route("/metrics", self._tell_metrics),
+        ]
+
+    async def get_shown(self, request: Request) -> Health:
+        """Return what a caller may see: counts span all orgs, so they need `admin`, or a desk without keys."""
+        found, caller = await self.check.measure(), find_caller(request)
+        is_trusted = caller is not None and (caller is self.anonymous or "admin" in caller.scopes)
+        return found if is_trusted else found.without_counts()
+
+    async def _tell_health(self, request: Request) -> Response:
+        found = await self.get_shown(request)
+        return reply(found.to_json(), 503 if found.status == "failing" else 200)
+
+    async def _tell_readiness(self, _: Request) -> Response:
+        found = await self.check.measure()
+        is_ready = found.status != "failing"
+        return reply({"ready": is_ready, "problems": list(found.problems)}, 200 if is_ready else 503)
+
+    async def _tell_metrics(self, request: Request) -> Response:
+        caller = find_caller(request)
+        if caller is None or not (caller is self.anonymous or caller.scopes & {METRICS_SCOPE, "admin"}):
+            return reply_error(errors.PermissionDeniedError(f"This needs the scope {METRICS_SCOPE}."), NESTED)
+        return Response(self.metrics.render(await self.check.measure()), media_type=METRICS_TYPE)

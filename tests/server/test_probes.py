@@ -1,0 +1,73 @@
+"""What machines ask of a server: health, readiness and metrics, whatever the storage engine does meanwhile."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import anyio
+import httpx2
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from refdesk.app import Base, Desk
+from tests.server.conftest import open_http
+from tests.server.echo import READER
+
+ALLOWED = replace(READER, scopes=READER.scopes | {"metrics:read"})
+
+
+def read_samples(text: str, name: str) -> dict[frozenset[str], float]:
+    return {
+        frozenset(sample.labels.values()): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+        if sample.name == name
+    }
+
+
+@asynccontextmanager
+async def never_open() -> AsyncGenerator[Base]:
+    """A store behind which nobody answers."""
+    await anyio.sleep_forever()
+    yield  # pyright: ignore[reportReturnType] - never reached
+
+
+@pytest.mark.parametrize("headers", [{}, {"authorization": "Bearer refdesk_x"}])
+@pytest.mark.parametrize("path", ["/health", "/ready"])
+async def test_a_store_that_never_answers_holds_up_no_probe(desk: Desk, path: str, headers: dict[str, str]) -> None:
+    silent = Desk(desk.settings, desk.toolsets, never_open)
+    async with open_http(silent, None) as rest, anyio.create_task_group() as group:
+        group.start_soon(silent.run)
+        response = await rest.get(path, headers=headers)
+        assert response.status_code == 503
+        assert "has not answered" in response.json()["problems"][0]
+        group.cancel_scope.cancel()
+
+
+async def test_a_server_that_works_is_ready(rest: httpx2.AsyncClient) -> None:
+    response = await rest.get("/ready")
+    assert (response.status_code, response.json()) == (200, {"ready": True, "problems": []})
+
+
+async def test_calls_are_counted_by_what_was_called_and_how_it_ended(desk: Desk) -> None:
+    async with open_http(desk, ALLOWED) as rest:
+        for body in ({"query": "secret"}, {"query": "secret"}, {"nonsense": "secret"}):
+            await rest.post("/echo/search", json=body)
+        page = await rest.get("/metrics")
+    assert page.headers["content-type"].startswith("text/plain; version=0.0.4")
+    calls = read_samples(page.text, "refdesk_calls_total")
+    assert calls[frozenset({"search_echo", "rest", "ok"})] == 2
+    assert calls[frozenset({"search_echo", "rest", "INVALID_INPUT"})] == 1
+    assert read_samples(page.text, "refdesk_call_seconds_count")[frozenset({"search_echo", "rest"})] == 3
+    assert read_samples(page.text, "refdesk_health")[frozenset({"ok"})] == 1.0
+    assert not re.search("secret|nonsense|tester", page.text)
+
+
+async def test_metrics_need_a_scope_where_keys_are_needed(desk: Desk) -> None:
+    async with open_http(desk, None) as rest:
+        assert (await rest.get("/metrics")).status_code == 401
+        assert (await rest.get("/ready")).status_code == 200
+        assert (await rest.get("/health")).status_code == 200
