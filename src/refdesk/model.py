@@ -194,6 +194,13 @@ class InState:
 
 
 @dataclass(frozen=True, slots=True)
+class HasId:
+    """The document's id is one of these."""
+
+    ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Not:
     """The condition does not hold."""
 
@@ -214,7 +221,7 @@ class Or:
     conditions: tuple[Filter, ...]
 
 
-Filter: TypeAlias = HasAll | HasAny | Overlaps | InState | Not | And | Or
+Filter: TypeAlias = HasAll | HasAny | Overlaps | InState | HasId | Not | And | Or
 
 
 def facet_key(value: str) -> str:
@@ -303,6 +310,8 @@ class FindRequest:
 class Candidate:
     """A document found, with its score on both sides.
 
+    What a search must know of a document to rank it stands here, so that whole documents are read only where shown.
+
     Attributes:
         lexical: Exact BM25 over title and body, 0.0 when no term occurs.
         cosine: Of its best passage, in [-1, 1]; `None` while it has no vector of the query's model.
@@ -310,6 +319,8 @@ class Candidate:
         all_terms: Every term of the query occurs in its title or body.
         title_contains: Its title contains what `FindRequest.title_contains` asked for.
         as_written: It holds what `FindRequest.as_written` asked for, as far as the engine says.
+        state: Where it stands in its life; never withdrawn.
+        head_id: Where it is superseded: what stands for it now; see `refdesk.core.writing.supersession`.
     """
 
     id: str
@@ -320,6 +331,8 @@ class Candidate:
     all_terms: bool = False
     title_contains: bool = False
     as_written: bool = False
+    state: State = State.CURRENT
+    head_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

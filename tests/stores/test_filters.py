@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from refdesk.model import And, DateRange, Filter, HasAll, HasAny, InState, Not, Or, Overlaps, State
+from refdesk.model import And, DateRange, Filter, HasAll, HasAny, HasId, InState, Not, Or, Overlaps, State
 from refdesk.protocols import Store
 from tests.stores.samples import NOW, asking, day, embed, find_ids, make_document, near, on, passage, put
 
@@ -33,6 +33,10 @@ DOCUMENTS = [
         (HasAny("tags", ("mfa", "strasse")), "ac"),
         (HasAny("tags", ("nothing", "vpn")), "ab"),
         (HasAny("tags", ()), ""),
+        (HasId(("b", "d", "nobody", "\ud800")), "bd"),
+        (HasId(()), ""),
+        (And((HasId(("b", "c")), InState((State.CURRENT,)))), "b"),
+        (Not(HasId(("a", "b"))), "cd"),
         (Overlaps(("changed",)), "a"),
         (Overlaps(("changed", "ready")), "ab"),
         (Overlaps(("nobody",)), ""),

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from refdesk.core.search.analysis import analyse
+from refdesk.core.writing.supersession import HEAD
 from refdesk.model import (
     And,
     Collection,
@@ -23,6 +24,7 @@ from refdesk.model import (
     Found,
     HasAll,
     HasAny,
+    HasId,
     InState,
     Not,
     Or,
@@ -122,6 +124,7 @@ class Walk:
             facets={name: tuple(self.random.choices(VALUES, k=self.random.randrange(4))) for name in FACETS},
             date_ranges={name: tuple(self._draw_span() for _ in range(self.random.randrange(3))) for name in SPANS},
             state=self.random.choices(tuple(State), weights=(6, 2, 2))[0],
+            data=self.random.choice(({}, {HEAD: ""}, {HEAD: "d1"}, {"x": 1, HEAD: self.random.choice(IDS)})),
         )
         old = self.documents.get((collection, id))
         if old is None:
@@ -135,6 +138,7 @@ class Walk:
             HasAny(self.random.choice(FACETS), tuple(self.random.choices(VALUES, k=self.random.randrange(3)))),
             Overlaps(SPANS[: self.random.randrange(3)], self._draw_end(), self._draw_end()),
             InState(tuple(self.random.sample(tuple(State), self.random.randrange(4)))),
+            HasId(tuple(self.random.sample((*IDS, "nobody"), self.random.randrange(6)))),
         ]
         if depth and self.random.random() < 0.5:
             inner = (self._draw_filter(depth - 1), self._draw_filter(depth - 1))

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 
 import pytest
 from pydantic import ValidationError
 
-from refdesk.model import Candidate
+from refdesk.model import Candidate, Collection, Document
 from refdesk.toolsets.knowledge.models import SearchInput
 from refdesk.toolsets.knowledge.search import rank
 from tests.core.fakes import NOW
@@ -60,6 +61,35 @@ async def test_superseded_entries_are_left_out_unless_asked_for(desk: Desk) -> N
     assert await find(desk, "refund limit") == ["refund limit 500"]
     results = {result.id: result for result in await desk.search("refund limit", includeSuperseded=True)}
     assert (results[old].superseded_by, results[new].superseded_by) == (new, None)
+
+
+async def test_whole_entries_are_read_only_where_they_are_shown(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    entries = [(await desk.store(f"refund rule {number}")).id for number in range(30)]
+    head = (await desk.store("What holds instead")).id
+    await desk.supersede(entries[0], head)
+    read: list[str] = []
+    get_documents = desk.base.store.get_documents
+
+    async def note(_: object, collection: Collection, ids: Sequence[str]) -> list[Document | None]:
+        read.extend(ids)
+        return await get_documents(collection, ids)
+
+    monkeypatch.setattr(type(desk.base.store), "get_documents", note)
+    shown = [result.id for result in await desk.search("refund rule", limit=3)]
+    assert (len(shown), read) == (3, shown)
+    assert head in [result.id for result in await desk.search("refund rule", limit=50)]
+
+
+async def test_a_head_counts_only_while_it_passes_the_filters_itself(desk: Desk) -> None:
+    old = (await desk.store("Zebra printers jam", tags=["a"])).id
+    soon = (NOW + timedelta(hours=1)).isoformat()
+    head = (await desk.store("Devices halt", expiresAt=soon, tags=["b"])).id
+    await desk.supersede(old, head)
+    assert [result.id for result in await desk.search("zebra")] == [head]
+    assert [result.id for result in await desk.search("zebra", tags=["b"])] == [head]
+    assert await desk.search("zebra", tags=["a"]) == []
+    desk.clock.advance(timedelta(hours=1))
+    assert await desk.search("zebra") == []
 
 
 async def test_the_old_wording_leads_to_the_head_and_says_how(desk: Desk) -> None:

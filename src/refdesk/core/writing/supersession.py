@@ -30,6 +30,11 @@ def get_head_id(document: Document) -> str:
     return str(document.data.get(HEAD) or document.id)
 
 
+def find_head_id(document: Document) -> str | None:
+    """Return the head of its chain as a superseded document holds it, `None` for any other; see `Candidate.head_id`."""
+    return get_head_id(document) if document.state is State.SUPERSEDED else None
+
+
 def get_successor_id(document: Document) -> str | None:
     """Return the id of the document that directly superseded this one."""
     successor = document.data.get(SUPERSEDED_BY)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar, assert_never
 
 from refdesk.core.search import bm25
 from refdesk.core.search.analysis import analyse
+from refdesk.core.writing import supersession
 from refdesk.model import (
     And,
     Candidate,
@@ -24,6 +25,7 @@ from refdesk.model import (
     Found,
     HasAll,
     HasAny,
+    HasId,
     InState,
     Link,
     Metadata,
@@ -87,6 +89,8 @@ def _matches(document: Document, condition: Filter) -> bool:
             return any(_touches(span, since, until) for span in spans)
         case InState(states):
             return document.state in states
+        case HasId(ids):
+            return document.id in ids
         case Not(inner):
             return not _matches(document, inner)
         case And(conditions):
@@ -173,7 +177,9 @@ def _is_match(document: Document, request: FindRequest, scorer: _Scorer | None) 
 
 
 def _make_candidate(content: Content, document: Document, request: FindRequest, scorer: _Scorer | None) -> Candidate:
-    candidate = Candidate(document.id, document.modified_at)
+    candidate = Candidate(
+        document.id, document.modified_at, state=document.state, head_id=supersession.find_head_id(document)
+    )
     if scorer:
         candidate = replace(candidate, lexical=scorer.score(document), all_terms=scorer.has_all_terms(document))
     if request.title_contains is not None:

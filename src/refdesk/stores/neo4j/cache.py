@@ -6,6 +6,7 @@ used, the rest is read. So nothing here is ever stale, and all of it may be thro
 
 from __future__ import annotations
 
+import json
 from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 import numpy as np
 
 from refdesk.core.keeping.rows import decode_facets
+from refdesk.core.writing.supersession import HEAD
+from refdesk.model import State
 from refdesk.stores.neo4j.rows import decode_instant
 
 if TYPE_CHECKING:
@@ -36,7 +39,10 @@ _KEYED = (
     "UNWIND $ids AS id MATCH (d:Thing {space: $space, org: $org, toolset: $toolset, id: id}) "
     "WHERE d:Document AND d.state <> 'withdrawn' "
 )
-_GET_ROWS = f"{_KEYED} RETURN d.id, d.written, d.modified_at, d.created_at, d.title_key, d.facets, d.terms, d.length"
+_GET_ROWS = (
+    f"{_KEYED} RETURN d.id, d.written, d.modified_at, d.created_at, d.title_key, d.facets, d.terms, d.length, d.state, "
+    "CASE d.state WHEN 'superseded' THEN d.data END"
+)
 _GET_VECTORS = (
     f"{_KEYED} OPTIONAL MATCH (d)-[:HAS_PASSAGE]->(p:Passage {{model: $model}}) WHERE p.dimensions = $width "
     "WITH d, p ORDER BY p.number "
@@ -52,6 +58,7 @@ class Row:
         title_terms: Its terms with two blanks around each, so that " term " is found once for each time it occurs.
         body_terms: The same of the body.
         length: Weighted, as `refdesk.core.search.bm25` counts it.
+        head_id: See `refdesk.model.Candidate`.
     """
 
     id: str
@@ -63,6 +70,8 @@ class Row:
     title_terms: str
     body_terms: str
     length: int
+    state: State
+    head_id: str | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -143,10 +152,12 @@ class DocumentCache:
 
 
 def _decode_row(values: list[Any]) -> Row:
-    id, written, modified_at, created_at, title_key, facets, terms, length = values
+    id, written, modified_at, created_at, title_key, facets, terms, length, state, data = values
     title, body = (f"  {'  '.join(part.split())}  " for part in terms.split("\n"))
     instants = decode_instant(modified_at), decode_instant(created_at)
-    return Row(id, written, *instants, title_key, decode_facets(facets), title, body, length)
+    head_id = None if data is None else str(json.loads(data).get(HEAD) or id)
+    texts = title_key, decode_facets(facets), title, body
+    return Row(id, written, *instants, *texts, length, State(state), head_id)
 
 
 def _decode_vectors(starts: list[int], ends: list[int], halves: list[bytes], *, width: int) -> Vectors:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 from refdesk.core.keeping.encoding import is_encodable
-from refdesk.model import And, Filter, HasAll, HasAny, InState, Not, Or, Overlaps
+from refdesk.model import And, Filter, HasAll, HasAny, HasId, InState, Not, Or, Overlaps
 from refdesk.stores.neo4j.rows import encode_instant, get_facet_word
 
 _EVERYTHING = And(())
@@ -50,6 +50,8 @@ def _compile(where: Filter, condition: Condition) -> str:
             return _compile_overlaps(where, condition)
         case InState(states):
             return f"d.state IN {condition.add([state.value for state in states])}"
+        case HasId(ids):
+            return f"d.id IN {condition.add([id for id in ids if is_encodable(id)])}"
         case Not(inner):
             return f"NOT {_compile(inner, condition)}"
         case And(conditions):

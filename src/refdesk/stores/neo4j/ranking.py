@@ -125,6 +125,8 @@ def _make_candidate(row: Row, request: FindRequest, scorer: _Scorer | None) -> C
         lexical=scorer.score(row) if scorer else 0.0,
         all_terms=scorer is not None and scorer.has_all_terms(row),
         title_contains=request.title_contains is not None and facet_key(request.title_contains) in row.title_key,
+        state=row.state,
+        head_id=row.head_id,
     )
 
 

@@ -9,7 +9,7 @@ from typing import TypeAlias, assert_never
 from psycopg import sql
 
 from refdesk.core.keeping.encoding import encode_instant, is_storable
-from refdesk.model import And, Filter, HasAll, HasAny, InState, Not, Or, Overlaps, State
+from refdesk.model import And, Filter, HasAll, HasAny, HasId, InState, Not, Or, Overlaps, State
 from refdesk.stores.postgres.indexing import Tokens
 
 Token: TypeAlias = str
@@ -110,6 +110,8 @@ class _Compiler:
             case InState(states):
                 asked = [state.value for state in states]
                 return sql.SQL("e.state = ANY({}::text[])").format(self._values.add(asked))
+            case HasId(ids):
+                return sql.SQL("e.id = ANY({}::text[])").format(self._values.add([*filter(is_storable, ids)]))
             case Overlaps():
                 return self._compile_overlaps(condition)
             case Not(inner):

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from refdesk.core.keeping.encoding import decode_instant, is_storable
-from refdesk.model import Candidate, FacetCount, FindRequest, Found
+from refdesk.model import Candidate, FacetCount, FindRequest, Found, State
 from refdesk.stores.postgres.connections import Connections, Scope, Snapshot, Statement
 from refdesk.stores.postgres.indexing import Tokens
 from refdesk.stores.postgres.lexical import Corpus, Term
@@ -122,7 +122,7 @@ def _make_found(request: FindRequest, found: Sequence[Row], facets: Sequence[Row
 
 
 def _make_candidate(row: Row) -> Candidate:
-    id, modified_at, lexical, all_terms, as_written, title_contains, cosine, start, end = row
+    id, modified_at, lexical, all_terms, as_written, title_contains, cosine, start, end, state, head_id = row
     return Candidate(
         id=id,
         modified_at=decode_instant(modified_at),
@@ -132,6 +132,8 @@ def _make_candidate(row: Row) -> Candidate:
         all_terms=all_terms,
         title_contains=title_contains,
         as_written=as_written,
+        state=State(state),
+        head_id=head_id,
     )
 
 

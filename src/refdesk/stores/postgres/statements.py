@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from psycopg import sql
 
 from refdesk.core.keeping.encoding import is_storable
+from refdesk.core.writing.supersession import HEAD
 from refdesk.model import FindRequest, SortKey, facet_key
 from refdesk.stores.postgres.connections import Statement
 from refdesk.stores.postgres.filters import BY_MATCHES, OF_EACH, Condition, Values, all_of, compile_filter
@@ -23,10 +24,11 @@ _COLUMNS = {
     "title": sql.SQL("title_key"),
     "id": sql.SQL("id"),
 }
-_COLUMNS_OF_ENTRY = sql.SQL("e.document, e.id, e.modified_at, e.created_at, e.title_key")
+_COLUMNS_OF_ENTRY = sql.SQL("e.document, e.id, e.modified_at, e.created_at, e.title_key, e.state")
 # Without the barrier the planner would compute each frequency once for every use of it.
 _SCORED = sql.SQL("""
-    SELECT document, id, modified_at, created_at, title_key, {score} AS lexical, {all_terms} AS all_terms, as_written
+    SELECT document, id, modified_at, created_at, title_key, state, {score} AS lexical, {all_terms} AS all_terms,
+        as_written
     FROM (SELECT {columns}, {frequencies}, {as_written} AS as_written FROM {source} OFFSET 0) frequencies
 """)
 _FIND = sql.SQL("""
@@ -41,10 +43,17 @@ _FIND = sql.SQL("""
         SELECT (SELECT total FROM counted), (SELECT count(*) FROM listed) AS listed, (SELECT count(*) FROM near) AS near
     ) counts LEFT JOIN (
         SELECT id, modified_at, lexical, all_terms, as_written, {is_titled}, cosine, starts_at, ends_at,
+            state, {head} AS head_id,
             array_position(ARRAY(SELECT document FROM listed ORDER BY place), document) AS place
         FROM ({scored}) scored LEFT JOIN LATERAL ({best}) best ON true
     ) found ON true
     ORDER BY place NULLS LAST, cosine DESC NULLS LAST, id
+""")
+# Only few are superseded, so only their records are looked into.
+_HEAD = sql.SQL("""
+    CASE state WHEN 'superseded' THEN coalesce(
+        (SELECT nullif(d.data ->> {name}, '') FROM documents d WHERE d.org = {org} AND d.key = scored.document), id
+    ) END
 """)
 _AS_WRITTEN_FIRST = sql.SQL("as_written DESC")
 _IS_CHOSEN = sql.SQL("e.document = ANY(ARRAY(SELECT document FROM chosen))")
@@ -116,8 +125,8 @@ class Search:
         """Return the statement that finds.
 
         It gives a row for each candidate, in order (one of NULLs where there is none): total, how many are listed, how
-        many are near, then id, modified_at, lexical, all_terms, as_written, whether it is titled, cosine, and its best
-        passage.
+        many are near, then id, modified_at, lexical, all_terms, as_written, whether it is titled, cosine, its best
+        passage, state and head.
 
         Args:
             graph: How the model's graph is asked, or `None` to compare all.
@@ -133,6 +142,7 @@ class Search:
             titled=self._find_titled(values),
             near=self._find_near(values, graph),
             is_titled=self._test_title(values, sql.SQL("scored")),
+            head=_HEAD.format(name=sql.Literal(HEAD), org=values.add(self.request.collection.org)),
             scored=self._score(values, self._from(values, Condition(columns=(_IS_CHOSEN,))), _IS_MARKED),
             best=self._find_best(values),
         )

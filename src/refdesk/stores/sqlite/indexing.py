@@ -19,6 +19,7 @@ import anyio
 
 from refdesk.core.keeping.encoding import decode_instant
 from refdesk.core.keeping.rows import decode_date_ranges, decode_facets
+from refdesk.core.writing.supersession import HEAD
 from refdesk.model import Collection, State
 from refdesk.stores.sqlite.hnsw import Grower
 from refdesk.stores.sqlite.index import ANALYSIS_VERSION, CollectionIndex, IndexRow, VectorRow, encode_terms
@@ -42,8 +43,9 @@ MAX_RENEWED = 5 * BATCH
 """Texts analysed anew that are kept to be written back; further ones are analysed again by the next process."""
 
 _GET_WRITTEN = """
-    SELECT key, written, id, state, created_at, modified_at, title, facets, spans, analysis, terms_check, terms
-    FROM documents WHERE collection = ? AND written > ? ORDER BY written
+    SELECT key, written, id, state, created_at, modified_at, title, facets, spans, analysis, terms_check, terms,
+        CASE state WHEN 'superseded' THEN coalesce(nullif(data ->> :head, ''), id) END
+    FROM documents WHERE collection = :collection AND written > :seen ORDER BY written
 """
 _GET_CHANGED_KEYS = """
     SELECT key FROM documents WHERE collection = :collection AND written > :seen
@@ -127,7 +129,9 @@ class DerivedIndexes:
             kept.reset()
         if changed == kept.seen:
             return key
-        for batch in _batch(connection.stream(_GET_WRITTEN, (key, kept.seen)), BATCH):
+        for batch in _batch(
+            connection.stream(_GET_WRITTEN, {"collection": key, "seen": kept.seen, "head": HEAD}), BATCH
+        ):
             kept.index.apply([self._make_row(connection, row) for row in batch])
         if kept.models:
             _reload_vectors(connection, kept, key)
@@ -135,8 +139,8 @@ class DerivedIndexes:
         return key
 
     def _make_row(self, connection: Connection, row: Row) -> IndexRow:
-        key, written, id, state, created_at, modified_at, title, facets, spans, analysis, terms_check, terms = row
-        if analysis != ANALYSIS_VERSION or zlib.crc32(terms) != terms_check:
+        key, written, id, state, created_at, modified_at, title, facets, spans, analysis, check, terms, head_id = row
+        if analysis != ANALYSIS_VERSION or zlib.crc32(terms) != check:
             terms = self._renew(connection, key, written)
         return IndexRow(
             key=key,
@@ -149,6 +153,7 @@ class DerivedIndexes:
             facets=decode_facets(facets),
             date_ranges=decode_date_ranges(spans),
             terms=terms,
+            head_id=head_id,
         )
 
     def _renew(self, connection: Connection, key: int, written: int) -> bytes:

@@ -15,7 +15,7 @@ from refdesk.toolsets.knowledge.tags import normalise_tags
 
 if TYPE_CHECKING:
     from refdesk.core.context import Context
-    from refdesk.model import TextQuery
+    from refdesk.model import Document, TextQuery
     from refdesk.toolsets.knowledge.search import Match
 
 NO_SUCH_TAG = "No entry can carry such a tag: tags here are words of letters and digits, joined by hyphens."
@@ -32,12 +32,12 @@ async def find(context: Context, question: Question) -> ProviderAnswer | LeftOut
     found = await search.find(context.knowledge_base, collection, asked, question.period)
     scores = zip(found.candidates, fusion.absolute(found.candidates, text), strict=True)
     scored = {candidate.id: (candidate.cosine, score) for candidate, score in scores}
-    hits = [_to_hit(match, text, *scored[match.placed_by]) for match in found.best[: question.limit]]
+    hits = [_to_hit(match, entry, text, *scored[match.placed_by]) for match, entry in found.best]
     return ProviderAnswer(tuple(hits), note=await federation.explain_meaning(context, question))
 
 
-def _to_hit(match: Match, text: TextQuery, cosine: float | None, score: float) -> ProviderHit:
-    entry, excerpt = match.document, federation.get_excerpt(match.document.body, match.passage)
+def _to_hit(match: Match, entry: Document, text: TextQuery, cosine: float | None, score: float) -> ProviderHit:
+    excerpt = federation.get_excerpt(entry.body, match.passage)
     return ProviderHit(
         id=entry.id,
         title=entry.title,

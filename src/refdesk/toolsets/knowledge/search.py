@@ -13,12 +13,11 @@ from refdesk.core.search import fusion
 from refdesk.core.search.analysis import parse_query
 from refdesk.core.search.federation import ALWAYS
 from refdesk.core.search.snippets import snippet
-from refdesk.core.writing import supersession
-from refdesk.model import And, Filter, FindRequest, HasAll, InState, Not, Or, Overlaps, State
+from refdesk.model import And, Filter, FindRequest, HasAll, HasId, InState, Not, Or, Overlaps, State
 from refdesk.toolsets.knowledge import models
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from datetime import datetime
 
     from refdesk.core.knowledge_base import KnowledgeBase
@@ -42,13 +41,14 @@ class Match:
     """An entry found.
 
     Attributes:
+        id: The entry that is shown: the head of its chain, unless superseded ones are wanted.
         score: Fused, in (0, 1].
         placed_by: The id of the entry that gave it its place: its own, or that of one which it superseded.
         passage: Where in the body the best passage stands (start, end in code points).
         matched_via: The id of the superseded entry whose wording matched.
     """
 
-    document: Document
+    id: str
     score: float
     placed_by: str
     passage: tuple[int, int] | None
@@ -57,40 +57,40 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """What was found: the entries, best first and maybe more than were asked for, and every candidate for them."""
+    """What was found: the entries to show, best first, each with its document, and every candidate for them."""
 
-    best: list[Match]
+    best: list[tuple[Match, Document]]
     candidates: Sequence[Candidate]
 
 
 async def search(base: KnowledgeBase, collection: Collection, asked: SearchInput) -> list[KnowledgeResult]:
     """Return the best entries of a collection, ties newest first, then by id."""
     text, found = parse_query(asked.query), await find(base, collection, asked)
-    best = [match for match in found.best if match.score >= asked.min_score][: asked.limit]
-    statuses = await base.get_embedding_statuses(collection, [match.document.id for match in best])
+    statuses = await base.get_embedding_statuses(collection, [match.id for match, _ in found.best])
     return [
         models.to_result(
-            match.document,
-            snippet=snippet(match.document.body, text, match.passage),
+            document,
+            snippet=snippet(document.body, text, match.passage),
             score=round(match.score, 6),
             status=status,
             matched_via=match.matched_via,
         )
-        for match, status in zip(best, statuses, strict=True)
+        for (match, document), status in zip(found.best, statuses, strict=True)
     ]
 
 
 async def find(base: KnowledgeBase, collection: Collection, asked: SearchInput, period: Period = ALWAYS) -> Matches:
-    """Return the entries of a collection that were created in a period, at least as many as asked for if there are."""
+    """Return the best entries of a collection that were created in a period, at most as many as are asked for."""
     text = parse_query(asked.query)
     vector = await base.embed_question(asked.query, collection.org)
     now, depth, seen = base.clock.now(), DEPTH, -1
     while True:
-        request = _find_request(collection, asked, period, text, vector, now, depth)
-        found = await base.store.find(request)
-        matches = await _resolve(base, collection, asked, period, now, rank(found.candidates))
+        wanted = _get_filter(asked, period, now)
+        found = await base.store.find(_find_request(collection, asked, wanted, text, vector, depth))
+        matches = await _resolve(base, collection, asked, wanted, rank(found.candidates))
         if len(matches) >= asked.limit or len(found.candidates) == seen:
-            return Matches(matches, found.candidates)
+            good = [match for match in matches if match.score >= asked.min_score]
+            return Matches(await _read(base, collection, asked, period, good), found.candidates)
         depth, seen = depth * GROWTH, len(found.candidates)
 
 
@@ -120,13 +120,11 @@ def _is_in_words(candidate: Candidate) -> bool:
 def _find_request(
     collection: Collection,
     asked: SearchInput,
-    period: Period,
+    wanted: Filter,
     text: TextQuery,
     vector: VectorQuery | None,
-    now: datetime,
     depth: int,
 ) -> FindRequest:
-    wanted = _get_filter(asked, period, now)
     if not asked.include_superseded:
         wanted = Or((And((InState((State.CURRENT,)), wanted)), InState((State.SUPERSEDED,))))
     return FindRequest(
@@ -153,45 +151,67 @@ def _get_filter(asked: SearchInput, period: Period, now: datetime) -> Filter:
     return And(tuple(conditions))
 
 
-def _passes(document: Document, asked: SearchInput, period: Period, now: datetime) -> bool:
-    if document.state is not State.CURRENT or not period.covers(document.created_at):
-        return False
-    expiry = models.get_expiry(document)
-    is_live = asked.include_expired or expiry is None or expiry > now
-    return is_live and set(asked.tags) <= set(models.get_tags(document))
-
-
 async def _resolve(
     base: KnowledgeBase,
     collection: Collection,
     asked: SearchInput,
-    period: Period,
-    now: datetime,
+    wanted: Filter,
     ranked: Sequence[tuple[Candidate, float]],
 ) -> list[Match]:
     """Put the head of its chain in the place of each superseded entry, each head once, at its best place."""
-    documents = await _read(base, collection, [candidate.id for candidate, _ in ranked])
     if asked.include_superseded:
-        found = [(documents.get(c.id), c, score) for c, score in ranked]
-        return [Match(document, score, c.id, c.passage) for document, c, score in found if document is not None]
-    heads = await _read(base, collection, [supersession.get_head_id(document) for document in documents.values()])
-    own = {candidate.id: candidate for candidate, _ in ranked}
+        return [Match(candidate.id, score, candidate.id, candidate.passage) for candidate, score in ranked]
+    own = {candidate.id: candidate for candidate, _ in ranked if candidate.head_id is None}
+    passing = {*own, *await _find_passing_heads(base, collection, wanted, ranked)}
     matches: dict[str, Match] = {}
     for candidate, score in ranked:
-        document = documents.get(candidate.id)
-        head = heads.get(supersession.get_head_id(document)) if document is not None else None
-        if head is not None and head.id not in matches and _passes(head, asked, period, now):
-            matches[head.id] = _match(head, score, candidate, own.get(head.id))
+        head = candidate.head_id or candidate.id
+        if head in passing and head not in matches:
+            matches[head] = _match(head, score, candidate, own.get(head))
     return list(matches.values())
 
 
-def _match(head: Document, score: float, found: Candidate, own: Candidate | None) -> Match:
+async def _find_passing_heads(
+    base: KnowledgeBase, collection: Collection, wanted: Filter, ranked: Sequence[tuple[Candidate, float]]
+) -> list[str]:
+    """Return the heads of superseded candidates that are no candidates themselves, as far as they are wanted."""
+    found = {candidate.id for candidate, _ in ranked}
+    heads = {candidate.head_id: None for candidate, _ in ranked if candidate.head_id not in found}
+    ids = tuple(head for head in heads if head is not None)
+    if not ids:
+        return []
+    where = And((HasId(ids), InState((State.CURRENT,)), wanted))
+    passing = await base.store.find(FindRequest(collection, where=where, depth=len(ids), order=(), counts=False))
+    return [candidate.id for candidate in passing.candidates]
+
+
+def _match(head: str, score: float, found: Candidate, own: Candidate | None) -> Match:
     """Return the head's match. Its own words explain it before an old entry's do."""
     if own is not None and (own.id == found.id or _is_in_words(own) or own.title_contains):
         return Match(head, score, found.id, own.passage)
     return Match(head, score, found.id, None, matched_via=found.id)
 
 
-async def _read(base: KnowledgeBase, collection: Collection, ids: Sequence[str]) -> Mapping[str, Document]:
-    documents = await base.get(collection, list(dict.fromkeys(ids)))
-    return {document.id: document for document in documents if document is not None}
+async def _read(
+    base: KnowledgeBase, collection: Collection, asked: SearchInput, period: Period, matches: Sequence[Match]
+) -> list[tuple[Match, Document]]:
+    """Return the first `asked.limit` matches with their documents, without those that changed and pass no more."""
+    shown: list[tuple[Match, Document]] = []
+    waiting = list(matches)
+    while waiting and len(shown) < asked.limit:
+        piece = waiting[: asked.limit - len(shown)]
+        del waiting[: len(piece)]
+        documents = await base.get(collection, [match.id for match in piece])
+        pairs = zip(piece, documents, strict=True)
+        shown += [(match, one) for match, one in pairs if one is not None and _passes(one, asked, period, base)]
+    return shown
+
+
+def _passes(document: Document, asked: SearchInput, period: Period, base: KnowledgeBase) -> bool:
+    if asked.include_superseded:
+        return True
+    if document.state is not State.CURRENT or not period.covers(document.created_at):
+        return False
+    expiry = models.get_expiry(document)
+    is_live = asked.include_expired or expiry is None or expiry > base.clock.now()
+    return is_live and set(asked.tags) <= set(models.get_tags(document))

@@ -10,6 +10,7 @@ from random import Random
 import numpy as np
 
 from refdesk.core.search.analysis import analyse
+from refdesk.core.writing.supersession import find_head_id
 from refdesk.model import (
     And,
     Collection,
@@ -65,6 +66,7 @@ def to_row(document: Document, key: int | None = None, seq: int = 1) -> IndexRow
         facets=document.facets,
         date_ranges=document.date_ranges,
         terms=encode_terms(document.title, document.body),
+        head_id=find_head_id(document),
     )
 
 

@@ -6,6 +6,7 @@ older view stays true to its time.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -36,6 +37,8 @@ class Documents:
         living: How many are.
         mean_length: Mean of `lengths` over the living; 1.0 where every text is empty.
         ids: By row; may be longer than there are rows. So may `titles` and `instants`.
+        id_checks: CRC-32 of each id.
+        heads: See `refdesk.model.Candidate.head_id`, by row; the others have none.
         titles: `facet_key` of the title.
         instants: When modified.
         states: Place in `STATES`.
@@ -48,6 +51,8 @@ class Documents:
     living: int
     mean_length: float
     ids: Sequence[str]
+    id_checks: NDArray[np.uint32]
+    heads: Mapping[int, str]
     titles: Sequence[str]
     instants: Sequence[datetime]
     states: NDArray[np.int8]
@@ -63,6 +68,14 @@ class Documents:
         """How many rows there are, dead ones included."""
         return len(self.is_live)
 
+    def mark_ids(self, ids: Sequence[str]) -> Mask:
+        """Return which rows are versions of these documents."""
+        checks = np.array([_check_id(id) for id in ids], np.uint32)
+        maybe, wanted = np.flatnonzero(np.isin(self.id_checks, checks)), set(ids)
+        mask = np.zeros(self.count, np.bool_)
+        mask[maybe] = [self.ids[row] in wanted for row in maybe.tolist()]
+        return mask
+
     def mark_titled(self, text: str, among: Mask) -> Mask:
         """Return which of the marked rows have a title that contains the text, by `facet_key`."""
         wanted, rows = facet_key(text), np.flatnonzero(among)
@@ -76,12 +89,14 @@ class DocumentColumns:
 
     def __init__(self) -> None:
         self._ids: list[str] = []
+        self._id_checks = Column(np.uint32)
+        self._heads: dict[int, str] = {}
         self._titles: list[str] = []
         self._instants: list[datetime] = []
         self._states = Column(np.int8)
         self._created = Column(np.int64)
         self._modified = Column(np.int64)
-        self._numbers = (self._states, self._created, self._modified)
+        self._numbers = (self._id_checks, self._states, self._created, self._modified)
         self._title_lengths = Column(np.int64)
         self._text_lengths = Column(np.int64)
         self._lengths = Column(np.float64)
@@ -103,6 +118,8 @@ class DocumentColumns:
             living=living,
             mean_length=float(np.sum(lengths, where=is_live)) / max(living, 1) or 1.0,
             ids=self._ids,
+            id_checks=self._id_checks.view,
+            heads=self._heads,
             titles=self._titles,
             instants=self._instants,
             states=self._states.view,
@@ -118,6 +135,8 @@ class DocumentColumns:
         """Append documents and return their tokens."""
         stream = _read_tokens(rows, len(self), self.positions)
         self._extend_named(rows, len(self))
+        self._id_checks.extend([_check_id(row.id) for row in rows])
+        self._heads.update({at: row.head_id for at, row in enumerate(rows, len(self)) if row.head_id is not None})
         self._ids.extend(row.id for row in rows)
         self._titles.extend(facet_key(row.title) for row in rows)
         self._instants.extend(row.modified_at for row in rows)
@@ -138,6 +157,7 @@ class DocumentColumns:
         new_rows[kept] = np.arange(len(kept))
         columns = DocumentColumns()
         columns._ids = [self._ids[row] for row in kept.tolist()]
+        columns._heads = {int(new_rows[row]): head for row, head in self._heads.items() if new_rows[row] >= 0}
         columns._titles = [self._titles[row] for row in kept.tolist()]
         columns._instants = [self._instants[row] for row in kept.tolist()]
         for column, values in zip(columns._numbers, self._numbers, strict=True):
@@ -167,6 +187,10 @@ class DocumentColumns:
         self._text_lengths.extend(stream.lengths)
         self._lengths.extend(stream.lengths + (TITLE_WEIGHT - 1) * stream.title_lengths)
         self.positions += stream.size
+
+
+def _check_id(id: str) -> int:
+    return zlib.crc32(id.encode("utf-8", "surrogatepass"))
 
 
 def _group_by_name(held: Sequence[Mapping[str, Sequence[T]]], first: int) -> dict[str, list[tuple[int, Sequence[T]]]]:

@@ -7,7 +7,7 @@ from typing import assert_never
 
 import numpy as np
 
-from refdesk.model import And, Filter, HasAll, HasAny, InState, Not, Or, Overlaps
+from refdesk.model import And, Filter, HasAll, HasAny, HasId, InState, Not, Or, Overlaps
 from refdesk.stores.sqlite.index.columns import Mask
 from refdesk.stores.sqlite.index.documents import STATES, Documents
 
@@ -23,6 +23,8 @@ def mark_passing(condition: Filter, documents: Documents) -> Mask:
             return _mark_overlaps(condition, documents)
         case InState(states):
             return np.isin(documents.states, [STATES.index(state) for state in states])
+        case HasId(ids):
+            return documents.mark_ids(ids)
         case Not(inner):
             return ~mark_passing(inner, documents)
         case And(conditions):

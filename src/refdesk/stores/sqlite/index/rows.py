@@ -17,6 +17,7 @@ class IndexRow:
         key: The document's number in the store; stays the same when the document is replaced.
         seq: The change that wrote this version.
         terms: The document's analysed text, made by `encode_terms`.
+        head_id: See `refdesk.model.Candidate`.
     """
 
     key: int
@@ -29,6 +30,7 @@ class IndexRow:
     facets: Mapping[str, tuple[str, ...]]
     date_ranges: Mapping[str, tuple[DateRange, ...]]
     terms: bytes
+    head_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

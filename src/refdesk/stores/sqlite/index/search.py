@@ -10,7 +10,7 @@ import numpy as np
 
 from refdesk.model import Candidate, FacetCount, FindRequest, Found, SortKey, VectorQuery
 from refdesk.stores.sqlite.index.columns import Mask, RowNumbers
-from refdesk.stores.sqlite.index.documents import Documents
+from refdesk.stores.sqlite.index.documents import STATES, Documents
 from refdesk.stores.sqlite.index.filters import mark_passing
 from refdesk.stores.sqlite.index.lexical import Scores, score_rows
 from refdesk.stores.sqlite.index.ordering import SortValues, rank_texts, select_first
@@ -146,8 +146,17 @@ def _describe(
     rows: RowNumbers, is_titled: Mask, scores: Scores, documents: Documents, comparisons: _Comparisons
 ) -> list[Candidate]:
     numbers: list[int] = rows.tolist()
+    states: list[int] = documents.states[rows].tolist()
     values = zip(scores.lexical[rows].tolist(), scores.has_all_terms[rows].tolist(), is_titled.tolist(), strict=True)
     return [
-        Candidate(documents.ids[row], documents.instants[row], lexical, *comparisons.get(row, (None, None)), *marks)
-        for row, (lexical, *marks) in zip(numbers, values, strict=True)
+        Candidate(
+            documents.ids[row],
+            documents.instants[row],
+            lexical,
+            *comparisons.get(row, (None, None)),
+            *marks,
+            state=STATES[state],
+            head_id=documents.heads.get(row),
+        )
+        for row, state, (lexical, *marks) in zip(numbers, states, values, strict=True)
     ]
