@@ -2,6 +2,11 @@
 
 Each collection is a folder with `corpus.jsonl`, `queries.jsonl` and `qrels.tsv`, as in BEIR, below `retrieval/` in the
 folder of real records. Vectors are kept in `.benchmarks/`, so that only the first run embeds.
+
+    python -m benchmarks.quality [--collections NAME …] [--vectors int8 | float | kept]
+
+`--vectors` says which graph of the local model makes them: the one in int8, the packaged file in float32, or, as in a
+store filled before, passages in float32 and questions in int8.
 """
 
 from __future__ import annotations
@@ -37,6 +42,7 @@ from refdesk.toolsets.knowledge.search import rank
 REPOSITORY = Path(__file__).resolve().parent.parent
 CACHE = REPOSITORY / ".benchmarks" / "vectors"
 DEPTH = 100
+VECTORS = ("int8", "float", "kept")
 NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 Scores: TypeAlias = Mapping[int, float]
@@ -162,15 +168,16 @@ def _number(documents: Sequence[tuple[str, str]]) -> Iterable[tuple[int, str, st
     return ((number, title, body) for number, (title, body) in enumerate(documents))
 
 
-def embed(name: str, texts: Sequence[str], pieces: int) -> Matrix:
+def embed(name: str, texts: Sequence[str], pieces: int, *, in_int8: bool = True) -> Matrix:
     """Return the vectors of the texts by the local model, from the cache where they are there."""
-    from refdesk.embedders.local.model import SentenceEncoder
+    from refdesk.embedders.local.model import INT8_SHA256, MODEL_SHA256, SentenceEncoder
 
-    digest = hashlib.blake2b(json.dumps([pieces, *texts]).encode(), digest_size=8).hexdigest()
+    graph = INT8_SHA256 if in_int8 else MODEL_SHA256
+    digest = hashlib.blake2b(json.dumps([graph, pieces, *texts]).encode(), digest_size=8).hexdigest()
     path = CACHE / f"{name}-{digest}.npy"
     if path.exists():
         return np.load(path)
-    encoder = SentenceEncoder()
+    encoder = SentenceEncoder(in_int8=in_int8)
     vectors: list[NDArray[float32]] = []
     for done, text in enumerate(texts, start=1):
         vectors.append(encoder.encode(text, pieces))
@@ -182,8 +189,12 @@ def embed(name: str, texts: Sequence[str], pieces: int) -> Matrix:
     return np.stack(vectors)
 
 
-def get_cosines(collection: Judged) -> Matrix:
-    """Return the cosine of each question (row) with the best passage of each document (column)."""
+def get_cosines(collection: Judged, vectors: str = "int8") -> Matrix:
+    """Return the cosine of each question (row) with the best passage of each document (column).
+
+    Args:
+        vectors: Who makes them, one of `VECTORS`.
+    """
     from refdesk.embedders.local import PASSAGE_PIECES, QUERY_PIECES
 
     spans = [split(title, body) for title, body in collection.documents]
@@ -192,8 +203,8 @@ def get_cosines(collection: Judged) -> Matrix:
         for (title, body), passages in zip(collection.documents, spans, strict=True)
         for span in passages
     ]
-    passages = embed(f"{collection.name}-passages", texts, PASSAGE_PIECES)
-    queries = embed(f"{collection.name}-queries", collection.queries, QUERY_PIECES)
+    passages = embed(f"{collection.name}-passages", texts, PASSAGE_PIECES, in_int8=vectors == "int8")
+    queries = embed(f"{collection.name}-queries", collection.queries, QUERY_PIECES, in_int8=vectors != "float")
     starts = np.cumsum([0, *(len(passages) for passages in spans)])[:-1]
     return np.maximum.reduceat(queries @ passages.T, starts, axis=1)
 
@@ -208,11 +219,11 @@ def fuse(
     return rank_scores(combine(words, dense, union))
 
 
-def get_rankings(collection: Judged) -> dict[str, Ranking]:
+def get_rankings(collection: Judged, vectors: str = "int8") -> dict[str, Ranking]:
     """Return the ways of ranking that are compared, by name."""
     index = LexicalIndex(collection.documents)
     lexical = [index.score(query) for query in collection.queries]
-    cosines = get_cosines(collection)
+    cosines = get_cosines(collection, vectors)
 
     def by_convex(number: int) -> list[int]:
         scores, row = lexical[number], cosines[number]
@@ -254,13 +265,15 @@ def main() -> None:
     known = sorted(path.parent.name for path in folder.glob("*/qrels.tsv"))
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--collections", nargs="+", choices=known, default=known, metavar="NAME")
-    names: list[str] = parser.parse_args().collections
+    parser.add_argument("--vectors", choices=VECTORS, default="int8")
+    options = parser.parse_args()
+    names: list[str] = options.collections
     if not names:
         sys.exit(f"No collections in {folder}: set REFDESK_TEST_DATA to the folder of real records.")
     print(f"{'collection':<12}{'ranking':<22}{'nDCG@10':>8}{'Recall@100':>12}")
     for name in names:
         collection = read_collection(folder / name)
-        for title, ranking in get_rankings(collection).items():
+        for title, ranking in get_rankings(collection, options.vectors).items():
             quality = measure(collection.relevant, ranking)
             print(f"{name:<12}{title:<22}{quality.ndcg:>8.3f}{quality.recall:>12.3f}", flush=True)
 

@@ -5,7 +5,11 @@ from collections.abc import Mapping, Sequence
 from numpy import float32, int64
 from numpy.typing import NDArray
 
+class GraphOptimizationLevel:
+    ORT_ENABLE_BASIC: GraphOptimizationLevel
+
 class SessionOptions:
+    graph_optimization_level: GraphOptimizationLevel
     intra_op_num_threads: int
     inter_op_num_threads: int
     log_severity_level: int

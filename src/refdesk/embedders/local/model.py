@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 from pathlib import Path
 
 import numpy as np
 import onnxruntime
 
+from refdesk.embedders.local.int8_graph import derive
 from refdesk.embedders.local.wordpiece import WordPiece
 from refdesk.errors import EmbedderError
 from refdesk.model import Vector
@@ -15,43 +17,105 @@ from refdesk.model import Vector
 # Off by the environment too (see `refdesk/__init__.py`), which the build for Windows does not ask.
 onnxruntime.disable_telemetry_events()
 
+logger = logging.getLogger(__name__)
+
 MODEL_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
+
+
+INT8_SHA256 = "7c1b8a5c15d6526f360636d8e93549c83108d937e33b16ddb5f01f8a49a1bfed"
+"""Of the graph that `derive` makes of that file."""
+
+CHECKED_TEXTS = (
+    "How do I reset my password?",
+    "Card payments fail on Sundays at 02:00 UTC: the bank's gateway is down for maintenance.",
+    "Retirement: basic load balancer on September 30, 2027 (region: Norway East)",
+    "kubernetes",
+)
+CHECKED_VECTORS = Path(__file__).with_name("checked_vectors.npy")
+"""What the float graph makes of `CHECKED_TEXTS`: one half-precision row each, at unit length."""
+
+MIN_COSINE = 0.99
+"""The least cosine of a text's vector in int8 with that in float32; it is .997 for a sentence, .993 for one sign."""
 
 
 class SentenceEncoder:
     """all-MiniLM-L6-v2 with its tokenizer; safe to share between threads.
 
+    It multiplies in int8. Where the derived graph is not the known one, or its vectors on this processor are not those
+    of the packaged file, the packaged file itself is run, three times as slow, and a line in the log says so.
+
+    Args:
+        model_path: The packaged file; `None` looks for its package.
+        in_int8: Whether to multiply in int8; `False` runs the packaged file as it is.
+
     Raises:
         EmbedderError: The model or its vocabulary is missing or not the one whose digest is known.
     """
 
-    def __init__(self, model_path: Path | None = None) -> None:
+    def __init__(self, model_path: Path | None = None, *, in_int8: bool = True) -> None:
         self._tokenizer = WordPiece()
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = 1
-        options.inter_op_num_threads = 1
-        options.log_severity_level = 3
-        self._session = onnxruntime.InferenceSession(
-            _read_model(model_path or _find_packaged()), options, providers=["CPUExecutionProvider"]
-        )
+        packaged = _read_model(model_path or _find_packaged())
+        self.is_int8 = in_int8 and self._open_int8(packaged)
+        if not self.is_int8:
+            self._session = _open(packaged, is_fused=False)
 
     def encode(self, text: str, limit: int) -> Vector:
         """Return the vector of the first `limit` pieces of a text: the mean over its pieces, at unit length.
 
-        Texts are run one by one: padding them to a common length saves no time on one thread, and a text's vector
-        would depend on its neighbours.
+        Texts are run one by one. On one thread a batch is faster only for texts of a dozen pieces and slower for
+        passages (`python -m benchmarks.embedding`), and a text's vector would depend on its neighbours.
         """
         numbers = np.array([self._tokenizer.encode(text, limit)], dtype=np.int64)
-        inputs = {
-            "input_ids": numbers,
-            "attention_mask": np.ones_like(numbers),
-            "token_type_ids": np.zeros_like(numbers),
-        }
+        inputs = {"input_ids": numbers}
+        if not self.is_int8:
+            inputs |= {"attention_mask": np.ones_like(numbers), "token_type_ids": np.zeros_like(numbers)}
         states = self._session.run(["last_hidden_state"], inputs)[0]
         vector = states[0].mean(axis=0)
         vector /= np.linalg.norm(vector)
         vector.flags.writeable = False
         return vector
+
+    def count_pieces(self, text: str, limit: int) -> int:
+        """Return how many pieces of a text are read, the marks at its start and end included."""
+        return len(self._tokenizer.encode(text, limit))
+
+    def _open_int8(self, packaged: bytes) -> bool:
+        """Return whether the int8 graph was made and gives the right vectors here."""
+        self.is_int8 = True
+        try:
+            content = derive(packaged)
+            is_known = hashlib.sha256(content).hexdigest() == INT8_SHA256
+            self._session = _open(content, is_fused=True)
+            cosine = self.measure_cosine()
+        except Exception:
+            logger.warning("embedding model runs in float32: its int8 graph does not run here", exc_info=True)
+            return False
+        if not is_known or cosine < MIN_COSINE:
+            logger.warning("embedding model runs in float32", extra={"is_known": is_known, "cosine": round(cosine, 4)})
+            return False
+        return True
+
+    def measure_cosine(self) -> float:
+        """Return the least cosine of this encoder's vectors of `CHECKED_TEXTS` with those of the float graph."""
+        wanted = np.load(CHECKED_VECTORS).astype(np.float32)
+        found = np.stack([self.encode(text, 64) for text in CHECKED_TEXTS])
+        return float((wanted * found).sum(axis=1).min())
+
+
+def _open(content: bytes, *, is_fused: bool) -> onnxruntime.InferenceSession:
+    """Open a graph on one thread.
+
+    Args:
+        is_fused: The graph is as it should run. ONNX Runtime would join addition and normalisation into an operator
+            that takes ten times as long.
+    """
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    if is_fused:
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
+    return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
 
 
 def _find_packaged() -> Path:
