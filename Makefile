@@ -64,8 +64,8 @@ eval: $(READY) ## retrieval quality, how well learned skills are found, and how 
 	$(BIN)/python -m benchmarks.learning
 	$(BIN)/python -m benchmarks.everything
 
-docs: $(READY) ## the reference pages and snapshots anew, from the code
-	REFDESK_UPDATE_SNAPSHOTS=1 $(BIN)/python -m pytest -q tests/meta/test_reference.py tests/server/test_table.py
+docs: $(READY) ## the reference pages, contracts and snapshots anew, from the code
+	REFDESK_UPDATE_SNAPSHOTS=1 $(BIN)/python -m pytest -q tests/meta/test_reference.py tests/server/test_table.py tests/toolsets/test_conformance.py
 
 lock: ## write the pinned requirement files anew
 	$(BIN)/uv pip compile --quiet --universal --no-emit-index-url --generate-hashes --python-version 3.11 \

@@ -34,7 +34,7 @@ class Bench:
         semantics = Semantics(self.store, self.embedder)
         indexer = Indexer(self.store, semantics, self.clock)
         base = KnowledgeBase(self.store, semantics, self.clock)
-        self.base = Base(base, semantics, indexer, KeyRing(self.store, self.clock))
+        self.base = Base(base, semantics, indexer, KeyRing(self.store, self.clock, {}))
         self.desk = Desk(make_settings(home), load_toolsets(["knowledge"]), self.open_base, in_background=False)
 
     @asynccontextmanager

@@ -16,8 +16,8 @@ from click.testing import CliRunner, Result
 from refdesk import __version__
 from refdesk.cli import cli, views
 from refdesk.cli.doctor import Check, render
-from refdesk.cli.export import write_atomically
 from refdesk.errors import ConfigurationError
+from refdesk.kit.files import write_atomically
 from sample_world.azure_updates.process import running_emulator
 
 FEED = ["--toolset", "azure-updates"]

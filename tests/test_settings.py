@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from refdesk import errors
-from refdesk.settings import PREFIX, Settings, load_settings, variable
+from refdesk.settings import PREFIX, compose, load_settings, variable
 
 
 @pytest.fixture(autouse=True)
 def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in Settings.model_fields:
+    for name in compose().model_fields:
         monkeypatch.delenv(variable(name), raising=False)
 
 
@@ -80,6 +80,6 @@ def test_secrets_show_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_every_setting_says_what_it_is() -> None:
-    for name, field in Settings.model_fields.items():
+    for name, field in compose().model_fields.items():
         assert field.description, f"{PREFIX}{name}"
         assert field.description.endswith(".")

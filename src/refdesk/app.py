@@ -19,9 +19,18 @@ import anyio
 
 from refdesk import errors
 from refdesk.core.context import Context
+from refdesk.discovery import list_scopes
 from refdesk.factories.embedders import choose_embedder, find_embedder
 from refdesk.factories.stores import check_line, choose_store, open_line
-from refdesk.factories.toolsets import EVERYTHING, SKILLS, choose_syncer, connect_live, get_stale_after, join_toolsets
+from refdesk.factories.toolsets import (
+    choose_own_stores,
+    choose_syncer,
+    connect_live,
+    get_stale_after,
+    has_documents,
+    join_toolsets,
+    list_quotas,
+)
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -34,7 +43,6 @@ if TYPE_CHECKING:
     from refdesk.core.knowledge_base import KnowledgeBase
     from refdesk.core.operations import Call, Operation, Resource, Toolset
     from refdesk.core.search.semantics import Semantics
-    from refdesk.core.writing.quotas import Quota
     from refdesk.embedders.hashing import HashingEmbedder
     from refdesk.embedders.hosted.gemini import GeminiEmbedder
     from refdesk.embedders.hosted.openai import OpenAIEmbedder
@@ -186,7 +194,7 @@ class Desk:
         return {
             toolset.name: await self._get_toolset_health(base, toolset.name, counts[toolset.name])
             for toolset in self.toolsets
-            if toolset.name != EVERYTHING
+            if has_documents(toolset.name)
         }
 
     async def _get_toolset_health(self, base: Base, name: str, documents: int) -> ToolsetHealth:
@@ -319,9 +327,9 @@ def count_living(statistics: CollectionStatistics) -> int:
 
 
 def _choose_base(settings: Settings, toolsets: Sequence[Toolset]) -> OpenBase:
-    open_store, apart = choose_store(settings.store_url), dict[str, "OpenStore"]()
-    if settings.skills_store_url is not None and any(toolset.name == SKILLS for toolset in toolsets):
-        apart[SKILLS] = choose_store(settings.skills_store_url, "REFDESK_SKILLS_STORE")
+    open_store = choose_store(settings.store_url)
+    own = choose_own_stores(settings, [toolset.name for toolset in toolsets])
+    apart = {name: choose_store(url, variable) for name, (url, variable) in own.items()}
     check_line(settings)
     return lambda: _open_base(settings, open_store, apart)
 
@@ -336,7 +344,7 @@ async def _open_base(settings: Settings, open_store: OpenStore, apart: Mapping[s
 
     async with AsyncExitStack() as stack:
         wanted = await stack.enter_async_context(choose_embedder(settings, settings.embedder))
-        clock, quotas = SystemClock(), _choose_quotas(settings)
+        clock, quotas = SystemClock(), list_quotas(settings)
 
         def reopen(model: EmbeddingModel) -> Embedder | None:
             embedder = find_embedder(settings, model)
@@ -345,7 +353,7 @@ async def _open_base(settings: Settings, open_store: OpenStore, apart: Mapping[s
         store = await stack.enter_async_context(open_store())
         semantics = Semantics(store, wanted, reopen)
         line = await stack.enter_async_context(open_line(settings, semantics.doorbell))
-        keys, others = KeyRing(store, clock), dict[str, Base]()
+        keys, others = KeyRing(store, clock, list_scopes()), dict[str, Base]()
         for toolset, open_other in apart.items():
             other = await stack.enter_async_context(open_other())
             own = Semantics(other, wanted, reopen, questions=semantics.questions)
@@ -353,10 +361,3 @@ async def _open_base(settings: Settings, open_store: OpenStore, apart: Mapping[s
         base = KnowledgeBase(store, semantics, clock, quotas=quotas, queue=line.queue, scratchpad=line.scratchpad)
         indexer = Indexer(store, semantics, clock, queue=line.queue)
         yield Base(base, semantics, indexer, keys, line.queue, others)
-
-
-def _choose_quotas(settings: Settings) -> dict[str, Quota]:
-    from refdesk.core.writing.quotas import Quota
-    from refdesk.toolsets.knowledge.operations import QUOTA_NAME
-
-    return {QUOTA_NAME: Quota(QUOTA_NAME, settings.knowledge_org_quota, settings.knowledge_agent_quota)}

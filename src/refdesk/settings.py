@@ -1,19 +1,23 @@
 """The settings: one frozen tree, and the only reader of the environment.
 
-Every setting is an environment variable that starts with `REFDESK_`; without any of them everything works, locally.
+What is here concerns all of refdesk; each toolset declares its own, and `compose` puts them together. Every setting is
+an environment variable that starts with `REFDESK_`; without any of them everything works, locally.
 """
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 from urllib.parse import quote
 
 import platformdirs
-from pydantic import Field, SecretStr, ValidationError, field_validator
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic import Field, SecretStr, ValidationError, create_model, field_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from refdesk import errors
+from refdesk.discovery import find_descriptors
+from refdesk.kit.settings import URL, Names
 
 PREFIX = "REFDESK_"
 
@@ -21,11 +25,6 @@ EmbedderName: TypeAlias = Literal["local", "hashing", "gemini", "openai"]
 LanguageModelName: TypeAlias = Literal["rules", "gemini", "openai"]
 StdioEra: TypeAlias = Literal["auto", "legacy", "modern"]
 LogLevel: TypeAlias = Literal["debug", "info", "warning", "error"]
-Names: TypeAlias = Annotated[tuple[str, ...], NoDecode]
-
-Quota: TypeAlias = Annotated[int, Field(ge=0)] | None
-
-_URL = r"^https?://[^\s/]+"
 _NAME = r"^[a-z0-9-]{1,64}$"
 
 
@@ -36,7 +35,10 @@ def _user_data_folder() -> Path:
 class Settings(BaseSettings):
     """What whoever runs refdesk can choose. Descriptions name the unit; secrets never show in logs or errors."""
 
-    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="ignore", env_ignore_empty=True)
+    # Only what is composed of this is ever validated with.
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX, frozen=True, extra="ignore", env_ignore_empty=True, defer_build=True
+    )
 
     home: Path = Field(
         default_factory=_user_data_folder,
@@ -47,22 +49,12 @@ class Settings(BaseSettings):
         description="Where everything is kept, as a URL: `sqlite:///file`, `postgresql://…`, `neo4j://…` or "
         "`memory://`. Default: a file in the home.",
     )
-    skills_store: SecretStr | None = Field(
-        None, description="Where skills are kept if not with everything else, as a URL like the store's."
-    )
     redis: SecretStr | None = Field(
         None, description="Redis, as a URL: hands embedding to workers, and shares tokens and limits between servers."
     )
     org: str = Field("local", pattern=_NAME, description="The org that callers without a key belong to.")
     agent: str | None = Field(
         None, pattern=r"^[^\x00-\x1f]{1,64}$", description="The agent that callers over stdio are; default: their name."
-    )
-
-    knowledge_org_quota: Quota = Field(
-        1_000_000, description="How many entries an org may store; with 0 nobody can store any, `none` sets no limit."
-    )
-    knowledge_agent_quota: Quota = Field(
-        100_000, description="How many entries one agent may store; with 0 nobody can store any, `none` sets no limit."
     )
 
     embedder: EmbedderName = Field("local", description="Which embedding model makes vectors.")
@@ -74,7 +66,7 @@ class Settings(BaseSettings):
     gemini_api_key: SecretStr | None = Field(None, description="Key for Google's Gemini API.")
     gemini_base_url: str = Field(
         "https://generativelanguage.googleapis.com/v1beta",
-        pattern=_URL,
+        pattern=URL,
         description="Where the Gemini API is, as a URL.",
     )
     gemini_embedding_model: str = Field("gemini-embedding-001", description="Which Gemini model makes vectors.")
@@ -83,7 +75,7 @@ class Settings(BaseSettings):
         None, description="Key for the OpenAI-compatible service, if it needs one."
     )
     openai_base_url: str = Field(
-        "https://api.openai.com/v1", pattern=_URL, description="Where the OpenAI-compatible service is, as a URL."
+        "https://api.openai.com/v1", pattern=URL, description="Where the OpenAI-compatible service is, as a URL."
     )
     openai_embedding_model: str = Field("text-embedding-3-small", description="Which of its models makes vectors.")
     openai_embedding_dimensions: int = Field(1536, ge=1, le=4096, description="Width of its vectors, in numbers.")
@@ -99,41 +91,6 @@ class Settings(BaseSettings):
         "gpt-5-mini", description="Which model of the OpenAI-compatible service learns skills."
     )
 
-    azure_updates_url: str = Field(
-        "https://www.microsoft.com/releasecommunications/api/v2/azure",
-        pattern=_URL,
-        description="Where the Azure release communications API is, as a URL.",
-    )
-    azure_updates_stale_hours: float = Field(
-        6.0, gt=0, le=8760, description="After how many hours the updates are stale and a server start syncs them."
-    )
-    azure_updates_full_hours: float = Field(
-        24.0, gt=0, le=8760, description="After how many hours a sync compares everything, not only what changed."
-    )
-
-    salesforce_instance_url: str | None = Field(
-        None, description="My Domain address of the Salesforce org whose articles are served; without it none are."
-    )
-    salesforce_client_id: str | None = Field(None, description="Consumer key of the app that signs in to Salesforce.")
-    salesforce_client_secret: SecretStr | None = Field(None, description="Consumer secret of that app.")
-    salesforce_username: str | None = Field(
-        None, description="The Salesforce user that a signed assertion (JWT bearer) signs in as."
-    )
-    salesforce_private_key_file: Path | None = Field(
-        None, description="The RSA key in PEM that signs the assertion; the app has its certificate."
-    )
-    salesforce_access_token: SecretStr | None = Field(
-        None,
-        description="A Salesforce session, used as it is until it expires; goes before the other ways.",
-    )
-    salesforce_body_fields: Names = Field(
-        (), description="API names of the fields with an article's text, separated by commas. Default: found by itself."
-    )
-    salesforce_api_version: str = Field("v68.0", description="Which version of the Salesforce API is spoken.")
-    salesforce_timeout_seconds: float = Field(
-        15.0, gt=0, le=300, description="How long one question to Salesforce may take, in seconds."
-    )
-
     stdio_era: StdioEra = Field(
         "auto", description="Which protocol era stdio serves: 2025-11-25 (`legacy`), 2026-07-28 (`modern`) or both."
     )
@@ -145,12 +102,12 @@ class Settings(BaseSettings):
     )
     public_url: str | None = Field(
         None,
-        pattern=_URL,
+        pattern=URL,
         description="Where clients reach the server, as a URL without `/mcp`; for signing in where no audience is one.",
     )
     oauth_issuer: str | None = Field(
         None,
-        pattern=_URL,
+        pattern=URL,
         description="Who makes the access tokens that callers may send over HTTP, as a URL; without it, keys only.",
     )
     oauth_audience: Names = Field(
@@ -158,7 +115,7 @@ class Settings(BaseSettings):
         description="What tokens must be made out to, normally the public URL of `/mcp`; several separated by commas.",
     )
     oauth_jwks_url: str | None = Field(
-        None, pattern=_URL, description="Where the issuer's keys are, as a URL. Default: the issuer is asked."
+        None, pattern=URL, description="Where the issuer's keys are, as a URL. Default: the issuer is asked."
     )
     oauth_org: str | None = Field(
         None, pattern=_NAME, description="The org of everybody who signs in; without it the token says it."
@@ -210,20 +167,6 @@ class Settings(BaseSettings):
     )
     log_level: LogLevel = Field("info", description="The least grave entries that are logged.")
 
-    @field_validator(
-        *("allowed_hosts", "allowed_origins", "salesforce_body_fields"),
-        *("oauth_audience", "oauth_orgs", "oauth_scope_claims"),
-        mode="before",
-    )
-    @classmethod
-    def _split(cls, value: object) -> object:
-        return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
-
-    @field_validator("knowledge_org_quota", "knowledge_agent_quota", mode="before")
-    @classmethod
-    def _read_none(cls, value: object) -> object:
-        return None if isinstance(value, str) and value.strip().lower() == "none" else value
-
     @field_validator("log_level", mode="before")
     @classmethod
     def _lower(cls, value: object) -> object:
@@ -236,11 +179,13 @@ class Settings(BaseSettings):
             return self.store.get_secret_value()
         return f"sqlite:///{quote(str(self.home / 'refdesk.sqlite3'))}"
 
-    @property
-    def skills_store_url(self) -> str | None:
-        """The URL of the skills' own store, or `None` when they are kept with everything else."""
-        url = self.skills_store.get_secret_value() if self.skills_store is not None else None
-        return url if url != self.store_url else None
+
+@cache
+def compose() -> type[Settings]:
+    """Return the model of all settings: those of refdesk, then each toolset's."""
+    models = [descriptor.load_settings() for descriptor in find_descriptors() if descriptor.load_settings is not None]
+    # The fields of the last base class come first.
+    return cast("type[Settings]", create_model("Settings", __base__=(*reversed(models), Settings)))
 
 
 def load_settings(*, org: str | None = None, agent: str | None = None) -> Settings:
@@ -251,7 +196,7 @@ def load_settings(*, org: str | None = None, agent: str | None = None) -> Settin
     """
     chosen: dict[str, Any] = {name: value for name, value in (("org", org), ("agent", agent)) if value is not None}
     try:
-        return Settings(**chosen)
+        return compose()(**chosen)
     except ValidationError as error:
         raise errors.ConfigurationError(_explain(error)) from None
 
@@ -268,4 +213,4 @@ def _explain(error: ValidationError) -> str:
         problem = "has the wrong form"
     else:
         problem = first["msg"].removeprefix("Value error, ").removeprefix("Input ").removeprefix("String ")
-    return f"{variable(name)} {problem}. It says: {Settings.model_fields[name].description}"
+    return f"{variable(name)} {problem}. It says: {compose().model_fields[name].description}"

@@ -11,10 +11,12 @@ from refdesk.model import Principal
 from refdesk.stores.memory import MemoryStore
 from tests.core.fakes import NOW
 
+SCOPES: dict[str, str] = dict.fromkeys(("knowledge:read", "updates:read", "admin"), "")
+
 
 def make_ring() -> tuple[FixedClock, KeyRing]:
     clock = FixedClock(NOW)
-    return clock, KeyRing(MemoryStore(clock), clock)
+    return clock, KeyRing(MemoryStore(clock), clock, SCOPES)
 
 
 async def test_a_key_tells_who_holds_it() -> None:

@@ -11,7 +11,7 @@ from refdesk import errors
 from refdesk.factories.language_models import HostedModel, choose_language_model
 from refdesk.language_models.rules import RulesModel
 from refdesk.model import Turn
-from refdesk.settings import Settings
+from refdesk.settings import Settings, compose
 from tests.emulators.language_models import KEY, emulate
 
 TURNS = (Turn("customer", "The printer is stuck."), Turn("agent", "Open the lid."))
@@ -24,7 +24,7 @@ def services() -> Generator[str]:
 
 
 def make_settings(tmp_path: Path, **chosen: Any) -> Settings:  # noqa: ANN401 - any setting
-    return Settings(home=tmp_path, **chosen)
+    return compose()(home=tmp_path, **chosen)
 
 
 def test_rules_learn_unless_another_model_is_chosen(tmp_path: Path) -> None:

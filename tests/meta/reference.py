@@ -14,7 +14,7 @@ from refdesk.core import contracts
 from refdesk.core.operations import Operation, Resource, Toolset
 from refdesk.factories.toolsets import describe_toolsets
 from refdesk.server.replies import status_of
-from refdesk.settings import Settings, variable
+from refdesk.settings import compose, variable
 from tests.meta.test_errors import leaves
 
 Row = Sequence[str]
@@ -24,7 +24,7 @@ def render_settings() -> str:
     """Return the page of settings: name, default, sentence."""
     rows = [
         (f"`{variable(name)}`", _default(field.default), field.description or "")
-        for name, field in Settings.model_fields.items()
+        for name, field in compose().model_fields.items()
     ]
     return _page(
         "Settings",

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from refdesk.model import Collection, Document, Reference
 from refdesk.protocols import Store
-from refdesk.toolsets.knowledge.models import TOOLSET_NAME
+from refdesk.toolsets.knowledge import TOOLSET_NAME
 
 
 async def find_broken_chains(store: Store, org: str) -> list[str]:

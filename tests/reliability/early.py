@@ -74,7 +74,7 @@ async def serve() -> None:
             store, clock = EarlyStore(real, group), SystemClock()
             semantics = Semantics(store, HashingEmbedder())
             base = KnowledgeBase(store, semantics, clock)
-            yield Base(base, semantics, Indexer(store, semantics, clock), KeyRing(store, clock))
+            yield Base(base, semantics, Indexer(store, semantics, clock), KeyRing(store, clock, {}))
 
     desk = Desk(settings, load_toolsets(["knowledge"], settings), open_base)
     app = http.build_app(desk, local_principal(settings, desk.toolsets, "http"))

@@ -12,7 +12,7 @@ from refdesk.factories.toolsets import choose_syncer
 from refdesk.protocols import Transaction
 from refdesk.settings import load_settings
 from refdesk.stores.sqlite import open_store
-from refdesk.toolsets.azure_updates.models import TOOLSET_NAME
+from refdesk.toolsets.azure_updates import TOOLSET_NAME
 from tests.reliability.delegates import DelegatingStore
 
 

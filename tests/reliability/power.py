@@ -18,7 +18,7 @@ from refdesk.errors import StoreError
 from refdesk.model import Collection, FindRequest, MetadataKey
 from refdesk.protocols import Store
 from refdesk.stores.sqlite.driver import Connection
-from refdesk.toolsets.knowledge.models import TOOLSET_NAME
+from refdesk.toolsets.knowledge import TOOLSET_NAME
 from refdesk.toolsets.knowledge.operations import QUOTA_NAME
 from tests.reliability.agents import ORG
 from tests.reliability.chains import find_broken_chains

@@ -18,7 +18,8 @@ from refdesk.model import Document, FindRequest, State
 from refdesk.protocols import Store
 from refdesk.stores.sqlite import open_store
 from refdesk.stores.sqlite.driver import Connection
-from refdesk.toolsets.azure_updates.models import COLLECTION, TOOLSET_NAME
+from refdesk.toolsets.azure_updates import TOOLSET_NAME
+from refdesk.toolsets.azure_updates.models import COLLECTION
 from refdesk.toolsets.azure_updates.records import to_document
 from sample_world.azure_updates.process import RunningEmulator
 from sample_world.azure_updates.world import load_world

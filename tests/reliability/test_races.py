@@ -16,7 +16,7 @@ from refdesk.core.writing import quotas
 from refdesk.core.writing.quotas import Quota
 from refdesk.model import Collection, Document
 from refdesk.stores.sqlite import open_store
-from refdesk.toolsets.knowledge.models import TOOLSET_NAME
+from refdesk.toolsets.knowledge import TOOLSET_NAME
 from refdesk.toolsets.knowledge.operations import QUOTA_NAME
 from tests.acceptance.processes import Running, start
 from tests.reliability.agents import ORG, Answer

@@ -20,11 +20,12 @@ from refdesk.app import Base, Desk
 from refdesk.core.background.embedding import Indexer
 from refdesk.core.clock import FixedClock, SystemClock
 from refdesk.core.identifiers import SequentialIdentifiers, Uuid7Identifiers
-from refdesk.core.keys import SCOPES, KeyRing
+from refdesk.core.keys import KeyRing
 from refdesk.core.knowledge_base import KnowledgeBase
 from refdesk.core.operations import Operation
 from refdesk.core.search.semantics import Semantics
 from refdesk.core.writing.quotas import Quota
+from refdesk.discovery import list_scopes
 from refdesk.embedders.hashing import HashingEmbedder
 from refdesk.factories.toolsets import join_toolsets, load_toolsets
 from refdesk.model import Principal
@@ -37,7 +38,7 @@ from tests.server.echo import make_settings
 from tests.toolsets.knowledge.conftest import Desk as Agent
 
 OTHERS, OWN = "acme", "zenith"
-ALL_SCOPES = tuple(sorted(set(SCOPES) - {"admin"}))
+ALL_SCOPES = tuple(sorted(set(list_scopes()) - {"admin"}))
 QUOTA = 12
 TOKEN = "bbbbbbbb-0000-4000-8000-000000000001"
 SECRET_TITLE, SECRET_BODY, SECRET_TAG = "Vault code of the merger", "The zebra code is 4711.", "merger"
@@ -102,7 +103,7 @@ async def open_world(
             semantics = Semantics(store, HashingEmbedder())
             quotas = {QUOTA_NAME: Quota(QUOTA_NAME, per_org=QUOTA)}
             base = KnowledgeBase(store, semantics, clock, quotas=quotas)
-            yield Base(base, semantics, Indexer(store, semantics, clock), KeyRing(store, clock))
+            yield Base(base, semantics, Indexer(store, semantics, clock), KeyRing(store, clock, list_scopes()))
 
     async with anyio.create_task_group() as group:
         desk = Desk(settings, join_toolsets(load_toolsets(), group), open_base, in_background=False)

@@ -27,7 +27,7 @@ from refdesk.core.operations import (
     Toolset,
 )
 from refdesk.model import Principal
-from refdesk.settings import Settings
+from refdesk.settings import Settings, compose
 
 READER = Principal("local", "tester", frozenset({"echo:read", "echo:write", "flat:read", "updates:read"}))
 SECRET = "hunter2-in-the-trace"
@@ -200,7 +200,7 @@ FLAT = Toolset(
 
 def make_settings(home: Path, **chosen: object) -> Settings:
     """Settings of a folder of the test's own, whatever the environment says."""
-    return Settings.model_validate({"home": home, "store": "memory://", "embedder": "hashing", **chosen})
+    return compose().model_validate({"home": home, "store": "memory://", "embedder": "hashing", **chosen})
 
 
 @asynccontextmanager

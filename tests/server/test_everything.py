@@ -20,7 +20,7 @@ from refdesk.app import Desk, open_desk
 from refdesk.core.context import Context
 from refdesk.core.operations import Toolset
 from refdesk.core.search.federation import ProviderAnswer, Question, SearchProvider
-from refdesk.factories.toolsets import TOOLSET_NAMES, load_toolsets
+from refdesk.factories.toolsets import list_names, load_toolsets
 from refdesk.model import Principal
 from refdesk.server.calls import Caller
 from refdesk.server.principals import local_principal
@@ -116,8 +116,8 @@ def without_times(answer: dict[str, Any]) -> dict[str, Any]:
 
 async def test_all_answer_and_every_face_gives_the_same_list(desk: Desk) -> None:
     expected = without_times(await ask(desk))
-    assert get_toolsets(expected) == set(TOOLSET_NAMES)
-    assert get_statuses(expected) == dict.fromkeys(TOOLSET_NAMES, "answered")
+    assert get_toolsets(expected) == set(list_names())
+    assert get_statuses(expected) == dict.fromkeys(list_names(), "answered")
     async with open_http(desk, get_all(desk)) as rest:
         told = await rest.post("/everything/search", json=ASKED)
     assert (told.status_code, without_times(told.json())) == (200, expected)
@@ -134,7 +134,7 @@ async def test_what_is_about_the_question_comes_before_what_is_not(desk: Desk) -
     answer = await ask(desk, limit=50)
     titles = [result["title"] for result in answer["results"]]
     assert all("orgotten password" in title for title in titles[:4])
-    assert {result["toolset"] for result in answer["results"][:4]} == set(TOOLSET_NAMES)
+    assert {result["toolset"] for result in answer["results"][:4]} == set(list_names())
     scores = [result["score"] for result in answer["results"]]
     assert scores == sorted(scores, reverse=True)
     assert 0.0 <= scores[-1] < scores[0] <= 1.0
@@ -236,7 +236,7 @@ async def test_who_hangs_is_late_and_costs_its_own_results_only(desk: Desk, emul
     await emulator.set_faults([{"fault": "hang"}])
     # Salesforce itself would be given up after 15 seconds, and then it had failed.
     answer = await ask(desk, deadlineMs=4_000)
-    others = set(TOOLSET_NAMES) - {"salesforce-knowledge"}
+    others = set(list_names()) - {"salesforce-knowledge"}
     assert get_toolsets(answer) == others
     assert get_statuses(answer) == {**dict.fromkeys(others, "answered"), "salesforce-knowledge": "late"}
     assert "deadlineMs" in get_note(answer, "salesforce-knowledge")
@@ -305,7 +305,7 @@ async def test_who_may_read_none_is_refused_with_the_scopes(desk: Desk) -> None:
 async def test_skills_are_asked_in_the_store_where_they_are_kept(tmp_path: Path, emulator: RunningEmulator) -> None:
     main, own = (f"sqlite:///{tmp_path / name}" for name in ("main.sqlite3", "skills.sqlite3"))
     async with open_all(tmp_path, emulator, store=main, skills_store=own) as desk:
-        assert get_toolsets(await ask(desk)) == set(TOOLSET_NAMES)
+        assert get_toolsets(await ask(desk)) == set(list_names())
 
 
 async def find_nothing(_context: Context, _question: Question) -> ProviderAnswer:

@@ -20,7 +20,7 @@ from starlette.applications import Starlette
 
 from refdesk.app import Desk, open_desk
 from refdesk.core.clock import FixedClock, SystemClock
-from refdesk.core.keys import SCOPES
+from refdesk.discovery import list_scopes
 from refdesk.factories.toolsets import load_toolsets
 from refdesk.server import credentials, http
 from refdesk.server.credentials import FailureLimit
@@ -29,7 +29,7 @@ from tests.server.conftest import URL, open_http
 from tests.server.echo import READER, make_settings
 from tests.server.test_eras import HANDSHAKE, MODERN_META
 
-ALL_SCOPES = tuple(SCOPES)
+ALL_SCOPES = tuple(list_scopes())
 CHALLENGE = 'Bearer realm="refdesk"'
 CANARY = "refdesk_canary-0123456789abcdefghijklmnopqrstuvwxyz"
 ACCEPT = {"accept": "application/json, text/event-stream"}
@@ -152,7 +152,7 @@ async def test_every_route_wants_a_key_and_its_scopes(real: Desk) -> None:
         for method, path, scopes in rest_cases():
             for headers in bad:
                 assert (await rest.request(method, path, headers=headers)).status_code == 401
-            others = await make_key(real, scopes=tuple(set(SCOPES) - scopes))
+            others = await make_key(real, scopes=tuple(set(list_scopes()) - scopes))
             denied = await rest.request(method, path, headers=bearer(others))
             wanted = f'{CHALLENGE}, error="insufficient_scope", scope="{" ".join(sorted(scopes))}"'
             assert (denied.status_code, denied.headers["www-authenticate"]) == (403, wanted)
@@ -188,7 +188,7 @@ async def test_every_message_wants_a_key_and_its_scopes(real: Desk) -> None:
     async with open_http(real, None) as rest:
         for method, params, scopes in calls(real):
             assert (await post(rest, method, params)).status_code == 401
-            others = await make_key(real, scopes=tuple(set(SCOPES) - scopes))
+            others = await make_key(real, scopes=tuple(set(list_scopes()) - scopes))
             denied = await post(rest, method, params, **bearer(others))
             assert denied.status_code == 403
             assert 'error="insufficient_scope"' in denied.headers["www-authenticate"]

@@ -13,7 +13,8 @@ import pytest
 
 from refdesk.core import contracts
 from refdesk.core.operations import Toolset
-from refdesk.factories.toolsets import EVERYTHING, TOOLSET_NAMES, describe_toolsets
+from refdesk.discovery import find_descriptors
+from refdesk.factories.toolsets import describe_toolsets
 from refdesk.server import descriptions, openapi
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
@@ -110,7 +111,7 @@ def test_every_example_is_valid_input(toolset: Toolset) -> None:
 
 def test_no_two_toolsets_share_a_name_or_a_route() -> None:
     toolsets = describe_toolsets()
-    assert tuple(toolset.name for toolset in toolsets) == (*TOOLSET_NAMES, EVERYTHING)
+    assert tuple(toolset.name for toolset in toolsets) == tuple(each.name for each in find_descriptors())
     names = [operation.name for toolset in toolsets for operation in toolset.operations]
     assert len(set(names)) == len(names)
     entries = [entry for toolset in toolsets for entry in (*toolset.operations, *toolset.resources)]

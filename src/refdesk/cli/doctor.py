@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Literal
+from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import click
 
 from refdesk import errors
 from refdesk.cli import asking
+from refdesk.core.descriptors import Check
+from refdesk.discovery import find_descriptors
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -18,25 +20,8 @@ if TYPE_CHECKING:
     from refdesk.app import Base, Desk
     from refdesk.settings import Settings
 
-FEED_SECONDS = 5.0
 MOST_SHOWN = 3
 _COLORS = {"ok": "green", "warn": "yellow", "fail": "red"}
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One thing that was looked at.
-
-    Attributes:
-        status: `warn` works, but not all of it; `fail` does not work.
-        found: What was found.
-        advice: What to do about it; empty when nothing.
-    """
-
-    name: str
-    status: Literal["ok", "warn", "fail"]
-    found: str
-    advice: str = ""
 
 
 @click.command()
@@ -106,9 +91,9 @@ async def _look(desk: Desk) -> AsyncIterator[Check]:
             yield check
     yield await _check_model(base)
     yield _check_language_model(desk.settings)
-    yield await _check_feed(desk.settings)
-    for check in await _check_help_desk(desk.settings):
-        yield check
+    for descriptor in find_descriptors():
+        for check in await descriptor.check(desk.settings) if descriptor.check is not None else ():
+            yield check
     for check in await check_sign_in(desk.settings):
         yield check
 
@@ -213,18 +198,6 @@ def _check_language_model(settings: Settings) -> Check:
     return Check("language model", "ok", f"none: skills are learned by {name}, without a key", advice)
 
 
-async def _check_help_desk(settings: Settings) -> list[Check]:
-    from refdesk.factories.toolsets import to_salesforce
-
-    if settings.salesforce_instance_url is None:
-        advice = "To serve its articles, set REFDESK_SALESFORCE_INSTANCE_URL; see the how-to on connecting an org."
-        return [Check("salesforce", "ok", "not configured: no help desk is served", advice)]
-    from refdesk.toolsets.salesforce_knowledge.check import check_connection
-
-    steps = await check_connection(to_salesforce(settings))
-    return [Check(step.name, step.status, step.found, step.advice) for step in steps]
-
-
 async def check_sign_in(settings: Settings) -> list[Check]:
     """Return whether callers can sign in: whether the issuer's keys can be read. Nothing where no issuer is named."""
     from refdesk.server.oauth.configuration import find_host, read_oauth
@@ -248,22 +221,3 @@ async def check_sign_in(settings: Settings) -> list[Check]:
         advice = f"Add {host} to REFDESK_ALLOWED_HOSTS, unless the proxy in front sends another Host."
         checks.append(Check("public address", "warn", f"requests that name {host} are refused", advice))
     return checks
-
-
-async def _check_feed(settings: Settings) -> Check:
-    import anyio
-
-    from refdesk.core.clock import SystemClock
-    from refdesk.toolsets.azure_updates.source import AzureUpdatesSource
-
-    advice = "Search goes on with what is on file. Check the network, a proxy, or REFDESK_AZURE_UPDATES_URL."
-    source = AzureUpdatesSource(settings.azure_updates_url, total_seconds=FEED_SECONDS, connect_seconds=FEED_SECONDS)
-    try:
-        with anyio.fail_after(FEED_SECONDS):
-            async for _ in source.read(SystemClock().now().isoformat()):
-                break
-    except errors.RefdeskError as error:
-        return Check("feed", "warn", error.message, advice)
-    except TimeoutError:
-        return Check("feed", "warn", f"no answer within {FEED_SECONDS:g} seconds", advice)
-    return Check("feed", "ok", f"{settings.azure_updates_url} answers")

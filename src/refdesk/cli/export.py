@@ -2,96 +2,73 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from io import TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO, cast
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
 from refdesk import errors
-from refdesk.cli import asking, progress, views_of_entries
+from refdesk.cli import asking, progress
+from refdesk.core.descriptors import Exporter, ExportRequest
+from refdesk.discovery import find_descriptors
 
 if TYPE_CHECKING:
-    from refdesk.settings import Settings
-    from refdesk.toolsets.azure_updates.export import Format
-    from refdesk.toolsets.azure_updates.models import SearchInput, Update
-    from refdesk.toolsets.knowledge.transfer.reports import ExportFormat, ExportReport, Progress
+    from pydantic import BaseModel
 
-FORMATS = {"azure-updates": ("json", "csv", "md"), "knowledge": ("jsonl", "markdown")}
+    from refdesk.cli.progress import Show
+    from refdesk.core.descriptors import Exported
+    from refdesk.core.operations import Toolset
+    from refdesk.settings import Settings
+
+
+def find_exporters() -> Mapping[str, Exporter]:
+    """Return how documents become files, for each toolset whose documents can."""
+    return {each.name: each.exporter for each in find_descriptors() if each.exporter is not None}
+
+
+EXPORTERS = find_exporters()
 
 
 @click.command()
-@click.argument("name", metavar="TOOLSET", type=click.Choice(list(FORMATS)))
+@click.argument("name", metavar="TOOLSET", type=click.Choice(list(EXPORTERS)))
 @click.option(
     "--format",
     "form",
-    type=click.Choice([form for forms in FORMATS.values() for form in forms]),
-    help="azure-updates: json (default), csv, md. knowledge: jsonl (default), or markdown, which makes a folder.",
+    type=click.Choice(list(dict.fromkeys(form for exporter in EXPORTERS.values() for form in exporter.formats))),
+    help=" ".join(f"{name}: {', '.join(each.formats)}." for name, each in EXPORTERS.items())
+    + " Default: the first. A format of several files makes a folder.",
 )
-@click.option("--query", help="Only what this finds, best first; without it, everything. Of azure-updates.")
+@click.option(
+    "--query",
+    help="Only what this finds, best first; without it, everything. Of "
+    + ", ".join(name for name, each in EXPORTERS.items() if each.takes_search)
+    + ".",
+)
 @asking.filter_option
 @click.option("--output", type=click.Path(path_type=Path), help="The file or folder; standard output without.")
-@click.option("--org", metavar="ORG", help="Whose knowledge. Default: REFDESK_ORG, else local.")
+@click.option("--org", metavar="ORG", help="Whose documents. Default: REFDESK_ORG, else local.")
 def export(
     name: str, form: str | None, query: str | None, filters: tuple[str, ...], output: Path | None, org: str | None
 ) -> None:
-    """Write everything that TOOLSET holds: azure-updates, or an org's knowledge, which refdesk import reads again."""
-    form = form or FORMATS[name][0]
-    if form not in FORMATS[name]:
-        raise errors.InvalidInputError(f"{name} is exported as {' or '.join(FORMATS[name])}, not as {form}.")
+    """Write everything that TOOLSET holds. refdesk import reads an org's knowledge again."""
+    import anyio
+
+    exporter = EXPORTERS[name]
+    form = form or exporter.formats[0]
+    if form not in exporter.formats:
+        raise errors.InvalidInputError(f"{name} is exported as {' or '.join(exporter.formats)}, not as {form}.")
+    if not exporter.takes_search and (query is not None or filters):
+        raise errors.InvalidInputError(f"{name} is exported whole: leave out --query and --filter.")
     settings = asking.load(org)
-    if name == "azure-updates":
-        _export_updates(settings, cast("Format", form), query or "", filters, output)
-    elif query is not None or filters:
-        raise errors.InvalidInputError("knowledge is exported whole: leave out --query and --filter.")
-    else:
-        _export_knowledge(settings, cast("ExportFormat", form), output)
-
-
-def _export_updates(
-    settings: Settings, form: Format, query: str, filters: tuple[str, ...], output: Path | None
-) -> None:
-    import anyio
-
-    from refdesk.toolsets.azure_updates.export import render
-
-    found = anyio.run(_collect, settings, query, filters)
-    if output is None:
-        for piece in render(found, form):
-            click.echo(piece, nl=False)
-    else:
-        write_atomically(output, render(found, form))
-        click.echo(f"{len(found)} updates written to {output}.", err=True)
-
-
-async def _collect(settings: Settings, query: str, filters: tuple[str, ...]) -> list[Update]:
-    from refdesk.app import open_desk
-    from refdesk.factories.toolsets import load_toolsets
-    from refdesk.server import calls
-    from refdesk.server.principals import local_principal
-    from refdesk.toolsets.azure_updates.export import list_matching
-
-    [toolset] = load_toolsets(["azure-updates"])
-    operation = asking.find_search(toolset)
-    assert operation is not None
-    arguments = asking.fit_search(operation, {"query": query}, filters)
-    request = cast("SearchInput", calls.validate(operation, arguments))
-    async with open_desk(settings, [toolset], in_background=False) as desk:
-        context = await desk.get_context(local_principal(settings, [toolset], "cli"), toolset.name)
-        return [update async for update in list_matching(context, request)]
-
-
-def _export_knowledge(settings: Settings, form: ExportFormat, output: Path | None) -> None:
-    import anyio
-
     with progress.show_progress("Exporting") as show, _open_target(output) as target:
-        report = anyio.run(_export, settings, target, form, show)
-    click.echo(views_of_entries.tell_exported(report, str(output or "standard output")), err=True)
-    sys.exit(bool(report.problems))
+        exported = anyio.run(_export, settings, name, form, query or "", filters, target, show)
+    if exported.told:
+        click.echo(exported.told, err=True)
+    sys.exit(not exported.is_complete)
 
 
 @contextmanager
@@ -108,30 +85,35 @@ def _open_target(output: Path | None) -> Generator[Path | TextIO]:
         stream.detach()
 
 
-async def _export(settings: Settings, target: Path | TextIO, form: ExportFormat, show: Progress | None) -> ExportReport:
+async def _export(
+    settings: Settings,
+    name: str,
+    form: str,
+    query: str,
+    filters: tuple[str, ...],
+    target: Path | TextIO,
+    show: Show | None,
+) -> Exported:
     from refdesk.app import open_desk
-    from refdesk.toolsets.knowledge.transfer.files import export_entries
+    from refdesk.factories.toolsets import load_toolsets
+    from refdesk.server.principals import local_principal
 
-    async with open_desk(settings, (), in_background=False) as desk:
-        return await export_entries((await desk.get_base()).knowledge_base, settings.org, target, form, show)
+    exporter, [toolset] = EXPORTERS[name], load_toolsets([name])
+    search = _read_search(toolset, query, filters) if exporter.takes_search else None
+    async with open_desk(settings, [toolset], in_background=False) as desk:
+        context = await desk.get_context(local_principal(settings, [toolset], "cli"), name)
+        return await exporter.export(ExportRequest(context, form, search, target, show))
 
 
-def write_atomically(path: Path, pieces: Iterable[str]) -> None:
-    """Put the whole text at `path`, or leave what was there as it was.
+def _read_search(toolset: Toolset, query: str, filters: tuple[str, ...]) -> BaseModel:
+    """Return the arguments of the toolset's search that find what is asked for.
 
     Raises:
-        ConfigurationError: The folder cannot be written to.
+        InvalidInputError: They are none that it takes.
     """
-    try:
-        temporary = path.with_name(f".{path.name}.{os.getpid()}")
-        try:
-            with temporary.open("x", encoding="utf-8", newline="") as file:
-                file.writelines(pieces)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(path)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise errors.ConfigurationError(f"{path} cannot be written: {error.strerror}.") from None
+    from refdesk.server import calls
+
+    operation = asking.find_search(toolset)
+    if operation is None:
+        raise errors.InvalidInputError(f"{toolset.name} cannot be searched.")
+    return calls.validate(operation, asking.fit_search(operation, {"query": query}, filters))

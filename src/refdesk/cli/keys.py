@@ -10,6 +10,7 @@ import click
 
 from refdesk import errors
 from refdesk.cli import asking, views_of_entries
+from refdesk.discovery import list_scopes
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
@@ -28,7 +29,16 @@ def keys() -> None:
     """Make, list and revoke the API keys that callers over HTTP need."""
 
 
-@keys.command()
+class _TellsScopes(click.Command):
+    """Lists the scopes below its help."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        del ctx
+        with formatter.section("Scopes"):
+            formatter.write_dl(list(list_scopes().items()))
+
+
+@keys.command(cls=_TellsScopes)
 @click.option("--org", metavar="ORG", help="The org its holder belongs to. Default: REFDESK_ORG, else local.")
 @click.option("--agent", required=True, metavar="AGENT", help="Who its holder is; entries carry this name.")
 @click.option(
@@ -45,11 +55,7 @@ def create(
     more_scopes: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Make a key and print it, this once: only its hash is kept.
-
-    Scopes: knowledge:read, knowledge:write, knowledge:write_others, skills:read, skills:write, updates:read,
-    articles:read, admin.
-    """
+    """Make a key and print it, this once: only its hash is kept."""
     settings = asking.load()
     wanted = [scope for text in (*scopes, *more_scopes) for scope in re.split(r"[\s,]+", text) if scope]
 

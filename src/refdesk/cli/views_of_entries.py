@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from refdesk.toolsets.knowledge.transfer.reports import ExportReport, ImportReport, Problem
+    from refdesk.toolsets.knowledge.transfer.reports import ImportReport
 
 MOST_SHOWN = 20
 """Problems of an import; `--json` has more of them."""
@@ -28,12 +28,6 @@ def render_entry(entry: Mapping[str, Any]) -> str:
     return printable("\n".join(lines))
 
 
-def tell_exported(report: ExportReport, place: str) -> str:
-    """Return what was written where."""
-    entries = f"{report.entries} entries written to {place}: {report.superseded} superseded, {report.links} links."
-    return "\n".join([entries, *_list(report.problems)])
-
-
 def tell_imported(report: ImportReport) -> str:
     """Return what an import did or would do, counts first, then what was not taken over and why."""
     counts = [
@@ -48,7 +42,7 @@ def tell_imported(report: ImportReport) -> str:
     lead = "Nothing was changed; this is what an import would do:" if report.dry_run else "Imported:"
     rows = [f"{count:>8}  {words}" for words, count in counts if count or words == "added"]
     total = report.conflicts + report.invalid + report.over_quota + report.left_out
-    shown = list(_list(report.problems[:MOST_SHOWN]))
+    shown = [problem.line for problem in report.problems[:MOST_SHOWN]]
     more = [f"  and {total - len(shown)} more; --json lists them"] if total > len(shown) else []
     return "\n".join([lead, *rows, *shown, *more])
 
@@ -74,8 +68,3 @@ def _facts(entry: Mapping[str, Any]) -> Iterator[str]:
 
 def _mark(member: Mapping[str, Any], entry: Mapping[str, Any]) -> str:
     return ">" if member["id"] == entry["id"] else " "
-
-
-def _list(problems: tuple[Problem, ...]) -> Iterator[str]:
-    for problem in problems:
-        yield printable(f"  {problem.kind.replace('_', ' ')}: {problem.place}: {problem.message}")

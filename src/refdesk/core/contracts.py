@@ -1,16 +1,14 @@
 """The contracts: what each tool and resource takes and gives, as JSON Schema written out from the models.
 
 The schemas are flat (nothing is referred to), without noise, and valid under draft-07 and 2020-12 alike. The faces show
-clients the same schemas, and `contracts/` holds them for readers: `python -m refdesk.core.contracts` writes them.
+clients the same schemas, and `contracts/` holds them for readers: `make docs` writes them.
 """
 
 from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Mapping
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, cast
 
@@ -27,8 +25,6 @@ from refdesk.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pydantic import BaseModel
 
     from refdesk.core.operations import Operation, Resource, ResourceTemplate, Toolset
@@ -131,14 +127,6 @@ def write_contracts(toolset: Toolset, folder: Path) -> None:
         (folder / name).write_text(text, encoding="utf-8")
 
 
-def main(arguments: Sequence[str]) -> None:
-    """Write the contracts of toolsets: first the folder, then the modules that hold a `TOOLSET`."""
-    folder, *modules = arguments
-    for module in modules:
-        toolset = cast("Toolset", import_module(module).TOOLSET)
-        write_contracts(toolset, Path(folder) / toolset.name)
-
-
 def _clean(schema: Mapping[str, object], definitions: Mapping[str, Schema], *, keep_defaults: bool) -> Schema:
     """Return the schema with references replaced by what they name, and titles and empty defaults left out."""
     if "$ref" in schema:
@@ -175,7 +163,3 @@ def _to_name(name: str) -> str:
 
 def _to_text(contract: Schema) -> str:
     return json.dumps(contract, ensure_ascii=False, indent=2) + "\n"
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

@@ -16,24 +16,13 @@ from refdesk.errors import InvalidInputError, NotFoundError, UnauthenticatedErro
 from refdesk.model import SHARED_ORG, Metadata, MetadataKey, Principal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from refdesk.model import JsonValue
     from refdesk.protocols import Clock, Store
 
 KIND = "api_key"
 PREFIX = "refdesk_"
-SCOPES = {
-    "knowledge:read": "search and read what agents of the org wrote",
-    "knowledge:write": "store entries, and supersede by or of one's own",
-    "knowledge:write_others": "supersede entries that others wrote",
-    "skills:read": "search and read playbooks",
-    "skills:write": "learn, refine and judge playbooks",
-    "updates:read": "search vendors' announcements",
-    "articles:read": "search and read help-desk articles",
-    "metrics:read": "read what the server counts of itself",
-    "admin": "see the server's inner state",
-}
 
 _ORG = re.compile(r"[a-z0-9-]{1,64}")
 _AGENT = re.compile(r"[^\x00-\x1f\x7f]{1,64}")
@@ -68,11 +57,13 @@ class KeyRing:
     """The keys of one server.
 
     Attributes:
+        scopes: Those that a key can have, each with what it allows.
         random_text: Makes the secret part: at least 256 bits, URL-safe.
     """
 
     store: Store
     clock: Clock
+    scopes: Mapping[str, str]
     random_text: Callable[[], str] = lambda: secrets.token_urlsafe(32)
 
     async def create(
@@ -84,7 +75,10 @@ class KeyRing:
             InvalidInputError: A name or a scope is not allowed, or the expiry is not in the future.
         """
         now = self.clock.now()
-        _check(org, agent, scopes, expires_at, now)
+        _check_names(org, agent)
+        self._check_scopes(scopes)
+        if expires_at is not None and expires_at <= now:
+            raise InvalidInputError("A key must expire in the future.")
         secret = PREFIX + self.random_text()
         key = ApiKey(_hash(secret)[:12], org, agent, tuple(sorted(set(scopes))), now, expires_at)
         await self._write(_hash(secret), key)
@@ -127,6 +121,12 @@ class KeyRing:
                 return key
         raise NotFoundError(f"There is no key {id}. `refdesk keys list` shows the ids.")
 
+    def _check_scopes(self, scopes: Sequence[str]) -> None:
+        if unknown := sorted(set(scopes) - self.scopes.keys()):
+            raise InvalidInputError(f"There is no scope {', '.join(unknown)}. There are: {', '.join(self.scopes)}.")
+        if not scopes:
+            raise InvalidInputError(f"A key needs at least one scope of: {', '.join(self.scopes)}.")
+
     async def _write(self, hash: str, key: ApiKey) -> None:
         value: dict[str, JsonValue] = {
             "id": key.id,
@@ -141,17 +141,11 @@ class KeyRing:
             await transaction.put_metadata([Metadata(MetadataKey(SHARED_ORG, KIND, hash), value)])
 
 
-def _check(org: str, agent: str, scopes: Sequence[str], expires_at: datetime | None, now: datetime) -> None:
+def _check_names(org: str, agent: str) -> None:
     if not _ORG.fullmatch(org):
         raise InvalidInputError("An org is named by 1 to 64 lower-case letters, digits and hyphens.")
     if not _AGENT.fullmatch(agent):
         raise InvalidInputError("An agent is named by 1 to 64 characters.")
-    if unknown := sorted(set(scopes) - SCOPES.keys()):
-        raise InvalidInputError(f"There is no scope {', '.join(unknown)}. There are: {', '.join(SCOPES)}.")
-    if not scopes:
-        raise InvalidInputError(f"A key needs at least one scope of: {', '.join(SCOPES)}.")
-    if expires_at is not None and expires_at <= now:
-        raise InvalidInputError("A key must expire in the future.")
 
 
 def _hash(secret: str) -> str:

@@ -1,27 +1,32 @@
-"""Which toolsets there are and which of them the settings bring into play, and what keeps each of them current."""
+"""What the settings bring into play of the toolsets that there are, and what keeps each of them current."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import asynccontextmanager
-from datetime import timedelta
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 from refdesk import errors
+from refdesk.core.descriptors import Means
+from refdesk.discovery import find_descriptor, find_descriptors
 
 if TYPE_CHECKING:
+    from datetime import timedelta
+
     from anyio.abc import TaskGroup
 
     from refdesk.core.background.syncing import Syncer
+    from refdesk.core.descriptors import Live, ToolsetDescriptor
     from refdesk.core.operations import Toolset
-    from refdesk.protocols import Store
+    from refdesk.core.writing.quotas import Quota
+    from refdesk.protocols import LanguageModel, Store
     from refdesk.settings import Settings
-    from refdesk.toolsets.salesforce_knowledge.configuration import SalesforceSettings
 
-SKILLS = "skills"
-TOOLSET_NAMES = ("azure-updates", "knowledge", SKILLS, "salesforce-knowledge")
-EVERYTHING = "everything"
-"""The search over all of them: it comes by itself where several are in play, and has no documents of its own."""
+
+def list_names() -> tuple[str, ...]:
+    """Return the names of all toolsets but those that only ask others, in the order of the table."""
+    return tuple(descriptor.name for descriptor in find_descriptors() if descriptor.load is not None)
 
 
 def load_toolsets(names: Sequence[str] = (), settings: Settings | None = None) -> tuple[Toolset, ...]:
@@ -29,55 +34,36 @@ def load_toolsets(names: Sequence[str] = (), settings: Settings | None = None) -
 
     Args:
         names: Which ones.
-        settings: They choose what skills are learned with, and whether there is a help desk; without them, rules learn
+        settings: They choose what skills are learned with, and which toolsets are configured; without them, rules learn
             and every toolset counts as configured.
 
     Raises:
         ConfigurationError: There is no toolset of such a name, or what the settings choose lacks one.
         MissingDependencyError: What the settings choose needs an extra that is not installed.
     """
-    unknown = sorted(set(names) - set(TOOLSET_NAMES))
-    if unknown:
-        raise errors.ConfigurationError(f"There is no toolset {unknown[0]}; there are {', '.join(TOOLSET_NAMES)}.")
-    is_connected = settings is None or settings.salesforce_instance_url is not None
-    configured = [name for name in TOOLSET_NAMES if is_connected or name != "salesforce-knowledge"]
-    return tuple(_load_toolset(name, settings) for name in TOOLSET_NAMES if name in (names or configured))
+    known = list_names()
+    if unknown := sorted(set(names) - set(known)):
+        raise errors.ConfigurationError(f"There is no toolset {unknown[0]}; there are {', '.join(known)}.")
+    means = Means(partial(_choose_language_model, settings))
+    chosen = [each for each in find_descriptors() if (each.name in names if names else _is_configured(each, settings))]
+    return tuple(descriptor.load(means) for descriptor in chosen if descriptor.load is not None)
 
 
-def _load_toolset(name: str, settings: Settings | None) -> Toolset:
-    match name:
-        case "azure-updates":
-            from refdesk.toolsets import azure_updates
-
-            return azure_updates.TOOLSET
-        case "knowledge":
-            from refdesk.toolsets import knowledge
-
-            return knowledge.TOOLSET
-        case "skills":
-            return _load_skills(settings)
-        case "salesforce-knowledge":
-            from refdesk.toolsets import salesforce_knowledge
-
-            return salesforce_knowledge.TOOLSET
-        case _:
-            raise errors.ConfigurationError(f"There is no toolset {name}.")
+def _is_configured(descriptor: ToolsetDescriptor, settings: Settings | None) -> bool:
+    return settings is None or descriptor.is_configured(settings)
 
 
-def _load_skills(settings: Settings | None) -> Toolset:
+def _choose_language_model(settings: Settings | None) -> LanguageModel:
     from refdesk.factories.language_models import choose_language_model
     from refdesk.language_models.rules import RulesModel
-    from refdesk.toolsets.skills import make_toolset
 
-    return make_toolset(choose_language_model(settings) if settings is not None else RulesModel())
+    return choose_language_model(settings) if settings is not None else RulesModel()
 
 
 def describe_toolsets() -> tuple[Toolset, ...]:
-    """Return every toolset as it is described, the search over all of them included; none is bound to a live source."""
-    from refdesk.toolsets.everything import describe
-
+    """Return every toolset as it is described, those that ask others included; none is bound to a live source."""
     toolsets = load_toolsets()
-    return (*toolsets, describe(toolsets))
+    return (*toolsets, *_join(toolsets, None))
 
 
 def join_toolsets(toolsets: Sequence[Toolset], group: TaskGroup) -> tuple[Toolset, ...]:
@@ -89,9 +75,17 @@ def join_toolsets(toolsets: Sequence[Toolset], group: TaskGroup) -> tuple[Toolse
     """
     if sum(toolset.provider is not None for toolset in toolsets) < 2:
         return tuple(toolsets)
-    from refdesk.toolsets.everything import make_toolset
+    return (*toolsets, *_join(toolsets, group))
 
-    return (*toolsets, make_toolset(toolsets, group))
+
+def _join(toolsets: Sequence[Toolset], group: TaskGroup | None) -> list[Toolset]:
+    return [each.join(toolsets, list_names(), group) for each in find_descriptors() if each.join is not None]
+
+
+def has_documents(name: str) -> bool:
+    """Return whether a toolset has something of its own: whether it does more than ask others."""
+    descriptor = find_descriptor(name)
+    return descriptor is None or descriptor.join is None
 
 
 @asynccontextmanager
@@ -99,43 +93,20 @@ async def connect_live(
     settings: Settings, toolsets: Sequence[Toolset]
 ) -> AsyncGenerator[tuple[tuple[Toolset, ...], dict[str, Callable[[], str | None]]]]:
     """Yield the toolsets, those that are asked live bound to their sources, and what tells of each such source."""
-    name = "salesforce-knowledge"
-    if settings.salesforce_instance_url is None or name not in [toolset.name for toolset in toolsets]:
-        yield tuple(toolsets), {}
-        return
-    from refdesk.toolsets.salesforce_knowledge import make_toolset
-    from refdesk.toolsets.salesforce_knowledge.articles import SalesforceSource
-
-    async with SalesforceSource(to_salesforce(settings)) as source:
-        bound = make_toolset(source)
-        yield tuple(bound if toolset.name == name else toolset for toolset in toolsets), {name: lambda: source.problem}
-
-
-def to_salesforce(settings: Settings) -> SalesforceSettings:
-    """Return how the Salesforce org is reached.
-
-    Raises:
-        ConfigurationError: A setting is missing or malformed.
-    """
-    from refdesk.toolsets.salesforce_knowledge.configuration import SalesforceSettings
-
-    secret, token = settings.salesforce_client_secret, settings.salesforce_access_token
-    return SalesforceSettings(
-        instance_url=settings.salesforce_instance_url or "",
-        client_id=settings.salesforce_client_id,
-        client_secret=secret.get_secret_value() if secret else None,
-        username=settings.salesforce_username,
-        private_key_file=settings.salesforce_private_key_file,
-        access_token=token.get_secret_value() if token else None,
-        body_fields=settings.salesforce_body_fields,
-        api_version=settings.salesforce_api_version,
-        timeout_seconds=settings.salesforce_timeout_seconds,
-    )
+    live: dict[str, Live] = {}
+    async with AsyncExitStack() as stack:
+        for toolset in toolsets:
+            descriptor = find_descriptor(toolset.name)
+            if descriptor is not None and descriptor.connect is not None and descriptor.is_configured(settings):
+                live[toolset.name] = await stack.enter_async_context(descriptor.connect(settings))
+        bound = tuple(live[each.name].toolset if each.name in live else each for each in toolsets)
+        yield bound, {name: each.get_problem for name, each in live.items()}
 
 
 def get_stale_after(settings: Settings, name: str) -> timedelta | None:
     """Return for how long a toolset counts as current after a sync, or `None` when it has no source."""
-    return timedelta(hours=settings.azure_updates_stale_hours) if name == "azure-updates" else None
+    descriptor = find_descriptor(name)
+    return descriptor.sync.stale_after(settings) if descriptor is not None and descriptor.sync is not None else None
 
 
 def choose_syncer(settings: Settings, name: str, store: Store) -> Syncer:
@@ -143,22 +114,41 @@ def choose_syncer(settings: Settings, name: str, store: Store) -> Syncer:
 
     Raises:
         InvalidInputError: It has no source.
+        ConfigurationError: The settings name no source that could be read.
     """
-    stale_after = get_stale_after(settings, name)
-    if stale_after is None:
+    descriptor = find_descriptor(name)
+    if descriptor is None or descriptor.sync is None:
         raise errors.InvalidInputError(f"{name} has no source to be synced with.")
     from refdesk.core.background.syncing import Syncer
     from refdesk.core.clock import SystemClock
-    from refdesk.toolsets.azure_updates.models import COLLECTION
-    from refdesk.toolsets.azure_updates.records import to_document
-    from refdesk.toolsets.azure_updates.source import AzureUpdatesSource
+    from refdesk.model import SHARED_ORG, Collection
 
     return Syncer(
         store,
-        AzureUpdatesSource(settings.azure_updates_url),
-        COLLECTION,
-        to_document,
+        descriptor.sync.open_source(settings),
+        Collection(SHARED_ORG, name),
+        descriptor.sync.load_converter(),
         SystemClock(),
-        stale_after=stale_after,
-        full_after=timedelta(hours=settings.azure_updates_full_hours),
+        stale_after=descriptor.sync.stale_after(settings),
+        full_after=descriptor.sync.full_after(settings),
     )
+
+
+def choose_own_stores(settings: Settings, names: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """Return for each of these toolsets that is kept apart the URL of its store, and the variable that says so."""
+    from refdesk.settings import variable
+
+    found: dict[str, tuple[str, str]] = {}
+    for descriptor in find_descriptors():
+        if descriptor.own_store is None or descriptor.name not in names:
+            continue
+        url = getattr(settings, descriptor.own_store)
+        if url is not None and url.get_secret_value() != settings.store_url:
+            found[descriptor.name] = url.get_secret_value(), variable(descriptor.own_store)
+    return found
+
+
+def list_quotas(settings: Settings) -> dict[str, Quota]:
+    """Return how much may be kept, by the quotas' names."""
+    listed = [quota for each in find_descriptors() if each.list_quotas for quota in each.list_quotas(settings)]
+    return {quota.name: quota for quota in listed}

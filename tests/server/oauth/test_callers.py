@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from refdesk import errors
-from refdesk.core.keys import SCOPES
+from refdesk.discovery import list_scopes
 from refdesk.model import Principal
 from refdesk.server.oauth.callers import HASHED, MOST_CHARACTERS, name_agent, read_caller
 from tests.server.oauth.samples import OAUTH, make_claims
@@ -107,4 +107,4 @@ def test_the_claims_that_list_scopes_can_be_chosen() -> None:
 
 
 def test_a_token_may_have_every_scope() -> None:
-    assert who(make_claims(scope=" ".join(SCOPES))).scopes == SCOPES.keys()
+    assert who(make_claims(scope=" ".join(list_scopes()))).scopes == list_scopes().keys()

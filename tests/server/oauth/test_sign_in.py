@@ -19,7 +19,7 @@ from starlette.applications import Starlette
 
 from refdesk.app import Desk, open_desk
 from refdesk.core.clock import FixedClock
-from refdesk.core.keys import SCOPES
+from refdesk.discovery import list_scopes
 from refdesk.factories.toolsets import load_toolsets
 from refdesk.server import credentials, http
 from refdesk.server.gate import Gate
@@ -82,7 +82,9 @@ async def serve(desk: Desk, clock: FixedClock) -> AsyncGenerator[httpx2.AsyncCli
 
 async def sign(issuer: RunningIssuer, key: str = "rsa-1", **changed: object) -> dict[str, str]:
     """Return the header of somebody who signed in: `ann` of `acme`, who may do everything, for five minutes."""
-    return bearer(await issuer.sign(make_claims(**{"iss": issuer.url, "scope": " ".join(SCOPES), **changed}), key))
+    return bearer(
+        await issuer.sign(make_claims(**{"iss": issuer.url, "scope": " ".join(list_scopes()), **changed}), key)
+    )
 
 
 async def search(server: httpx2.AsyncClient, headers: Mapping[str, str]) -> httpx2.Response:

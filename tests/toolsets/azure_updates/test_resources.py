@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
-from refdesk.toolsets.azure_updates import TOOLSET
+from refdesk.factories.toolsets import load_toolsets
 from sample_world.azure_updates.process import RunningEmulator
 from tests.toolsets.azure_updates.samples import Desk
+
+[TOOLSET] = load_toolsets(["azure-updates"])
 
 
 async def read(desk: Desk, name: str) -> dict[str, Any]:

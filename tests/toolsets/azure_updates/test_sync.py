@@ -7,7 +7,8 @@ import pytest
 from refdesk import errors
 from refdesk.core.background import sync_log
 from refdesk.model import Document
-from refdesk.toolsets.azure_updates.models import COLLECTION, TOOLSET_NAME
+from refdesk.toolsets.azure_updates import TOOLSET_NAME
+from refdesk.toolsets.azure_updates.models import COLLECTION
 from sample_world.azure_updates.process import RunningEmulator
 from sample_world.azure_updates.world import load_changes, load_world
 from tests.toolsets.azure_updates.samples import Desk

@@ -4,13 +4,14 @@ from typing import Any
 
 import pytest
 
-from refdesk.toolsets.salesforce_knowledge.check import ConnectionCheck, check_connection
+from refdesk.core.descriptors import Check
+from refdesk.toolsets.salesforce_knowledge.check import check_connection
 from refdesk.toolsets.salesforce_knowledge.configuration import SalesforceSettings
 from sample_world.salesforce.process import RunningEmulator
 from tests.toolsets.salesforce_knowledge.samples import get_requests, settings_for
 
 
-def states(checks: list[ConnectionCheck]) -> dict[str, str]:
+def states(checks: list[Check]) -> dict[str, str]:
     return {check.name: check.status for check in checks}
 
 

@@ -19,8 +19,8 @@ from refdesk.embedders.hashing import HashingEmbedder
 from refdesk.language_models.rules import RulesModel
 from refdesk.model import Playbook, Principal, Refinement, SkillDraft, Step, Turn
 from refdesk.protocols import LanguageModel, Store
-from refdesk.toolsets.skills import make_toolset
 from refdesk.toolsets.skills.learning import get_queries
+from refdesk.toolsets.skills.operations import make_operations
 from refdesk.toolsets.skills.queries import SkillQueries
 from tests.stores.conftest import ENGINE_NAMES, ENGINES
 
@@ -85,7 +85,7 @@ class Desk:
 
     def serve(self, model: LanguageModel | None = None, **caller: str) -> Call:
         """Return a function that runs an operation by name."""
-        operations = {operation.name: operation for operation in make_toolset(model or RulesModel()).operations}
+        operations = {operation.name: operation for operation in make_operations(model or RulesModel())}
         context = self.context(**caller)
 
         async def call(name: str, **arguments: object) -> dict[str, Any]:

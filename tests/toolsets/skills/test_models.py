@@ -9,10 +9,10 @@ import jsonschema
 import pytest
 
 from refdesk.core import contracts
-from refdesk.errors import ConfigurationError
-from refdesk.toolsets.skills import TOOLSET
+from refdesk.factories.toolsets import load_toolsets
 from tests.conftest import REPOSITORY
-from tests.toolsets.skills.conftest import INVOICE, Desk
+
+[TOOLSET] = load_toolsets(["skills"])
 
 FOLDER = REPOSITORY / "contracts" / "skills"
 SEED: dict[str, dict[str, Any]] = {
@@ -27,16 +27,6 @@ ANSWERS = {
     "create_skill": {"skill_id", "title", "skill", "created"},
     "update_skill": {"skill_id", "title", "changes", "version"},
 }
-
-
-@pytest.mark.parametrize("name", sorted(contracts.render_contracts(TOOLSET)))
-def test_the_written_contracts_are_those_of_the_models(name: str) -> None:
-    # To write them: python -m refdesk.core.contracts contracts refdesk.toolsets.skills
-    assert (FOLDER / name).read_text(encoding="utf-8") == contracts.render_contracts(TOOLSET)[name]
-
-
-def test_there_is_no_other_contract() -> None:
-    assert sorted(path.name for path in FOLDER.glob("*.json")) == sorted(contracts.render_contracts(TOOLSET))
 
 
 @pytest.mark.parametrize("name", SEED)
@@ -56,9 +46,3 @@ def test_the_examples_of_the_tools_are_valid() -> None:
         validator = jsonschema.Draft7Validator(contracts.describe_operation(operation))
         for example in operation.examples:
             assert validator.is_valid(json.loads(json.dumps(example)))  # pyright: ignore[reportUnknownMemberType]
-
-
-async def test_the_toolset_that_contracts_are_written_from_learns_nothing(desk: Desk) -> None:
-    [create] = [operation for operation in TOOLSET.operations if operation.name == "create_skill"]
-    with pytest.raises(ConfigurationError, match="No language model"):
-        await create.handler(desk.context(), create.input.model_validate({"conversation": INVOICE}))

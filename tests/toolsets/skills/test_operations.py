@@ -15,8 +15,7 @@ from pydantic import ValidationError
 from refdesk.errors import EmbedderError, InvalidInputError, LanguageModelError, NotFoundError
 from refdesk.language_models.rules import RulesModel
 from refdesk.model import Playbook, Refinement, SkillDraft, Step
-from refdesk.toolsets.skills import make_toolset
-from refdesk.toolsets.skills.operations import OUTCOMES
+from refdesk.toolsets.skills.operations import OUTCOMES, make_operations
 from tests.core.fakes import ScriptedEmbedder
 from tests.toolsets.skills.conftest import INVOICE, Desk, ScriptedModel
 
@@ -64,7 +63,7 @@ async def test_no_answer_carries_a_vector(desk: Desk) -> None:
     assert find_vectors([0.5] * 384)
     assert find_vectors(answers) == []
     assert "embedding" not in json.dumps(answers)
-    schemas = json.dumps([operation.output.model_json_schema() for operation in make_toolset(RulesModel()).operations])
+    schemas = json.dumps([operation.output.model_json_schema() for operation in make_operations(RulesModel())])
     assert "embedding" not in schemas
 
 

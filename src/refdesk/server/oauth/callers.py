@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
-from refdesk.core.keys import SCOPES
+from refdesk.discovery import list_scopes
 from refdesk.errors import UnauthenticatedError
 from refdesk.model import Principal
 
@@ -91,7 +91,7 @@ def _read_scopes(claims: Mapping[str, Any], oauth: OAuth) -> frozenset[str]:
         for one in cast("list[object]", listed) if isinstance(listed, list) else ():
             if isinstance(one, str) and one.startswith(oauth.scope_prefix):
                 found.add(one.removeprefix(oauth.scope_prefix))
-    return frozenset(found & SCOPES.keys())
+    return frozenset(found & list_scopes().keys())
 
 
 def _refuse(claim: str, reason: str) -> NoReturn:

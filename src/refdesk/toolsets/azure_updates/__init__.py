@@ -1,5 +1,4 @@
 """azure-updates: Microsoft's announcements of Azure service updates, searched, filtered and kept current."""
 
-from refdesk.toolsets.azure_updates.operations import TOOLSET
-
-__all__ = ["TOOLSET"]
+TOOLSET_NAME = "azure-updates"
+DESCRIPTION = "Microsoft's announcements of Azure service updates: searched, filtered, kept current."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from refdesk.core.background.launching import launch
-from refdesk.toolsets.azure_updates.models import TOOLSET_NAME
+from refdesk.toolsets.azure_updates import TOOLSET_NAME
 
 if __name__ == "__main__":
     launch(TOOLSET_NAME)

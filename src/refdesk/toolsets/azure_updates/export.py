@@ -7,10 +7,15 @@ import io
 import json
 from typing import TYPE_CHECKING, Literal, TypeAlias, assert_never, cast
 
+import anyio.to_thread
+
+from refdesk.kit.files import write_text
 from refdesk.toolsets.azure_updates.search import search_updates
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+    from pathlib import Path
+    from typing import TextIO
 
     from refdesk.core.context import Context
     from refdesk.toolsets.azure_updates.models import SearchInput, Update
@@ -35,6 +40,17 @@ async def list_matching(context: Context, request: SearchInput) -> AsyncIterator
         for update in page.results:
             yield update
         offset, has_more = offset + PAGE, page.has_more
+
+
+async def export_updates(context: Context, request: SearchInput, format: Format, target: Path | TextIO) -> int:
+    """Write every update that matches, as `render` does, and return how many there are.
+
+    Raises:
+        ConfigurationError: The target cannot be written; what was there is as it was.
+    """
+    found = [update async for update in list_matching(context, request)]
+    await anyio.to_thread.run_sync(write_text, target, render(found, format))
+    return len(found)
 
 
 def render(updates: Iterable[Update], format: Format) -> Iterator[str]:

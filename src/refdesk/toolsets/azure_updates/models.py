@@ -22,8 +22,8 @@ from pydantic.alias_generators import to_camel
 from pydantic.json_schema import SkipJsonSchema
 
 from refdesk.model import SHARED_ORG, Collection
+from refdesk.toolsets.azure_updates import TOOLSET_NAME
 
-TOOLSET_NAME = "azure-updates"
 COLLECTION = Collection(SHARED_ORG, TOOLSET_NAME)
 """The feed is the same for everybody, so it is kept once."""
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from refdesk.core.operations import READS, Operation, Resource, Route, Toolset
+from refdesk.core.operations import READS, Operation, Resource, Route
 from refdesk.toolsets.azure_updates.models import (
-    TOOLSET_NAME,
     Changelog,
     Guide,
     SearchInput,
     SearchOutput,
     Statistics,
 )
-from refdesk.toolsets.azure_updates.provider import PROVIDER
 from refdesk.toolsets.azure_updates.resources import read_changelog, read_guide, read_statistics
 from refdesk.toolsets.azure_updates.search import search_updates
 
@@ -101,12 +99,4 @@ RESOURCES = (
         errors=READ_ERRORS,
         max_age_seconds=300,
     ),
-)
-
-TOOLSET = Toolset(
-    name=TOOLSET_NAME,
-    description="Microsoft's announcements of Azure service updates: searched, filtered, kept current.",
-    operations=OPERATIONS,
-    resources=RESOURCES,
-    provider=PROVIDER,
 )

@@ -11,7 +11,8 @@ from refdesk.core.search.federation import HitReference, ProviderAnswer, Provide
 from refdesk.core.search.retrieval import SearchRequest
 from refdesk.core.search.snippets import snippet
 from refdesk.model import And, Filter, HasAny, Overlaps
-from refdesk.toolsets.azure_updates.models import COLLECTION, TOOLSET_NAME
+from refdesk.toolsets.azure_updates import TOOLSET_NAME
+from refdesk.toolsets.azure_updates.models import COLLECTION
 from refdesk.toolsets.azure_updates.results import get_public_page
 from refdesk.toolsets.azure_updates.search import describe_age
 

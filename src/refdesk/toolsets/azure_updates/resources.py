@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Literal, cast
 from refdesk.core.background import sync_log
 from refdesk.core.search.retrieval import SearchRequest
 from refdesk.model import Overlaps, facet_key
+from refdesk.toolsets.azure_updates import TOOLSET_NAME
 from refdesk.toolsets.azure_updates.models import (
     COLLECTION,
     FACETS,
     RINGS,
-    TOOLSET_NAME,
     Changelog,
     FieldChange,
     Guide,

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from refdesk.core.background import sync_log
 from refdesk.core.search.retrieval import SearchRequest
 from refdesk.model import And, Filter, HasAll, Overlaps, SortKey, facet_key
+from refdesk.toolsets.azure_updates import TOOLSET_NAME
 from refdesk.toolsets.azure_updates.models import (
     COLLECTION,
     DEFAULT_LIMIT,
-    TOOLSET_NAME,
     Filters,
     SearchInput,
     SearchOutput,

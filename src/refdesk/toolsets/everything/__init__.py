@@ -1,5 +1,4 @@
 """everything: one ranked search over all toolsets in play, with a line on each that tells whether it had its say."""
 
-from refdesk.toolsets.everything.operations import TOOLSET, describe, make_toolset
-
-__all__ = ["TOOLSET", "describe", "make_toolset"]
+TOOLSET_NAME = "everything"
+DESCRIPTION = "One search over all of the toolsets: start here when you do not know where an answer is."

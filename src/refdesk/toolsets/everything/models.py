@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, time
+from functools import cache
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, create_model, model_validator
 from pydantic.alias_generators import to_camel
 from pydantic.json_schema import SkipJsonSchema
 
 from refdesk.core.search.federation import Period, Status
 
-TOOLSET_NAME = "everything"
+MOST_TOOLSETS = 8
+"""So many names may be given, or as many as there are where there are more."""
 
-ToolsetName: TypeAlias = Literal["azure-updates", "knowledge", "skills", "salesforce-knowledge"]
-"""Every toolset that can take part; a test holds it equal to those there are."""
+TOOLSETS = "Ask only these; default: all that are served."
 
 LEAST_DEADLINE, DEADLINE, MOST_DEADLINE = 100, 2_000, 10_000
 """In milliseconds. Below the least, not even a local search is sure to answer; nobody waits longer than the most for
@@ -101,8 +102,8 @@ class SearchInput(Message):
     query: Annotated[str, AfterValidator(_refuse_blank)] = Field(
         min_length=1, max_length=1000, description="A question, or words."
     )
-    toolsets: Annotated[list[ToolsetName], Field(max_length=8)] = Field(
-        default_factory=list[ToolsetName], description="Ask only these; default: all that are served."
+    toolsets: Annotated[list[str], Field(max_length=MOST_TOOLSETS)] = Field(
+        default_factory=list[str], description=TOOLSETS
     )
     limit: Number = Field(10, ge=1, le=50, description="At most this many results in all.")
     filters: Filters = Field(default_factory=lambda: Filters(since=None, until=None), description="Conditions.")
@@ -112,6 +113,16 @@ class SearchInput(Message):
         le=MOST_DEADLINE,
         description="How long a toolset may take, in milliseconds; who is late is left out, and `coverage` says so.",
     )
+
+
+@cache
+def name_toolsets(names: tuple[str, ...]) -> type[SearchInput]:
+    """Return the model of what `search_everything` takes where these are the toolsets that may be named."""
+    if not names:
+        return SearchInput
+    known: Any = Annotated[list[Literal[names]], Field(max_length=max(MOST_TOOLSETS, len(names)))]
+    field: Any = Field(default_factory=list[str], description=TOOLSETS)
+    return create_model("SearchInput", __base__=SearchInput, __doc__=SearchInput.__doc__, toolsets=(known, field))
 
 
 class Read(Message):

@@ -12,12 +12,12 @@ from pydantic.json_schema import SkipJsonSchema
 
 from refdesk.core.writing import supersession
 from refdesk.model import Collection, DateRange, Document, State
+from refdesk.toolsets.knowledge import TOOLSET_NAME
 from refdesk.toolsets.knowledge.tags import MOST_TAGS, normalise_tags
 
 if TYPE_CHECKING:
     from refdesk.model import JsonValue
 
-TOOLSET_NAME = "knowledge"
 TAGS = "tags"
 AUTHOR = "author"
 EXPIRES = "expires"

@@ -11,7 +11,7 @@ from refdesk.core.writing.idempotency import Token
 from refdesk.core.writing.quotas import Quota
 from refdesk.errors import InvalidInputError, NotFoundError, PermissionDeniedError
 from refdesk.model import Link, Reference, State
-from refdesk.toolsets.knowledge import models, search
+from refdesk.toolsets.knowledge import TOOLSET_NAME, models, search
 from refdesk.toolsets.knowledge.models import (
     GetInput,
     KnowledgeEntry,
@@ -142,7 +142,7 @@ def _link_task(task: TaskReference, document: Document, now: datetime) -> Link:
 
 
 def _reference(document: Document) -> Reference:
-    return Reference(models.TOOLSET_NAME, document.id)
+    return Reference(TOOLSET_NAME, document.id)
 
 
 def _get_token(principal: Principal, entry: StoreInput) -> Token | None:

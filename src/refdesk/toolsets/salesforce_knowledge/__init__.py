@@ -1,5 +1,4 @@
 """salesforce-knowledge: the help desk's published articles, live from Salesforce; nothing of them is kept."""
 
-from refdesk.toolsets.salesforce_knowledge.operations import TOOLSET, make_toolset
-
-__all__ = ["TOOLSET", "make_toolset"]
+TOOLSET_NAME = "salesforce-knowledge"
+DESCRIPTION = "The help desk's published articles in Salesforce Knowledge, searched and read live."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from refdesk.core.background.launching import launch
-from refdesk.toolsets.salesforce_knowledge.models import TOOLSET_NAME
+from refdesk.toolsets.salesforce_knowledge import TOOLSET_NAME
 
 if __name__ == "__main__":
     launch(TOOLSET_NAME)

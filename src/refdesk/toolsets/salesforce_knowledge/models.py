@@ -20,7 +20,6 @@ from pydantic import (
 from refdesk.core.operations import WARNINGS
 from refdesk.toolsets.salesforce_knowledge.statements import clean_text, count_searchable, normalize_language
 
-TOOLSET_NAME = "salesforce-knowledge"
 DEFAULT_LIMIT = 10
 QUERY_CHARACTERS = 1000
 """Salesforce drops operators beyond 4,000 characters and finds nothing beyond 10,000."""

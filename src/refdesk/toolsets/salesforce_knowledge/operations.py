@@ -1,6 +1,6 @@
 """The table of what salesforce-knowledge can do; MCP, REST and the command line are faces of it.
 
-Articles are never kept, so the handlers need a live source: `make_toolset` binds them to one. `TOOLSET` is the same
+Articles are never kept, so the handlers need a live source: `make_toolset` binds them to one. `UNBOUND` is the same
 table bound to none, for whoever only reads it; called, it says what is not configured.
 """
 
@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from refdesk.core.operations import Effects, ErrorFormat, Operation, Route, Toolset
 from refdesk.core.search.federation import SearchProvider
-from refdesk.toolsets.salesforce_knowledge import provider
+from refdesk.toolsets.salesforce_knowledge import DESCRIPTION, TOOLSET_NAME, provider
 from refdesk.toolsets.salesforce_knowledge.failures import AuthError
-from refdesk.toolsets.salesforce_knowledge.models import TOOLSET_NAME, GetInput, GetOutput, SearchInput, SearchOutput
+from refdesk.toolsets.salesforce_knowledge.models import GetInput, GetOutput, SearchInput, SearchOutput
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -114,7 +114,7 @@ def _describe(
 ) -> Toolset:
     return Toolset(
         name=TOOLSET_NAME,
-        description="The help desk's published articles in Salesforce Knowledge, searched and read live.",
+        description=DESCRIPTION,
         operations=(_describe_search(search), _describe_get(get)),
         error_format=ERROR_FORMAT,
         provider=SearchProvider("search_articles", SCOPES, find),
@@ -168,4 +168,4 @@ def _describe_get(handler: Callable[[Context, GetInput], Awaitable[GetOutput]]) 
     )
 
 
-TOOLSET = _describe(_refuse_search, _refuse_get, _refuse_find)
+UNBOUND = _describe(_refuse_search, _refuse_get, _refuse_find)

@@ -12,12 +12,11 @@ from pydantic import TypeAdapter
 
 from refdesk.core.search.analysis import fold
 from refdesk.model import Collection, DateRange, Document, JsonObject, JsonValue, Playbook, SkillDraft
-from refdesk.toolsets.skills import rendering
+from refdesk.toolsets.skills import TOOLSET_NAME, rendering
 
 if TYPE_CHECKING:
     from refdesk.protocols import LanguageModel
 
-TOOLSET_NAME = "skills"
 FIRST_CONFIDENCE = 0.5
 NAME, PRODUCT_AREA, ISSUE_TYPE = "name", "product_area", "issue_type"
 """Facets, and the keys of metadata that win over what a model infers."""

@@ -9,8 +9,8 @@ from pydantic import ValidationError
 
 from refdesk.core.writing import supersession
 from refdesk.model import Link, Reference, State
-from refdesk.toolsets.knowledge import models
-from refdesk.toolsets.knowledge.models import TOOLSET_NAME, StoreInput
+from refdesk.toolsets.knowledge import TOOLSET_NAME, models
+from refdesk.toolsets.knowledge.models import StoreInput
 from refdesk.toolsets.knowledge.transfer.strict_values import RefusedError
 
 if TYPE_CHECKING:

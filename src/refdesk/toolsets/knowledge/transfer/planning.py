@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from refdesk.core.writing import quotas, supersession
 from refdesk.core.writing.quotas import Quota
 from refdesk.model import Link
-from refdesk.toolsets.knowledge import models
-from refdesk.toolsets.knowledge.models import TOOLSET_NAME
+from refdesk.toolsets.knowledge import TOOLSET_NAME, models
 from refdesk.toolsets.knowledge.operations import QUOTA_NAME
 from refdesk.toolsets.knowledge.transfer import edges
 from refdesk.toolsets.knowledge.transfer.entries import find_differences, refer, to_document, to_entry, to_links

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from refdesk.core.writing import supersession
 from refdesk.model import Reference, State
-from refdesk.toolsets.knowledge.models import TOOLSET_NAME
+from refdesk.toolsets.knowledge import TOOLSET_NAME
 from refdesk.toolsets.knowledge.transfer.entries import Entry, EntryLink, check, sort_links
 from refdesk.toolsets.knowledge.transfer.strict_values import RefusedError, read_instant, read_string, read_strings
 

@@ -35,6 +35,11 @@ class Problem:
     place: str
     message: str
 
+    @property
+    def line(self) -> str:
+        """What to tell a person."""
+        return printable(f"  {self.kind.replace('_', ' ')}: {self.place}: {self.message}")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportReport:
@@ -115,6 +120,12 @@ class Tally:
             links_added=self.links_added,
             problems=tuple(self.problems),
         )
+
+
+def tell_exported(report: ExportReport, place: str) -> str:
+    """Return what was written where."""
+    entries = f"{report.entries} entries written to {place}: {report.superseded} superseded, {report.links} links."
+    return "\n".join([entries, *(problem.line for problem in report.problems)])
 
 
 def quote(text: str) -> str:

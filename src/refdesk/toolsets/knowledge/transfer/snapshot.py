@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from refdesk.core.writing import supersession
-from refdesk.toolsets.knowledge import models
-from refdesk.toolsets.knowledge.models import TOOLSET_NAME
+from refdesk.toolsets.knowledge import TOOLSET_NAME, models
 from refdesk.toolsets.knowledge.transfer.entries import refer, to_document, to_entry
 from refdesk.toolsets.knowledge.transfer.reports import Problem
 

@@ -1,0 +1,31 @@
+"""Kinds of settings: the types that a toolset's settings, and refdesk's own, are declared with."""
+
+from __future__ import annotations
+
+from typing import Annotated, TypeAlias
+
+from pydantic import BeforeValidator, Field
+from pydantic_settings import NoDecode
+
+URL = r"^https?://[^\s/]+"
+
+
+def _split(value: object) -> object:
+    return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
+
+
+def _read_none(value: object) -> object:
+    return None if isinstance(value, str) and value.strip().lower() == "none" else value
+
+
+Names: TypeAlias = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
+"""Names separated by commas."""
+
+Url: TypeAlias = Annotated[str, Field(pattern=URL)]
+"""An address that is asked over HTTP."""
+
+Hours: TypeAlias = Annotated[float, Field(gt=0, le=8760)]
+"""A length of time, of at most a year."""
+
+MostKept: TypeAlias = Annotated[Annotated[int, Field(ge=0)] | None, BeforeValidator(_read_none)]
+"""How much may be kept; `none` sets no limit."""

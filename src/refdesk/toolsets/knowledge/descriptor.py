@@ -1,0 +1,66 @@
+"""knowledge, as everything outside its folder knows it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from refdesk.core.descriptors import Exported, Exporter, Means, ToolsetDescriptor
+from refdesk.toolsets.knowledge import DESCRIPTION, TOOLSET_NAME
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from refdesk.core.descriptors import ExportRequest
+    from refdesk.core.operations import Toolset
+    from refdesk.core.writing.quotas import Quota
+    from refdesk.toolsets.knowledge.settings import KnowledgeSettings
+    from refdesk.toolsets.knowledge.transfer.reports import ExportFormat
+
+
+def _load(means: Means) -> Toolset:
+    from refdesk.core.operations import Toolset
+    from refdesk.toolsets.knowledge.operations import OPERATIONS
+    from refdesk.toolsets.knowledge.provider import PROVIDER
+    from refdesk.toolsets.knowledge.resources import TEMPLATES
+
+    del means
+    return Toolset(TOOLSET_NAME, DESCRIPTION, OPERATIONS, templates=TEMPLATES, provider=PROVIDER)
+
+
+def _load_settings() -> type[KnowledgeSettings]:
+    from refdesk.toolsets.knowledge.settings import KnowledgeSettings
+
+    return KnowledgeSettings
+
+
+def _list_quotas(settings: KnowledgeSettings) -> Sequence[Quota]:
+    from refdesk.core.writing.quotas import Quota
+    from refdesk.toolsets.knowledge.operations import QUOTA_NAME
+
+    return [Quota(QUOTA_NAME, settings.knowledge_org_quota, settings.knowledge_agent_quota)]
+
+
+async def _export(request: ExportRequest) -> Exported:
+    from refdesk.toolsets.knowledge.transfer.files import export_entries
+    from refdesk.toolsets.knowledge.transfer.reports import tell_exported
+
+    context, form = request.context, cast("ExportFormat", request.form)
+    report = await export_entries(
+        context.knowledge_base, context.principal.org, request.target, form, request.on_progress
+    )
+    return Exported(tell_exported(report, request.place), not report.problems)
+
+
+TOOLSET = ToolsetDescriptor(
+    name=TOOLSET_NAME,
+    description=DESCRIPTION,
+    load=_load,
+    scopes={
+        "knowledge:read": "search and read what agents of the org wrote",
+        "knowledge:write": "store entries, and supersede by or of one's own",
+        "knowledge:write_others": "supersede entries that others wrote",
+    },
+    load_settings=_load_settings,
+    list_quotas=_list_quotas,
+    exporter=Exporter(formats=("jsonl", "markdown"), export=_export),
+)

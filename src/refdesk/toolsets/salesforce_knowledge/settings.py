@@ -1,0 +1,62 @@
+"""What can be set about salesforce-knowledge, and what of it says how the org is reached."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel, Field, SecretStr
+
+from refdesk.kit.settings import Names
+
+if TYPE_CHECKING:
+    from refdesk.toolsets.salesforce_knowledge.configuration import SalesforceSettings
+
+
+class SalesforceKnowledgeSettings(BaseModel):
+    """Which Salesforce org, as whom, and how patiently."""
+
+    salesforce_instance_url: str | None = Field(
+        None, description="My Domain address of the Salesforce org whose articles are served; without it none are."
+    )
+    salesforce_client_id: str | None = Field(None, description="Consumer key of the app that signs in to Salesforce.")
+    salesforce_client_secret: SecretStr | None = Field(None, description="Consumer secret of that app.")
+    salesforce_username: str | None = Field(
+        None, description="The Salesforce user that a signed assertion (JWT bearer) signs in as."
+    )
+    salesforce_private_key_file: Path | None = Field(
+        None, description="The RSA key in PEM that signs the assertion; the app has its certificate."
+    )
+    salesforce_access_token: SecretStr | None = Field(
+        None,
+        description="A Salesforce session, used as it is until it expires; goes before the other ways.",
+    )
+    salesforce_body_fields: Names = Field(
+        (), description="API names of the fields with an article's text, separated by commas. Default: found by itself."
+    )
+    salesforce_api_version: str = Field("v68.0", description="Which version of the Salesforce API is spoken.")
+    salesforce_timeout_seconds: float = Field(
+        15.0, gt=0, le=300, description="How long one question to Salesforce may take, in seconds."
+    )
+
+
+def to_salesforce(settings: SalesforceKnowledgeSettings) -> SalesforceSettings:
+    """Return how the Salesforce org is reached.
+
+    Raises:
+        ConfigurationError: A setting is missing or malformed.
+    """
+    from refdesk.toolsets.salesforce_knowledge.configuration import SalesforceSettings
+
+    secret, token = settings.salesforce_client_secret, settings.salesforce_access_token
+    return SalesforceSettings(
+        instance_url=settings.salesforce_instance_url or "",
+        client_id=settings.salesforce_client_id,
+        client_secret=secret.get_secret_value() if secret else None,
+        username=settings.salesforce_username,
+        private_key_file=settings.salesforce_private_key_file,
+        access_token=token.get_secret_value() if token else None,
+        body_fields=settings.salesforce_body_fields,
+        api_version=settings.salesforce_api_version,
+        timeout_seconds=settings.salesforce_timeout_seconds,
+    )

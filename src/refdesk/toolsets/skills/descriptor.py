@@ -1,0 +1,40 @@
+"""skills, as everything outside its folder knows it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from refdesk.core.descriptors import Means, ToolsetDescriptor
+from refdesk.toolsets.skills import DESCRIPTION, TOOLSET_NAME
+
+if TYPE_CHECKING:
+    from refdesk.core.operations import Toolset
+    from refdesk.toolsets.skills.settings import SkillsSettings
+
+
+def _load(means: Means) -> Toolset:
+    from refdesk.core.operations import FLAT, Toolset
+    from refdesk.toolsets.skills.operations import make_operations
+    from refdesk.toolsets.skills.provider import PROVIDER
+
+    operations = make_operations(means.choose_language_model())
+    return Toolset(TOOLSET_NAME, DESCRIPTION, operations, error_format=FLAT, provider=PROVIDER)
+
+
+def _load_settings() -> type[SkillsSettings]:
+    from refdesk.toolsets.skills.settings import SkillsSettings
+
+    return SkillsSettings
+
+
+TOOLSET = ToolsetDescriptor(
+    name=TOOLSET_NAME,
+    description=DESCRIPTION,
+    load=_load,
+    scopes={
+        "skills:read": "search and read playbooks",
+        "skills:write": "learn, refine and judge playbooks",
+    },
+    load_settings=_load_settings,
+    own_store="skills_store",
+)
