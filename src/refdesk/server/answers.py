@@ -17,8 +17,13 @@ if TYPE_CHECKING:
 
 
 def to_json(answer: BaseModel) -> dict[str, Any]:
-    """Return an answer as its contract writes it: null fields are left out, unless its model says otherwise."""
-    return answer.model_dump(mode="json", by_alias=True, exclude_none=True)
+    """Return an answer as its contract writes it: null fields are left out, unless its model says otherwise.
+
+    Texts in it are data that others wrote; see `refdesk.core.sanitizer` for what is taken out of them.
+    """
+    from refdesk.core import sanitizer  # not at the start, which its patterns would slow
+
+    return sanitizer.clean_json(answer.model_dump(mode="json", by_alias=True, exclude_none=True))
 
 
 def get_meta(answer: BaseModel) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from refdesk.core import sanitizer
 from refdesk.toolsets.skills.rendering import one_line, render_playbook
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def get_uri(name: str) -> str:
 
 def make_manifest(skill: Skill) -> SkillManifest:
     """Return the manifest of a skill's present version."""
-    text = render_skill_file(skill)
+    text = sanitizer.clean(render_skill_file(skill))
     content = text.encode()
     file = SkillFile(FILE_NAME, text, hashlib.sha256(content).hexdigest(), len(content))
     return SkillManifest(get_uri(skill.name), get_frontmatter(skill), (file,))

@@ -1,0 +1,135 @@
+r"""Stored text as it may be shown: nothing in it hides from people, moves a terminal or loads something by itself.
+
+What agents read was written by others, and some of it wants to give orders that no person would see: in characters
+that are not drawn, in HTML comments, in escape sequences, in the marks by which chat templates change speakers; or to
+carry data away in the address of an image. Such things are taken out when text is read; what is stored stays as it was.
+Hidden text that is long enough to say something leaves the mark `HIDDEN`, so that whoever reads a hit knows. A text
+never becomes longer. In Markdown code, only what is invisible is taken out.
+
+Invisible characters that have a use keep it: joiners within emoji and within words of scripts that need them, variation
+selectors behind a character that has variants, the tags of regional flags, and marks of direction beside letters that
+are written from right to left.
+
+Sources: Unicode Standard, chapter 23; UAX #9 (bidirectional text); UTS #51 (emoji); CVE-2021-42574 (direction that
+hides code); ECMA-48 (escape sequences); CommonMark (code).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, cast
+
+import regex
+
+HIDDEN = "[hidden text removed]"
+ELEMENT = "[removed]"
+
+MOST_ROUNDS = 4
+"""What is taken out may join what stood around it to something that has to go, too; nobody nests deeper by chance."""
+
+_SUSPECT = re.compile(r"[^\t\n\x20-\x7e]|!\[|<[!|A-Za-z]|;base64,")
+"""Most texts hold none of it, and are done with."""
+
+_RIGHT_TO_LEFT = r"[\p{Hebrew}\p{Arabic}\p{Syriac}\p{Thaana}\p{Nko}]"
+_JOINED = (
+    r"[\p{Arabic}\p{Syriac}\p{Mongolian}\p{Nko}\p{Devanagari}\p{Bengali}\p{Gurmukhi}\p{Gujarati}\p{Oriya}\p{Tamil}"
+    r"\p{Telugu}\p{Kannada}\p{Malayalam}\p{Sinhala}\p{Khmer}\p{Myanmar}\p{Tibetan}]"
+)
+_SELECTORS = r"\uFE00-\uFE0F\U000E0100-\U000E01EF"
+_USEFUL = (
+    r"\U0001F3F4[\U000E0030-\U000E0039\U000E0061-\U000E007A]{2,6}\U000E007F",
+    r"(?<=[\p{Extended_Pictographic}\uFE0F\U0001F3FB-\U0001F3FF])\u200D(?=\p{Extended_Pictographic})",
+    rf"(?<={_JOINED})[\u200C\u200D](?=[\s\p{{P}}]|{_JOINED}|$)",
+    rf"(?<=[\p{{Emoji}}\p{{Extended_Pictographic}}])[\uFE0E\uFE0F](?![{_SELECTORS}])",
+    rf"(?<=[\p{{Han}}\p{{Math}}])[\uFE00-\uFE02\U000E0100-\U000E01EF](?![{_SELECTORS}])",
+    rf"(?<={_RIGHT_TO_LEFT}.{{0,3}})[\u200E\u200F\u061C]",
+    rf"[\u200E\u200F\u061C](?=.{{0,3}}{_RIGHT_TO_LEFT})",
+)
+_ESCAPE = (
+    r"\x1b\[[0-?]*[ -/]*[@-~]?",
+    r"\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?",
+    r"\x1b[ -/]*[0-~]?",
+    r"\x9b[0-?]*[ -/]*[@-~]?",
+)
+_INVISIBLE = (
+    r"[\x00-\x08\x0B\x0C\x0E-\x1A\x1C-\x1F\x7F-\x9A\x9C-\x9F\u00AD\u034F\u061C\u115F\u1160\u17B4\u17B5\u180B-\u180F\u200B-\u200F"
+    r"\u202A-\u202E\u2060-\u206F\u3164\uFE00-\uFE0F\uFEFF\uFFA0\uFFF0-\uFFFB\U0001BCA0-\U0001BCA3\U0001D173-\U0001D17A"
+    r"\U000E0000-\U000E0FFF]+"
+)
+_FENCED = (
+    r"(?m:^ {0,3}(?<ticks>`{3,}|~{3,})[^\n]*\n(?s:.*?)(?:^ {0,3}(?P=ticks)[`~]*[ \t]*$|\Z))",
+    r"(?<!`)(?<span>`{1,8})(?!`)[^\n]+?(?<!`)(?P=span)(?!`)",
+)
+
+
+def clean(text: str) -> str:
+    """Return a text as it may be shown; at most as long as it was."""
+    if _SUSPECT.search(text) is None:
+        return text
+    for _ in range(MOST_ROUNDS):
+        before, text = text, _active().sub(_replace_active, _unseen().sub(_replace_unseen, text))
+        if text == before:
+            return text
+    return text.replace("<", "‹").replace("![", "[")
+
+
+def clean_json(value: Any) -> Any:  # noqa: ANN401 - JSON in, JSON of the same shape out
+    """Return a JSON value with each of its texts as it may be shown; the keys stay."""
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, dict):
+        return {key: clean_json(item) for key, item in cast("dict[str, Any]", value).items()}
+    if isinstance(value, list):
+        return [clean_json(item) for item in cast("list[Any]", value)]
+    return value
+
+
+@cache
+def _unseen() -> regex.Pattern[str]:
+    kinds = {"useful": "|".join(_USEFUL), "escape": "|".join(_ESCAPE), "run": _INVISIBLE}
+    return regex.compile(
+        "|".join(f"(?<{name}>{pattern})" for name, pattern in kinds.items()) + r"|(?<line>\r(?!\n)|[\u2028\u2029])"
+    )
+
+
+@cache
+def _active() -> regex.Pattern[str]:
+    kinds = {
+        "code": "|".join(_FENCED),
+        "comment": r"<!--(?s:.*?)(?:-->|\Z)",
+        "image": r"!(?=\[)",
+        "element": r"<(?i:img|image|iframe|script|style|object|embed|video|audio|source|link|meta|base)\b[^<>]*>",
+        "turn": r"<\|(?=[\w ]{1,40}\|>)",
+        "data": r"(?<=data:[\w/+.-]{0,80}(?:;[\w=-]{1,40}){0,3};base64,)[A-Za-z0-9+/=]{64,}",
+    }
+    return _compile(kinds)
+
+
+def _compile(kinds: Mapping[str, str]) -> regex.Pattern[str]:
+    return regex.compile("|".join(f"(?<{name}>{pattern})" for name, pattern in kinds.items()))
+
+
+def _replace_unseen(found: regex.Match[str]) -> str:
+    if found.lastgroup == "useful":
+        return found[0]
+    if found.lastgroup == "line":
+        return "\n"
+    return _mark(found[0], HIDDEN) if found.lastgroup == "run" else ""
+
+
+def _replace_active(found: regex.Match[str]) -> str:
+    if found["code"] is not None:
+        return found[0]
+    if found["comment"] is not None:
+        return _mark(found[0], HIDDEN)
+    if found["element"] is not None:
+        return _mark(found[0], ELEMENT)
+    if found["turn"] is not None:
+        return "<"
+    return "…" if found["data"] is not None else ""
+
+
+def _mark(taken: str, mark: str) -> str:
+    return mark if len(taken) >= len(mark) else ""
