@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -129,9 +130,25 @@ async def test_front_matter_that_is_not_understood_is_noted_and_the_note_lands(t
     (tmp_path / "n").mkdir()
     (tmp_path / "n" / "x.md").write_text(text)
     report = await bring_in(base, tmp_path / "n", "basic-memory")
-    assert (report.added, report.left_out) == (1, 3)
-    assert [problem.place for problem in report.problems] == ["x.md, line 4", "x.md, line 5", "x.md"]
+    assert (report.added, report.left_out) == (1, 2)
+    assert [problem.place for problem in report.problems] == ["x.md, line 5", "x.md"]
     assert (await read(base, "x")).facets["tags"] == ("one", "two")
+
+
+async def test_nested_maps_and_block_scalars_are_kept_beside_the_note(tmp_path: Path) -> None:
+    base = make_base()
+    fields = "title: >-\n  A long\n  title\nsource:\n  book: {title: B, year: 1999}\nabstract: |\n  one\n  two\n"
+    (tmp_path / "n").mkdir()
+    (tmp_path / "n" / "x.md").write_text(f"---\n{fields}---\nbody\n")
+    report = await bring_in(base, tmp_path / "n", "basic-memory")
+    assert (report.added, report.left_out) == (1, 0)
+    note = await read(base, "x")
+    assert note.title == "A long title"
+    [origin] = [value for name, value in note.data.items() if name == "origin"]
+    assert cast("dict[str, object]", origin)["fields"] == {
+        "source": {"book": {"title": "B", "year": 1999}},
+        "abstract": "one\ntwo\n",
+    }
 
 
 async def test_two_notes_of_one_permalink_are_a_conflict(tmp_path: Path) -> None:

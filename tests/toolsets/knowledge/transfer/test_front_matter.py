@@ -51,6 +51,25 @@ def test_nothing_that_yaml_forbids_stands_for_itself() -> None:
         ("date: 2026-01-02", {"date": "2026-01-02"}),
         ("url: http://x.test/a?b", {"url": "http://x.test/a?b"}),
         ("last updated: x\r\nnext: y\r", {"last updated": "x", "next": "y"}),
+        ("a: |\nb: >-", {"a": "", "b": ""}),
+        ("text: |\n  one\n   two\n\n  # three\nnext: 1", {"text": "one\n two\n\n# three\n", "next": 1}),
+        ("text: |-\n  one\n  two", {"text": "one\ntwo"}),
+        ("text: >\n  one\n  two\n\n  three\n", {"text": "one two\nthree\n"}),
+        ("title: one\n  two", {"title": "one two"}),
+        ('title: "one\n  two"', {"title": "one two"}),
+        ("a: [[x]]", {"a": [["x"]]}),
+        ("a: {x: y, n: 3}", {"a": {"x": "y", "n": 3}}),
+        ("a: [x, {y: z}]", {"a": ["x", {"y": "z"}]}),
+        ("a: [x,\n  y]", {"a": ["x", "y"]}),
+        ("a:\n  b:\n    c: 1\n    d: [e]\n  f: ~", {"a": {"b": {"c": 1, "d": ["e"]}, "f": None}}),
+        (
+            "people:\n- name: Ann\n  born: 1990-01-02\n- name: Bo",
+            {"people": [{"name": "Ann", "born": "1990-01-02"}, {"name": "Bo"}]},
+        ),
+        (
+            "a:\n  yes: no\n  on: 2026-01-02T03:04:05Z\n  007: 0x1F",
+            {"a": {"yes": "no", "on": "2026-01-02T03:04:05Z", "007": "0x1F"}},
+        ),
     ],
 )
 def test_what_people_and_other_programs_write_is_read(text: str, values: dict[str, JsonValue]) -> None:
@@ -65,16 +84,11 @@ def test_what_people_and_other_programs_write_is_read(text: str, values: dict[st
         "a: *x",
         "<<: *x",
         "a: !!python/object:os.system x",
-        "a: |",
-        "a: >-",
-        "a: [[x]]",
         "a: [x",
-        "a: {x: y}",
         "a: 'x",
         'a: "x',
         'a: "x" y',
         'a: "\\ud800"',
-        "a: [x, {}]",
         "  nested: x",
         "words",
         "- item",
@@ -84,12 +98,66 @@ def test_what_people_and_other_programs_write_is_read(text: str, values: dict[st
         "[" * 5000 + "]" * 5000,
         "a: " + "[" * 5000 + "]" * 5000,
         'a: {"b": 1, "b": 2}',
+        "a: {b: 1, b: 2}",
+        "a: {b: !!binary eA==}",
+        "a: [&x 1, *x]",
+        "a: {? [b] : c}",
+        "a: {b: \x07}",
     ],
 )
 def test_the_rest_of_yaml_is_refused_line_by_line(line: str) -> None:
     matter = front_matter.read(f"title: x\n{line}\nlast: y")
     assert [number for number, _ in matter.refused] == [3]
     assert matter.values == {"title": "x", "last": "y"}
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "  b: &x [1]",
+        "  <<: *x",
+        "  b: !!python/object/apply:os.system [id]",
+        "  b: 1\n  b: 2",
+        "\tb: 1",
+        "  b: 1\n c: 2",
+    ],
+    ids=["anchor", "merge", "tag", "twice", "tab", "indentation"],
+)
+def test_a_map_of_bad_yaml_costs_itself_only(more: str) -> None:
+    matter = front_matter.read(f"title: x\na:\n{more}\nlast: y")
+    assert [number for number, _ in matter.refused] == [4]
+    assert matter.values == {"title": "x", "a": None, "last": "y"}
+
+
+def test_nothing_is_nested_without_end() -> None:
+    deep = "\n".join(f"{'  ' * depth}a:" for depth in range(1, 100))
+    matter = front_matter.read(f"title: x\na:\n{deep}\nlast: y")
+    assert matter.values == {"title": "x", "a": None, "last": "y"}
+    assert [reason for _, reason in matter.refused] == ["is nested too deep"]
+
+
+@pytest.mark.parametrize(
+    ("field", "reason"),
+    [
+        ("a: |\n" + "  x\n" * 20_000, "is longer than the 65536 characters of YAML that are read"),
+        ("a:\n" + "  - b: [,]\n" * 5_500, None),
+        ("a:\n" + "  - b: [x, y]\n" * 4_500, "holds more than 10000 values"),
+        (
+            "a: |\n"
+            + ("  " + "x" * 200 + "\n") * 300
+            + "\n"
+            + "".join(f"a{n}: |\n" + ("  " + "x" * 200 + "\n") * 300 for n in range(9)),
+            "is beyond the 262144 characters of YAML that are read",
+        ),
+    ],
+    ids=["long", "wrong", "many", "all together"],
+)
+@pytest.mark.timeout(30)
+def test_yaml_is_bounded(field: str, reason: str | None) -> None:
+    matter = front_matter.read(f"{field}\nlast: y")
+    assert matter.values["last"] == "y"
+    assert matter.refused
+    assert reason is None or reason in {why for _, why in matter.refused}
 
 
 def test_a_name_twice_is_refused() -> None:

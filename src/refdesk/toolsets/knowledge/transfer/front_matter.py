@@ -1,8 +1,8 @@
-r"""Front matter: a small strict part of YAML, written so that every YAML reader understands it and read without one.
+r"""Front matter: written as a small strict part of YAML that every YAML reader understands, and read generously.
 
-Written is one `name: value` a line, each value in JSON, which is YAML, too. Read are besides: plain and single-quoted
-scalars (all of them strings), lists on one line, lists of one scalar a line, blank lines and comments. Anchors,
-aliases, tags, nested blocks and block scalars are refused line by line, so nothing can grow beyond what was read.
+Written is one `name: value` a line, each value in JSON, which is YAML, too. Read is field by field, so that one that is
+not understood costs itself only: first as people write it (plain text with colons in it, lists of one scalar a line),
+then, where that fails, as YAML with nested maps and lists and block scalars, within the bounds of `yaml_values`.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 import regex
 
 from refdesk.toolsets.knowledge.transfer.strict_values import RefusedError, parse_json
+from refdesk.toolsets.knowledge.transfer.yaml_values import parse_yaml, read_plain
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from refdesk.model import JsonValue
 
@@ -25,7 +26,10 @@ LONGEST = 16 * 1024 * 1024
 """Characters of front matter."""
 
 _LONGEST_LOOSE_VALUE = 10_000
-"""Characters of a value that is not JSON: a quote that does not end is looked for once for each character."""
+"""Characters of a value on one line, not JSON: a quote that does not end is looked for once for each character."""
+
+_MOST_YAML = 262_144
+"""Characters of all the fields together that are read as YAML, which takes some microseconds for each."""
 
 _FIELD = regex.compile(r"([\p{L}\p{N}_][\p{L}\p{N}_. /-]{0,100}?):(?:[ \t]+(.*))?")
 _ITEM = regex.compile(r"[ \t]*-(?:[ \t]+(.*))?")
@@ -37,6 +41,10 @@ _QUOTED_END = regex.compile(r"[ \t]*+(#.*)?")
 _UNPRINTED = regex.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 
 
+class _TooLongError(RefusedError):
+    """Not even YAML is asked what it means."""
+
+
 @dataclass(slots=True)
 class FrontMatter:
     """What was read.
@@ -44,7 +52,7 @@ class FrontMatter:
     Attributes:
         values: By name.
         lines: The line of the file that each name stands on.
-        refused: Lines that were not understood, each with the reason.
+        refused: Lines that were not understood, each with the reason; of a field of several lines, the first of those.
     """
 
     values: dict[str, JsonValue] = field(default_factory=dict[str, "JsonValue"])
@@ -69,49 +77,130 @@ def split(text: str) -> tuple[str | None, str]:
 
 def read(text: str) -> FrontMatter:
     """Return what stands between the fences; its first line is the second of the file."""
-    matter = FrontMatter()
-    reader = _Reader(matter)
-    for number, line in enumerate(text.split("\n"), start=2):
+    reader = _Reader()
+    for found in _split_fields(text):
         try:
-            reader.read_line(number, line.rstrip())
+            reader.read_field(found)
         except RefusedError as error:
-            matter.refused.append((number, str(error)))
-    return matter
+            reader.matter.refused.append((found.number, str(error)))
+    return reader.matter
+
+
+@dataclass(slots=True)
+class _Field:
+    """A line with a name, or one that nothing explains, and the lines below that belong to it.
+
+    Attributes:
+        number: Of its first line, in the file.
+        name: Empty where the line has none.
+        value: What follows the name on its line.
+        more: The lines below.
+    """
+
+    number: int
+    name: str
+    value: str
+    more: list[str] = field(default_factory=list[str])
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing but a comment follows the name on its line."""
+        return bool(self.name) and not _COMMENT.sub("", f" {self.value}").strip()
+
+    def find_more(self) -> int | None:
+        """Return the number of the first line below that says something."""
+        numbers = (number for number, line in enumerate(self.more, start=self.number + 1) if not _is_silent(line))
+        return next(numbers, None)
+
+
+def _split_fields(text: str) -> Iterator[_Field]:
+    """Yield the fields. To one belong the indented and blank lines and comments below it, and items of its list."""
+    current: _Field | None = None
+    for number, line in enumerate(map(str.rstrip, text.split("\n")), start=2):
+        if current is not None and (_is_silent(line) or line[0] in " \t" or (current.is_empty and _is_item(line))):
+            current.more.append(line)
+        elif not _is_silent(line):
+            if current is not None:
+                yield current
+            found = _FIELD.fullmatch(line)
+            current = _Field(number, str(found[1]).strip(), str(found[2] or "")) if found else _Field(number, "", line)
+    if current is not None:
+        yield current
+
+
+def _is_silent(line: str) -> bool:
+    return not line.strip() or line.lstrip().startswith("#")
+
+
+def _is_item(line: str) -> bool:
+    return _ITEM.fullmatch(line) is not None
 
 
 class _Reader:
-    """Reads line by line; knows the list that further items would belong to."""
+    """Reads field by field; knows how much YAML it has read."""
 
-    def __init__(self, matter: FrontMatter) -> None:
-        self._matter = matter
-        self._items: list[JsonValue] | None = None
-        self._name: str | None = None
+    def __init__(self) -> None:
+        self.matter = FrontMatter()
+        self._room = _MOST_YAML
 
-    def read_line(self, number: int, line: str) -> None:
-        if not line.strip() or line.lstrip().startswith("#"):
-            return
-        if self._name is not None and (item := _ITEM.fullmatch(line)):
-            self._add_item(item[1] or "")
-            return
-        self._name = self._items = None
-        found = _FIELD.fullmatch(line)
-        if found is None:
-            raise RefusedError("is not a name and a value on one line")
-        name, value = str(found[1]).strip(), str(found[2] or "")
-        if name in self._matter.values:
-            raise RefusedError(f"repeats {name}")
-        self._matter.lines[name] = number
-        if _COMMENT.sub("", f" {value}").strip():
-            self._matter.values[name] = read_value(value)
-        else:
-            self._matter.values[name], self._name = None, name
+    def read_field(self, found: _Field) -> None:
+        if not found.name:
+            raise RefusedError("is not a name and a value")
+        if found.name in self.matter.values:
+            raise RefusedError(f"repeats {found.name}")
+        self.matter.lines[found.name] = found.number
+        try:
+            self.matter.values[found.name] = _read_lines(found)
+        except _TooLongError:
+            raise
+        except RefusedError:
+            self.matter.values[found.name] = self._read_yaml(found)
 
-    def _add_item(self, value: str) -> None:
-        item = read_value(value)
-        if self._items is None:
-            self._items = []
-            self._matter.values[str(self._name)] = self._items
-        self._items.append(item)
+    def _read_yaml(self, found: _Field) -> JsonValue:
+        """Return the value as YAML has it; where its lines below are none, that of its first line without them."""
+        try:
+            return self._parse("\n".join([f"value: {found.value}", *found.more, ""]))
+        except RefusedError as error:
+            number = found.find_more()
+            if number is None or not (found.is_empty or _is_simple(found.value)):
+                raise
+            self.matter.refused.append((number, str(error)))
+            return None if found.is_empty else read_value(found.value)
+
+    def _parse(self, text: str) -> JsonValue:
+        if len(text) > self._room:
+            raise RefusedError(f"is beyond the {_MOST_YAML} characters of YAML that are read")
+        self._room -= len(text)
+        value = parse_yaml(text)
+        if not isinstance(value, dict) or list(value) != ["value"]:
+            raise RefusedError("is not one value")
+        return value["value"]
+
+
+def _is_simple(value: str) -> bool:
+    try:
+        read_value(value)
+    except RefusedError:
+        return False
+    return True
+
+
+def _read_lines(found: _Field) -> JsonValue:
+    """Return the value of a field as people write it: on its line, or a list of one scalar a line.
+
+    Raises:
+        RefusedError: It is something else.
+    """
+    lines = [line for line in found.more if not _is_silent(line)]
+    if not lines:
+        return None if found.is_empty else read_value(found.value)
+    items = [_ITEM.fullmatch(line) for line in lines]
+    if not found.is_empty or not all(items):
+        raise RefusedError("takes several lines")
+    texts = [str(item[1] or "") for item in items if item]
+    if any(_FIELD.fullmatch(text) or _is_item(text) for text in texts):
+        raise RefusedError("has a map or a list in a list")
+    return [read_value(text) for text in texts]
 
 
 def read_value(text: str) -> JsonValue:
@@ -128,7 +217,7 @@ def read_value(text: str) -> JsonValue:
             if text.startswith("{"):
                 raise
     if len(text) > _LONGEST_LOOSE_VALUE:
-        raise RefusedError("is too long for a value that is not JSON")
+        raise _TooLongError("is too long for a value on one line that is not JSON")
     return _read_list(text) if text.startswith("[") else _read_scalar(text)
 
 
@@ -139,10 +228,7 @@ def _read_scalar(text: str) -> JsonValue:
         return _read_double_quoted(text)
     if text.startswith(_REFUSED_STARTS) or text.startswith(("- ", "? ")):
         raise RefusedError("uses a part of YAML that is not read: write the value in double quotes")
-    plain = str(_COMMENT.sub("", text)).strip()
-    if regex.fullmatch(r"-?(0|[1-9]\d{0,399})", plain):
-        return int(plain)
-    return None if plain in ("", "~", "null") else plain
+    return read_plain(str(_COMMENT.sub("", text)).strip())
 
 
 def _read_single_quoted(text: str) -> str:
