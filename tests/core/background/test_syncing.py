@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 import anyio
@@ -118,6 +118,20 @@ async def test_a_second_sync_without_changes_writes_no_document(full: bool) -> N
     report = await bench.syncer.sync(full=full)
     assert (report.written, report.unchanged) == (0, 2)
     assert [len(await bench.store.get_revisions(NEWS, id)) for id in "ab"] == [1, 1]
+
+
+async def test_a_new_rendering_of_the_same_record_is_kept_and_is_no_change_of_the_source() -> None:
+    def render(suffix: str) -> Callable[[JsonObject], Document]:
+        return lambda record: replace(to_document(record), body=f"{record['title']}{suffix}", data={"record": record})
+
+    bench = make_bench([make_record("a"), make_record("b")])
+    await replace(bench.syncer, to_document=render("")).sync()
+    bench.source.records[1] = make_record("b", "New")
+    report = await replace(bench.syncer, to_document=render("!")).sync(full=True)
+    assert (report.changes, report.written, report.unchanged) == ((Change("b", "changed", 2),), 1, 1)
+    assert [(await bench.get(id)).body for id in "ab"] == ["Title of a!", "New!"]
+    assert (await replace(bench.syncer, to_document=render("!")).sync(full=True)).written == 0
+    assert await bench.get_versions() == {"a": 2, "b": 2}
 
 
 async def test_a_delta_asks_from_the_watermark_with_an_overlap() -> None:

@@ -31,6 +31,22 @@ from refdesk.toolsets.azure_updates.markdown import MAX_CHARACTERS, to_line, to_
         ("<section>a</section><section>b</section>", "a\n\nb"),
         ("<span style='font-size:12pt'>a</span><span>b</span>", "ab"),
         ("A\u200bzure\ufeff \u00adkeys\u202e", "Azure keys"),
+        ("<ul><li>a<ol><li>b<li>c</ol><li>d</ul>", "- a\n  1. b\n  2. c\n- d"),
+        ("<ul><li>a</li><ul><li>b</li></ul><li>c</li></ul>", "- a\n  - b\n- c"),
+        ("<ul><li><p>a</p><li><p>b</p></ul>", "- a\n\n- b"),
+        ("<ol><li><p>x</p><p>y</p><li>z</ol>", "1. x\n\n   y\n\n2. z"),
+        ("<ul><li> <b>a</b><br></li></ul>", "- **a**"),
+        ("<blockquote><p>a</p><p>b</p></blockquote>", "> a\n>\n> b"),
+        ("<b>a<p>b</p><ul><li>c</ul>d</b>", "**a**\n\n**b**\n\n- c\n\n**d**"),
+        ("<b>a <strong>b</strong> <i>c</i></b>", "**a b *c***"),
+        ("<h1>a<br>b</h1><hr><s>c</s>", "# a b\n\n---\n\n~~c~~"),
+        ("<dl><dt>t<dd>d</dl>", "t\n\nd"),
+        ("<code>a`b</code>", "``a`b``"),
+        ("<pre>```\nx</pre>", "````\n```\nx\n````"),
+        (
+            "<table><tbody><tr><td>a|b<br>c</td><td><ul><li>x<li>y</ul></td></tr><tr><td>z</table>",
+            "| a\\|b c | x y |\n| --- | --- |\n| z |  |",
+        ),
     ],
 )
 def test_html_becomes_markdown(html: str, markdown: str) -> None:
@@ -56,6 +72,30 @@ def test_html_becomes_markdown(html: str, markdown: str) -> None:
 )
 def test_links_are_absolute_and_images_have_an_address(html: str, markdown: str) -> None:
     assert " ".join(to_markdown(html).split()) == markdown
+
+
+@pytest.mark.parametrize("text", ["# x", "- x", "+ x", "* x", "1. x", "12) x", "> x", "---", "~~~", "```"])
+def test_a_paragraph_stays_one_whatever_it_begins_with(text: str) -> None:
+    escaped = re.sub(r"^(\d*)", r"\1" + r"\\", text)
+    assert to_markdown(f"<p>{text}</p>") == escaped
+    assert to_markdown(f"<p>a<br>{text}</p>") == f"a  \n{escaped}"
+
+
+@pytest.mark.parametrize(
+    ("html", "markdown"),
+    [
+        ('<a href="https://x.test/a(b)">c</a>', "[c](https://x.test/a(b))"),
+        ('<a href="https://x.test/a)">c</a>', "[c](https://x.test/a%29)"),
+        ('<a href="https://x.test/a b">c</a>', "[c](https://x.test/a%20b)"),
+        ('<a href="https://x.test/">a]b[c</a>', "[a\\]b\\[c](https://x.test/)"),
+        (
+            '<img src="https://x.test/i.png" alt="a](http://evil.test)">',
+            "![a\\](http://evil.test)](https://x.test/i.png)",
+        ),
+    ],
+)
+def test_a_link_goes_where_it_went(html: str, markdown: str) -> None:
+    assert to_markdown(html) == markdown
 
 
 @pytest.mark.parametrize(

@@ -258,7 +258,10 @@ class _Run:
             pairs = [(old, new) for old, new in zip(before, documents, strict=True) if _differ(old, new)]
             await transaction.put_documents([_next_version(old, new) for old, new in pairs])
         for old, new in pairs:
-            self._note_change(_name_change(old, new), _next_version(old, new))
+            if _is_rendered_anew(old, new):
+                self.digests[new.id] = new.digest
+            else:
+                self._note_change(_name_change(old, new), _next_version(old, new))
 
     def _note_change(self, kind: ChangeKind, document: Document) -> None:
         self.counts[kind] += 1
@@ -388,6 +391,12 @@ def _name_record(record: JsonObject) -> str:
 
 def _differ(old: Document | None, new: Document) -> bool:
     return old is None or old.digest != new.digest
+
+
+def _is_rendered_anew(old: Document | None, new: Document) -> bool:
+    """Return whether only refdesk's rendering differs: the source's record, kept as `data["record"]`, is the same."""
+    record = new.data.get("record")
+    return old is not None and record is not None and old.state is new.state and old.data.get("record") == record
 
 
 def _next_version(old: Document | None, new: Document) -> Document:

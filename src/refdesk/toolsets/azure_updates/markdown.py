@@ -1,4 +1,4 @@
-"""The feed's HTML as Markdown, by libraries: `nh3` makes it safe, `html-to-markdown` turns it over.
+"""Converts the feed's HTML to Markdown: `nh3` cleans it, `selectolax` parses it, `markdown_writer` writes it.
 
 Whatever comes in, the time is about linear in its size: elements nested deeper than any page needs are dissolved first,
 because both libraries slow down or grow without bound on them.
@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 
-import html_to_markdown
 import nh3
 from selectolax.lexbor import LexborHTMLParser
+
+from refdesk.toolsets.azure_updates.markdown_writer import write_markdown
 
 BASE_URL = "https://azure.microsoft.com"
 MAX_CHARACTERS = 400_000
@@ -25,9 +26,6 @@ _NOT_NESTING = frozenset(
 ) | {
     *("p", "li", "dt", "dd", "option", "tr", "td", "th", "thead", "tbody", "tfoot", "script", "style", "template"),
 }
-_CODE = re.compile(r"(<(pre|code)\b[^>]*>.*?</\2>)", re.DOTALL)
-_BLANKS = re.compile(r"(?:\s|&nbsp;)+")
-_ESCAPED_TAG = re.compile(r"&lt;(?=[a-zA-Z/!?])")
 _PLAIN_TAG = re.compile(r"<(?=[a-zA-Z/!?])")
 # Zero-width characters, soft hyphens, direction marks and tag characters: they hide text or split words.
 _INVISIBLE = re.compile("[\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f]")
@@ -48,16 +46,6 @@ _CLEANER = nh3.Cleaner(
     url_relative=("rewrite_with_base", BASE_URL),
     link_rel=None,
 )
-_OPTIONS = html_to_markdown.ConversionOptions(
-    heading_style="atx",
-    bullets="-",
-    code_block_style="backticks",
-    newline_style="spaces",
-    autolinks=False,
-    compact_tables=True,
-    extract_metadata=False,
-    hidden_content="drop",
-)
 
 
 def to_markdown(html: str) -> str:
@@ -71,8 +59,7 @@ def to_markdown(html: str) -> str:
     kept = _flatten(html[:MAX_CHARACTERS])
     try:
         text = _convert(kept)
-    # The converter's errors have no common root, and a panic in it must not end a sync.
-    except Exception:
+    except RecursionError:
         text = _to_text(kept)
     tidy = _tidy(text)
     return f"{tidy}\n\n…".lstrip() if len(html) > MAX_CHARACTERS else tidy
@@ -84,18 +71,10 @@ def to_line(text: str) -> str:
 
 
 def _convert(html: str) -> str:
-    clean = _INVISIBLE.sub("", _CLEANER.clean(html))
-    parts = _CODE.split(clean)
-    # The split yields text, code, name of its tag, text, …; code keeps its blanks and may show tags.
-    prepared = "".join(_prepare(part) if i % 3 == 0 else part for i, part in enumerate(parts) if i % 3 != 2)
-    markdown = html_to_markdown.convert(prepared, _OPTIONS).content or ""
+    markdown = write_markdown(_INVISIBLE.sub("", _CLEANER.clean(html)))
     if len(markdown) > 2 * MAX_CHARACTERS:
         return _to_text(html)
     return _REPEATED_TARGET.sub(r"\1", _WITHOUT_TARGET.sub("", markdown))
-
-
-def _prepare(html: str) -> str:
-    return _ESCAPED_TAG.sub("&amp;lt;", _BLANKS.sub(" ", html))
 
 
 def _to_text(html: str) -> str:
