@@ -1,4 +1,4 @@
-"""The composition root: settings become a running desk. The only place that sees everything.
+"""The composition root: builds a running desk from the settings. The only module that knows every other.
 
 Engines, models and toolsets are imported when they are chosen, so what is not used costs nothing. The store is opened
 when it is first needed or shortly after the start, whichever comes first: a client that has just started the process is
@@ -74,7 +74,7 @@ class Base:
     """What is open once the store is.
 
     Attributes:
-        queue: What tells workers of new work.
+        queue: Announces new work to workers.
         apart: The same for each toolset that is kept in a store of its own.
     """
 
@@ -122,7 +122,7 @@ class Desk:
     _tried: anyio.Event = field(default_factory=anyio.Event)
 
     def note_call(self, call: Call) -> None:
-        """Let whoever counts calls know of one that has ended."""
+        """Report a finished call to the call counter."""
         for listener in self.listeners:
             listener(call)
 
@@ -158,7 +158,7 @@ class Desk:
         return next(each.name for each in self.toolsets if entry.name in _list_names(each))
 
     async def get_health(self) -> Health:
-        """Return how the desk stands; never raises for what is wrong with it."""
+        """Return the health of the desk; never raises for what is wrong with it."""
         from refdesk.core.background.health import Health, add_backlogs, measure_backlog
         from refdesk.core.clock import SystemClock
 
@@ -232,7 +232,7 @@ class Desk:
                 await self._wanted.wait()
 
     def _settle(self, base: Base | None, failure: errors.RefdeskError | None) -> None:
-        """Tell everyone who waits how opening went, and let the next one ask anew."""
+        """Give everyone who waits the outcome of opening, and let the next caller try again."""
         self._base, self._failure = base, failure
         self._opened_at = base.knowledge_base.clock.now() if base is not None else None
         self._wanted = anyio.Event()

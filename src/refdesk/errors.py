@@ -1,4 +1,4 @@
-"""Every error refdesk raises on purpose, told apart by who can fix it.
+"""Every error refdesk raises on purpose, classified by who can fix it.
 
 ::
 

@@ -1,4 +1,4 @@
-"""The values everything speaks in: frozen, engine-free, transport-free.
+"""The domain model: frozen values, independent of engines and transports.
 
 The words are those of `docs/reference/glossary.md`; code uses no synonyms for them. All instants are aware and in UTC.
 """
@@ -53,7 +53,7 @@ class DateRange:
 
 
 class State(StrEnum):
-    """Where a document stands in its life."""
+    """The lifecycle state of a document."""
 
     CURRENT = "current"
     SUPERSEDED = "superseded"

@@ -1,4 +1,4 @@
-"""The ports: what the core asks of the world. Each sentence here is a promise the conformance suites hold engines to.
+"""The ports: the interfaces between the core and the outside, whose every sentence the conformance suites check.
 
 Everything is opened with `async with`, safe for concurrent use from one event loop, and raises only `refdesk.errors`.
 """
@@ -298,7 +298,7 @@ JobOutcome: TypeAlias = Literal["embedded", "current", "gone", "failed"]
 
 
 class JobQueue(Protocol):
-    """Tells workers what is to be embedded. It makes things sooner and nothing else: what it loses is found again.
+    """Announces to workers what is to be embedded. It only reduces latency: what it loses is found by polling.
 
     What is to be done is read from the store; a queue may forget every job, and may hand one out twice.
     """

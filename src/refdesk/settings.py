@@ -33,7 +33,7 @@ def _user_data_folder() -> Path:
 
 
 class Settings(BaseSettings):
-    """What whoever runs refdesk can choose. Descriptions name the unit; secrets never show in logs or errors."""
+    """What an operator can configure. Descriptions name the unit; secrets never show in logs or errors."""
 
     # Only what is composed of this is ever validated with.
     model_config = SettingsConfigDict(
@@ -189,7 +189,7 @@ def compose() -> type[Settings]:
 
 
 def load_settings(*, org: str | None = None, agent: str | None = None) -> Settings:
-    """Return the settings of the environment; `org` and `agent` stand above it.
+    """Return the settings of the environment; `org` and `agent` override it.
 
     Raises:
         ConfigurationError: A variable is malformed; the message names it and never shows its value.

@@ -1,4 +1,4 @@
-"""`refdesk doctor`: what is configured, reachable, stale, pending and failed, and what to do about it."""
+"""`refdesk doctor`: checks configuration, connections, freshness and background work, and says what to fix."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`refdesk embeddings`: what could not be embedded, why, and trying it again."""
+"""`refdesk embeddings`: lists documents that could not be embedded, with the reason, and retries them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`refdesk export`: a toolset's documents as a file."""
+"""`refdesk export`: writes a toolset's documents to a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`refdesk import`: take over knowledge from a file or folder, of refdesk's own or of other memory servers."""
+"""`refdesk import`: imports knowledge from files in refdesk's own formats or those of other memory servers."""
 
 from __future__ import annotations
 

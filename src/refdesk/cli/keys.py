@@ -1,4 +1,4 @@
-"""`refdesk keys`: who may call over HTTP, and what they may do."""
+"""`refdesk keys`: creates, lists and revokes API keys with their scopes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`refdesk knowledge`: write down, read and supersede what agents know."""
+"""`refdesk knowledge`: stores, reads and supersedes knowledge entries."""
 
 from __future__ import annotations
 

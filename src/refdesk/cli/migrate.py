@@ -1,4 +1,4 @@
-"""`refdesk migrate`: everything from one store to another, of whatever engine."""
+"""`refdesk migrate`: copies everything from one store to another, across engines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Progress on a terminal; nothing is shown elsewhere."""
+"""Progress bars on a terminal; silent when the output is piped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`refdesk search`: ask from a terminal what an agent would ask."""
+"""`refdesk search`: searches from the terminal exactly as an agent would."""
 
 from __future__ import annotations
 

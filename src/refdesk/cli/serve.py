@@ -1,4 +1,4 @@
-"""`refdesk serve`: the server, over stdio or HTTP."""
+"""`refdesk serve`: runs the server over stdio or HTTP."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _run_stdio(names: tuple[str, ...], org: str | None, agent: str | None) -> No
 def _run_http(
     names: tuple[str, ...], org: str | None, agent: str | None, *, host: str, port: int, sse: bool, no_auth: bool
 ) -> None:
-    """Serve over HTTP until told to stop."""
+    """Serve over HTTP until stopped."""
     from refdesk.factories.toolsets import load_toolsets
     from refdesk.server import process
     from refdesk.settings import load_settings

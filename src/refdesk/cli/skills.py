@@ -1,4 +1,4 @@
-"""`refdesk skills`: learn playbooks from transcripts, find them, read them and see how they changed."""
+"""`refdesk skills`: learns playbooks from transcripts, and searches and shows them with their history."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def search(query: str, limit: int, min_score: float, as_json: bool) -> None:
 @click.argument("skill_id", metavar="ID")
 @json_option
 def show(skill_id: str, as_json: bool) -> None:
-    """Print the skill with this ID: how it stands, when it applies, what to do."""
+    """Print the skill with this ID: its status, its conditions and its playbook."""
     skill = _read_history(skill_id)[-1]
     if as_json:
         _print_json(_to_json(skill))
@@ -129,7 +129,7 @@ def diff(skill_id: str, old: int | None, new: int | None) -> None:
 
 
 def describe(learned: Mapping[str, Any]) -> str:
-    """Return what became of one conversation, on one line."""
+    """Return the outcome of one conversation, on one line."""
     if "error" in learned:
         return f"failed   {learned['place']}: {learned['detail']}"
     word = "learned" if learned["created"] else "known"
@@ -151,7 +151,7 @@ def render(skill: Skill) -> str:
 
 
 def _render_stable(skill: Skill) -> str:
-    """Return what a version says, without what moves while it stands."""
+    """Return the content of a version, without its counters."""
     from refdesk.toolsets.skills.rendering import render_playbook
 
     facts = [f"Title: {skill.title}", f"Problem: {skill.problem}", *(f"Condition: {each}" for each in skill.conditions)]

@@ -1,4 +1,4 @@
-"""`refdesk sync`: bring a toolset up to date with its source now."""
+"""`refdesk sync`: syncs a toolset with its source now."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How search results look to a person: as wide as the terminal, and plain text when piped."""
+"""Renders search results for people: fitted to the terminal, plain text when piped."""
 
 from __future__ import annotations
 

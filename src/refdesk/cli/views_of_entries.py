@@ -1,4 +1,4 @@
-"""How knowledge entries, and what became of them, look to a person."""
+"""Renders knowledge entries and import and export reports for people."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def render_entry(entry: Mapping[str, Any]) -> str:
 
 
 def tell_imported(report: ImportReport) -> str:
-    """Return what an import did or would do, counts first, then what was not taken over and why."""
+    """Return what an import did or would do: counts first, then what was rejected and why."""
     counts = [
         ("added", report.added),
         ("there already", report.unchanged),

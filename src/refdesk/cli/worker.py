@@ -1,4 +1,4 @@
-"""`refdesk worker`: the background work without a server."""
+"""`refdesk worker`: runs the background work without a server."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What refdesk does, knowing no engine, no transport and no toolset."""
+"""The domain logic, independent of storage engines, transports and toolsets."""

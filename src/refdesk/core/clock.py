@@ -1,4 +1,4 @@
-"""Clocks: the present is a parameter, so that tests can choose it."""
+"""Clocks: the current time is injected, so that tests control it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class SystemClock:
 
 
 class FixedClock:
-    """A clock that stands still until it is moved."""
+    """A clock that only moves when it is told to."""
 
     def __init__(self, now: datetime) -> None:
         self._now = now

@@ -1,4 +1,4 @@
-"""What a handler is given besides its input: who calls, and what it may ask for."""
+"""The context of a call: the principal and the knowledge base a handler works with."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a handler gets besides its input: who calls, and the core's face.
+    """What a handler gets besides its input: the principal and the knowledge base.
 
     Attributes:
         get_other: Returns what handlers of another toolset get for the same caller; `None` where all get the same.

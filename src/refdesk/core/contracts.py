@@ -1,7 +1,7 @@
-"""The contracts: what each tool and resource takes and gives, as JSON Schema written out from the models.
+"""The contracts: the input and output of each tool and resource as JSON Schema, generated from the models.
 
-The schemas are flat (nothing is referred to), without noise, and valid under draft-07 and 2020-12 alike. The faces show
-clients the same schemas, and `contracts/` holds them for readers: `make docs` writes them.
+The schemas are flat (no references), minimal, and valid under draft-07 and 2020-12 alike. The transports show clients
+the same schemas, and `contracts/` holds them for readers: `make docs` writes them.
 """
 
 from __future__ import annotations

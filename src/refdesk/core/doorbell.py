@@ -1,4 +1,4 @@
-"""A doorbell: lets any part of the process tell a background worker to look for work at once."""
+"""A doorbell: wakes a background worker from anywhere in the process."""
 
 from __future__ import annotations
 

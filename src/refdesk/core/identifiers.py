@@ -1,4 +1,4 @@
-"""Ids: where they come from is a parameter, so that tests can foretell them."""
+"""Identifier generation, injected so that tests are deterministic."""
 
 from __future__ import annotations
 

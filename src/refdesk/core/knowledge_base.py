@@ -1,4 +1,4 @@
-"""The core's face: what operations call. It knows the ports and no engine."""
+"""The facade of the core: what operations call. It depends on the ports, never on an engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one table that MCP, REST and the command line are faces of: operations, resources and the toolsets they form."""
+"""The operation table: operations and resources, grouped into toolsets; MCP, REST and the command line serve it."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ READS = Effects(read_only=True, idempotent=True)
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Where REST offers it. In the path `{name}` stands for the input field of that name."""
+    """Where REST offers it. In the path `{name}` is the input field of that name."""
 
     method: HttpMethod
     path: str
@@ -139,7 +139,7 @@ class ResourceTemplate:
     """Things to read, each at its own address, in JSON. An operation reads them, and lends its scopes and errors.
 
     Attributes:
-        uri: The form of the addresses. `{name}` stands for the operation's input field of that name, its only one.
+        uri: The form of the addresses. `{name}` is the operation's input field of that name, its only one.
         operation: Reads one; REST offers it under its own route.
         completer: Called with the context and what is written so far; sees what the operation would read.
     """

@@ -70,7 +70,7 @@ class RetryPolicy:
             uniformly from 0 up to the bound.
         max_wait: The longest pause in seconds.
         shortens_retry_after: What happens when a service asks for a pause longer than `max_wait`: it is shortened to
-            that, or else the attempts end, since whoever waits does not want to wait that long.
+            that, or else the attempts end, since no caller waits that long.
         sleep: Waits for a number of seconds.
         chance: Where the jitter comes from.
         now: A monotonic clock in seconds, that of the deadlines given to `call`.

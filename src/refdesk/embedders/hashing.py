@@ -1,4 +1,4 @@
-"""Vectors without a model: terms and pieces of words, hashed into a fixed width.
+"""Feature hashing: deterministic embeddings without a model, from terms and character n-grams.
 
 Texts are near each other when they share terms or spelling, not meaning. Deterministic on every machine, so it serves
 tests and machines that cannot run a model. Source of the hashing: Weinberger et al., "Feature Hashing for Large Scale

@@ -1,1 +1,1 @@
-"""Which of the implementations do the settings choose? What is not chosen is not imported."""
+"""Factories: build the implementations that the settings select. Nothing else is imported."""

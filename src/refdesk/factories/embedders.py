@@ -1,4 +1,4 @@
-"""Which embedder the settings mean; nothing of it is loaded yet."""
+"""Builds the embedder that the settings select, without loading the model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which language model the settings mean. Nothing of a hosted one is loaded before it is asked for the first time."""
+"""Builds the language model that the settings select. A hosted one is loaded on first use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which store, and which queue beside it, the settings mean. An engine is imported when it is opened."""
+"""Opens the store and the queue that the settings select. An engine is imported when it is opened."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NEO4J = frozenset({"neo4j", "neo4j+s", "neo4j+ssc", "bolt", "bolt+s", "bolt+ssc
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What processes on one store tell each other beside it."""
+    """What processes that share a store use to communicate."""
 
     queue: JobQueue
     scratchpad: Scratchpad | None = None

@@ -92,7 +92,7 @@ def has_documents(name: str) -> bool:
 async def connect_live(
     settings: Settings, toolsets: Sequence[Toolset]
 ) -> AsyncGenerator[tuple[tuple[Toolset, ...], dict[str, Callable[[], str | None]]]]:
-    """Yield the toolsets, those that are asked live bound to their sources, and what tells of each such source."""
+    """Yield the toolsets, those that are asked live bound to their sources, and what reports on each such source."""
     live: dict[str, Live] = {}
     async with AsyncExitStack() as stack:
         for toolset in toolsets:

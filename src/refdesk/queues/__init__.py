@@ -1,1 +1,1 @@
-"""How processes tell each other what is to be done: one module or folder each, behind one port."""
+"""Job queues, which announce work between processes: one module or folder each, behind one port."""

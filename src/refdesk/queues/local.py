@@ -1,4 +1,4 @@
-"""The queue of a single process: a bell. What is to be done is found in the store by whoever hears it."""
+"""The in-process queue: only a wake-up call; workers find what is to be done in the store."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Toolsets: folders that look alike, one for each kind of knowledge."""
+"""Toolsets: one folder of the same layout for each kind of knowledge."""

@@ -1,4 +1,4 @@
-"""Rounds: what many ask for at the same time is done together, in as few rounds as possible."""
+"""Batching: coalesces concurrent requests for the same work into as few rounds as possible."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class _Request(Generic[Item, Result]):
 
 
 class Rounds(Generic[Item, Result]):
-    """Collects what is asked for while a round runs, and does it in the next one.
+    """Collects the requests that arrive during a round, and serves them in the next one.
 
     Args:
-        do: Does a round: returns one result per item, in order; what it raises, everybody in the round gets.
-        most: Items in one round, at most.
+        do: Runs a round: returns one result per item, in order; an exception reaches everybody in the round.
+        most: The most items in one round.
     """
 
     def __init__(self, do: Callable[[Sequence[Item]], Awaitable[Sequence[Result]]], most: int) -> None:

@@ -1,4 +1,4 @@
-"""Out-of-band embedding: every document gets vectors without any writer waiting for a model.
+"""Embeds documents out of band, so that no writer waits for a model.
 
 What is left to embed is not a queue that could lose an entry: it is read from the truth, as the documents without
 vectors of the wanted model. One process at a time works on it, under a lease. Where a queue is shared, that process
@@ -73,7 +73,7 @@ class Indexer:
 
     Attributes:
         trouble: Why `run` could not go on when it last tried; `None` when it could.
-        queue: Hands out work to every process; `None` where this one is told nothing and looks for itself.
+        queue: Hands out work to every process; `None` where this process polls by itself.
     """
 
     store: Store
@@ -113,9 +113,9 @@ class Indexer:
                 await lease.release()
 
     async def sweep(self) -> float:
-        """Hand what is due to workers where a queue is shared, else embed it; return how many seconds may be rested.
+        """Enqueue what is due where a queue is shared, else embed it; return the seconds until the next sweep.
 
-        While anything is left to the workers, the lease is held: it tells that somebody looks after it.
+        While anything is left to the workers, the lease is held: it shows that the backlog has an owner.
         """
         if self.queue is None or not self.queue.is_shared:
             worked = await self.run_once()
@@ -266,7 +266,7 @@ class Indexer:
         return True
 
     async def _embed_round(self, documents: Sequence[Document]) -> list[JobOutcome | None]:
-        """Embed documents that are asked for at the same time; `None` for one whose text has changed meanwhile."""
+        """Embed documents requested at the same time; `None` for one whose text has changed meanwhile."""
         embedded = await self._embed_documents(documents)
         async with self.store.transaction() as transaction:
             kept = await self._keep(transaction, embedded)

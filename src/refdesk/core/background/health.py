@@ -1,4 +1,4 @@
-"""How a desk stands, and how far embedding is behind: what waits, since when, and whether anybody works on it."""
+"""Health of a desk, and the embedding backlog: its size, its age, and whether a worker is making progress."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def add_backlogs(backlogs: Sequence[Backlog]) -> Backlog:
 
 @dataclass(frozen=True, slots=True)
 class ToolsetHealth:
-    """How one toolset stands.
+    """The health of one toolset.
 
     Attributes:
         documents: How many it can find, in all orgs; `None` when that is not told.
@@ -79,8 +79,8 @@ class Health:
     """Whether the desk works: `degraded` answers but not with everything, `failing` does not do what it promises.
 
     Attributes:
-        at: When it was looked at.
-        backlog: `None` when it could not be measured, or is not told.
+        at: When it was measured.
+        backlog: `None` when it could not be measured, or is not disclosed.
     """
 
     status: Literal["ok", "degraded", "failing"]
@@ -95,7 +95,7 @@ class Health:
         return replace(self, toolsets=toolsets, backlog=None)
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as plain JSON values; what is not told is left out."""
+        """Return it as plain JSON values; what is not disclosed is omitted."""
         toolsets = {
             name: {"asOf": one.as_of.isoformat() if one.as_of else None}
             | ({"documents": one.documents} if one.documents is not None else {})

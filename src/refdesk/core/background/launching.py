@@ -1,4 +1,4 @@
-"""Starting one toolset by itself: `python -m refdesk.toolsets.<name>`."""
+"""Serves a single toolset: `python -m refdesk.toolsets.<name>`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def to_command(toolset: str | None, arguments: Sequence[str]) -> list[str]:
 def launch(toolset: str | None) -> None:
     """Run the `refdesk` command for a toolset, or without one for all.
 
-    It is looked up by its name, because nothing down here knows a face.
+    It is looked up by name, because the core knows no transport.
     """
     [command] = entry_points(group="console_scripts", name="refdesk")
     sys.argv[1:] = to_command(toolset, sys.argv[1:])

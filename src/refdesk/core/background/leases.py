@@ -1,4 +1,4 @@
-"""Leases: work that only one process may do at a time, and that a crash never blocks.
+"""Leases: mutual exclusion between processes that survives the crash of a holder.
 
 A lease is a record with an expiry. Its holder renews it while working; a holder that died on this machine is replaced
 at once, one that died elsewhere when its lease runs out.
@@ -23,7 +23,7 @@ KIND = "lease"
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """One worker in one process: `token` tells two in the same process apart."""
+    """One worker in one process: `token` distinguishes two in the same process."""
 
     host: str = field(default_factory=socket.gethostname)
     process: int = field(default_factory=os.getpid)

@@ -1,4 +1,4 @@
-"""What is remembered about syncing a toolset: where it stands, its recent runs, and the records set aside.
+"""The sync log of a toolset: its status, its recent runs, and its dead letters.
 
 All of it is bookkeeping in the store, under the shared org, so every process sees the same.
 """
@@ -32,7 +32,7 @@ MAX_CHANGES = 200
 
 @dataclass(frozen=True, slots=True)
 class SyncStatus:
-    """Where syncing stands.
+    """The status of syncing.
 
     Attributes:
         last_success: When the last sync that succeeded ended; `None` when none ever did.
@@ -108,7 +108,7 @@ class DeadLetter:
 
 
 async def read_status(reader: Reader, toolset: str) -> SyncStatus:
-    """Return where syncing stands; an empty status when it was never tried."""
+    """Return the status of syncing; an empty one when it was never tried."""
     record = await reader.get_metadata(_status_key(toolset))
     if record is None:
         return SyncStatus()
@@ -125,7 +125,7 @@ async def read_status(reader: Reader, toolset: str) -> SyncStatus:
 
 
 async def write_status(transaction: Transaction, toolset: str, status: SyncStatus) -> None:
-    """Set where syncing stands."""
+    """Set the status of syncing."""
     value: dict[str, JsonValue] = {
         "last_success": _text(status.last_success),
         "last_full": _text(status.last_full),

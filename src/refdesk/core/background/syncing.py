@@ -1,4 +1,4 @@
-"""Syncing: a collection becomes what its source says, with every earlier version kept.
+"""Syncs a collection with its source, keeping every earlier version.
 
 A delta reads what changed since a watermark. A full sync reads everything, compares by content, and withdraws what is
 gone, because sources edit and remove without touching any date. Both write only what differs, in small transactions,
@@ -94,7 +94,7 @@ class Syncer:
     lease_duration: timedelta = timedelta(seconds=15)
 
     async def get_status(self) -> SyncStatus:
-        """Return where syncing stands."""
+        """Return the status of syncing."""
         return await sync_log.read_status(self.store, self.collection.toolset)
 
     async def is_due(self, now: datetime) -> bool:

@@ -1,1 +1,1 @@
-"""Keeping: how values are stored in any engine, and how everything moves to another one."""
+"""Persistence shared by all engines: value encodings, row layouts, and migration from one engine to another."""

@@ -1,4 +1,4 @@
-"""Values as every engine can keep them: texts, JSON, instants as numbers, vectors in half precision."""
+"""Portable encodings of stored values: text, JSON, instants as numbers, vectors in half precision."""
 
 from __future__ import annotations
 

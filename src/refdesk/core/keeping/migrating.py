@@ -1,4 +1,4 @@
-"""Moving everything from one store to another, of whatever engine: documents, versions, vectors, links, records.
+"""Migrates everything from one store to another, across engines: documents, versions, vectors, links, metadata.
 
 It goes on where it stopped: how far it is stands in the target, written with each piece. What belongs to the old place
 alone, its leases, is left behind. At the end both stores are read whole and compared.
@@ -112,7 +112,7 @@ async def migrate(
 
 
 async def summarise(store: Store, note: Callable[[int], None] = lambda _: None) -> Contents:
-    """Return what a store holds, without what is left behind; `note` is told of the documents as they are read."""
+    """Return what a store holds, without what is not migrated; `note` receives the number of documents read so far."""
     total = Contents()
     async for keys in _read(store.list_documents, None):
         for history, vectors in await _read_documents(store, keys):

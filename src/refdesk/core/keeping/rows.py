@@ -1,4 +1,4 @@
-"""Documents, links and records as columns, alike in every relational engine: texts, numbers, JSON as text.
+"""Column layouts of documents, links and metadata, identical in every relational engine.
 
 An engine that keeps instants in another way says how they are read.
 """

@@ -1,1 +1,1 @@
-"""Search: what is asked becomes candidates, candidates become a ranked page, and pages of several toolsets one list."""
+"""Hybrid search: retrieves candidates, ranks them, and fuses the results of several toolsets into one list."""

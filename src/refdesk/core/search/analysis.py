@@ -1,4 +1,4 @@
-"""Text to terms, the same for documents and questions: what two texts must share to match.
+"""Text analysis: turns documents and queries into the same terms, which keyword search matches.
 
 A word is a run of letters and digits of any script. It is compared without case, diacritics and compatibility forms,
 and English inflection is taken off (Snowball's English stemmer, "Porter2"; words of other languages pass nearly
@@ -160,5 +160,5 @@ def _stem(word: str) -> str:
 
 @lru_cache(maxsize=1)
 def get_stop_terms() -> frozenset[str]:
-    """Return the terms of words too common to tell one document from another."""
+    """Return the terms of stop words: words too common to discriminate between documents."""
     return frozenset(map(_stem, _STOP_WORDS.split()))

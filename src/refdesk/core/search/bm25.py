@@ -1,4 +1,4 @@
-"""BM25 over two fields: the arithmetic that every engine must reproduce to be exact.
+"""BM25 over two fields: the reference arithmetic that every engine reproduces exactly.
 
 Source: Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond" (2009). Title and body form one
 weighted text before saturation (their BM25F with one length normalisation), so a word in the title counts as

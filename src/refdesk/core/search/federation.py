@@ -1,4 +1,4 @@
-"""One question to many toolsets: asked in parallel within a deadline, their lists fused into one, every silence told.
+"""Federated search: queries toolsets in parallel within a deadline, fuses their results, and reports coverage.
 
 Each toolset ranks by its own means, and lists are fused by ranks. Ranks alone say nothing about who knows the subject:
 the first hit of a toolset that knows nothing would stand beside the first of one that knows the answer. So a rank
@@ -137,7 +137,7 @@ class SearchProvider:
     """How a toolset takes part.
 
     Attributes:
-        operation: Its own search, for whoever wants more of it.
+        operation: Its own search operation, for callers who want more of it.
         scopes: What a caller needs for it.
         find: Called with the context of the toolset. Filters are applied while candidates are made. It may be
             cancelled at any time.
@@ -245,7 +245,7 @@ async def ask_all(
     seconds: float,
     group: TaskGroup,
 ) -> dict[str, Outcome]:
-    """Return what became of asking each toolset, in the order given, after `seconds` at the latest.
+    """Return the outcome of each toolset, in the order given, after `seconds` at the latest.
 
     Who has not answered by then is cancelled and not waited for: a thread that cannot be stopped would hold up the
     others' answers.

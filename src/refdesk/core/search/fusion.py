@@ -1,4 +1,4 @@
-"""Putting ranked lists together: scores of several kinds become one in [0, 1].
+"""Rank fusion: combines keyword and vector scores into one score in [0, 1].
 
 Sources: Bruch, Gai and Ingber, "An Analysis of Fusion Functions for Hybrid Retrieval" (2023), for the convex
 combination of normalised scores; Cormack, Clarke and Büttcher, "Reciprocal Rank Fusion outperforms Condorcet and
@@ -71,8 +71,8 @@ def convex(lexical: Sequence[float], cosine: Sequence[float | None], dense_weigh
     """Return one score in [0, 1] per candidate: its two scores, each divided by the best of its side, weighted.
 
     A score of 0 or below adds nothing. A side on which nobody scores is left out for everybody, and a candidate without
-    a vector (`None`) is judged by its words alone, so neither a pending vector nor a question without words costs
-    anything.
+    a vector (`None`) is scored by the lexical list alone, so neither a pending embedding nor a query without terms
+    costs anything.
 
     Args:
         lexical: BM25 of each candidate, 0 where no term occurs.

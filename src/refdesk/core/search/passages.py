@@ -1,4 +1,4 @@
-"""Cutting a body into passages: the units that are embedded and found.
+"""Chunking: splits a body into passages, the units that are embedded and retrieved.
 
 A passage is as long as an embedding model reads at once: with its title it fits a window of 256 word pieces, about 150
 to 200 English words. It ends at a paragraph, else at a sentence, else between words.

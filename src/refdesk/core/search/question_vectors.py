@@ -1,4 +1,4 @@
-"""The vectors of recent questions: paging, asking again and asking several toolsets embed a question once."""
+"""A cache of query embeddings, so that paging, repeated and federated queries embed each query once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     Key: TypeAlias = tuple[EmbeddingModel, str, str]
 
 MOST_REMEMBERED = 1000
-"""Questions of all orgs together: 1.5 MB of the packaged model's vectors."""
+"""Queries of all orgs together: 1.5 MB of the packaged model's vectors."""
 
 
 @dataclass(slots=True)
@@ -27,9 +27,9 @@ class _Turn:
 
 
 class QuestionVectors:
-    """Embeds questions, and remembers the vectors of those asked last.
+    """Embeds queries and caches the most recent embeddings.
 
-    Each org's are apart: how fast an answer comes tells nobody what another org has asked.
+    Each org has a cache of its own: response times reveal to nobody what another org has asked.
     """
 
     def __init__(self, most: int = MOST_REMEMBERED) -> None:

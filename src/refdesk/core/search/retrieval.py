@@ -1,6 +1,6 @@
-"""Search in one collection: what is asked becomes candidates, candidates become a ranked page.
+"""Hybrid search in one collection: retrieves candidates and returns a ranked page.
 
-Without vectors the store's own order stands. With them, the lexical list and the vector list are fused by
+Without vectors the store's own order is kept. With them, the lexical list and the vector list are fused by
 `fusion.convex` over the union of both, every candidate scored by both sides.
 """
 
@@ -62,7 +62,7 @@ class Hit:
         score: In [0, 1], higher is better, comparable within one answer only; 0 when nothing was asked in words.
         lexical: Its BM25 score, 0 when no word of the question occurs in it.
         cosine: Of its best passage, or `None` when no vector took part.
-        passage: Where in the body the best passage stands (start, end in code points).
+        passage: Offsets of the best passage in the body (start, end in code points).
     """
 
     document: Document
@@ -78,7 +78,7 @@ class SearchResult:
 
     Attributes:
         total: How many match in all, over every page.
-        semantic: Whether vectors took part, and if they were asked for and did not, why.
+        semantic: Whether vectors took part, and if they were requested and did not, why.
     """
 
     hits: tuple[Hit, ...]
@@ -102,7 +102,7 @@ async def search(store: Store, semantics: Semantics | None, request: SearchReque
 
 
 def _rank(candidates: Sequence[Candidate], text: TextQuery | None, *, is_fused: bool) -> list[tuple[Candidate, float]]:
-    """Return candidates with their scores. The store's order stands, but for what the vector list is fused with."""
+    """Return candidates with their scores, in the store's order unless the vector list is fused."""
     if text is None:
         return [(candidate, 0.0) for candidate in candidates]
     if not is_fused:

@@ -1,4 +1,4 @@
-"""Which embedding model is searched, and which is wanted: a change of model never interrupts search.
+"""Tracks the embedding model in use and the one to change to, so that a change never interrupts semantic search.
 
 The store remembers the model whose vectors are searched (the active one). When the settings want another, documents are
 embedded again in the background while questions are still embedded by the active one; once nothing is missing, the
@@ -75,7 +75,7 @@ class Semantics:
         return self._old
 
     async def load_if_asked(self) -> None:
-        """Load the active model when a question has asked for it since the last call."""
+        """Load the active model if a query has needed it since the last call."""
         if self._asked:
             self._asked = False
             embedder = await self.get_active()

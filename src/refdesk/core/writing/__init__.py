@@ -1,1 +1,1 @@
-"""Writing: what every write must hold to, whatever is written: idempotency, quotas, supersession."""
+"""Rules for every write, whatever is written: idempotency, quotas, supersession."""

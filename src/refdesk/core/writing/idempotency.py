@@ -1,4 +1,4 @@
-"""Idempotency tokens: a repeated call is answered from the first one's record instead of being done again.
+"""Idempotency keys: a repeated call returns the first call's result instead of running again.
 
 The record is written in the call's own transaction, so a reply that got lost can always be answered, and a call that
 failed left no record. While one call runs, its repetition waits for the store's write lock.
@@ -52,7 +52,7 @@ class Token:
 
     Attributes:
         operation: Short name of the operation, as in `idem:k.store:…`.
-        payload: Everything asked for; another payload under the same token is a conflict.
+        payload: The whole request; another payload under the same token is a conflict.
     """
 
     org: str
@@ -95,7 +95,7 @@ async def recall(transaction: Transaction, token: Token, now: datetime) -> JsonO
 
 
 async def remember(transaction: Transaction, token: Token, answer: JsonObject, now: datetime) -> None:
-    """Keep the answer for `WINDOW`, and clear away tokens whose window is over."""
+    """Keep the result for `WINDOW`, and delete expired tokens."""
     expired = await transaction.list_metadata(KIND, org=token.org, due_until=now, limit=SWEEP)
     await transaction.remove_metadata([record.key for record in expired])
     value = {"fingerprint": token.fingerprint, "answer": answer}

@@ -1,4 +1,4 @@
-"""Quotas: how much an org, and an agent in it, may keep. Checked and counted in the transaction of the write itself."""
+"""Quotas per org and per agent, checked and counted in the transaction of the write itself."""
 
 from __future__ import annotations
 

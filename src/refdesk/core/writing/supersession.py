@@ -1,4 +1,4 @@
-"""Supersession: one document takes the place of another, and a chain always knows its head.
+"""Supersession: one document replaces another, and every member of a chain knows its head.
 
 The direct edge is a link, `new supersedes old`. Each superseded document also holds, in `data`, the id that replaced it
 (`superseded_by`) and the head of its chain (`head`): a cache, kept true in the transaction that changes the chain.
@@ -26,7 +26,7 @@ HEAD = "head"
 
 
 def get_head_id(document: Document) -> str:
-    """Return the id of the document that stands for this one now: its own while nothing supersedes it."""
+    """Return the id of the head of a document's chain: its own while nothing supersedes it."""
     return str(document.data.get(HEAD) or document.id)
 
 

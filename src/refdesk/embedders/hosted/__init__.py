@@ -1,1 +1,1 @@
-"""Embedding models behind an HTTP service: one module per service, one client for all."""
+"""Hosted embedding models: one module per service, one HTTP client for all."""

@@ -1,4 +1,4 @@
-"""POSTs to an embedding service: batches, time limits, repetition, and errors that tell no secret."""
+"""The HTTP client of embedding services: batches, timeouts, retries, and errors that reveal no secret."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class EmbeddingClient:
             count: How many texts were sent.
 
         Raises:
-            EmbedderError: The service refused, stayed away through all attempts or answered nonsense.
+            EmbedderError: The service refused, was unavailable in every attempt, or returned an invalid response.
         """
         response = await self._post(path, body)
         try:

@@ -43,7 +43,7 @@ class GeminiEmbedder:
     """Embeds by a Gemini model; passages and questions each in their own mode.
 
     Args:
-        key: The API key; sent as a header, so that it stands in no URL and no log.
+        key: The API key; sent as a header, so that it appears in no URL and no log.
         model: The model's name without `models/`.
         dimensions: The width to cut vectors to.
         base_url: Of the service, with the version.

@@ -37,7 +37,7 @@ class OpenAIEmbedder:
     Args:
         key: The API key; `None` for a server that asks for none.
         model: The model's name.
-        dimensions: The width of its vectors. Other than `DIMENSIONS`, it is also asked for where `is_cut` says so.
+        dimensions: The width of its vectors. Other than `DIMENSIONS`, it is also requested where `is_cut` says so.
         is_cut: Ask the service for vectors of `dimensions`, which only some models can be cut to.
         base_url: Of the service, with the version.
         first_delay_seconds: See `EmbeddingClient`.

@@ -1,4 +1,4 @@
-"""The embedding model that comes with refdesk: no network, no key, English.
+"""The bundled embedding model: English, no network, no key.
 
 all-MiniLM-L6-v2 with int8 weights, in the process itself. Importing this package is cheap; the model and its runtime
 are loaded when first needed, in a worker thread.

@@ -1,4 +1,4 @@
-"""BERT's tokenizer for uncased English: text to the piece numbers the model was trained on.
+"""BERT's WordPiece tokenizer for uncased English.
 
 Source: Devlin et al., "BERT" (2018) and the tokenizer published with it: text is cleaned, accents and case are dropped,
 punctuation and Han characters stand alone, and each word is covered by the longest known pieces from its start.

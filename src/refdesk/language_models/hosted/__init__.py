@@ -1,1 +1,1 @@
-"""Language models that a service runs: what they are asked, how their answers are checked, and the services."""
+"""Hosted language models: prompts, validation of the output, and one module per service."""

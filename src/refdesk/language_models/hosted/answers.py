@@ -1,4 +1,4 @@
-"""The form of a hosted model's answer: what is asked for as a JSON Schema, and what is accepted."""
+"""Structured output of hosted models: the JSON Schema that is requested and the validation of the answer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FENCE = regex.compile(r"\A\s*```(?:json)?\s*\n(.*?)\n?\s*```\s*\Z", regex.DOTAL
 
 
 class UnusableAnswerError(ValueError):
-    """The answer is not of the form asked for; the message says what is wrong with it and may be shown to the model."""
+    """The answer violates the schema; the message says how and may be shown to the model."""
 
 
 class _Answer(BaseModel):

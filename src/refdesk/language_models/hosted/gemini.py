@@ -137,7 +137,7 @@ class GeminiModel:
 
 
 def _read(response: types.GenerateContentResponse) -> str:
-    """Return the answer's text; empty where there is none, so that it is asked for again.
+    """Return the answer's text; empty where there is none, so that the prompt is repeated.
 
     Raises:
         LanguageModelError: The service blocked the conversation or the answer, or the answer was cut off.

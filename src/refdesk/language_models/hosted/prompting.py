@@ -1,4 +1,4 @@
-"""Asking a hosted model: its answer is checked, asked for once more with what was wrong, and then given up."""
+"""Prompts a hosted model and validates its answer; invalid output is retried once with the error."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Complete(Protocol):
         """Return the model's answer to the last message.
 
         Args:
-            instruction: What stands above all messages.
+            instruction: The system prompt.
             messages: First an asking one, then in turns.
             schema: The JSON Schema that the answer is to follow.
         """

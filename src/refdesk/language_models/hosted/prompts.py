@@ -1,4 +1,4 @@
-"""What a hosted model is asked. Conversations travel as JSON between marks that they cannot hold: data, no orders."""
+"""The prompts. Conversations are passed as JSON between delimiters that they cannot contain: data, no orders."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def write_conversation(conversation: Sequence[Turn], name: str = "transcript") -
 
 
 def write_refinement(skill: SkillDraft, conversation: Sequence[Turn], feedback: str) -> str:
-    """Return the skill as it stands, the conversation and the feedback, each between marks."""
+    """Return the current skill, the conversation and the feedback, each between delimiters."""
     parts = [_enclose("skill", json.dumps(asdict(skill), ensure_ascii=False)), write_conversation(conversation)]
     if feedback.strip():
         parts.append(_enclose("feedback", json.dumps(feedback, ensure_ascii=False)))

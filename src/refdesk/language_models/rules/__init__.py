@@ -1,4 +1,4 @@
-"""The language model that is none: rules that take a playbook out of a conversation. No network, no key, deterministic.
+"""A rule-based extractor in place of a language model: deterministic, without network or key.
 
 The customer's own words become the title and the problem, what the agent asked for and said becomes the steps, what a
 tool did becomes what to do. Words are taken over, not written, so the playbook says no more than the conversation did.

@@ -1,4 +1,4 @@
-"""What an agent did, as a playbook: each question, action and answer one step, in the order that helped."""
+"""Extracts a playbook from what an agent did: one step per question, action and answer, in their order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a conversation is about: the customer's problem in the customer's words, when it applies, and its keywords."""
+"""Extracts the customer's problem, in the customer's words, with its conditions and keywords."""
 
 from __future__ import annotations
 

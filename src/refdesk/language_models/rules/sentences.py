@@ -1,4 +1,4 @@
-"""Sentences of a conversation, and which of them say something."""
+"""Splits a conversation into sentences and drops those without content."""
 
 from __future__ import annotations
 

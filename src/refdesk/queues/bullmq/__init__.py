@@ -1,4 +1,4 @@
-"""Redis as the shared part of many processes: jobs by BullMQ, and short notes.
+"""Redis, shared by many processes: a BullMQ job queue and a scratchpad.
 
 Nothing is kept there that is not in the store or could not be lost: without Redis everything goes on, each process for
 itself.

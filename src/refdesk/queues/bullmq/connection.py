@@ -1,4 +1,4 @@
-"""The line to Redis: answers quickly or not at all, knows whether it is up, and says so once."""
+"""The connection to Redis: fails fast, tracks whether Redis is up, and logs each change once."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ PROBE_KEY = "refdesk:probe"
 
 
 def connect(url: str, seconds: float) -> Redis:
-    """Return a client that waits so long for an answer and asks once: not every command may be repeated.
+    """Return a client with this timeout and without retries: not every command may be repeated.
 
     Raises:
-        ConfigurationError: It is no URL of Redis.
+        ConfigurationError: It is not a Redis URL.
     """
     try:
         is_known = urlsplit(url).scheme in {"redis", "rediss"}
@@ -146,7 +146,7 @@ async def open_line(url: str, on_change: Callable[[], None]) -> AsyncGenerator[L
     """Yield a line that was tried once and is watched; it is closed when the block is left.
 
     Raises:
-        ConfigurationError: It is no URL of Redis.
+        ConfigurationError: It is not a Redis URL.
     """
     line = Line(url, connect(url, CALL_SECONDS), on_change)
     failure: Exception | None = None

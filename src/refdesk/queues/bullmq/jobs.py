@@ -1,4 +1,4 @@
-"""The jobs as they stand in Redis: the contract with workers in other languages, docs/reference/queue.md."""
+"""The job format in Redis, a contract with workers in other languages: docs/reference/queue.md."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class BullQueue:
         return self._line.trouble
 
     def announce(self, jobs: Sequence[EmbeddingJob]) -> None:
-        """Have the jobs sent soon; they are dropped while Redis is away, and this process looks by itself."""
+        """Send the jobs soon; they are dropped while Redis is unavailable, and this process polls by itself."""
         if not jobs or not self._line.is_up:
             self._wake()
             return

@@ -1,4 +1,4 @@
-"""Short notes in Redis. Every key has an end."""
+"""Short-lived values in Redis. Every key expires."""
 
 from __future__ import annotations
 

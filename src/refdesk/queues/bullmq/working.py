@@ -1,4 +1,4 @@
-"""A BullMQ worker that lives through outages of Redis and ends gently."""
+"""A BullMQ worker that survives outages of Redis and shuts down gracefully."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class _Worker(Protocol):
 
 
 class JobNotDoneError(Exception):
-    """A job is to be tried again; its text stands in Redis and holds nothing private."""
+    """A job is to be retried; the message is kept in Redis and holds nothing private."""
 
 
 @dataclass(slots=True)
@@ -80,7 +80,7 @@ class Processor:
     _rest: float = 1.0
 
     async def process(self, job: _Job, _token: str) -> dict[str, str]:
-        """Return what became of a job, as its producer reads it."""
+        """Return the outcome of a job, as its producer reads it."""
         asked = read_job(job.data)
         if asked is None:
             logger.warning("job refused", extra={"reason": "it names no document"})

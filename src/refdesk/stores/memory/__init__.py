@@ -1,4 +1,4 @@
-"""The reference engine: dictionaries and brute force, so plain that it can be checked by reading."""
+"""The reference engine: dictionaries and brute force, simple enough to verify by reading."""
 
 from refdesk.stores.memory.store import MemoryStore, MemoryTransaction
 

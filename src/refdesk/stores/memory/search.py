@@ -1,4 +1,4 @@
-"""What is in memory, and how it is found: by looking at everything."""
+"""Search by brute force over everything in memory."""
 
 from __future__ import annotations
 

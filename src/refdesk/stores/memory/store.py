@@ -1,4 +1,4 @@
-"""The reference engine: dictionaries and brute force, so plain that it can be checked by reading.
+"""The reference engine: dictionaries and brute force, simple enough to verify by reading.
 
 Every other engine is held to it by the conformance suite. Nothing survives the process.
 """

@@ -1,4 +1,4 @@
-"""Everything in a Neo4j database: documents as nodes, what supersedes and concerns what as relationships.
+"""The Neo4j engine: documents as nodes, links as relationships.
 
 Several desks can share one database: each has a namespace of its own, and no statement leaves it.
 """

@@ -1,4 +1,4 @@
-"""A store's URL taken apart."""
+"""Parses a store's URL."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def parse_address(url: str) -> Address:
     routing; `+s` asks for TLS. User and password are percent-encoded.
 
     Raises:
-        ConfigurationError: It is malformed; the message repeats nothing of it.
+        ConfigurationError: It is malformed; the message quotes nothing of it.
     """
     try:
         parts = urlsplit(url)

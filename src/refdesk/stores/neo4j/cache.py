@@ -76,7 +76,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Vectors:
-    """A document's passages of one model: where they stand, and a row of the matrix for each."""
+    """A document's passages of one model: their offsets, and a row of the matrix for each."""
 
     places: tuple[tuple[int, int], ...]
     matrix: NDArray[float32]

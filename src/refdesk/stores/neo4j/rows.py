@@ -177,7 +177,7 @@ def encode_metadata(record: Metadata) -> dict[str, object]:
 
 
 def encode_key(key: MetadataKey) -> dict[str, object]:
-    """Return the properties that tell a record from all others."""
+    """Return the properties that identify a record."""
     return {"org": key.org, "kind": key.kind, "name": key.name}
 
 

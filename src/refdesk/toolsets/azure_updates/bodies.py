@@ -1,4 +1,4 @@
-"""Reading an HTTP body with a bound that holds while it is unpacked, whatever it was packed from."""
+"""Reads an HTTP body with a size limit that also holds during decompression."""
 
 from __future__ import annotations
 

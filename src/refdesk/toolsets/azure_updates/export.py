@@ -1,4 +1,4 @@
-"""Updates as text for other programs and people: JSON, CSV or Markdown."""
+"""Exports updates as JSON, CSV or Markdown."""
 
 from __future__ import annotations
 

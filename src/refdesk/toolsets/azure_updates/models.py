@@ -1,4 +1,4 @@
-"""What is asked of azure-updates and what it answers, as the contract names it: camel case on the wire."""
+"""The inputs and outputs of azure-updates, camel case on the wire as in the contract."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of what azure-updates can do; MCP, REST and the command line are faces of it."""
+"""The operations of azure-updates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How azure-updates takes part in a search over all toolsets: words and meaning, fused by the core."""
+"""The search provider of azure-updates: hybrid search, fused by the core."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SOURCE = "Microsoft"
 
 
 async def find(context: Context, question: Question) -> ProviderAnswer:
-    """Return the updates found; the period is that of their last change, as the feed tells it."""
+    """Return the matching updates; the period is that of their last change according to the feed."""
     request = SearchRequest(
         COLLECTION,
         question.text,

@@ -1,4 +1,4 @@
-"""How a record of the feed becomes a document, and a document an answer's result."""
+"""Maps records of the feed to documents, and documents to results."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def to_document(record: JsonObject) -> Document:
     date.
 
     Raises:
-        InvalidRecordError: The record lacks what every update has, or holds what cannot be stored; says what.
+        InvalidRecordError: The record lacks a required field, or holds what cannot be stored; the message says which.
     """
     _refuse_unstorable(record)
     read = _read(record)

@@ -1,4 +1,4 @@
-"""What azure-updates offers to read: the guide, the changelog and the statistics."""
+"""The resources of azure-updates: the guide, the changelog and the statistics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How documents and bookkeeping are shown in answers."""
+"""Formats documents and sync metadata for answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`search_azure_updates`: a question becomes a search request, its result an answer."""
+"""`search_azure_updates`: translates the input to a search request and the result to the output."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _to_search_request(request: SearchInput, asker: str) -> SearchRequest:
 
 
 def _choose_order(request: SearchInput) -> tuple[SortKey, ...] | None:
-    """Return the order asked for; relevance has none of its own where vectors take part or nothing was asked."""
+    """Return the requested order; relevance has none of its own where vectors take part or there is no query."""
     if request.sort_by is not None and request.sort_by != "relevance":
         return ORDERS[request.sort_by]
     return None if request.semantic or not request.query.strip() else RELEVANCE

@@ -1,7 +1,7 @@
-"""The release communications API: reads the feed over HTTP, and is the only file of this toolset with I/O.
+"""The client of the release communications API, the upstream of the feed: this toolset's only module with I/O.
 
-It trusts nothing it is told: pages are computed, never followed; redirects are refused; bodies are bounded while they
-are unpacked; and a page that does not join the one before is noticed, so no record is passed over in silence.
+It trusts nothing it receives: page offsets are computed, never followed; redirects are refused; bodies are limited
+during decompression; and a page that does not overlap the one before is detected, so no record is silently skipped.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class AzureUpdatesSource:
 
     Attributes:
         url: Of the set of updates. HTTPS, or plain HTTP on this machine.
-        page_size: Records asked for at a time, 2 or more; the server may give fewer.
+        page_size: Records requested at a time, 2 or more; the server may return fewer.
         request_seconds: How long one request may take, answer included.
         total_seconds: How long one reading may take.
         max_pages: How many pages one reading may have.

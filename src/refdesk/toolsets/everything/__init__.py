@@ -1,4 +1,4 @@
-"""everything: one ranked search over all toolsets in play, with a line on each that tells whether it had its say."""
+"""everything: federated search over all served toolsets, with the coverage of each."""
 
 TOOLSET_NAME = "everything"
 DESCRIPTION = "One search over all of the toolsets: start here when you do not know where an answer is."

@@ -1,4 +1,4 @@
-"""Where the answers come from: the other toolsets. Each is asked in its own store, as the same caller."""
+"""The members of the federation: the other toolsets, each searched in its own store on behalf of the same caller."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Members:
         Args:
             context: Whose scopes say who is asked.
             question: What is asked.
-            names: Of toolsets, served or not, in the order in which they are told of.
+            names: Of toolsets, served or not, in the order in which they are reported.
             seconds: The deadline.
 
         Raises:

@@ -1,4 +1,4 @@
-"""What is asked of all toolsets at once and what they answer together: camel case on the wire."""
+"""The input and output of the federated search: camel case on the wire."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of what can be asked of all toolsets at once: one search.
+"""The operation of the federated search.
 
 `make_toolset` binds it to the toolsets in play. What `describe` returns is the same table bound to none, for whoever
 only reads it; called, it says that none takes part.

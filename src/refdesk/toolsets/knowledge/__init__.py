@@ -1,4 +1,4 @@
-"""What agents wrote down: stored, searched, superseded, never lost."""
+"""knowledge: entries that agents store, search and supersede; nothing is ever lost."""
 
 TOOLSET_NAME = "knowledge"
 DESCRIPTION = "Knowledge that agents store, search and supersede."

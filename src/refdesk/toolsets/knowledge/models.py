@@ -1,4 +1,4 @@
-"""What agents say to the knowledge toolset and hear from it, and how an entry becomes a document."""
+"""The inputs and outputs of the knowledge toolset, and the mapping of entries to documents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How knowledge takes part in a search over all toolsets: its own ranking, with the relevance of each hit."""
+"""The search provider of knowledge: the toolset's own ranking, with the relevance of each hit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What clients may read by address: every entry, and which ones a half-written id may mean."""
+"""The resources of the knowledge toolset: every entry, and completion of partial ids."""
 
 from __future__ import annotations
 

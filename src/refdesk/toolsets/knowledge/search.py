@@ -1,6 +1,6 @@
-"""How the knowledge toolset ranks: three lists fused by reciprocal rank; superseded wording leads to what holds.
+"""Ranking of knowledge entries: three lists fused by reciprocal rank; a superseded entry leads to its replacement.
 
-The lists are the nearest by meaning, the best by words, and the newest entries whose title contains the question.
+The lists are the semantic, the keyword, and the newest entries whose title contains the question.
 An entry that is superseded is never shown as current; when its wording matches, its chain's head stands in its place.
 """
 
@@ -44,7 +44,7 @@ class Match:
         id: The entry that is shown: the head of its chain, unless superseded ones are wanted.
         score: Fused, in (0, 1].
         placed_by: The id of the entry that gave it its place: its own, or that of one which it superseded.
-        passage: Where in the body the best passage stands (start, end in code points).
+        passage: Offsets of the best passage in the body (start, end in code points).
         matched_via: The id of the superseded entry whose wording matched.
     """
 
@@ -80,7 +80,7 @@ async def search(base: KnowledgeBase, collection: Collection, asked: SearchInput
 
 
 async def find(base: KnowledgeBase, collection: Collection, asked: SearchInput, period: Period = ALWAYS) -> Matches:
-    """Return the best entries of a collection that were created in a period, at most as many as are asked for."""
+    """Return the best entries of a collection that were created in a period, at most as many as requested."""
     text = parse_query(asked.query)
     vector = await base.embed_question(asked.query, collection.org)
     now, depth, seen = base.clock.now(), DEPTH, -1

@@ -1,4 +1,4 @@
-"""Tags: one spelling for each, whoever wrote it. Storing and searching share this normaliser."""
+"""Normalises tags, identically for storing and searching."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Salesforce Knowledge as refdesk's callers see it: found articles and whole ones, or one of the contract's errors.
+"""Searches and reads Salesforce Knowledge articles; errors are those of the contract.
 
-This is the way in; what goes over the wire goes through `client`. Nothing that Salesforce says is kept but, in memory,
-the session and the descriptions of its objects.
+This is the toolset's entry point; what goes over the wire goes through `client`. Nothing from Salesforce is kept but,
+in memory, the session and the descriptions of its objects.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ class SalesforceSource:
             raise SalesforceError(f"Salesforce did not answer within {seconds:g} seconds. Try again later.") from None
 
     async def _explain(self, refusal: RefusedError) -> errors.RefdeskError:
-        """Return what a caller is told. Where articles seem not to exist, Salesforce says whether Knowledge is on."""
+        """Return the error for a caller. Where articles seem not to exist, Salesforce is asked if Knowledge is on."""
         if not refusal.has(MISSING_TYPE_CODES):
             return to_error(refusal)
         is_enabled = await self.get_knowledge_state()
@@ -197,7 +197,7 @@ class SalesforceSource:
             return await self.catalogue.describe_articles()
 
     async def is_version_offered(self) -> bool:
-        """Return whether Salesforce offers the API version that is asked for; also when it does not say."""
+        """Return whether Salesforce offers the configured API version; true when it does not say."""
         try:
             reply = await self.client.ask_versions()
         except (RefusedError, UnreachableError):
@@ -212,7 +212,7 @@ class SalesforceSource:
         return article or await self._get_successor(id)
 
     async def _get_current(self, article_id: str, language: str | None) -> Article | None:
-        """Return an article's published version, in its master language unless told another."""
+        """Return an article's published version, in its master language by default."""
         fields = (await self._searcher.describe_versions()).keep(("Id", "Language", "IsMasterLanguage"))
         found = [row for row in await self._query(statements.build_article_query(fields, article_id)) if row.get("Id")]
         if language is not None:
@@ -231,7 +231,7 @@ class SalesforceSource:
         return None
 
     async def _get_version(self, id: ArticleId) -> Article | None:
-        """Return the version if it is published. A field that has gone since it was described is asked for no more."""
+        """Return the version if it is published. A field removed since it was described is no longer requested."""
         # Whoever may read articles at all may describe this object; if not, that is the error to tell.
         await self._searcher.describe_versions()
         name = await self.catalogue.find_articles(id.prefix)

@@ -1,8 +1,8 @@
-"""Leaves a failing Salesforce alone for a while, so that callers get their answer at once and it can recover.
+"""The circuit breaker: stops calling a failing Salesforce for a while, so that callers fail fast and it can recover.
 
-After several failures in a row nothing is asked for some seconds; then one request goes ahead of the others, and its
-outcome decides. The pattern is the circuit breaker of Nygard, *Release It!* (2007). An allowance that is used up closes
-the way in the same manner, for longer.
+After several failures in a row nothing is sent for some seconds; then one request goes ahead of the others, and its
+outcome decides. The pattern is the circuit breaker of Nygard, *Release It!* (2007). An exhausted rate limit opens the
+breaker, too, for longer.
 """
 
 from __future__ import annotations

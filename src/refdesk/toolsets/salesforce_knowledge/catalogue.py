@@ -1,4 +1,4 @@
-"""Descriptions of an org's objects, kept in memory and compared with the org now and then."""
+"""An in-memory cache of an org's object descriptions, revalidated now and then."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Catalogue:
         self._listed_at: float | None = None
 
     def forget(self, name: str) -> None:
-        """Let the object be described anew: what was known of it proved wrong."""
+        """Forget the object's description, which proved outdated."""
         self._entries.pop(name, None)
 
     async def describe(self, name: str) -> ObjectDescription:
@@ -74,7 +74,7 @@ class Catalogue:
         """Return the object whose versions' ids begin with `prefix`, or `None` where none does; errors as `describe`.
 
         An org with Lightning Knowledge has one such object, nearly always of one name; a Classic org has one for each
-        type of article. The list of all objects is long, so it is asked for only when that name does not do.
+        type of article. The list of all objects is long, so it is requested only when that name does not exist.
         """
         if prefix in self._by_prefix:
             return self._by_prefix[prefix]

@@ -1,4 +1,4 @@
-"""What `refdesk doctor` says of the connection: each step that connecting an org takes, in order, until one fails."""
+"""The connection check of `refdesk doctor`: each step of connecting an org, in order, until one fails."""
 
 from __future__ import annotations
 

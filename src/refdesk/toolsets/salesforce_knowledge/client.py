@@ -1,4 +1,4 @@
-"""Asks Salesforce with patience: a session, at most three tries, waits between them, and rest when it is down.
+"""The Salesforce client: sessions, at most three attempts with backoff, and a circuit breaker.
 
 All of refdesk's requests only read, searching included, so each may be repeated safely.
 """

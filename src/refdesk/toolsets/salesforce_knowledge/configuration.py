@@ -1,4 +1,4 @@
-"""How to reach a Salesforce org: what whoever runs refdesk sets, checked before anything is sent."""
+"""The configuration of a Salesforce org, validated before anything is sent."""
 
 from __future__ import annotations
 

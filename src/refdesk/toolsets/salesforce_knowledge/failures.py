@@ -1,4 +1,4 @@
-"""What can go wrong between refdesk and Salesforce, and the eight codes under which a caller meets it.
+"""Salesforce failures and their mapping to the eight error codes of the contract.
 
 Within the client a refusal stays what Salesforce said (`RefusedError`, `UnreachableError`), because what is done next
 depends on it; `to_error` turns it into one of the contract's codes at the very end. Salesforce's own messages quote
@@ -23,7 +23,7 @@ RETIRED_CODES = frozenset({"UNSUPPORTED_API_VERSION", "GONE"})
 
 
 class SalesforceError(errors.WorldError):
-    """Salesforce failed, stayed away or answered nonsense, or refused what refdesk sent."""
+    """Salesforce failed, was unavailable, returned an invalid response, or refused what refdesk sent."""
 
     code = "SF_API_ERROR"
 
@@ -104,7 +104,7 @@ def read_codes(data: object) -> tuple[str, ...]:
 
 
 def to_error(failure: RefusedError | UnreachableError) -> errors.RefdeskError:
-    """Return what a caller is told."""
+    """Return the error for a caller."""
     if isinstance(failure, UnreachableError):
         details = {"retryAfterSeconds": round(failure.retry_after, 1)} if failure.retry_after else None
         return SalesforceError(f"Salesforce cannot be used now: {failure.reason}. Try again later.", details=details)

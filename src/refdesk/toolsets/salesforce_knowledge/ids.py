@@ -1,4 +1,4 @@
-"""Salesforce record ids: 15 characters that know upper from lower case, or 18 with a checksum of those cases."""
+"""Salesforce record ids: 15 case-sensitive characters, or 18 with a checksum of the case."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ArticleId:
 
     @property
     def prefix(self) -> str:
-        """The three characters that tell of which object it is."""
+        """The three characters that identify the object type."""
         return self.value[:3]
 
 

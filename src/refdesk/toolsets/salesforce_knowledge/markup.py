@@ -1,4 +1,4 @@
-"""HTML reduced to few tags, well nested and not deep, so that all that comes in is parsed in linear time and memory.
+"""Reduces HTML to few tags, well nested and shallow, so that hostile input is parsed in linear time and memory.
 
 Tree builders take quadratic time over elements that nest by the thousand, and copy every open formatting element for
 each new paragraph: a hostile page of a few kilobytes fills a machine. What is written here is ours, tag by tag, so
@@ -63,7 +63,7 @@ class _Writer:
         return "".join(self._parts)
 
     def _read(self, html: str, start: int) -> int:
-        """Write what begins at `start` and return where reading goes on; an unfinished tag ends it all."""
+        """Write what begins at `start` and return where to continue; an unfinished tag ends everything."""
         tag = _TAG.match(html, start)
         if tag is not None:
             name = tag[2].lower()

@@ -1,4 +1,4 @@
-"""What is asked of salesforce-knowledge and what it answers, as the contract names it: snake case on the wire."""
+"""The inputs and outputs of salesforce-knowledge, snake case on the wire as in the contract."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an org's description of an object says: which fields there are, which hold the body, what types are called."""
+"""Interprets an org's object descriptions: fields, body fields and names of article types."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ObjectDescription:
         prefix: The first three characters of its records' ids.
         fields: Names of the fields, in the org's order, each with whether it can be filtered by.
         texts: The fields that may hold a body: the standard one and custom text areas, in the org's order.
-        has_record_types: Articles have types of this kind, whose names can be asked for as `RECORD_TYPE`.
+        has_record_types: Articles have types of this kind, whose names can be requested as `RECORD_TYPE`.
     """
 
     name: str

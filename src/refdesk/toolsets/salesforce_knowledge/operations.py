@@ -1,4 +1,4 @@
-"""The table of what salesforce-knowledge can do; MCP, REST and the command line are faces of it.
+"""The operations of salesforce-knowledge.
 
 Articles are never kept, so the handlers need a live source: `make_toolset` binds them to one. `UNBOUND` is the same
 table bound to none, for whoever only reads it; called, it says what is not configured.

@@ -1,4 +1,4 @@
-"""The HTML of articles as plain text: parsed by a library (lexbor), read out block by block.
+"""Converts the HTML of articles to plain text, block by block, from lexbor's tree.
 
 Lists keep their marks, tables their cells, links their targets; what a browser would not show is gone.
 """
@@ -79,7 +79,7 @@ class _Reader:
         return tidy("\n".join(self._done))
 
     def _leave(self, node: LexborNode, root: LexborNode) -> LexborNode | None:
-        """End the node, and those around it that end with it; return where reading goes on."""
+        """End the node, and those around it that end with it; return where to continue."""
         current: LexborNode | None = node
         while current is not None:
             self._exit(current)

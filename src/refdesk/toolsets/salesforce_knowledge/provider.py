@@ -1,6 +1,6 @@
-"""How salesforce-knowledge takes part in a search over all toolsets: Salesforce's own order, asked live.
+"""The search provider of salesforce-knowledge: Salesforce's own ranking, queried live.
 
-Salesforce tells no scores, so how surely an article answers is judged by its title and summary.
+Salesforce returns no scores, so relevance is estimated from title and summary.
 """
 
 from __future__ import annotations

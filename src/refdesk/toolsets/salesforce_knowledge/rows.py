@@ -1,4 +1,4 @@
-"""Rows as Salesforce gives them, turned into articles as the contract has them."""
+"""Maps Salesforce's rows to the contract's articles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The three ways of searching, best first, and when the next one is taken.
+"""The three search methods, best first, and when to fall back to the next.
 
 Parameterized search and SOSL are two forms of the same full-text search. SOQL's LIKE looks through titles and summaries
 only, so it answers when full-text search is unavailable or will not take the words, and never after a refusal that
@@ -42,7 +42,7 @@ class Searcher:
         self._is_parameterized = True
 
     async def search(self, search: Search) -> tuple[list[Row], SearchMethod]:
-        """Return what was found and how; a field that has gone since it was described is asked for no more.
+        """Return what was found and how; a field that was removed since it was described is no longer requested.
 
         Raises:
             RefusedError: Salesforce refuses.

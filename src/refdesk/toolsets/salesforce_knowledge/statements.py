@@ -1,4 +1,4 @@
-"""What refdesk asks Salesforce in its two languages, SOSL and SOQL, with whatever callers wrote as plain data.
+"""Builds SOSL and SOQL statements; whatever callers wrote is escaped as data.
 
 The languages escape differently, so there is one escaper for each: a search term in braces, and a string in quotes.
 An escape that is right in one is an error in the other. Everything else in a statement is ours or was checked.

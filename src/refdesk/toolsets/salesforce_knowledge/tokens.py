@@ -1,7 +1,7 @@
-"""The session with Salesforce: had when first needed, shared by everyone who asks, replaced when it has expired.
+"""The session with Salesforce: obtained on first use, shared by all callers, replaced when it has expired.
 
 Two OAuth grants serve a program without a person: client credentials, and a signed assertion (JWT bearer, RFC 7523).
-Both run as one configured user and give no refresh token; a new session is simply asked for again.
+Both run as one configured user and give no refresh token; a new session is simply requested again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One HTTP request to Salesforce: sent once, its answer read with bounds and sorted into answer, refusal or silence.
+"""The HTTP transport to Salesforce: sends a request once and classifies the outcome as reply, refusal or unreachable.
 
 Nothing an answer says is followed: no redirects, no links. Compression is not asked for, so that the bound on what is
 read is the bound on what is kept.

@@ -1,4 +1,4 @@
-"""skills: playbooks learned from conversations, found again, refined, and judged by their outcome."""
+"""skills: playbooks learned from conversations, searched, refined, and rated by their outcomes."""
 
 TOOLSET_NAME = "skills"
 DESCRIPTION = "Playbooks learned from support conversations."

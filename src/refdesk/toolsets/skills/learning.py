@@ -1,4 +1,4 @@
-"""How skills are made of conversations and refined by them: read, mask, ask the model, check, keep."""
+"""Learns and refines skills from conversations: parse, mask, prompt the model, validate, store."""
 
 from __future__ import annotations
 

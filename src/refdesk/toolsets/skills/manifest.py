@@ -1,7 +1,7 @@
 """Skills as files, for the MCP Skills extension (SEP-2640): each skill one `SKILL.md`, byte-stable for each version.
 
-Hosts check digests, so nothing in the file moves while the version stands: the counters and the confidence are left
-out. They treat skills as untrusted, so the file says where it comes from.
+Hosts check digests, so a file never changes within a version: counters and confidence are omitted. They treat skills as
+untrusted, so the file says where it comes from.
 """
 
 from __future__ import annotations

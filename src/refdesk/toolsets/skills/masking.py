@@ -1,4 +1,4 @@
-"""Personal data is taken out of a conversation before anything of it is kept or sent to a model.
+"""Masks personal data in a conversation before anything of it is stored or sent to a model.
 
 Masked are e-mail addresses, card numbers, telephone numbers, social security numbers, bank account numbers (IBAN too),
 and whatever follows words such as "account number" or "PIN". A run of twelve digits or more is masked whatever it is.
@@ -109,7 +109,7 @@ def _mask_certain(match: regex.Match[str]) -> str:
 
 
 def _classify(number: str) -> str | None:
-    """Return what stands for a number, or `None` when it is nobody's."""
+    """Return the placeholder for a number, or `None` when it identifies nobody."""
     digits = [unicodedata.decimal(character) for character in number if character.isdecimal()]
     count = len(digits)
     if _SOCIAL_SECURITY.fullmatch(number):

@@ -1,4 +1,4 @@
-"""What callers say to the skills toolset and hear from it, in the names of its contract."""
+"""The inputs and outputs of the skills toolset, named as in its contract."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ class OutcomeInput(Message):
 
 
 class OutcomeOutput(Message):
-    """What `report_outcome` answers: how the skill stands now."""
+    """What `report_outcome` returns: the current state of the skill."""
 
     skill_id: str
     version: int

@@ -1,4 +1,4 @@
-"""How skills take part in a search over all toolsets: their own ranking. Being found there does not count as use."""
+"""The search provider of skills: the toolset's own ranking. Being returned here does not count as use."""
 
 from __future__ import annotations
 

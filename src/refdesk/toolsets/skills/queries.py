@@ -1,4 +1,4 @@
-"""The skills of one org in a store: the functions of the contract's store layer. Vectors come in, none goes out."""
+"""The contract's store functions for the skills of one org. Vectors are accepted, never returned."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class SkillQueries:
     """The skills of one org.
 
     Attributes:
-        model: Whose vectors are passed in; `None` where there are none, and search is by words alone.
+        model: Whose vectors are passed in; `None` where there are none: then search is keyword search only.
     """
 
     store: Store

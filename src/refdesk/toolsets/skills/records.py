@@ -1,4 +1,4 @@
-"""The record of a skill, and how it becomes a document and comes back."""
+"""The record of a skill and its mapping to and from a document."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Skill:
             whichever version this is.
         changes: What this version changed.
         made_by: The language model that wrote this version.
-        embedding: Unit length; empty where it was not read from the store, which never gives vectors away.
+        embedding: Unit length; empty where it was read from the store, which never returns vectors.
     """
 
     skill_id: str
@@ -65,7 +65,7 @@ class Skill:
 
     @property
     def resolution(self) -> str:
-        """The playbook as Markdown, under how the skill stands now."""
+        """The playbook as Markdown, under the current state of the skill."""
         standing = rendering.Standing(
             self.version,
             self.confidence,

@@ -1,4 +1,4 @@
-"""Refining is additive, whatever a language model answers: what a skill holds stays, unless it is shown to be wrong.
+"""Additive refinement: whatever a language model answers, the content of a skill stays unless it is contradicted.
 
 A condition, keyword or step goes only when the model names it and quotes the words of the conversation or the feedback
 that contradict it, and those words are there. Every such removal, and everything else that changes, is said in the
@@ -81,7 +81,7 @@ def _is_shown(removal: Removal, said: str) -> bool:
 
 
 def _key(text: str) -> str:
-    """Return what tells two items apart; one of signs alone is told by the signs."""
+    """Return the key by which two items are the same; for punctuation alone, the text itself."""
     return normalise(text) or text.strip()
 
 
@@ -128,7 +128,7 @@ def _keep(
 def _merge_steps(
     old: Sequence[Step], new: Sequence[Step], contradicted: Mapping[str, Removal], changes: list[str]
 ) -> tuple[Step, ...]:
-    """Return the steps in order; a new step stands behind the one it followed in the refinement, else last."""
+    """Return the steps in order; a new step follows the one it followed in the refinement, else comes last."""
     removals: list[str] = []
     kept = _keep("step", old, _get_do, contradicted, removals)
     if kept or any(_key(step.do) not in contradicted for step in new):

@@ -1,4 +1,4 @@
-"""Playbooks as Markdown, for the agent that follows them."""
+"""Renders playbooks as Markdown for the agent that follows them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How a skill stands at the time of reading. It is not part of the stored text, where it would grow stale."""
+    """The state of a skill at the time of reading. It is not part of the stored text, where it would grow stale."""
 
     version: int
     confidence: float
@@ -24,7 +24,7 @@ class Standing:
 
 
 def render_resolution(title: str, playbook: Playbook, standing: Standing) -> str:
-    """Return a skill's resolution: a heading, a line on how it stands, and the playbook."""
+    """Return a skill's resolution: a heading, a status line, and the playbook."""
     return f"# {one_line(title)}\n\n{_render_standing(standing)}\n\n{render_playbook(playbook)}"
 
 

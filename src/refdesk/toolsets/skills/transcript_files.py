@@ -1,4 +1,4 @@
-"""Where transcripts come from: files, one conversation each, or JSON Lines with one conversation a line."""
+"""Reads transcript files: one conversation per file, or JSON Lines with one conversation per line."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from refdesk.toolsets.skills import transcripts
 
 @dataclass(frozen=True, slots=True)
 class SourceTranscript:
-    """A conversation, and where it stands: the file's name, and the line where a file holds several."""
+    """A conversation and its location: the file's name, and the line where a file holds several."""
 
     text: str
     place: str

@@ -1,4 +1,4 @@
-"""Reading transcripts: many forms of a conversation become turns of a customer, an agent and the tools they used.
+"""Parses transcripts of many formats into turns of a customer, an agent and tools.
 
 Understood are lines with a speaker (`Customer: …`, `[Agent] …`, `**User:** …`, with or without a time before or after
 it, in several languages), JSON (a list of turns, an object that holds one, one object a line), and plain text, which
@@ -165,7 +165,7 @@ def _make_turn(label: str, text: str) -> Turn | None:
 
 
 def _recognise(label: str) -> Speaker | None:
-    """Return who a label stands for, or `None` when it is nobody known."""
+    """Return the role of a label, or `None` when it is unknown."""
     words = _get_words(label)
     if words & _IGNORED:
         return None
@@ -214,7 +214,7 @@ def _get_label(mark: regex.Match[str]) -> str:
 
 
 def _assign(parts: Sequence[tuple[str, str]]) -> dict[str, Speaker | None]:
-    """Return who each label stands for; `None` for one whose words are to be left out.
+    """Return the role of each label; `None` for one whose words are to be left out.
 
     Labels that nobody knows are names: kept when they come back or offer help, as agent where one offers help, else the
     first to speak is the customer.

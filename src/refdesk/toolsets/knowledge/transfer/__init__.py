@@ -1,2 +1,1 @@
-"""Knowledge in and out of refdesk: one module per format, and the plan that an import is judged by. No file is touched
-here; `source.py` reads and writes them."""
+"""Imports and exports knowledge: one module per format, and the plan of an import. Only `files.py` touches files."""

@@ -1,4 +1,4 @@
-"""Whether the edges of what is to be imported hold: no circles, no edge to nowhere, and heads come first."""
+"""Validates the links of an import: no cycles, no dangling links; heads are ordered first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An entry as it travels: all that is kept of it but its version history, and how it becomes a document again."""
+"""The portable form of an entry (everything but its version history) and its mapping to a document."""
 
 from __future__ import annotations
 

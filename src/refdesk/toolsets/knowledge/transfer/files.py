@@ -1,4 +1,4 @@
-"""Files in and out: export and import of an org's knowledge. The toolset's only file that reads or writes any."""
+"""Imports and exports an org's knowledge: the toolset's only module that touches files."""
 
 from __future__ import annotations
 
@@ -200,7 +200,7 @@ def _read(source: Path, intake: Intake) -> None:
 
 @contextmanager
 def _explained(verb: str) -> Generator[None]:
-    """Raise what the operating system says as an error of ours, which names no path."""
+    """Translate errors of the operating system to refdesk's, which name no path."""
     try:
         yield
     except UnicodeEncodeError:

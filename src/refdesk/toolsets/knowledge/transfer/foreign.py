@@ -1,4 +1,4 @@
-"""What other memory systems' records have in common on their way to entries."""
+"""What the importers of other memory systems share: the way from a foreign record to an entry."""
 
 from __future__ import annotations
 

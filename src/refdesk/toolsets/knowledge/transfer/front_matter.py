@@ -51,7 +51,7 @@ class FrontMatter:
 
     Attributes:
         values: By name.
-        lines: The line of the file that each name stands on.
+        lines: The line of each name in the file.
         refused: Lines that were not understood, each with the reason; of a field of several lines, the first of those.
     """
 
@@ -76,7 +76,7 @@ def split(text: str) -> tuple[str | None, str]:
 
 
 def read(text: str) -> FrontMatter:
-    """Return what stands between the fences; its first line is the second of the file."""
+    """Return the fields between the fences; the first line is the second of the file."""
     reader = _Reader()
     for found in _split_fields(text):
         try:

@@ -1,4 +1,4 @@
-"""What a file turned out to hold: entries, each once and with its place, and what could not be taken over."""
+"""Collects what an import file holds: entries, each once and with its location, and what was rejected."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PlacedEntry:
-    """An entry and where it stands."""
+    """An entry and its location in the file."""
 
     place: str
     entry: Entry
@@ -32,7 +32,7 @@ class Line:
 
     @property
     def place(self) -> str:
-        """Where it stands, for people."""
+        """Its location, for people."""
         return f"line {self.number}"
 
 

@@ -1,4 +1,4 @@
-"""Judging an import entry by entry against what is stored: the same judgement makes the dry run and the import.
+"""Plans an import entry by entry against what is stored; the dry run and the import share the plan.
 
 Heads of chains are judged first, so an entry never lands before what superseded it. What is stored is never changed.
 """
@@ -65,7 +65,7 @@ async def apply_plan(base: KnowledgeBase, plan: Plan, progress: Progress | None 
     """Import what was planned and return what was done.
 
     Each transaction takes at most `MOST_IN_A_TRANSACTION` entries, each whole; a link waits for the transaction that
-    brings its other end. Everything is judged anew, so what was stored since the plan was made is safe. Doing it again
+    brings its other end. Everything is checked again, so what was stored since the plan was made is safe. Repeating it
     after a failure adds what is missing.
 
     Raises:

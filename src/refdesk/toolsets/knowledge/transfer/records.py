@@ -1,4 +1,4 @@
-"""An entry as names and values, the same in both of refdesk's own formats: camel case, what is empty left out."""
+"""The fields of an entry in refdesk's own formats: camel case, empty ones omitted."""
 
 from __future__ import annotations
 

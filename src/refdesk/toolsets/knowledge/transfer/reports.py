@@ -1,4 +1,4 @@
-"""What an export and an import have to say: exact counts, and every problem with its place."""
+"""Reports of exports and imports: exact counts, and every problem with its location."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LONGEST_QUOTE = 80
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Why something was not taken over.
+    """Why something was rejected.
 
     Attributes:
         kind: `conflict`: the id is taken by other content, which stays. `invalid`: the record is no entry, or its chain
@@ -69,7 +69,7 @@ class ImportReport:
         conflicts: Entries whose id is taken by other content; what is stored was left alone.
         invalid: Records that are no valid entry, or whose chain does not hold.
         over_quota: Entries that the quota had no room for.
-        left_out: Parts of records, and files, that were not taken over.
+        left_out: Parts of records, and files, that were not imported.
         links_added: Links that were not there, without the edges of chains.
         problems: The first `MOST_PROBLEMS`, in the order they were met.
     """
@@ -88,7 +88,7 @@ class ImportReport:
 
 @dataclass(slots=True)
 class Tally:
-    """Counts while an import goes on."""
+    """Running counts of an import."""
 
     added: int = 0
     unchanged: int = 0

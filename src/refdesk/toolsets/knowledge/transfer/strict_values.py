@@ -1,4 +1,4 @@
-"""One strict reading of foreign bytes: text that every engine can keep, JSON that every reader understands alike."""
+"""Strict parsing of foreign bytes: text that every engine can store, unambiguous JSON."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BYTE_ORDER_MARK = "\ufeff"
 
 
 class RefusedError(ValueError):
-    """A record cannot be taken over; the message is a clause that says why, such as "is not UTF-8"."""
+    """A record cannot be imported; the message is a clause that says why, such as "is not UTF-8"."""
 
 
 def decode_text(data: bytes) -> str:

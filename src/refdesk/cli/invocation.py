@@ -63,7 +63,7 @@ def fit_search(operation: Operation, arguments: Mapping[str, object], filters: S
 
 
 def is_always_semantic(operation: Operation) -> bool:
-    """Return whether a search goes by meaning without being told to."""
+    """Return whether a search is semantic by default."""
     return "semantic" not in _schema(operation)["properties"] and not operation.effects.open_world
 
 
@@ -94,7 +94,7 @@ def _schema(operation: Operation) -> dict[str, Any]:
 
 
 def load(org: str | None = None, agent: str | None = None) -> Settings:
-    """Return the settings of a command, `org` and `agent` above the environment, and let it be quiet.
+    """Return the settings of a command, `org` and `agent` overriding the environment, and reduce logging.
 
     Raises:
         ConfigurationError: A setting is malformed.
@@ -133,7 +133,7 @@ def print_json(value: object) -> None:
 
 
 async def run(desk: Desk, operation: Operation, arguments: Mapping[str, object]) -> dict[str, Any]:
-    """Return the answer of an operation, asked by whoever sits at this machine."""
+    """Return the result of an operation called by the local user."""
     from refdesk.server import answers
     from refdesk.server.calls import Caller
     from refdesk.server.principals import local_principal
@@ -146,7 +146,7 @@ async def run(desk: Desk, operation: Operation, arguments: Mapping[str, object])
 
 
 def configure_logging(level: str) -> None:
-    """Let commands say on stderr only what is wrong, unless more is asked for."""
+    """Log only warnings and errors to stderr unless configured otherwise."""
     from refdesk.server import logs
 
     logs.configure("debug" if level == "debug" else "error")
