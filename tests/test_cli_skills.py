@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from refdesk.app import open_desk
-from refdesk.cli import asking
+from refdesk.cli import invocation
 from refdesk.factories.toolsets import load_toolsets
 from tests.server.echo import make_settings
 from tests.test_cli import refdesk
@@ -100,7 +100,7 @@ def test_versions_are_compared_line_by_line(tmp_path: Path) -> None:
         async with open_desk(settings, load_toolsets(["skills"]), in_background=False) as desk:
             [update] = [each for each in desk.toolsets[0].operations if each.name == "update_skill"]
             more = PRINTER.replace("Clean the roller with alcohol.", "Replace the worn label sensor.")
-            await asking.run(desk, update, {"skill_id": skill_id, "conversation": more})
+            await invocation.run(desk, update, {"skill_id": skill_id, "conversation": more})
 
     anyio.run(refine)
     compared = refdesk(tmp_path, ["skills", "diff", skill_id]).stdout.splitlines()

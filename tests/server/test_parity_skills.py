@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from refdesk.app import Desk, open_desk
-from refdesk.cli import asking
+from refdesk.cli import invocation
 from refdesk.core.operations import FLAT, Operation
 from refdesk.errors import RefdeskError
 from refdesk.factories.toolsets import load_toolsets
@@ -37,7 +37,7 @@ async def ask(desk: Desk, face: str, operation: Operation, arguments: dict[str, 
         async with open_http(desk, principal) as rest:
             return await ask_rest(rest, operation, arguments)
     try:
-        return await asking.run(desk, operation, arguments)
+        return await invocation.run(desk, operation, arguments)
     except RefdeskError as error:
         return answers.error_to_json(error, FLAT)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from refdesk.cli import asking, views_of_entries
+from refdesk.cli import invocation, views_of_entries
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,12 +21,12 @@ def articles() -> None:
 
 @articles.command()
 @click.argument("id")
-@asking.json_option
+@invocation.json_option
 def show(id: str, as_json: bool) -> None:
     """Print the published article with this ID whole, as plain text."""
-    answer = asking.ask(TOOLSET, "get_article_by_id", {"article_id": id})
+    answer = invocation.ask(TOOLSET, "get_article_by_id", {"article_id": id})
     if as_json:
-        asking.print_json(answer)
+        invocation.print_json(answer)
     else:
         click.echo(_render(answer["article"]))
 

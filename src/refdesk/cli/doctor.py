@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from refdesk import errors
-from refdesk.cli import asking
+from refdesk.cli import invocation
 from refdesk.core.descriptors import Check
 from refdesk.discovery import find_descriptors
 
@@ -60,7 +60,7 @@ async def run_checks() -> list[Check]:
 
     try:
         settings = load_settings()
-        asking.configure_logging(settings.log_level)
+        invocation.configure_logging(settings.log_level)
         async with open_desk(settings, load_toolsets(settings=settings), in_background=False) as desk:
             found = f"embedder {settings.embedder}, org {settings.org}"
             return [Check("settings", "ok", found), *[check async for check in _look(desk)]]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from refdesk.cli import asking, views_of_entries
+from refdesk.cli import invocation, views_of_entries
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -22,7 +22,7 @@ def embeddings() -> None:
 
 
 @embeddings.command("list")
-@asking.json_option
+@invocation.json_option
 def list_failures(as_json: bool) -> None:
     """List the documents that could not be embedded, with the reason; those set aside last."""
 
@@ -31,7 +31,7 @@ def list_failures(as_json: bool) -> None:
 
     failures = _run(read)
     if as_json:
-        asking.print_json({"failures": [_to_json(failure) for failure in failures]})
+        invocation.print_json({"failures": [_to_json(failure) for failure in failures]})
     elif not failures:
         click.echo("Nothing failed.")
     else:
@@ -39,7 +39,7 @@ def list_failures(as_json: bool) -> None:
 
 
 @embeddings.command()
-@asking.json_option
+@invocation.json_option
 def retry(as_json: bool) -> None:
     """Let everything that could not be embedded be tried again at once, by a server or refdesk worker."""
 
@@ -48,7 +48,7 @@ def retry(as_json: bool) -> None:
 
     count = _run(retry_all)
     if as_json:
-        asking.print_json({"retried": count})
+        invocation.print_json({"retried": count})
     elif count:
         click.echo(f"{count} documents are due again; a running server embeds them, or refdesk worker --until-idle.")
     else:
@@ -61,7 +61,7 @@ def _run(work: Callable[[Sequence[Indexer]], Awaitable[Answer]]) -> Answer:
     from refdesk.app import open_desk
     from refdesk.factories.toolsets import load_toolsets
 
-    settings = asking.load()
+    settings = invocation.load()
 
     async def run() -> Answer:
         async with open_desk(settings, load_toolsets((), settings), in_background=False) as desk:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TextIO
 import click
 
 from refdesk import errors
-from refdesk.cli import asking, progress
+from refdesk.cli import invocation, progress
 from refdesk.core.descriptors import Exporter, ExportRequest
 from refdesk.discovery import find_descriptors
 
@@ -48,7 +48,7 @@ EXPORTERS = find_exporters()
     + ", ".join(name for name, each in EXPORTERS.items() if each.takes_search)
     + ".",
 )
-@asking.filter_option
+@invocation.filter_option
 @click.option("--output", type=click.Path(path_type=Path), help="The file or folder; standard output without.")
 @click.option("--org", metavar="ORG", help="Whose documents. Default: REFDESK_ORG, else local.")
 def export(
@@ -63,7 +63,7 @@ def export(
         raise errors.InvalidInputError(f"{name} is exported as {' or '.join(exporter.formats)}, not as {form}.")
     if not exporter.takes_search and (query is not None or filters):
         raise errors.InvalidInputError(f"{name} is exported whole: leave out --query and --filter.")
-    settings = asking.load(org)
+    settings = invocation.load(org)
     with progress.show_progress("Exporting") as show, _open_target(output) as target:
         exported = anyio.run(_export, settings, name, form, query or "", filters, target, show)
     if exported.told:
@@ -113,7 +113,7 @@ def _read_search(toolset: Toolset, query: str, filters: tuple[str, ...]) -> Base
     """
     from refdesk.server import calls
 
-    operation = asking.find_search(toolset)
+    operation = invocation.find_search(toolset)
     if operation is None:
         raise errors.InvalidInputError(f"{toolset.name} cannot be searched.")
-    return calls.validate(operation, asking.fit_search(operation, {"query": query}, filters))
+    return calls.validate(operation, invocation.fit_search(operation, {"query": query}, filters))

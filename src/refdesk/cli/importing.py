@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from refdesk.cli import asking, progress, views_of_entries
+from refdesk.cli import invocation, progress, views_of_entries
 
 if TYPE_CHECKING:
     from refdesk.settings import Settings
@@ -25,8 +25,8 @@ FORMATS = ["jsonl", "markdown", "mcp-memory", "mem0", "basic-memory"]
     "--format", "form", type=click.Choice(FORMATS), required=True, help="What it is; a folder for the Markdown ones."
 )
 @click.option("--dry-run", is_flag=True, help="Change nothing, only say what would be done.")
-@asking.caller_options
-@asking.json_option
+@invocation.caller_options
+@invocation.json_option
 def import_(
     name: str, path: Path, form: ImportFormat, dry_run: bool, org: str | None, agent: str | None, as_json: bool
 ) -> None:
@@ -37,11 +37,11 @@ def import_(
     import anyio
 
     del name
-    settings = asking.load(org, agent)
+    settings = invocation.load(org, agent)
     with progress.show_progress("Importing") as show:
         report = anyio.run(_import, settings, path, form, dry_run, show)
     if as_json:
-        asking.print_json(asdict(report))
+        invocation.print_json(asdict(report))
     else:
         click.echo(views_of_entries.tell_imported(report))
     sys.exit(bool(report.conflicts or report.invalid or report.over_quota))

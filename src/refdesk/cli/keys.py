@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from refdesk import errors
-from refdesk.cli import asking, views_of_entries
+from refdesk.cli import invocation, views_of_entries
 from refdesk.discovery import list_scopes
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class _TellsScopes(click.Command):
 )
 @click.option("--expires", metavar="WHEN", help="A date (2027-01-31), an instant, or from now on: 12h, 30d, 8w.")
 @click.argument("more_scopes", nargs=-1, metavar="[SCOPE]...")
-@asking.json_option
+@invocation.json_option
 def create(
     org: str | None,
     agent: str,
@@ -56,7 +56,7 @@ def create(
     as_json: bool,
 ) -> None:
     """Make a key and print it, this once: only its hash is kept."""
-    settings = asking.load()
+    settings = invocation.load()
     wanted = [scope for text in (*scopes, *more_scopes) for scope in re.split(r"[\s,]+", text) if scope]
 
     async def make(ring: KeyRing) -> tuple[ApiKey, str]:
@@ -65,7 +65,7 @@ def create(
 
     key, secret = _run(settings, make)
     if as_json:
-        asking.print_json({"key": secret, **_to_json(key)})
+        invocation.print_json({"key": secret, **_to_json(key)})
         return
     click.echo(secret)
     until = f" until {key.expires_at:%Y-%m-%d %H:%M} UTC" if key.expires_at else ""
@@ -78,16 +78,16 @@ def create(
 
 @keys.command("list")
 @click.option("--org", metavar="ORG", help="Only this org's.")
-@asking.json_option
+@invocation.json_option
 def list_keys(org: str | None, as_json: bool) -> None:
     """List every key, oldest first; never the keys themselves."""
 
     async def read(ring: KeyRing) -> tuple[list[ApiKey], datetime]:
         return await ring.list(org), ring.clock.now()
 
-    found, now = _run(asking.load(), read)
+    found, now = _run(invocation.load(), read)
     if as_json:
-        asking.print_json({"keys": [_to_json(key) for key in found]})
+        invocation.print_json({"keys": [_to_json(key) for key in found]})
         return
     for line in _lay_out([("ID", "ORG", "AGENT", "STATE", "SCOPES"), *(_cells(key, now) for key in found)]):
         click.echo(line)
@@ -95,16 +95,16 @@ def list_keys(org: str | None, as_json: bool) -> None:
 
 @keys.command()
 @click.argument("id")
-@asking.json_option
+@invocation.json_option
 def revoke(id: str, as_json: bool) -> None:
     """Let the key named ID open nothing from now on."""
 
     async def take_back(ring: KeyRing) -> ApiKey:
         return await ring.revoke(id)
 
-    key = _run(asking.load(), take_back)
+    key = _run(invocation.load(), take_back)
     if as_json:
-        asking.print_json(_to_json(key))
+        invocation.print_json(_to_json(key))
     else:
         click.echo(f"Key {key.id} of {key.agent} in {key.org} opens nothing any more.")
 

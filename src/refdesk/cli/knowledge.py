@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from refdesk import errors
-from refdesk.cli import asking, views_of_entries
+from refdesk.cli import invocation, views_of_entries
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,8 +32,8 @@ def knowledge() -> None:
 @click.option("--task", metavar="ID", help="A task of yours that it belongs to.")
 @click.option("--task-kind", type=click.Choice(["produced", "references"]), default="produced", show_default=True)
 @click.option("--client-token", metavar="UUID", help="Repeating the call with it within 60 s stores nothing twice.")
-@asking.caller_options
-@asking.json_option
+@invocation.caller_options
+@invocation.json_option
 def store(
     title: str,
     body: str | None,
@@ -59,28 +59,28 @@ def store(
         "clientToken": client_token,
     }
     arguments = {name: value for name, value in given.items() if value is not None}
-    answer = asking.ask(TOOLSET, "store_knowledge", arguments, org, agent)
+    answer = invocation.ask(TOOLSET, "store_knowledge", arguments, org, agent)
     _show(answer, as_json, views_of_entries.tell_stored(answer))
 
 
 @knowledge.command()
 @click.argument("id")
-@asking.caller_options
-@asking.json_option
+@invocation.caller_options
+@invocation.json_option
 def get(id: str, org: str | None, agent: str | None, as_json: bool) -> None:
     """Print the entry with this ID whole, with its chain and its tasks."""
-    answer = asking.ask(TOOLSET, "get_knowledge", {"id": id}, org, agent)
+    answer = invocation.ask(TOOLSET, "get_knowledge", {"id": id}, org, agent)
     _show(answer, as_json, views_of_entries.render_entry(answer))
 
 
 @knowledge.command()
 @click.argument("old")
 @click.argument("new")
-@asking.caller_options
-@asking.json_option
+@invocation.caller_options
+@invocation.json_option
 def supersede(old: str, new: str, org: str | None, agent: str | None, as_json: bool) -> None:
     """Let the entry NEW take the place of the entry OLD; you must have written one of them."""
-    answer = asking.ask(TOOLSET, "supersede_knowledge", {"oldId": old, "newId": new}, org, agent)
+    answer = invocation.ask(TOOLSET, "supersede_knowledge", {"oldId": old, "newId": new}, org, agent)
     _show(answer, as_json, f"{answer['oldId']} no longer holds; what holds now is {answer['headId']}.")
 
 
@@ -104,6 +104,6 @@ def read_body(body: str | None, path: Path | None) -> str:
 
 def _show(answer: Mapping[str, Any], as_json: bool, text: str) -> None:
     if as_json:
-        asking.print_json(answer)
+        invocation.print_json(answer)
     else:
         click.echo(text)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from refdesk.cli import asking, progress
+from refdesk.cli import invocation, progress
 
 if TYPE_CHECKING:
     from refdesk.cli.progress import Show
@@ -21,7 +21,7 @@ TIMES_READ: Mapping[Work, int] = {"moving": 1, "building": 0, "comparing": 2}
 @click.command()
 @click.option("--from", "source", required=True, metavar="URL", help="The store that holds everything now.")
 @click.option("--to", "target", required=True, metavar="URL", help="The store to fill: empty, or half filled by this.")
-@asking.json_option
+@invocation.json_option
 def migrate(source: str, target: str, as_json: bool) -> None:
     """Copy everything from one store to another: documents with all versions, vectors, links, keys and quotas.
 
@@ -30,11 +30,11 @@ def migrate(source: str, target: str, as_json: bool) -> None:
     """
     import anyio
 
-    asking.load()
+    invocation.load()
     with progress.show_progress("Moving") as show:
         moved = anyio.run(_migrate, source, target, show)
     if as_json:
-        asking.print_json(_to_json(moved))
+        invocation.print_json(_to_json(moved))
     else:
         click.echo(
             f"Moved and compared: {moved.documents} documents in {moved.versions} versions, {moved.vectors} vectors, "

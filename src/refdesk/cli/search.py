@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from refdesk import errors
-from refdesk.cli import asking
+from refdesk.cli import invocation
 from refdesk.cli.serve import toolset_option
 
 if TYPE_CHECKING:
@@ -23,14 +23,14 @@ DEADLINE_MS = 10_000
 @click.command()
 @click.argument("words", nargs=-1, metavar="[QUERY]...")
 @toolset_option
-@asking.filter_option
+@invocation.filter_option
 @click.option("--limit", default=10, show_default=True, type=click.IntRange(1, 100), help="At most this many.")
 @click.option("--offset", default=0, type=click.IntRange(0), help="Leave out this many first; of one toolset.")
 @click.option("--semantic", is_flag=True, help="Search by meaning too, not only by words; several are always.")
 @click.option(
     "--deadline-ms", type=int, metavar="MS", help=f"How long one of several may take, in milliseconds [{DEADLINE_MS}]."
 )
-@asking.json_option
+@invocation.json_option
 def search(
     words: tuple[str, ...],
     names: tuple[str, ...],
@@ -51,7 +51,7 @@ def search(
     from refdesk.factories.toolsets import load_toolsets
 
     query = " ".join(words)
-    settings = asking.load()
+    settings = invocation.load()
     toolsets = load_toolsets(names, settings)
     if len(toolsets) == 1:
         _refuse(deadline_ms, "--deadline-ms is for a search over several toolsets.")
@@ -63,7 +63,7 @@ def search(
         arguments = {"query": query, "limit": limit, "toolsets": chosen, "deadlineMs": deadline_ms or DEADLINE_MS}
     answer = anyio.run(_search, settings, toolsets, arguments, filters)
     if as_json:
-        asking.print_json(answer)
+        invocation.print_json(answer)
     else:
         from refdesk.cli import views
 
@@ -82,10 +82,10 @@ async def _search(
 
     async with open_desk(settings, toolsets, in_background=False) as desk:
         # Where there are several, the search over all of them is the last.
-        operation = asking.find_search(desk.toolsets[-1])
+        operation = invocation.find_search(desk.toolsets[-1])
         if operation is None:
             raise errors.InvalidInputError(f"{desk.toolsets[-1].name} cannot be searched.")
-        asked = asking.fit_search(operation, arguments, filters)
-        if len(toolsets) > 1 or arguments.get("semantic") or asking.is_always_semantic(operation):
+        asked = invocation.fit_search(operation, arguments, filters)
+        if len(toolsets) > 1 or arguments.get("semantic") or invocation.is_always_semantic(operation):
             await (await desk.get_base()).semantics.wanted.load()
-        return await asking.run(desk, operation, asked)
+        return await invocation.run(desk, operation, asked)

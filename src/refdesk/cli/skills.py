@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from refdesk import errors
-from refdesk.cli import asking
+from refdesk.cli import invocation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -163,7 +163,7 @@ def _load() -> Settings:
     from refdesk.settings import load_settings
 
     settings = load_settings()
-    asking.configure_logging(settings.log_level)
+    invocation.configure_logging(settings.log_level)
     return settings
 
 
@@ -200,7 +200,7 @@ async def _ask(settings: Settings, operation: str, arguments: Mapping[str, objec
 
 async def _run(desk: Desk, name: str, arguments: Mapping[str, object]) -> dict[str, Any]:
     [operation] = [operation for operation in desk.toolsets[0].operations if operation.name == name]
-    return await asking.run(desk, operation, arguments)
+    return await invocation.run(desk, operation, arguments)
 
 
 def _read_history(skill_id: str) -> list[Skill]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from refdesk.cli import asking, progress
+from refdesk.cli import invocation, progress
 
 if TYPE_CHECKING:
     from refdesk.cli.progress import Show
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 @click.argument("name", metavar="TOOLSET")
 @click.option("--full", is_flag=True, help="Compare everything, not only what changed.")
 @click.option("--force", is_flag=True, help="Withdraw what is gone from the source even when it is suspiciously much.")
-@asking.json_option
+@invocation.json_option
 def sync(name: str, full: bool, force: bool, as_json: bool) -> None:
     """Bring TOOLSET, such as azure-updates, up to date with its source."""
     import anyio
 
-    settings = asking.load()
+    settings = invocation.load()
     with progress.show_progress("Reading the feed") as show:
         report = anyio.run(_sync, settings, name, full, force, show)
     if as_json:
-        asking.print_json(to_json(report))
+        invocation.print_json(to_json(report))
     else:
         click.echo(describe(name, report))
 

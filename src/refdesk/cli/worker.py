@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from refdesk import errors
-from refdesk.cli import asking, progress
+from refdesk.cli import invocation, progress
 from refdesk.cli.serve import toolset_option
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def worker(until_idle: bool, names: tuple[str, ...]) -> None:
     """
     from refdesk.factories.toolsets import load_toolsets
 
-    settings = asking.load()
+    settings = invocation.load()
     toolsets = load_toolsets(names, settings)
     if until_idle:
         _work_until_idle(settings, toolsets)
