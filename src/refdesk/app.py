@@ -21,7 +21,7 @@ from refdesk import errors
 from refdesk.core.context import Context
 from refdesk.discovery import list_scopes
 from refdesk.factories.embedders import choose_embedder, find_embedder
-from refdesk.factories.stores import check_line, choose_store, open_line
+from refdesk.factories.stores import check_coordination, choose_store, open_coordination
 from refdesk.factories.toolsets import (
     choose_own_stores,
     choose_syncer,
@@ -330,7 +330,7 @@ def _choose_base(settings: Settings, toolsets: Sequence[Toolset]) -> OpenBase:
     open_store = choose_store(settings.store_url)
     own = choose_own_stores(settings, [toolset.name for toolset in toolsets])
     apart = {name: choose_store(url, variable) for name, (url, variable) in own.items()}
-    check_line(settings)
+    check_coordination(settings)
     return lambda: _open_base(settings, open_store, apart)
 
 
@@ -352,12 +352,14 @@ async def _open_base(settings: Settings, open_store: OpenStore, apart: Mapping[s
 
         store = await stack.enter_async_context(open_store())
         semantics = Semantics(store, wanted, reopen)
-        line = await stack.enter_async_context(open_line(settings, semantics.doorbell))
+        coordination = await stack.enter_async_context(open_coordination(settings, semantics.doorbell))
         keys, others = KeyRing(store, clock, list_scopes()), dict[str, Base]()
         for toolset, open_other in apart.items():
             other = await stack.enter_async_context(open_other())
             own = Semantics(other, wanted, reopen, questions=semantics.questions)
             others[toolset] = Base(KnowledgeBase(other, own, clock), own, Indexer(other, own, clock), keys)
-        base = KnowledgeBase(store, semantics, clock, quotas=quotas, queue=line.queue, scratchpad=line.scratchpad)
-        indexer = Indexer(store, semantics, clock, queue=line.queue)
-        yield Base(base, semantics, indexer, keys, line.queue, others)
+        base = KnowledgeBase(
+            store, semantics, clock, quotas=quotas, queue=coordination.queue, scratchpad=coordination.scratchpad
+        )
+        indexer = Indexer(store, semantics, clock, queue=coordination.queue)
+        yield Base(base, semantics, indexer, keys, coordination.queue, others)

@@ -46,7 +46,7 @@ class Collection:
 
 @dataclass(frozen=True, slots=True, order=True)
 class DateRange:
-    """A stretch of time, both ends included. An instant is a span whose ends are equal."""
+    """A stretch of time, both ends included. An instant is a range whose ends are equal."""
 
     start: datetime
     end: datetime
@@ -70,7 +70,7 @@ class Document:
         body: The text that is searched, embedded and cut into snippets.
         author: The agent or source that made it.
         facets: Named sets of values to filter and count by, in the author's spelling.
-        spans: Named times to filter and sort by; several under one name are alternatives.
+        date_ranges: Named times to filter and sort by; several under one name are alternatives.
         version: 1 for the first; each replacement adds one.
         data: The toolset's own record, whole.
     """
@@ -96,8 +96,8 @@ class Document:
             *(self.created_at.isoformat(), self.modified_at.isoformat()),
             {name: list(values) for name, values in self.facets.items()},
             {
-                name: [[s.start.isoformat(), s.end.isoformat()] for s in spans]
-                for name, spans in self.date_ranges.items()
+                name: [[s.start.isoformat(), s.end.isoformat()] for s in ranges]
+                for name, ranges in self.date_ranges.items()
             },
             self.data,
         ]
@@ -179,7 +179,7 @@ class HasAny:
 
 @dataclass(frozen=True, slots=True)
 class Overlaps:
-    """One and the same span under any of `names` touches [`since`, `until`]; an open end is `None`."""
+    """One and the same range under any of `names` touches [`since`, `until`]; an open end is `None`."""
 
     names: tuple[str, ...]
     since: datetime | None = None

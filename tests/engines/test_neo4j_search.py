@@ -30,7 +30,7 @@ from refdesk.stores.neo4j.address import parse_address
 from refdesk.stores.neo4j.cache import DocumentCache
 from refdesk.stores.neo4j.connections import Database, Limits, Rows, Runner
 from refdesk.stores.neo4j.migrations import VectorIndexes
-from refdesk.stores.neo4j.search import Finder
+from refdesk.stores.neo4j.search import Searcher
 from tests.engines.neo4j import get_namespace, get_store_url
 from tests.stores.samples import NOTES, NOW, asking, embed, find_ids, get_ids, make_document, passage, put, revise
 
@@ -82,12 +82,12 @@ class Recorder:
 
 @dataclass
 class Bench:
-    """A store, a reference with the same documents, and a finder that is never to compare everything unasked."""
+    """A store, a reference with the same documents, and a searcher that is never to compare everything unasked."""
 
     store: Store
     reference: MemoryStore
     recorder: Recorder
-    finder: Finder
+    searcher: Searcher
     namespace: str
 
     async def fill(self, documents: int, random: Random, collection: Collection = NOTES) -> None:
@@ -110,9 +110,9 @@ async def bench(tmp_path: Path) -> AsyncGenerator[Bench]:
     url, namespace = get_store_url(tmp_path), get_namespace(tmp_path)
     database = Database(parse_address(url), Limits())
     recorder = Recorder(database)
-    finder = Finder(recorder, namespace, SERVER, VectorIndexes(database, SERVER), exact_below=10)
+    searcher = Searcher(recorder, namespace, SERVER, VectorIndexes(database, SERVER), exact_below=10)
     async with open_store(url, clock=FixedClock(NOW)) as store:
-        yield Bench(store, MemoryStore(FixedClock(NOW)), recorder, finder, namespace)
+        yield Bench(store, MemoryStore(FixedClock(NOW)), recorder, searcher, namespace)
     await database.close()
 
 
@@ -169,10 +169,10 @@ async def test_large_collections_are_searched_through_the_vector_index(bench: Be
     random = Random(1)
     await bench.fill(60, random)
     # The first search learns how large the collection is.
-    await bench.finder.find(asking("apple"))
+    await bench.searcher.find(asking("apple"))
     for _ in range(10):
         request = draw_request(random, effort=50)
-        found, expected = await bench.finder.find(request), await bench.reference.find(request)
+        found, expected = await bench.searcher.find(request), await bench.reference.find(request)
         assert get_ids(found) == get_ids(expected)
         assert [each.cosine for each in found.candidates] == pytest.approx(
             [each.cosine for each in expected.candidates]
@@ -184,10 +184,10 @@ async def test_large_collections_are_searched_through_the_vector_index(bench: Be
 async def test_a_filter_that_leaves_little_falls_back_to_comparing_what_is_left(bench: Bench) -> None:
     random = Random(2)
     await bench.fill(60, random)
-    await bench.finder.find(asking("apple"))
+    await bench.searcher.find(asking("apple"))
     for number in range(5):
         request = draw_request(random, where=HasAll("n", (str(number),)), text=None, depth=3)
-        assert get_ids(await bench.finder.find(request)) == get_ids(await bench.reference.find(request))
+        assert get_ids(await bench.searcher.find(request)) == get_ids(await bench.reference.find(request))
     assert any("vector.similarity.cosine" in statement for statement in bench.recorder.statements)
 
 
@@ -195,10 +195,10 @@ async def test_another_orgs_vectors_take_no_place_in_the_answer(bench: Bench) ->
     random = Random(3)
     await bench.fill(40, random, Collection("zenith", "notes"))
     await bench.fill(15, random)
-    await bench.finder.find(asking("apple"))
+    await bench.searcher.find(asking("apple"))
     for _ in range(5):
         request = draw_request(random, text=None)
-        found = await bench.finder.find(request)
+        found = await bench.searcher.find(request)
         assert len(found.candidates) == 5
         assert get_ids(found) == get_ids(await bench.reference.find(request))
 
@@ -218,13 +218,13 @@ async def test_vectors_without_a_direction_are_neither_near_nor_far(tmp_path: Pa
 async def test_what_is_remembered_of_a_document_goes_with_its_version(bench: Bench) -> None:
     document = make_document("a", "apple", title="Old")
     await put(bench.store, document)
-    assert [each.lexical > 0 for each in (await bench.finder.find(asking("apple"))).candidates] == [True]
+    assert [each.lexical > 0 for each in (await bench.searcher.find(asking("apple"))).candidates] == [True]
     bench.recorder.statements.clear()
-    await bench.finder.find(asking("apple"))
+    await bench.searcher.find(asking("apple"))
     assert len(bench.recorder.statements) == 1
     await put(bench.store, revise(document, body="pear"))
-    assert (await bench.finder.find(asking("apple"))).total == 0
-    assert get_ids(await bench.finder.find(asking("pear"))) == ["a"]
+    assert (await bench.searcher.find(asking("apple"))).total == 0
+    assert get_ids(await bench.searcher.find(asking("pear"))) == ["a"]
 
 
 async def test_a_small_memory_only_costs_time(bench: Bench) -> None:

@@ -25,7 +25,7 @@ _NEO4J = frozenset({"neo4j", "neo4j+s", "neo4j+ssc", "bolt", "bolt+s", "bolt+ssc
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class Coordination:
     """What processes that share a store use to communicate."""
 
     queue: JobQueue
@@ -102,8 +102,8 @@ async def _open_neo4j(url: str) -> AsyncGenerator[Store]:
         yield store
 
 
-def check_line(settings: Settings) -> None:
-    """Return when what the settings choose to share through can be opened.
+def check_coordination(settings: Settings) -> None:
+    """Check that what the settings select for coordination can be opened.
 
     Raises:
         MissingDependencyError: Its driver is not installed.
@@ -113,18 +113,18 @@ def check_line(settings: Settings) -> None:
 
 
 @asynccontextmanager
-async def open_line(settings: Settings, doorbell: Doorbell) -> AsyncGenerator[Line]:
-    """Yield what is shared: through Redis where it is named, whether or not it is there; else within this process.
+async def open_coordination(settings: Settings, doorbell: Doorbell) -> AsyncGenerator[Coordination]:
+    """Yield the queue and scratchpad: in Redis where it is configured, even while it is down; else in this process.
 
     Raises:
-        ConfigurationError: It is no URL of Redis.
+        ConfigurationError: It is not a Redis URL.
     """
     if settings.redis is None:
         from refdesk.queues.local import LocalQueue
 
-        yield Line(LocalQueue(doorbell))
+        yield Coordination(LocalQueue(doorbell))
         return
     from refdesk.queues.bullmq import open_shared
 
     async with open_shared(settings.redis.get_secret_value(), doorbell.ring) as shared:
-        yield Line(shared.queue, shared.scratchpad)
+        yield Coordination(shared.queue, shared.scratchpad)

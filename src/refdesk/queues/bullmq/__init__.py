@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import anyio
 
-from refdesk.queues.bullmq.connection import open_line
+from refdesk.queues.bullmq.connection import open_connection
 from refdesk.queues.bullmq.queue import BullQueue
 from refdesk.queues.bullmq.scratchpad import RedisScratchpad
 
@@ -38,13 +38,13 @@ async def open_shared(url: str, wake: Callable[[], None]) -> AsyncGenerator[Shar
     Raises:
         ConfigurationError: It is no such URL.
     """
-    async with open_line(url, wake) as line:
-        queue = BullQueue(line, wake)
+    async with open_connection(url, wake) as connection:
+        queue = BullQueue(connection, wake)
         failure: Exception | None = None
         async with anyio.create_task_group() as group:
             group.start_soon(queue.send)
             try:
-                yield Shared(queue, RedisScratchpad(line))
+                yield Shared(queue, RedisScratchpad(connection))
             except Exception as error:
                 failure = error  # raised below, so that it does not come out wrapped in a group
             group.cancel_scope.cancel()

@@ -31,7 +31,7 @@ CALL_SECONDS = 0.5
 PROBE_SECONDS = 5.0
 PROBE_SECONDS_WHEN_DOWN = 0.5
 QUIET_SECONDS = 60.0
-"""So long a line that goes up and down is not logged again."""
+"""So long a connection that goes up and down is not logged again."""
 
 CONNECTIONS = 40
 PROBE_KEY = "refdesk:probe"
@@ -79,7 +79,7 @@ def explain(error: Exception) -> str:
 
 
 @dataclass(slots=True)
-class Line:
+class RedisConnection:
     """A client and what is known of the other end.
 
     Attributes:
@@ -142,23 +142,23 @@ class Line:
 
 
 @asynccontextmanager
-async def open_line(url: str, on_change: Callable[[], None]) -> AsyncGenerator[Line]:
-    """Yield a line that was tried once and is watched; it is closed when the block is left.
+async def open_connection(url: str, on_change: Callable[[], None]) -> AsyncGenerator[RedisConnection]:
+    """Yield a connection that was tried once and is watched; it is closed when the block is left.
 
     Raises:
         ConfigurationError: It is not a Redis URL.
     """
-    line = Line(url, connect(url, CALL_SECONDS), on_change)
+    connection = RedisConnection(url, connect(url, CALL_SECONDS), on_change)
     failure: Exception | None = None
-    await line.probe()
+    await connection.probe()
     async with anyio.create_task_group() as group:
-        group.start_soon(line.watch)
+        group.start_soon(connection.watch)
         try:
-            yield line
+            yield connection
         except Exception as error:
             failure = error  # raised below, so that it does not come out wrapped in a group
         group.cancel_scope.cancel()
     with anyio.CancelScope(shield=True):
-        await line.client.aclose()
+        await connection.client.aclose()
     if failure is not None:
         raise failure

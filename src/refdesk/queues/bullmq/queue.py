@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from refdesk.protocols import EmbeddingJob, JobOutcome
-    from refdesk.queues.bullmq.connection import Line
+    from refdesk.queues.bullmq.connection import RedisConnection
 
 MOST_ANNOUNCED = 10_000
 """So many announcements wait to be sent; older ones are dropped first, and found again by the sweep."""
@@ -33,30 +33,30 @@ class BullQueue:
     """Tells workers of every process what is to be embedded, as far as Redis is there.
 
     Args:
-        line: To Redis.
+        connection: To Redis.
         wake: Lets this process look for work by itself: for what could not be announced.
     """
 
-    def __init__(self, line: Line, wake: Callable[[], None]) -> None:
-        self._line = line
+    def __init__(self, connection: RedisConnection, wake: Callable[[], None]) -> None:
+        self._connection = connection
         self._wake = wake
-        self._queue = cast("_Queue", bullmq.Queue(QUEUE_NAME, {"connection": line.client}))
+        self._queue = cast("_Queue", bullmq.Queue(QUEUE_NAME, {"connection": connection.client}))
         self._announced: deque[EmbeddingJob] = deque(maxlen=MOST_ANNOUNCED)
         self._bell = anyio.Event()
 
     @property
     def is_shared(self) -> bool:
         """Whether Redis is there."""
-        return self._line.is_up
+        return self._connection.is_up
 
     @property
     def trouble(self) -> str | None:
         """Why it is not."""
-        return self._line.trouble
+        return self._connection.trouble
 
     def announce(self, jobs: Sequence[EmbeddingJob]) -> None:
         """Send the jobs soon; they are dropped while Redis is unavailable, and this process polls by itself."""
-        if not jobs or not self._line.is_up:
+        if not jobs or not self._connection.is_up:
             self._wake()
             return
         self._announced.extend(jobs)
@@ -66,13 +66,13 @@ class BullQueue:
         """Return whether Redis took all of them; one that waits there already is not added again."""
         for start in range(0, len(jobs), AT_ONCE):
             batch = [write_job(job) for job in jobs[start : start + AT_ONCE]]
-            if await self._line.call(partial(self._queue.addBulk, batch)) is None:
+            if await self._connection.call(partial(self._queue.addBulk, batch)) is None:
                 return False
-        return self._line.is_up
+        return self._connection.is_up
 
     async def consume(self, work: Callable[[EmbeddingJob], Awaitable[JobOutcome]]) -> None:
         """Work until cancelled, through every outage of Redis."""
-        await work_off(self._line.url, work)
+        await work_off(self._connection.url, work)
 
     async def send(self) -> None:
         """Send what is announced, until cancelled; then what is left, if it goes quickly."""

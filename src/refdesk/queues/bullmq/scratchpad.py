@@ -6,40 +6,40 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from refdesk.queues.bullmq.connection import Line
+    from refdesk.queues.bullmq.connection import RedisConnection
 
 
 @dataclass(frozen=True, slots=True)
 class RedisScratchpad:
     """Notes that every process with the same Redis sees; see `Scratchpad`."""
 
-    line: Line
+    connection: RedisConnection
 
     async def add(self, key: str, note: str, seconds: float) -> str | None:
         """Keep a note unless there is one; return that one."""
-        return await self.line.call(lambda: self._add(key, note, seconds))
+        return await self.connection.call(lambda: self._add(key, note, seconds))
 
     async def put(self, key: str, note: str, seconds: float) -> None:
         """Keep a note, in place of one that was there."""
-        await self.line.call(lambda: self.line.client.set(key, note, px=_to_milliseconds(seconds)))
+        await self.connection.call(lambda: self.connection.client.set(key, note, px=_to_milliseconds(seconds)))
 
     async def remove(self, key: str) -> None:
         """Forget a note."""
-        await self.line.call(lambda: self.line.client.delete(key))
+        await self.connection.call(lambda: self.connection.client.delete(key))
 
     async def count(self, key: str, seconds: float) -> int | None:
         """Count one more; the first one sets the end, so a count never stays for ever."""
-        return await self.line.call(lambda: self._count(key, seconds))
+        return await self.connection.call(lambda: self._count(key, seconds))
 
     async def _add(self, key: str, note: str, seconds: float) -> str | None:
         # Between the two commands a note may end: then there is room for ours.
-        while not await self.line.client.set(key, note, px=_to_milliseconds(seconds), nx=True):
-            if (known := await self.line.client.get(key)) is not None:
+        while not await self.connection.client.set(key, note, px=_to_milliseconds(seconds), nx=True):
+            if (known := await self.connection.client.get(key)) is not None:
                 return str(known)
         return None
 
     async def _count(self, key: str, seconds: float) -> int:
-        async with self.line.client.pipeline(transaction=True) as pipe:
+        async with self.connection.client.pipeline(transaction=True) as pipe:
             pipe.set(key, 0, px=_to_milliseconds(seconds), nx=True)
             pipe.incr(key)
             return int((await pipe.execute())[1])

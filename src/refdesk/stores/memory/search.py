@@ -85,8 +85,8 @@ def _matches(document: Document, condition: Filter) -> bool:
         case HasAny(facet, values):
             return not _get_facet_keys(document, facet).isdisjoint(map(facet_key, values))
         case Overlaps(names, since, until):
-            spans = (span for name in names for span in document.date_ranges.get(name, ()))
-            return any(_touches(span, since, until) for span in spans)
+            ranges = (range_ for name in names for range_ in document.date_ranges.get(name, ()))
+            return any(_touches(range_, since, until) for range_ in ranges)
         case InState(states):
             return document.state in states
         case HasId(ids):
@@ -105,8 +105,8 @@ def _get_facet_keys(document: Document, facet: str) -> set[str]:
     return {facet_key(value) for value in document.facets.get(facet, ())}
 
 
-def _touches(span: DateRange, since: datetime | None, until: datetime | None) -> bool:
-    return (since is None or span.end >= since) and (until is None or span.start <= until)
+def _touches(range_: DateRange, since: datetime | None, until: datetime | None) -> bool:
+    return (since is None or range_.end >= since) and (until is None or range_.start <= until)
 
 
 @lru_cache(maxsize=1 << 14)

@@ -277,7 +277,7 @@ def _copy_document(document: Document) -> Document:
     return replace(
         document,
         facets={name: tuple(values) for name, values in document.facets.items()},
-        date_ranges={name: tuple(spans) for name, spans in document.date_ranges.items()},
+        date_ranges={name: tuple(ranges) for name, ranges in document.date_ranges.items()},
         data=_copy_json(document.data),
     )
 

@@ -87,7 +87,7 @@ class _Hits:
         return list(tags)
 
 
-class Finder:
+class Searcher:
     """Answers `Store.find`."""
 
     def __init__(
@@ -99,7 +99,7 @@ class Finder:
         *,
         exact_below: int = EXACT_BELOW,
     ) -> None:
-        """Make a finder.
+        """Make a searcher.
 
         Args:
             runner: Where statements run.

@@ -21,7 +21,7 @@ from refdesk.stores.neo4j.failures import UNREACHABLE
 from refdesk.stores.neo4j.migrations import VectorIndexes, get_space_name, prepare, require_server
 from refdesk.stores.neo4j.reads import Neo4jReader
 from refdesk.stores.neo4j.rows import ANALYSIS_VERSION, encode_document, encode_instant, encode_passages
-from refdesk.stores.neo4j.search import Finder
+from refdesk.stores.neo4j.search import Searcher
 from refdesk.stores.neo4j.writes import Place
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ class Neo4jStore(Neo4jReader):
         self._clock = clock
         version = require_server(agent)
         self._indexes = VectorIndexes(database, version)
-        self._finder = Finder(database, namespace, version, self._indexes)
+        self._searcher = Searcher(database, namespace, version, self._indexes)
         # Tasks of this process queue here rather than in the database, each on a connection.
         self._turn = anyio.Lock()
 
@@ -187,7 +187,7 @@ class Neo4jStore(Neo4jReader):
 
     async def find(self, request: FindRequest) -> Found:
         """See `Store.find`."""
-        return await self._finder.find(request)
+        return await self._searcher.find(request)
 
     async def get_statistics(self) -> list[CollectionStatistics]:
         """See `Store.get_statistics`."""

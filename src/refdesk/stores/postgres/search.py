@@ -42,7 +42,7 @@ class Limits:
     ranked_documents: int = 20_000
 
 
-class Finder:
+class Searcher:
     """Answers searches; see `refdesk.protocols.Store.find`."""
 
     def __init__(self, connections: Connections, limits: Limits) -> None:

@@ -20,7 +20,7 @@ from refdesk.stores.postgres.connections import Connections
 from refdesk.stores.postgres.embeddings import Embedded, Vectors
 from refdesk.stores.postgres.migrations import examine, get_missing, load_migrations, migrate
 from refdesk.stores.postgres.rows import encode_passages
-from refdesk.stores.postgres.search import Finder, Limits
+from refdesk.stores.postgres.search import Limits, Searcher
 from refdesk.stores.postgres.transactions import Session, open_session
 
 if TYPE_CHECKING:
@@ -153,12 +153,12 @@ class PostgresStore(_PostgresReader):
         connections: To the database.
     """
 
-    def __init__(self, connections: Connections, clock: Clock, engine: str, finder: Finder) -> None:
+    def __init__(self, connections: Connections, clock: Clock, engine: str, searcher: Searcher) -> None:
         super().__init__(connections)
         self.connections = connections
         self._clock = clock
         self._engine = engine
-        self._finder = finder
+        self._searcher = searcher
         self._turn = anyio.Lock()
         self._loads = 0
 
@@ -177,7 +177,7 @@ class PostgresStore(_PostgresReader):
 
     async def find(self, request: FindRequest) -> Found:
         """See `Store.find`."""
-        return await self._finder.find(request)
+        return await self._searcher.find(request)
 
     async def get_statistics(self) -> list[CollectionStatistics]:
         """See `Store.get_statistics`."""
@@ -266,7 +266,7 @@ async def open_store(
     connections = Connections(url, patience_seconds)
     try:
         engine = await _prepare(connections, clock)
-        yield PostgresStore(connections, clock, engine, Finder(connections, limits or Limits()))
+        yield PostgresStore(connections, clock, engine, Searcher(connections, limits or Limits()))
     finally:
         with anyio.CancelScope(shield=True):
             await connections.pool.close()
