@@ -66,7 +66,7 @@ SYNC_RETRY_SECONDS = 60.0
 """The pause after a sync that failed; it doubles up to `SYNC_CHECK_SECONDS`."""
 
 NOBODY = "nobody embeds it. Restart the server, or run refdesk worker."
-SET_ASIDE = "Some documents could not be embedded and are found by words only: refdesk embeddings list says why."
+SET_ASIDE = "Some documents could not be embedded, so only keyword search finds them: refdesk embeddings list says why."
 
 
 @dataclass(frozen=True, slots=True)

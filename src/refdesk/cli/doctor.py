@@ -154,7 +154,7 @@ async def _check_embeddings(base: Base) -> AsyncIterator[Check]:
     failures = await base.indexer.list_failures()
     if failures:
         reasons = "; ".join(sorted({failure.reason for failure in failures})[:MOST_SHOWN])
-        advice = "They are found by words only. When the reason is gone, run refdesk embeddings retry."
+        advice = "Only keyword search finds them. Once the cause is fixed, run refdesk embeddings retry."
         yield Check("embeddings", "warn", f"{len(failures)} documents failed: {reasons}", advice)
     if backlog.oldest is None:
         yield Check("embeddings", "ok", "no document waits for its vectors")
@@ -163,7 +163,7 @@ async def _check_embeddings(base: Base) -> AsyncIterator[Check]:
     if backlog.is_attended:
         yield Check("embeddings", "ok", f"{found}; a process is embedding them")
     else:
-        advice = "They are found by words only until a server or refdesk worker runs."
+        advice = "Only keyword search finds them until a server or refdesk worker runs."
         yield Check("embeddings", "warn", f"{found}, and nobody embeds them", advice)
 
 
@@ -180,7 +180,7 @@ async def _check_model(base: Base) -> Check:
         await base.semantics.wanted.load()
         await base.semantics.wanted.embed_query("refdesk")
     except errors.RefdeskError as error:
-        return Check("model", "fail", error.message, "Search goes on by words only.")
+        return Check("model", "fail", error.message, "Keyword search goes on.")
     active = await base.semantics.get_active()
     if active is not None and active.model != model:
         return Check("model", "ok", f"{model.name} works; {active.model.name} is searched until all is embedded anew")

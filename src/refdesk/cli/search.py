@@ -26,7 +26,7 @@ DEADLINE_MS = 10_000
 @invocation.filter_option
 @click.option("--limit", default=10, show_default=True, type=click.IntRange(1, 100), help="At most this many.")
 @click.option("--offset", default=0, type=click.IntRange(0), help="Leave out this many first; of one toolset.")
-@click.option("--semantic", is_flag=True, help="Search by meaning too, not only by words; several are always.")
+@click.option("--semantic", is_flag=True, help="Hybrid search, by meaning too; the default for several toolsets.")
 @click.option(
     "--deadline-ms", type=int, metavar="MS", help=f"How long one of several may take, in milliseconds [{DEADLINE_MS}]."
 )
@@ -43,8 +43,8 @@ def search(
 ) -> None:
     """Search for QUERY in all toolsets at once, as search_everything does, or in those that --toolset names.
 
-    Several give one ranked list; their filters are tags, since and until, and who did not answer is told below. One
-    toolset alone is searched by its own search, with its own filters; without QUERY it lists the newest, if it can.
+    Several give one ranked list; their filters are tags, since and until, and toolsets that did not answer are listed
+    below. One alone is searched by its own search, with its own filters; without QUERY it lists the newest, if it can.
     """
     import anyio
 

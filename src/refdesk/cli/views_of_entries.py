@@ -17,7 +17,7 @@ def tell_stored(answer: Mapping[str, Any]) -> str:
     """Return where an entry is now, and how it is found."""
     if answer["replayed"]:
         return f"Stored before, by the same token: {answer['id']}."
-    return f"Stored: {answer['id']}. It is found by its words now, and by its meaning once it is embedded."
+    return f"Stored: {answer['id']}. Keyword search finds it now, semantic search once it is embedded."
 
 
 def render_entry(entry: Mapping[str, Any]) -> str:

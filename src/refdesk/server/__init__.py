@@ -1,1 +1,1 @@
-"""The faces: MCP, REST and who may call them."""
+"""The transports: MCP and REST, and who may call them."""

@@ -1,4 +1,4 @@
-"""What goes back to a caller, the same on every face: answers and errors as plain JSON values."""
+"""Serialises results and errors to plain JSON values, identically for every transport."""
 
 from __future__ import annotations
 

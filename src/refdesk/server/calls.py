@@ -1,4 +1,4 @@
-"""The one way in: every face runs operations and reads resources through here, so that they cannot drift.
+"""Dispatch: every transport runs operations and reads resources through here, so that they cannot drift apart.
 
 Arguments pass the strict gate and the input model; only `RefdeskError`s come out, anything else is a bug that is logged
 once under an incident number and told to the caller as no more than that number.

@@ -1,4 +1,4 @@
-"""Who calls over HTTP, said anew by every request: an API key or an access token, never a session.
+"""HTTP authentication, on every request: an API key or an access token, never a session.
 
 Everything needs one except the few pages that show nothing private. A key or token that is missing, unknown, expired,
 revoked or made for somebody else gets the same answer, and is counted alike.

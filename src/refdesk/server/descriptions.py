@@ -1,4 +1,4 @@
-"""What MCP clients are told of the table: tools, resources and templates as they are listed."""
+"""MCP descriptions of tools, resources and templates, as clients list them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ASGI gate in front of everything over HTTP: who may be asked as whom, from which page, and how much.
+"""The ASGI gate in front of all HTTP: checks hosts, origins and sizes.
 
 A browser that is tricked into calling a server on its own machine (DNS rebinding) names another host or origin than
 this server's; such requests end here. So do requests that two readers would take apart differently.

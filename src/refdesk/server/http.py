@@ -1,4 +1,4 @@
-"""Everything over HTTP in one ASGI application: MCP, REST, health and pages, behind one gate."""
+"""The ASGI application: MCP, REST, health and pages, behind one gate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 description of the REST face, written out of the table."""
+"""The OpenAPI 3.1 description of the REST API, generated from the operation table."""
 
 from __future__ import annotations
 

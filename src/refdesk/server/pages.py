@@ -1,4 +1,4 @@
-"""The pages a person sees: what this server is, and how to call it. All they need comes from here, offline too."""
+"""The HTML pages: what this server is, and how to call it. Self-contained, so that they work offline."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who calls where there are no keys: whoever can reach the process."""
+"""The principal of callers without keys: whoever can reach the process."""
 
 from __future__ import annotations
 

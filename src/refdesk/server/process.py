@@ -1,4 +1,4 @@
-"""Runs a desk as a process: over stdio, or over HTTP until it is told to stop."""
+"""Runs a desk as a process: over stdio, or over HTTP until it is stopped."""
 
 from __future__ import annotations
 

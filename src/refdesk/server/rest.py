@@ -1,4 +1,4 @@
-"""The REST face: each operation and resource of the table under its own route."""
+"""The REST transport: one route per operation and resource."""
 
 from __future__ import annotations
 

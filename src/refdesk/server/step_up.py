@@ -1,4 +1,4 @@
-"""What a key does not reach, said over streamable HTTP as the MCP specification has it: 403, with the missing scopes.
+"""Insufficient scopes over streamable HTTP, as the MCP specification has it: 403 with the missing scopes.
 
 It is said before the message reaches the protocol's own layer, which could only answer it with a result of status 200.
 """

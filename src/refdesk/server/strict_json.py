@@ -1,4 +1,4 @@
-"""The gate that every argument passes: one strict reading of JSON, the same for every face and every engine.
+"""Strict JSON parsing of every argument, identical for every transport and engine.
 
 What engines disagree about (NUL, lone surrogates), what JSON does not know (NaN, Infinity) and what readers disagree
 about (duplicate keys, other encodings, great depth) is refused here with a sentence, before anything else sees it.

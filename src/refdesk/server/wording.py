@@ -1,4 +1,4 @@
-"""Rewrites a failed validation into one sentence that says what to send instead, without showing what was sent."""
+"""Rewrites a validation error as one sentence that says what to send instead, without echoing the input."""
 
 from __future__ import annotations
 

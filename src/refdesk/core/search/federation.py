@@ -174,9 +174,9 @@ def spell(tag: str) -> tuple[str, ...]:
 
 
 MISSING_MEANING = {
-    "loading": "The model for meaning is still loading, so these are matches by words: ask again in some seconds.",
-    "foreign": "The model for meaning does not read this script, so these are matches by words.",
-    "unavailable": "Search by meaning is unavailable, so these are matches by words.",
+    "loading": "The embedding model is still loading, so these are keyword matches: search again in some seconds.",
+    "foreign": "The embedding model does not support this script, so these are keyword matches.",
+    "unavailable": "Semantic search is unavailable, so these are keyword matches.",
 }
 
 

@@ -1,4 +1,4 @@
-"""Callers who sign in elsewhere: OAuth 2.1 access tokens, checked here and made by an issuer that the operator names.
+"""OAuth 2.1 access tokens, issued by the authorization server that the operator configures and validated here.
 
 refdesk is the resource server of RFC 9728 and of the MCP authorization specification; it never sees a password, makes
 no token, passes none on and keeps none. Nothing of this is imported while no issuer is named, but `configuration`.

@@ -1,4 +1,4 @@
-"""Who a checked token says is calling: its org, its agent, and its scopes among refdesk's own.
+"""Maps the claims of a validated token to a principal: org, agent, and those scopes that are refdesk's.
 
 Two who sign in are never one agent. The agent is one claim, always the same, because a name out of whichever claim is
 there would let one caller's `sub` be another's `client_id`. A prefix that comes from the issuer's name keeps them

@@ -1,4 +1,4 @@
-"""What the settings say about signing in, checked as a whole before the server listens."""
+"""The OAuth configuration, validated as a whole before the server listens."""
 
 from __future__ import annotations
 

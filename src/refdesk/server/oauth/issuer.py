@@ -1,4 +1,4 @@
-"""What an issuer publishes, read over HTTP: where its keys are, and the keys. The only file of signing in with I/O.
+"""Reads an issuer's metadata and keys over HTTP: the only module of this folder with I/O.
 
 It trusts little of what it is told: redirects are refused, bodies are bounded, and a description that names another
 issuer than it was asked for is not used.

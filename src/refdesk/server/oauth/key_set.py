@@ -1,4 +1,4 @@
-"""The issuer's keys as this process knows them: asked for when first needed, by one at a time, and kept for a while.
+"""A cache of the issuer's keys: fetched on first use, by one caller at a time, with a time to live.
 
 Whoever sends tokens cannot make the server ask the issuer more often than `ASK_AGAIN` and `AFTER_FAILURE` say, whatever
 the tokens hold.

@@ -1,4 +1,4 @@
-"""What clients are told so that they can sign in: the protected resource metadata (RFC 9728), and where it is.
+"""The protected resource metadata (RFC 9728), from which clients learn how to sign in.
 
 Every address in it comes from the settings, never from a request.
 """

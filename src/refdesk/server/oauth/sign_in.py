@@ -1,4 +1,4 @@
-"""Everything that signing in needs, put together."""
+"""Wires the parts of OAuth sign-in together."""
 
 from __future__ import annotations
 

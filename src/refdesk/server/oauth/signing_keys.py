@@ -1,4 +1,4 @@
-"""The keys an issuer signs with: what can be used of a JSON Web Key Set (RFC 7517), and which key fits which algorithm.
+"""An issuer's signing keys: the usable part of a JSON Web Key Set (RFC 7517), and the algorithms of each key.
 
 Only the public members of a key are read, so that a set that gives away private ones does no harm here.
 """

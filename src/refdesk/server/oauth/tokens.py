@@ -1,4 +1,4 @@
-"""Access tokens: whether one is the issuer's, for this server and in force (RFC 7519, RFC 8725, RFC 9068).
+"""Validates access tokens: issuer, audience and lifetime (RFC 7519, RFC 8725, RFC 9068).
 
 What is wrong with a token is for the log alone, and holds nothing of it. The signature is checked before a claim is
 read, and the header chooses among the issuer's keys, never a key: `jwk`, `jku`, `x5u` and `x5c` are not looked at.

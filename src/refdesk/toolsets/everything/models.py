@@ -157,7 +157,7 @@ class Coverage(Message):
     """What became of asking one toolset."""
 
     toolset: str
-    status: Status = Field(description="Only `answered` had its say: do not take the others' silence for an answer.")
+    status: Status = Field(description="Only `answered` contributed: do not take the others' silence for an answer.")
     hits: int = Field(description="How many of the results are its.")
     total: int | SkipJsonSchema[None] = Field(None, description="How many match there in all, where it knows.")
     took_ms: int

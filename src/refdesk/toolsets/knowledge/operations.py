@@ -68,7 +68,7 @@ async def _store(context: Context, entry: StoreInput, token: Token | None) -> Js
 
 
 async def search_knowledge(context: Context, asked: SearchInput) -> SearchOutput:
-    """Find entries by their words and their meaning."""
+    """Find entries by hybrid search."""
     results = await search.search(context.knowledge_base, models.get_collection(context.principal.org), asked)
     return SearchOutput(results=results, query=asked.query)
 
@@ -202,7 +202,7 @@ SEARCH_KNOWLEDGE = Operation(
     name="search_knowledge",
     title="Search knowledge",
     description=(
-        "Find what agents have written down, by words and meaning. Use it before you answer from memory and before "
+        "Find what agents have written down, by keyword and meaning. Use it before you answer from memory and before "
         "you store. Results are short; get_knowledge reads one whole. Superseded and expired entries are left out."
     ),
     input=SearchInput,

@@ -97,7 +97,7 @@ async def find(base: KnowledgeBase, collection: Collection, asked: SearchInput, 
 def rank(candidates: Sequence[Candidate]) -> list[tuple[Candidate, float]]:
     """Return the candidates with their fused scores in (0, 1], best first, ties newest first, then by id.
 
-    An entry without a vector is judged by the other lists alone. In the list by words those that hold the question as
+    An entry without a vector is judged by the other lists alone. In the keyword list those that hold the question as
     it is written come first, where the engine marks them.
     """
     newest_first = sorted(candidates, key=lambda c: (-c.modified_at.timestamp(), c.id))

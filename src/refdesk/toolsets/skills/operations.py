@@ -40,11 +40,11 @@ OUTCOMES = {"resolved": 0.10, "likely_resolved": 0.03, "likely_failed": -0.05, "
 """How far each outcome moves a skill's confidence."""
 
 LOAD_SECONDS = 3.0
-"""How long a search waits for its model to load, once; then words alone must do."""
+"""How long a search waits for its model to load, once; then keyword search must do."""
 
 
 async def search_skills(context: Context, asked: SearchInput) -> SearchOutput:
-    """Find skills by words and meaning, and count that they were returned."""
+    """Find skills by hybrid search, and count that they were returned."""
     started = perf_counter()
     semantics = context.knowledge_base.semantics
     embedder = await _get_ready(semantics) if semantics is not None else None
