@@ -47,7 +47,7 @@ class Caller:
     """One caller at one desk.
 
     Attributes:
-        face: Which face the call came through, for the log.
+        face: The transport the call came through, for the log.
     """
 
     desk: Desk

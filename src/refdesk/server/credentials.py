@@ -82,7 +82,7 @@ class FailureLimit:
 
 @dataclass(frozen=True, slots=True)
 class KeyCheck:
-    """Passes on requests whose caller is known, and tells the application who it is.
+    """Passes on authenticated requests, with the caller attached.
 
     Attributes:
         anonymous: Who callers without a key are; `None` refuses them. A key that is sent always counts.

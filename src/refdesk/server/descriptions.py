@@ -66,7 +66,7 @@ def _lean_input(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _lean(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an answer's schema without what costs a model tokens and tells it nothing: fields speak for themselves.
+    """Return an output schema without what costs a model tokens and adds nothing: field names are self-explanatory.
 
     Nothing is required and objects are left open, so that a client that kept the schema is not broken by a change of
     fields. The contracts have it whole.

@@ -134,7 +134,7 @@ def _build_checks(
 
 
 def _identify(anonymous: Principal | None, context: RequestContext) -> Principal:
-    """Return who sent the message that is being answered, whoever opened its session."""
+    """Return the sender of the current message, regardless of who opened its session."""
     caller = get_caller(cast("Request", context.request))
     return mcp.identify_local(caller, is_agent_known=False)(context) if caller is anonymous else caller
 

@@ -1,6 +1,6 @@
 """The MCP transport: serves the operation table as tools and resources, on the official SDK, in both protocol eras.
 
-It stands on the SDK's low-level `Server`, which takes whole results: schemas, error texts and cache hints are ours, the
+It builds on the SDK's low-level `Server`, which takes whole results: schemas, error texts and cache hints are ours, the
 protocol is the SDK's.
 """
 

@@ -137,7 +137,7 @@ def _code(text: str) -> str:
 
 
 def _prose(text: str) -> str:
-    """Return a sentence as HTML; what stands between backticks is code."""
+    """Return a sentence as HTML; text between backticks is code."""
     return "".join(_code(part) if n % 2 else escape(part) for n, part in enumerate(text.split("`")))
 
 

@@ -46,7 +46,7 @@ class HealthCheck:
     """Looks at the health of a desk on behalf of everyone who asks at the same time.
 
     Attributes:
-        most_seconds: How long whoever asks waits.
+        most_seconds: How long a caller waits.
     """
 
     desk: Desk
@@ -65,7 +65,7 @@ class HealthCheck:
             group.cancel_scope.cancel()
 
     async def measure(self) -> Health:
-        """Return how the desk stands; `failing` when that cannot be found out within `most_seconds`."""
+        """Return the health of the desk; `failing` when it cannot be determined within `most_seconds`."""
         if self._group is None:
             return Health("failing", ("The server is shutting down.",), {}, SystemClock().now())
         if self._running is None:

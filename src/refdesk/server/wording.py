@@ -63,7 +63,7 @@ def _sentence(problem: ErrorDetails, schema: Mapping[str, Any]) -> str:
 
 
 def _plain(message: str) -> str:
-    """Return what pydantic says of a field so that it goes on after the field's name."""
+    """Return pydantic's message so that it follows the field's name."""
     text = message.removeprefix("Value error, ").removeprefix("Assertion failed, ")
     for theirs, ours in _WORDS.items():
         text = text.replace(theirs, ours)

@@ -38,7 +38,7 @@ class OAuth:
         org_claim: The claim that says it.
         orgs: Which org a value of that claim means; where it is empty, the value is the org's name.
         agent_claim: The claim that says who calls.
-        agent_prefix: What stands before it in the agent's name.
+        agent_prefix: Its prefix in the agent's name.
         scope_claims: The claims that list scopes.
         scope_prefix: What stands before refdesk's scope names in tokens.
         asked_prefix: What stands before them where clients ask for scopes.

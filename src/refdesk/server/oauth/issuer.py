@@ -1,6 +1,6 @@
 """Reads an issuer's metadata and keys over HTTP: the only module of this folder with I/O.
 
-It trusts little of what it is told: redirects are refused, bodies are bounded, and a description that names another
+It trusts little of what it receives: redirects are refused, bodies are bounded, and a description that names another
 issuer than it was asked for is not used.
 """
 
@@ -70,7 +70,7 @@ class Issuer:
         """Return the keys that the issuer publishes now.
 
         Raises:
-            WorldError: They could not be had; the message says why.
+            WorldError: They could not be fetched; the message says why.
         """
         try:
             with anyio.fail_after(self.total_seconds):

@@ -37,7 +37,7 @@ class ProtectedResource:
     """This server, as clients that can sign in see it.
 
     Attributes:
-        scopes: Those that clients are told to ask for.
+        scopes: Those that clients should request.
     """
 
     oauth: OAuth

@@ -27,6 +27,6 @@ class SignIn:
 
 
 def build_sign_in(oauth: OAuth, toolsets: Iterable[Toolset], clock: Clock) -> SignIn:
-    """Return what signs callers in; the issuer is not asked for anything yet."""
+    """Return the sign-in of callers; nothing is requested from the issuer yet."""
     keys = KeySet(oauth.issuer, Issuer(oauth.issuer, oauth.jwks_url).fetch, clock)
     return SignIn(TokenCheck(oauth, keys, clock), ProtectedResource(oauth, list_scopes(toolsets)))

@@ -1,4 +1,4 @@
-"""Reads of everything in a namespace, page by page; see `Archive`. Pages go by org, toolset and id, or their like."""
+"""Reads everything in a namespace, page by page; see `Archive`. Pages go by org, toolset and id, or their like."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What searches need of documents, kept in this process for as long as the documents stay as they are.
+"""An in-process cache of what searches need of documents, valid as long as a document is unchanged.
 
 Every search learns from the database which version of which document counts; what is kept of that very version is
 used, the rest is read. So nothing here is ever stale, and all of it may be thrown away.

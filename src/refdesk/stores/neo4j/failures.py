@@ -1,4 +1,4 @@
-"""What the driver's errors mean to those who call."""
+"""Translates the driver's errors."""
 
 from __future__ import annotations
 

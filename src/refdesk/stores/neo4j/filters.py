@@ -1,4 +1,4 @@
-"""Conditions as Cypher. What a caller wrote becomes a parameter, never text."""
+"""Compiles filters to Cypher. Caller input becomes a parameter, never text."""
 
 from __future__ import annotations
 

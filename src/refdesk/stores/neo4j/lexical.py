@@ -1,4 +1,4 @@
-"""What is asked in words as queries that Lucene cannot take for anything but words."""
+"""Builds Lucene queries in which caller input is always escaped as terms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The shape of the database: constraints and indexes, made in numbered steps; and a place for each namespace.
+"""Schema migrations: constraints and indexes in numbered steps, and a node for each namespace.
 
 Labels: `Thing` (whatever can be linked: a document, or something outside such as a task), `Document` (a `Thing` that is
 known), `Revision`, `Passage` with `Passage<width>`, `Record`, `Collection` (what is counted of one), and `Refdesk` (the

@@ -1,4 +1,4 @@
-"""What a search makes of the documents it was given: exact scores, orders, counts."""
+"""Ranks the retrieved documents: exact scores, sort orders, facet counts."""
 
 from __future__ import annotations
 

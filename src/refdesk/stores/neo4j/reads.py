@@ -1,4 +1,4 @@
-"""Reads of the truth. Every statement names the namespace, and the org where the port does."""
+"""Reads documents and metadata. Every statement names the namespace, and the org where the port does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values as properties and back.
+"""Encodes values as node properties, and decodes them.
 
 Instants are text, ISO 8601 in UTC with six digits behind the point: they sort as they stand and Cypher's `datetime()`
 reads them.

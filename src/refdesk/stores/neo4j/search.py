@@ -1,4 +1,4 @@
-"""One search: the database makes the candidates, each list with the filter inside; scores are made here, exactly.
+"""One search: the database retrieves the candidates, filters included; exact scores are computed here.
 
 Words: the full-text index over analysed terms gives every document of the collection that holds one of them, whether or
 not it passes the filter, which is what document frequencies take. Vectors: the vector index gives more than asked, so

@@ -1,4 +1,4 @@
-"""The store: reads on connections of their own, transactions one after another under a lock in the database."""
+"""The Neo4j store: concurrent reads, and transactions serialised by a lock in the database."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The nearest passages, as the server's version wants to be asked; nothing else depends on that version.
+"""Vector queries in the syntax of the server's version; nothing else depends on that version.
 
 Up to 5.26 and in the versions of 2025 a procedure finds the nearest of a whole index, and what belongs to others is
 left out afterwards. From 2026.01 the clause SEARCH of Cypher 25 looks among one collection's passages only, through

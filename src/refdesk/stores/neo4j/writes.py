@@ -1,4 +1,4 @@
-"""Writes of the truth, each within a transaction that holds the namespace's lock."""
+"""Writes documents and metadata, in transactions that hold the namespace's lock."""
 
 from __future__ import annotations
 

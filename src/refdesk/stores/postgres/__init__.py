@@ -1,4 +1,4 @@
-"""The engine for many processes and machines: PostgreSQL with pgvector."""
+"""The PostgreSQL engine, with pgvector, for many processes and machines."""
 
 from refdesk.stores.postgres.search import Limits
 from refdesk.stores.postgres.store import open_store

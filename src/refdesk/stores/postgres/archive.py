@@ -1,4 +1,4 @@
-"""Reads of everything there is, piece by piece, for moving a store: each continues in the order of a primary key."""
+"""Reads everything in pages, for migrations: each page continues in the order of a primary key."""
 
 from __future__ import annotations
 

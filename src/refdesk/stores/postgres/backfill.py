@@ -1,4 +1,4 @@
-"""What searches read, made anew from the documents when the analysis of texts has changed."""
+"""Backfill: rebuilds the search tables from the documents when the text analysis has changed."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def is_outdated(connections: Connections) -> bool:
 
 
 async def rebuild(session: Session) -> None:
-    """Derive anew what searches read, unless another process has just done so; documents stay as they are."""
+    """Rebuild the search tables, unless another process has just done so; documents stay as they are."""
     (rows,) = await session.send(ALL_ORGS, Statement(_GET_VERSION))
     if rows[0][0] == ANALYSIS_VERSION:
         return

@@ -1,7 +1,7 @@
-"""Statements to the database, sent in as few round trips as can be.
+"""Sends statements to the database in as few round trips as possible.
 
 Everything is said per transaction (`set_config(…, true)`), so that a pooler which hands its connections from
-transaction to transaction may stand between.
+transaction to transaction may sit in between.
 """
 
 from __future__ import annotations

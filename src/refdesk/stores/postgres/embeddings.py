@@ -1,4 +1,4 @@
-"""Writes of vectors: each model has its rows, its counts and a graph."""
+"""Writes embeddings: each model has rows, counts and an HNSW index of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the driver's errors mean to those who call. No message repeats the driver's, which may hold SQL or hosts."""
+"""Translates the driver's errors. No message repeats the driver's, which may hold SQL or hosts."""
 
 from __future__ import annotations
 

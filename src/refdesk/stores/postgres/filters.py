@@ -1,4 +1,4 @@
-"""Filters as conditions on an entry: facets by the index of tokens, the rest by columns; values are parameters."""
+"""Compiles filters to SQL: facets by the token index, the rest by columns; values are parameters."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _ALWAYS, _NEVER = sql.SQL("true"), sql.SQL("false")
 
 @dataclass(slots=True)
 class Values:
-    """The values of a statement that is put together from parts, each by a name of its own."""
+    """The parameters of a statement assembled from parts, each under a unique name."""
 
     named: dict[str, object] = field(default_factory=dict[str, object])
 
     def add(self, value: object) -> sql.Placeholder:
-        """Return what stands for the value in the statement."""
+        """Return the placeholder of the value in the statement."""
         name = f"v{len(self.named)}"
         self.named[name] = value
         return sql.Placeholder(name)

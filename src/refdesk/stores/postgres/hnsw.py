@@ -1,4 +1,4 @@
-"""The HNSW graph of each model: an index of its own, made with the model's first vector or after a load.
+"""The HNSW index of each model, created with the model's first vector or after a bulk load.
 
 It makes searches fast and nothing else: without it a search compares all vectors and finds the same. So it may be
 missing for a while, and whoever opens the store builds it.

@@ -1,4 +1,4 @@
-"""What a search needs, made from a document: its terms, its words in a row, its facet values, and their tokens."""
+"""Derives what searches need from a document: terms, positions, facet values and their tokens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""BM25 in SQL: the arithmetic of `refdesk.core.search.bm25`, operation for operation, from what an entry holds."""
+"""BM25 in SQL: the arithmetic of `refdesk.core.search.bm25`, operation for operation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The schema's history: numbered SQL files, each applied once, in order, by one process at a time."""
+"""Schema migrations: numbered SQL files, each applied once, in order, by one process at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Connections kept from use to use.
+"""A connection pool.
 
 The driver's own pool lets whoever waits for a connection wait until a time runs out, though the server has refused it,
 and tries again later and later: after a restart of the server, writes went on after six seconds (measured over 30

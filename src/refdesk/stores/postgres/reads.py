@@ -1,4 +1,4 @@
-"""Reads of the truth, each in one round trip."""
+"""Reads documents and metadata, each in one round trip."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a row holds here besides what `refdesk.core.keeping.rows` says: vectors, as pgvector reads them."""
+"""Row encodings beyond those of `refdesk.core.keeping.rows`: vectors, in pgvector's format."""
 
 from __future__ import annotations
 

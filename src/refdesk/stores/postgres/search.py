@@ -1,4 +1,4 @@
-"""One search: what is asked, planned over the collection's counts, then answered by one statement.
+"""One search: planned by the collection's statistics, then executed as one statement.
 
 Two round trips: the first begins a snapshot and reads what scores depend on (counts, document frequencies, the model),
 the second finds, counts facets and ends. A filter over many vectors takes a third, which counts whom it lets pass.
@@ -102,7 +102,7 @@ async def plan_search(snapshot: Snapshot, request: FindRequest, limits: Limits) 
 
 
 async def _run(snapshot: Snapshot, search: Search, graph: Graph | None, rare: Sequence[str] | None) -> list[list[Row]]:
-    """Return the rows of the candidates and, where facets were asked for, of their values."""
+    """Return the rows of the candidates and, where requested, of facet values."""
     settings = graph.settings if graph else ()
     statements = (*settings, search.find(graph, rare), *search.count_facets())
     is_final = graph is None and rare is None

@@ -1,4 +1,4 @@
-"""The statements of one search. Every part of a request is a parameter of theirs; only their shape follows it."""
+"""Builds the statements of one search. Every part of a request is a parameter; only the structure varies."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ class Search:
         return Statement(text, values.named)
 
     def count_facets(self) -> tuple[Statement, ...]:
-        """Return the statement that counts facets over all that matches, where any were asked for."""
+        """Return the statement that counts facets over all matches, where any were requested."""
         names = [name for name in self.request.facets if is_storable(name)]
         if not names:
             return ()

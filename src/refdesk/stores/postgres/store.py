@@ -1,4 +1,4 @@
-"""The engine for many processes and machines: PostgreSQL with pgvector, one database for all that run."""
+"""The PostgreSQL store: one database, shared by any number of processes and machines."""
 
 from __future__ import annotations
 
@@ -212,7 +212,7 @@ class PostgresStore(_PostgresReader):
     async def loading(self) -> AsyncGenerator[None, None]:
         """See `Archive.loading`. The graphs are built at its end: to put vectors in one by one takes far longer.
 
-        When cancelled it builds none, as whoever cancels does not want to wait; the next to open the store does.
+        When cancelled it builds none, as a cancelled caller must not wait; the next to open the store does.
         """
         async with open_session(self.connections, self._turn) as session:
             await hnsw.drop(session)

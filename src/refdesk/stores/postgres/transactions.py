@@ -1,4 +1,4 @@
-"""One transaction that writes, and how transactions take turns.
+"""Write transactions, serialised by an advisory lock.
 
 A transaction-scoped advisory lock, named after the schema, is the cheapest way to have all transactions of a store run
 one after another, across processes and machines: under READ COMMITTED every statement behind it sees all that was
@@ -93,7 +93,7 @@ class Session:
             await self._commit()
 
     async def end(self) -> None:
-        """Undo what was not committed, as far as the server can still be told."""
+        """Roll back, as far as the server is still reachable."""
         self._has_ended = True
         if self._scope is not None and is_in_transaction(self._connection):
             # The reason for the undoing matters more than that the server could not be told: it notices by itself.
@@ -131,7 +131,7 @@ async def _taking(turn: anyio.Lock, seconds: float) -> AsyncGenerator[None, None
 
 
 def _is_refusal(error: BaseException | None) -> bool:
-    """Return whether the server itself said no, and not that it is going away."""
+    """Return whether the server refused the statement, as opposed to shutting down."""
     state = error.sqlstate if isinstance(error, psycopg.Error) else None
     return state is not None and not state.startswith(("08", "57P"))
 

@@ -1,4 +1,4 @@
-"""Whether the nearest are found by comparing all, which is exact, or by asking the model's HNSW graph."""
+"""Decides between exhaustive (exact) vector search and the model's HNSW index."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes of the truth, and with each document of what searches read of it, in the same transaction."""
+"""Writes documents and metadata, and what searches read of them, in the same transaction."""
 
 from __future__ import annotations
 
@@ -259,7 +259,7 @@ class Content:
         await _send(session, scope, [*statements, *self._index(rows, before, numbers)])
 
     async def index_anew(self, session: Session, rows: Sequence[DocumentRow], keys: Sequence[int]) -> None:
-        """Derive anew what is searched of documents that are stored; nothing of it may be there."""
+        """Rebuild what searches read of stored documents; none of it may exist yet."""
         scope = Scope(self.collection.org)
         numbers = await self._number_terms(session, scope, rows)
         words = [

@@ -1,4 +1,4 @@
-"""Reads of everything there is, in the order of the keys: for moving to another engine."""
+"""Reads everything in key order, for migrations to another engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Connections to the store's file: one that writes, a few that read, all work in threads.
+"""Connections to the file: one writer and a few readers, all in threads.
 
 A hop to a thread costs more than a statement, so each hop carries a whole unit of work.
 """

@@ -1,4 +1,4 @@
-"""What SQLite's errors mean to those who call."""
+"""Translates SQLite's errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Grows the graphs of large vector indexes in a thread of its own, while searches go on."""
+"""Builds the HNSW indexes of large collections in a background thread, while searches continue."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Growable(Protocol):
 
 
 class Grower:
-    """Grows one index at a time; who comes meanwhile is turned away and comes again with the next search."""
+    """Builds one index at a time; requests meanwhile are dropped, and repeated by the next search."""
 
     def __init__(self) -> None:
         self._stopping = threading.Event()

@@ -1,4 +1,4 @@
-"""The search indexes of this process: made from the truth, caught up before each search, thrown away at will.
+"""The in-memory search indexes of this process: derived from the tables and caught up before each search.
 
 An index remembers the last change it has seen of its collection. A search compares that number with the collection's
 own, reads what was written since, by whichever process, and only then asks the index. What cannot be trusted (an index
@@ -94,12 +94,12 @@ class DerivedIndexes:
             return await self._readers.run(self._find, kept, request)
 
     def take_renewed(self) -> list[RenewedTerms]:
-        """Return what was analysed anew since the last call, to be written back."""
+        """Return the texts analysed again since the last call, to be written back."""
         renewed, self._renewed = self._renewed, []
         return renewed
 
     def close(self) -> None:
-        """Stop what goes on in the background."""
+        """Stop background work."""
         self._grower.close()
 
     def _get(self, collection: Collection) -> _KeptIndex:

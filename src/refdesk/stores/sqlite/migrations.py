@@ -1,4 +1,4 @@
-"""The schema's history: numbered SQL files, each applied once, in order."""
+"""Schema migrations: numbered SQL files, each applied once, in order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads of the truth: each function runs in one hop, on a connection in a transaction."""
+"""Reads documents and metadata: each function runs in one thread hop, in a transaction."""
 
 from __future__ import annotations
 

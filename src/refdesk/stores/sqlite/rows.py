@@ -1,4 +1,4 @@
-"""What a row holds here besides what `refdesk.core.keeping.rows` says: analysed text, and vectors as bytes."""
+"""Row encodings beyond those of `refdesk.core.keeping.rows`: analysed text, and vectors as bytes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class DocumentRow:
 
 @dataclass(frozen=True, slots=True)
 class RenewedTerms:
-    """A document's text, analysed anew because what was stored could not be used."""
+    """A document's text, analysed again because the stored terms were unusable."""
 
     key: int
     written: int

@@ -1,4 +1,4 @@
-"""The embedded engine: one SQLite file that any number of processes share, and search indexes made from it."""
+"""The SQLite store: one file shared by any number of processes, and search indexes derived from it."""
 
 from __future__ import annotations
 
@@ -242,7 +242,7 @@ class SqliteStore(_SqliteReader):
         yield
 
     def close(self) -> None:
-        """Stop what goes on in the background and close every connection; blocks."""
+        """Stop background work and close every connection; blocks."""
         self._indexes.close()
         self._readers.close()
         self._writer.close()
@@ -255,7 +255,7 @@ async def open_store(
     """Yield the store kept in the file at `path`; the file and its folder are made where there are none.
 
     Args:
-        path: On a local disk; beside it stand SQLite's `-wal` and `-shm` files.
+        path: On a local disk; SQLite keeps its `-wal` and `-shm` files beside it.
         clock: Says when revisions were recorded; the machine's clock by default.
         patience_seconds: How long a transaction waits for another process's.
 

@@ -1,4 +1,4 @@
-"""Which SQLite may hold data.
+"""The SQLite versions that are safe to use.
 
 Every SQLite from 3.7.0 to 3.51.2 can lose pages of a WAL file when a checkpoint of one connection overlaps a commit of
 another ("WAL-reset", found in March 2026). 3.51.3 mends it, and so do the backports 3.50.7 and 3.44.6; 3.52.0 was

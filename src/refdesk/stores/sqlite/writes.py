@@ -1,4 +1,4 @@
-"""Writes of the truth: each function runs in one hop, inside the one writer's transaction."""
+"""Writes documents and metadata: each function runs in one thread hop, in the writer's transaction."""
 
 from __future__ import annotations
 

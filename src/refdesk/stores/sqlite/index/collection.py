@@ -121,7 +121,7 @@ class CollectionIndex:
         self._is_live = np.concatenate((self._is_live, np.ones(len(rows), np.bool_)))
 
     def _compact(self) -> None:
-        """Number the living rows anew, without gaps."""
+        """Renumber the live rows without gaps."""
         kept: Rows = np.flatnonzero(self._is_live).astype(np.int32)
         new_rows = dict(zip(kept.tolist(), range(len(kept)), strict=True))
         tokens = restore_tokens(self._segments, self._documents.positions)

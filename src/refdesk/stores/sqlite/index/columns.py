@@ -1,4 +1,4 @@
-"""Arrays that only grow, and the few array operations that the whole index is built from."""
+"""Append-only arrays, and the few array operations that the whole index is built from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Named times by row."""
+"""Date ranges by row."""
 
 from __future__ import annotations
 

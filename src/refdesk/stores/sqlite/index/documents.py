@@ -1,4 +1,4 @@
-"""What is known of each document besides its words, by row.
+"""Document attributes other than text, by row.
 
 Every version of a document gets a row of its own; the row before it stays and is dead. So columns only grow, and an
 older view stays true to its time.

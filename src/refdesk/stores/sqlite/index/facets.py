@@ -1,4 +1,4 @@
-"""Facet values by row: who holds a value, and how many of those that match hold each."""
+"""Facet values by row: membership, and counts over the matches."""
 
 from __future__ import annotations
 

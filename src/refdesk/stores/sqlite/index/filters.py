@@ -1,4 +1,4 @@
-"""Conditions as masks over the rows."""
+"""Evaluates filters to masks over the rows."""
 
 from __future__ import annotations
 

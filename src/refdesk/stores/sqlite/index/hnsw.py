@@ -1,4 +1,4 @@
-"""Nearest passages by a graph (HNSW), for collections where comparing all of them takes too long.
+"""Approximate nearest passages (HNSW), for collections too large for exhaustive comparison.
 
 Source: Malkov and Yashunin, "Efficient and robust approximate nearest neighbor search using Hierarchical Navigable
 Small World graphs" (2018), in the library usearch, which the extra `hnsw` brings. Without it everything is compared.

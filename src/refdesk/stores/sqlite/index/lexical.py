@@ -1,4 +1,4 @@
-"""Exact BM25 of every document at once, and the documents that hold a phrase."""
+"""Exact BM25 of all documents at once, and phrase matching."""
 
 from __future__ import annotations
 

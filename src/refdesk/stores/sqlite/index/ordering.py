@@ -1,4 +1,4 @@
-"""The first rows in an order, without sorting the rest."""
+"""Selects the first rows of an order without sorting the rest."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ many may all get one value above the others'."""
 
 
 def select_first(rows: RowNumbers, order: Sequence[SortValues], depth: int) -> RowNumbers:
-    """Return the first `depth` of the rows, in order; the last key must tell any two apart."""
+    """Return the first `depth` of the rows, in order; the last key must be unique."""
     if len(rows) > depth:
         rows = _prune(rows, order, depth)
     values = [get_values(rows, len(rows)) for get_values in reversed(order)]

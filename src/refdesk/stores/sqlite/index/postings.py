@@ -1,4 +1,4 @@
-"""Which documents hold a term, how often and where: immutable segments, made from token streams and merged.
+"""Postings: which documents contain a term, how often and where, in immutable segments that are merged.
 
 A token's position is its place in one numbering of all tokens of the index (`TokenStream.starts`), with a gap between a
 document's title and body and behind each document, so that two tokens are adjacent in a text exactly when their
@@ -78,7 +78,7 @@ class Segment:
         return np.where(self.terms[places] == terms, places, -1).tolist()
 
     def get_rows(self, place: int) -> slice:
-        """Return where the rows of the term at `place` stand."""
+        """Return the range of the rows of the term at `place`."""
         return slice(int(self.row_offsets[place]), int(self.row_offsets[place + 1]))
 
     def get_positions(self, place: int) -> Integers:

@@ -1,4 +1,4 @@
-"""What an index is fed with: one row per document, one per embedded passage."""
+"""The input of an index: one row per document, one per embedded passage."""
 
 from __future__ import annotations
 

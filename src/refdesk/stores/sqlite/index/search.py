@@ -1,4 +1,4 @@
-"""One search over one state of the index."""
+"""One search over a snapshot of the index."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The analysed text of a document as bytes: all that counting terms and verifying phrases takes."""
+"""The analysed text of a document as bytes: enough to count terms and verify phrases."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ another version are useless."""
 
 @lru_cache(maxsize=1 << 16)
 def hash_term(term: str) -> int:
-    """Return the 64-bit number that stands for a term, the same in every process."""
+    """Return the 64-bit hash of a term, the same in every process."""
     return int.from_bytes(hashlib.blake2b(term.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
 
 

@@ -1,4 +1,4 @@
-"""The vectors of one model: which documents are nearest, and how near a document is."""
+"""The embeddings of one model: nearest documents, and the similarity of a document."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Similarities: TypeAlias = "NDArray[np.float32]"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Passages:
-    """The passages as they stood at one time. Those of a document stand together and form a group.
+    """A snapshot of the passages. Those of a document are contiguous and form a group.
 
     Attributes:
         vectors: Shape `(passages, dimensions)`, unit length, contiguous.
@@ -67,7 +67,7 @@ class Passages:
 
         Args:
             wanted: One truth value per row.
-            effort: How many passages a graph is asked for at least; `None` is `MIN_FETCH`.
+            effort: The fewest passages requested from HNSW; `None` is `MIN_FETCH`.
         """
         is_wanted = np.append(wanted, np.False_)[self.group_rows]
         groups = self._search_graph(self.graph, is_wanted, query, depth, effort or MIN_FETCH) if self.graph else None
@@ -170,7 +170,7 @@ class PassageColumns:
         )
 
     def replace(self, keys: Sequence[int], rows: Sequence[VectorRow], row_of: Mapping[int, int]) -> None:
-        """Give the documents exactly these passages; `row_of` tells the row of a document by its key."""
+        """Give the documents exactly these passages; `row_of` returns the row of a document by its key."""
         held: dict[int, list[VectorRow]] = {key: [] for key in keys}
         for row in rows:
             held.setdefault(row.key, []).append(row)
@@ -217,7 +217,7 @@ class PassageColumns:
         self._ends.extend([row.end for row in rows])
 
     def _compact(self) -> None:
-        """Leave out the passages of groups that are no document's; the graph is begun anew."""
+        """Leave out the passages of groups that are no document's; the HNSW index is rebuilt."""
         old, group_of = self.view, self._group_of
         groups = np.array(sorted(group_of.values()), np.int64)
         sizes = old.group_sizes[groups]
