@@ -192,7 +192,11 @@ async def _refuse(get_error_format: Callable[[Scope], ErrorFormat], request: Req
     if status == 404:
         return reply_error(errors.NotFoundError("No such address; see /docs for those there are."), form)
     if status == 405:
-        return reply_error(errors.InvalidInputError("That address has another method; see /docs."), form, 405)
+        allowed = error.headers.get("Allow", "") if isinstance(error, HTTPException) and error.headers else ""
+        refusal = errors.InvalidInputError(f"That address takes {allowed or 'another method'}; see /docs.")
+        response = reply_error(refusal, form, 405)
+        response.headers["allow"] = allowed
+        return response
     return reply_error(errors.InvalidInputError("The request cannot be answered."), form, status)
 
 

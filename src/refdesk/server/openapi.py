@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from refdesk import __version__
 from refdesk.core import contracts
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from refdesk.core.operations import ErrorFormat, Operation, Resource, Toolset
 
@@ -55,7 +55,7 @@ def describe(toolsets: tuple[Toolset, ...], issuer: str | None = None) -> dict[s
         for resource in toolset.resources:
             route = resource.route
             paths.setdefault(route.path, {})[route.method.lower()] = _resource(toolset, resource)
-    paths["/health"] = {"get": _health()}
+    paths |= {"/health": {"get": _health()}, "/ready": {"get": _readiness()}, "/metrics": {"get": _metrics()}}
     return {
         "openapi": "3.1.0",
         "info": {
@@ -85,29 +85,40 @@ def _operation(toolset: Toolset, operation: Operation) -> dict[str, Any]:
         "summary": operation.title,
         "description": operation.description,
     }
-    schema = contracts.get_input_schema(operation.input)
+    schema = cast("dict[str, Any]", contracts.get_input_schema(operation.input))
+    path = operation.route.path
+    in_path = [name for name in schema["properties"] if f"{{{name}}}" in path]
     if operation.route.method == "POST":
-        examples = {f"example {n}": {"value": dict(value)} for n, value in enumerate(operation.examples, 1)}
-        content: dict[str, Any] = {"schema": schema} | ({"examples": examples} if examples else {})
-        described["requestBody"] = {"required": True, "content": {JSON: content}}
+        described["requestBody"] = _body(_leave_out(schema, in_path), operation.examples, in_path)
+        described["parameters"] = [_parameter(schema, name, "path") for name in in_path]
     else:
-        described["parameters"] = _parameters(schema, operation.route.path)
+        places = {name: "path" if name in in_path else "query" for name in schema["properties"]}
+        described["parameters"] = [_parameter(schema, name, place) for name, place in places.items()]
     return described | {
         "responses": _responses(contracts.get_output_schema(operation.output), operation.errors, toolset)
     }
 
 
-def _parameters(schema: Mapping[str, Any], path: str) -> list[dict[str, Any]]:
-    required = schema.get("required", [])
-    return [
-        {
-            "name": name,
-            "in": "path" if f"{{{name}}}" in path else "query",
-            "required": name in required,
-            "schema": inner,
-        }
-        for name, inner in schema["properties"].items()
-    ]
+def _body(
+    schema: Mapping[str, Any], examples: Sequence[Mapping[str, object]], left_out: Sequence[str]
+) -> dict[str, Any]:
+    shown = [{name: value for name, value in example.items() if name not in left_out} for example in examples]
+    named = {f"example {number}": {"value": value} for number, value in enumerate(shown, 1)}
+    content: dict[str, Any] = {"schema": schema} | ({"examples": named} if named else {})
+    return {"required": True, "content": {JSON: content}}
+
+
+def _leave_out(schema: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """Return the schema without the fields that stand in the address."""
+    properties = {name: inner for name, inner in schema["properties"].items() if name not in names}
+    required = [name for name in schema.get("required", []) if name not in names]
+    rest = {key: value for key, value in schema.items() if key != "required"}
+    return {**rest, "properties": properties} | ({"required": required} if required else {})
+
+
+def _parameter(schema: Mapping[str, Any], name: str, place: str) -> dict[str, Any]:
+    is_required = place == "path" or name in schema.get("required", [])
+    return {"name": name, "in": place, "required": is_required, "schema": schema["properties"][name]}
 
 
 def _resource(toolset: Toolset, resource: Resource) -> dict[str, Any]:
@@ -125,7 +136,8 @@ def _responses(schema: contracts.Schema, codes: Mapping[str, str], toolset: Tool
     sentences: dict[str, list[str]] = {"500": ["INTERNAL_ERROR: refdesk, or something it needs, failed."]}
     for code, sentence in {**_ALWAYS, **codes}.items():
         status = str(contracts.HTTP_STATUS.get(code, 500))
-        sentences.setdefault(status, []).append(f"{code}: {sentence}")
+        if status != "200":  # a warning comes beside the answer, which is under that status already
+            sentences.setdefault(status, []).append(f"{code}: {sentence}")
     for status, found in sorted(sentences.items()):
         content = {JSON: {"schema": _error_schema(toolset.error_format)}}
         responses[status] = {"description": " ".join(found), "content": content}
@@ -137,14 +149,42 @@ def _error_schema(form: ErrorFormat) -> contracts.Schema:
 
 
 def _health() -> dict[str, Any]:
-    content = {JSON: {"schema": {"type": "object"}}}
     return {
         "operationId": "health",
         "security": [],
         "summary": "Whether the server works",
         "description": "What is served, how current it is, and what is wrong, if anything is.",
+        "responses": _probe_responses("It works; `problems` says what could be better.", "It does not work"),
+    }
+
+
+def _readiness() -> dict[str, Any]:
+    return {
+        "operationId": "ready",
+        "security": [],
+        "summary": "Whether requests may be sent",
+        "description": "For load balancers and orchestrators.",
+        "responses": _probe_responses("They may.", "They may not"),
+    }
+
+
+def _probe_responses(good: str, bad: str) -> dict[str, Any]:
+    content = {JSON: {"schema": {"type": "object"}}}
+    return {
+        "200": {"description": good, "content": content},
+        "503": {"description": f"{bad}; `problems` says why.", "content": content},
+    }
+
+
+def _metrics() -> dict[str, Any]:
+    refused = {JSON: {"schema": NESTED_ERROR}}
+    return {
+        "operationId": "metrics",
+        "summary": "What the server has counted",
+        "description": "In the text format of Prometheus. It needs the scope `metrics:read`.",
         "responses": {
-            "200": {"description": "It works; `problems` says what could be better.", "content": content},
-            "503": {"description": "It does not; `problems` says why.", "content": content},
+            "200": {"description": "The metrics.", "content": {"text/plain": {"schema": {"type": "string"}}}},
+            "401": {"description": "No valid key or access token came with the request.", "content": refused},
+            "403": {"description": "The key lacks the scope.", "content": refused},
         },
     }

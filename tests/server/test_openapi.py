@@ -1,0 +1,43 @@
+"""The OpenAPI description as tools read it: valid, and true about addresses, statuses and methods."""
+
+from __future__ import annotations
+
+import re
+
+import httpx2
+from openapi_spec_validator import OpenAPIV31SpecValidator
+
+from refdesk.core import contracts
+from refdesk.factories.toolsets import describe_toolsets
+from refdesk.server import openapi
+
+
+def test_the_description_of_every_toolset_is_valid() -> None:
+    described = openapi.describe(describe_toolsets(), "https://issuer.example")
+    assert [str(error) for error in OpenAPIV31SpecValidator(described).iter_errors()] == []
+
+
+def test_what_stands_in_an_address_is_a_parameter_and_no_field_of_the_body() -> None:
+    for path, methods in openapi.describe(describe_toolsets())["paths"].items():
+        named = set(re.findall(r"{(\w+)}", path))
+        for operation in methods.values():
+            parameters = {each["name"] for each in operation.get("parameters", []) if each["in"] == "path"}
+            content = operation.get("requestBody", {}).get("content", {}).get(openapi.JSON, {})
+            assert parameters == named, path
+            assert not named & content.get("schema", {}).get("properties", {}).keys(), path
+            assert not named & {name for one in content.get("examples", {}).values() for name in one["value"]}, path
+
+
+def test_a_warning_does_not_hide_the_answer() -> None:
+    toolsets = describe_toolsets()
+    paths = openapi.describe(toolsets)["paths"]
+    for operation in (each for toolset in toolsets for each in toolset.operations):
+        responses = paths[operation.route.path][operation.route.method.lower()]["responses"]
+        schema = responses["200"]["content"][openapi.JSON]["schema"]
+        assert schema == contracts.get_output_schema(operation.output), operation.name
+
+
+async def test_a_wrong_method_names_the_right_ones(rest: httpx2.AsyncClient) -> None:
+    wrong = await rest.get("/echo/search")
+    assert (wrong.status_code, wrong.headers["allow"]) == (405, "POST")
+    assert "POST" in wrong.json()["error"]["message"]
