@@ -158,6 +158,25 @@ class Metadata:
     due_at: datetime | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class AuditEntry:
+    """One act on record, a link of its org's chain.
+
+    Attributes:
+        number: 1 for the first of its org, each further one more.
+        act: Who did what to which records, through which transport, and what came of it; never a text or a secret.
+        previous: The digest of the entry before; empty for the first.
+        digest: Of all the above; see `refdesk.core.writing.audit`.
+    """
+
+    org: str
+    number: int
+    at: datetime
+    act: JsonObject
+    previous: str
+    digest: str
+
+
 # Filters: a closed union, matched with `match` and `assert_never`.
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from refdesk.model import (
+        AuditEntry,
         Collection,
         CollectionStatistics,
         Document,
@@ -102,6 +103,14 @@ class Reader(Protocol):
         """
         ...
 
+    async def get_audit(self, org: str, after: int = 0, limit: int = 1000) -> list[AuditEntry]:
+        """Return at most `limit` entries of an org's audit log with a number above `after`, by number."""
+        ...
+
+    async def get_last_audit(self, org: str) -> AuditEntry | None:
+        """Return the entry of the highest number, or `None` before the first."""
+        ...
+
 
 class Transaction(Reader, Protocol):
     """Reads and writes that happen together or not at all.
@@ -152,8 +161,30 @@ class Transaction(Reader, Protocol):
         """Remove every vector of a model, in all collections; return from how many documents."""
         ...
 
+    async def erase_documents(self, documents: Sequence[Document]) -> None:
+        """Put documents, all withdrawn, in place of all that was kept under their ids: every version and every vector.
+
+        What is left of one is a single version; its number must be above the stored one, whichever that is. Links stay.
+
+        Raises:
+            ConflictError: A `version` is not above the stored one; nothing is written.
+        """
+        ...
+
     async def put_links(self, links: Sequence[Link]) -> None:
         """Add links. One with the same org, source, kind and target is left as it was."""
+        ...
+
+    async def remove_links(self, links: Sequence[Link]) -> None:
+        """Remove links, whenever they were made. Removing what is not there is not an error."""
+        ...
+
+    async def put_audit(self, entries: Sequence[AuditEntry]) -> None:
+        """Add entries to the audit log as they are. There is no way to change or remove one.
+
+        Raises:
+            ConflictError: The org's log has one of that number; nothing is written.
+        """
         ...
 
     async def put_metadata(self, records: Sequence[Metadata]) -> None:
@@ -192,6 +223,10 @@ class Archive(Protocol):
         """Return at most `limit` records of every kind and org."""
         ...
 
+    async def list_audited_orgs(self) -> list[str]:
+        """Return the orgs that have an audit log, in order."""
+        ...
+
     def loading(self) -> AbstractAsyncContextManager[None]:
         """Say that much is written while it is open: what only makes searches fast may be left for its end.
 
@@ -227,6 +262,17 @@ class Store(Reader, Archive, Protocol):
         Sees every commit made before the call, by any process. BM25 has k1 = 1.2, b = 0.4 and a title weight of 2 (a
         word in the title counts as two words of one text); document frequencies and lengths are those of the
         collection's documents that are not withdrawn.
+        """
+        ...
+
+    async def scrub(self) -> bool:
+        """Overwrite what is left in the engine's files of what was erased or removed; may take as long as reading all.
+
+        Returns:
+            Whether nothing of it is left in them now, the engine's own logs of what it did apart.
+
+        Raises:
+            StoreError: It could not be done now. An engine that can do it does it when the store is opened next.
         """
         ...
 

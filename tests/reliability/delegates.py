@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Generic, TypeVar
 
 from refdesk.model import (
+    AuditEntry,
     Collection,
     CollectionStatistics,
     Document,
@@ -56,6 +57,12 @@ class DelegatingReader(Generic[R]):
     ) -> list[Metadata]:
         return await self.inner.list_metadata(kind, org=org, due_until=due_until, limit=limit)
 
+    async def get_audit(self, org: str, after: int = 0, limit: int = 1000) -> list[AuditEntry]:
+        return await self.inner.get_audit(org, after, limit)
+
+    async def get_last_audit(self, org: str) -> AuditEntry | None:
+        return await self.inner.get_last_audit(org)
+
 
 class DelegatingTransaction(DelegatingReader[Transaction]):
     async def put_documents(self, documents: Sequence[Document]) -> None:
@@ -80,8 +87,17 @@ class DelegatingTransaction(DelegatingReader[Transaction]):
     async def remove_vectors(self, model: str) -> int:
         return await self.inner.remove_vectors(model)
 
+    async def erase_documents(self, documents: Sequence[Document]) -> None:
+        await self.inner.erase_documents(documents)
+
     async def put_links(self, links: Sequence[Link]) -> None:
         await self.inner.put_links(links)
+
+    async def remove_links(self, links: Sequence[Link]) -> None:
+        await self.inner.remove_links(links)
+
+    async def put_audit(self, entries: Sequence[AuditEntry]) -> None:
+        await self.inner.put_audit(entries)
 
     async def put_metadata(self, records: Sequence[Metadata]) -> None:
         await self.inner.put_metadata(records)
@@ -110,6 +126,9 @@ class DelegatingStore(DelegatingReader[Store]):
     async def find(self, request: FindRequest) -> Found:
         return await self.inner.find(request)
 
+    async def scrub(self) -> bool:
+        return await self.inner.scrub()
+
     async def get_statistics(self) -> list[CollectionStatistics]:
         return await self.inner.get_statistics()
 
@@ -130,6 +149,9 @@ class DelegatingStore(DelegatingReader[Store]):
 
     async def list_all_metadata(self, after: MetadataKey | None, limit: int) -> list[Metadata]:
         return await self.inner.list_all_metadata(after, limit)
+
+    async def list_audited_orgs(self) -> list[str]:
+        return await self.inner.list_audited_orgs()
 
     def loading(self) -> AbstractAsyncContextManager[None]:
         return self.inner.loading()

@@ -30,7 +30,7 @@ class InlineWriter(Writer):
 async def open_inline(path: Path, clock: Clock, synchronous: str = "FULL") -> AsyncGenerator[Store]:
     """Yield the store in a file that has the schema already; anything but `FULL` is a planted fault."""
     writer = InlineWriter(open_file(path), PATIENCE_SECONDS)
-    store = SqliteStore(InlineReaders(path), writer, clock)
+    store = SqliteStore(InlineReaders(path), writer, clock, PATIENCE_SECONDS)
     try:
         assert await writer.call(enter_wal)
         await writer.call(configure)

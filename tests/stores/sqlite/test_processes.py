@@ -92,5 +92,5 @@ def test_processes_that_start_together_on_no_file_make_one_schema(tmp_path: Path
         assert [worker.hear() for worker in workers] == ["done"] * 6
         assert [worker.finish() for worker in workers] == [0] * 6
     connection = Connection(path, 0)
-    assert connection.execute("SELECT number, name FROM migrations") == [(1, "initial")]
+    assert connection.execute("SELECT number, name FROM migrations") == [(1, "initial"), (2, "audit")]
     connection.close()

@@ -19,7 +19,7 @@ import numpy as np
 
 from refdesk.core.background import leases
 from refdesk.errors import ConflictError
-from refdesk.model import SHARED_ORG, Collection, Link, Metadata, MetadataKey, Reference, Revision, State
+from refdesk.model import SHARED_ORG, AuditEntry, Collection, Link, Metadata, MetadataKey, Reference, Revision, State
 
 if TYPE_CHECKING:
     from refdesk.model import EmbeddedPassage, EmbeddingModel, JsonValue
@@ -36,7 +36,7 @@ PIECE = 200
 Work: TypeAlias = Literal["moving", "building", "comparing"]
 """What takes its time: writing the documents, what the target makes of them at the end, reading both stores."""
 
-STAGES = ("documents", "links", "records", "done")
+STAGES = ("documents", "links", "records", "acts", "done")
 _DIGESTS = 2**128
 
 
@@ -49,6 +49,7 @@ class Contents:
     vectors: int = 0
     links: int = 0
     records: int = 0
+    acts: int = 0
     digest: int = 0
 
     def add(self, other: Contents) -> Contents:
@@ -101,6 +102,9 @@ async def migrate(
         position = _Position(name, "records")
     if position.stage == "records":
         await _move_records(source, target, position)
+        position = _Position(name, "acts")
+    if position.stage == "acts":
+        await _move_acts(source, target, name)
     begin("comparing")
     held, moved = await summarise(source, note), await summarise(target, note)
     if held != moved:
@@ -123,6 +127,10 @@ async def summarise(store: Store, note: Callable[[int], None] = lambda _: None) 
     async for records in _read_records(store, None):
         kept = [record for record in records if record.key.kind not in LEFT_BEHIND]
         total = total.add(Contents(records=len(kept), digest=sum(_hash(_write_metadata(record)) for record in kept)))
+    async for acts in _read_acts(store):
+        total = total.add(
+            Contents(acts=len(acts), digest=sum(_hash([act.org, act.number, act.digest]) for act in acts))
+        )
     return total
 
 
@@ -144,7 +152,12 @@ async def _move_documents(source: Store, target: Store, position: _Position, not
     async for keys in _read(source.list_documents, after):
         pieces = await _read_documents(source, keys)
         async with target.transaction() as transaction:
-            await transaction.put_revisions([revision for history, _ in pieces for revision in history])
+            living = [history for history, _ in pieces if history[0].document.version == 1]
+            await transaction.put_revisions([revision for history in living for revision in history])
+            # The history of what was erased begins where it was.
+            await transaction.erase_documents(
+                [history[-1].document for history, _ in pieces if history[0].document.version > 1]
+            )
             await transaction.put_all_vectors([(history[-1].document, vectors) for history, vectors in pieces])
             last, id = keys[-1]
             position = _Position(position.source, "documents", (last.org, last.toolset, id))
@@ -182,7 +195,19 @@ async def _move_records(source: Store, target: Store, position: _Position) -> No
             reached = _Position(position.source, "records", (last.org, last.kind, last.name))
             await transaction.put_metadata([reached.to_record()])
     async with target.transaction() as transaction:
-        await transaction.put_metadata([_Position(position.source, "done").to_record()])
+        await transaction.put_metadata([_Position(position.source, "acts").to_record()])
+
+
+async def _move_acts(source: Store, target: Store, name: str) -> None:
+    for org in await source.list_audited_orgs():
+        last = await target.get_last_audit(org)
+        after = last.number if last is not None else 0
+        while acts := await source.get_audit(org, after, PIECE):
+            async with target.transaction() as transaction:
+                await transaction.put_audit(acts)
+            after = acts[-1].number
+    async with target.transaction() as transaction:
+        await transaction.put_metadata([_Position(name, "done").to_record()])
 
 
 async def _read(
@@ -197,6 +222,14 @@ async def _read_records(store: Store, after: MetadataKey | None) -> AsyncIterato
     while records := await store.list_all_metadata(after, PIECE):
         yield records
         after = records[-1].key
+
+
+async def _read_acts(store: Store) -> AsyncIterator[list[AuditEntry]]:
+    for org in await store.list_audited_orgs():
+        after = 0
+        while acts := await store.get_audit(org, after, PIECE):
+            yield acts
+            after = acts[-1].number
 
 
 def _summarise_document(history: Sequence[Revision], vectors: DocumentVectors) -> Contents:

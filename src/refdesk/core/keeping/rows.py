@@ -14,7 +14,7 @@ import numpy as np
 
 from refdesk.core.keeping.encoding import check_texts, decode_instant, encode_date_ranges, encode_instant, encode_json
 from refdesk.errors import InvalidInputError
-from refdesk.model import DateRange, Document, Link, Metadata, MetadataKey, Reference, Revision, State
+from refdesk.model import AuditEntry, DateRange, Document, Link, Metadata, MetadataKey, Reference, Revision, State
 
 if TYPE_CHECKING:
     from refdesk.model import Collection, EmbeddedPassage, EmbeddingModel
@@ -116,6 +116,23 @@ def decode_link(columns: Columns) -> Link:
     org, source_toolset, source_id, kind, target_toolset, target_id, created_at = columns
     source, target = Reference(source_toolset, source_id), Reference(target_toolset, target_id)
     return Link(org, source, kind, target, decode_instant(created_at))
+
+
+def encode_audit(entry: AuditEntry) -> tuple[str, int, int, str, str, str]:
+    """Return org, number, at, act, previous and digest.
+
+    Raises:
+        InvalidInputError: A text or value in it cannot be stored.
+    """
+    check_texts(entry.org)
+    at = encode_instant(entry.at)
+    return entry.org, entry.number, at, encode_json(entry.act), entry.previous, entry.digest
+
+
+def decode_audit(columns: Columns, read_instant: ReadInstant = decode_instant) -> AuditEntry:
+    """Return the entry of what `encode_audit` gives."""
+    org, number, at, act, previous, digest = columns
+    return AuditEntry(org, number, read_instant(at), json.loads(act), previous, digest)
 
 
 def encode_metadata(record: Metadata) -> tuple[str, str, str, int | None, str]:

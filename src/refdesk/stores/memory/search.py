@@ -14,6 +14,7 @@ from refdesk.core.search.analysis import analyse
 from refdesk.core.writing import supersession
 from refdesk.model import (
     And,
+    AuditEntry,
     Candidate,
     Collection,
     DateRange,
@@ -63,6 +64,7 @@ class Content:
         default_factory=dict["tuple[str, Reference, str, Reference]", Link]
     )
     records: dict[MetadataKey, Metadata] = field(default_factory=dict[MetadataKey, Metadata])
+    audit: dict[tuple[str, int], AuditEntry] = field(default_factory=dict[tuple[str, int], "AuditEntry"])
 
     def copy(self) -> Content:
         """Return another one that holds the same."""

@@ -19,6 +19,7 @@ import numpy as np
 from refdesk.core.clock import SystemClock
 from refdesk.errors import ConflictError, InvalidInputError
 from refdesk.model import (
+    AuditEntry,
     Collection,
     CollectionStatistics,
     Document,
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
 
 Key: TypeAlias = "tuple[Collection, str]"
 T = TypeVar("T")
+
+CHANGED = "The document changed since it was read: read it again and repeat the change."
 
 
 class _MemoryReader:
@@ -93,6 +96,16 @@ class _MemoryReader:
             and (due_until is None or (record.due_at is not None and record.due_at <= due_until))
         ]
         return sorted(records, key=_get_record_order)[:limit]
+
+    async def get_audit(self, org: str, after: int = 0, limit: int = 1000) -> list[AuditEntry]:
+        """See `Reader.get_audit`."""
+        numbers = sorted(number for owner, number in self._content.audit if owner == org and number > after)
+        return [self._content.audit[org, number] for number in numbers[:limit]]
+
+    async def get_last_audit(self, org: str) -> AuditEntry | None:
+        """See `Reader.get_last_audit`."""
+        numbers = [number for owner, number in self._content.audit if owner == org]
+        return self._content.audit[org, max(numbers)] if numbers else None
 
 
 class MemoryTransaction(_MemoryReader):
@@ -148,11 +161,37 @@ class MemoryTransaction(_MemoryReader):
         self._content.vectors = {key: each for key, each in self._content.vectors.items() if key[0] != model}
         return len(removed)
 
+    async def erase_documents(self, documents: Sequence[Document]) -> None:
+        """See `Transaction.erase_documents`."""
+        stored = [_copy_document(document) for document in documents]
+        keys = [(document.collection, document.id) for document in stored]
+        for key, document in zip(keys, stored, strict=True):
+            previous = self._content.documents.get(key)
+            if previous is not None and document.version <= previous.version:
+                raise ConflictError(CHANGED)
+        for key, document in zip(keys, stored, strict=True):
+            self._remove_vectors_of(key)
+            self._content.documents[key] = document
+            self._content.revisions[key] = (Revision(document, self._clock.now()),)
+
     async def put_links(self, links: Sequence[Link]) -> None:
         """See `Transaction.put_links`."""
         for link in links:
             _refuse_unstorable([link.org, link.kind, *_get_names(link.source), *_get_names(link.target)])
             self._content.links.setdefault((link.org, link.source, link.kind, link.target), link)
+
+    async def remove_links(self, links: Sequence[Link]) -> None:
+        """See `Transaction.remove_links`."""
+        for link in links:
+            self._content.links.pop((link.org, link.source, link.kind, link.target), None)
+
+    async def put_audit(self, entries: Sequence[AuditEntry]) -> None:
+        """See `Transaction.put_audit`."""
+        if any((entry.org, entry.number) in self._content.audit for entry in entries):
+            raise ConflictError(CHANGED)
+        for entry in entries:
+            _refuse_unstorable([entry.org])
+            self._content.audit[entry.org, entry.number] = replace(entry, act=_copy_json(entry.act))
 
     async def put_metadata(self, records: Sequence[Metadata]) -> None:
         """See `Transaction.put_metadata`."""
@@ -170,7 +209,7 @@ class MemoryTransaction(_MemoryReader):
         for document in documents:
             key = (document.collection, document.id)
             if document.version != versions.get(key, 0) + 1:
-                raise ConflictError("The document changed since it was read: read it again and repeat the change.")
+                raise ConflictError(CHANGED)
             versions[key] = document.version
 
     def _remove_vectors_of(self, key: Key) -> None:
@@ -201,6 +240,10 @@ class MemoryStore(_MemoryReader):
     async def find(self, request: FindRequest) -> Found:
         """See `Store.find`."""
         return find(self._content, request)
+
+    async def scrub(self) -> bool:
+        """See `Store.scrub`; there are no files."""
+        return True
 
     async def get_statistics(self) -> list[CollectionStatistics]:
         """See `Store.get_statistics`."""
@@ -233,6 +276,10 @@ class MemoryStore(_MemoryReader):
         least = ("", "", "") if after is None else (after.org, after.kind, after.name)
         records = sorted(self._content.records.values(), key=_get_record_key)
         return [each for each in records if _get_record_key(each) > least][:limit]
+
+    async def list_audited_orgs(self) -> list[str]:
+        """See `Archive.list_audited_orgs`."""
+        return sorted({org for org, _ in self._content.audit})
 
     @asynccontextmanager
     async def loading(self) -> AsyncGenerator[None, None]:

@@ -28,6 +28,7 @@ _LIST_LINKS = (
     "WITH r, s.toolset AS st, s.id AS si, t.toolset AS tt, t.id AS ti WHERE {later} "
     "RETURN r.org, st, si, r.kind, tt, ti, r.created_at ORDER BY r.org, st, si, r.kind, tt, ti LIMIT $limit"
 )
+_LIST_AUDITED = "MATCH (a:AuditEntry {space: $space, number: 1}) RETURN a.org ORDER BY a.org"
 _LIST_RECORDS = (
     "MATCH (r:Record {space: $space}) WHERE {later} "
     "RETURN r.org, r.kind, r.name, r.due_at, r.value ORDER BY r.org, r.kind, r.name LIMIT $limit"
@@ -63,6 +64,11 @@ async def list_links(runner: Runner, space: str, after: Link | None, limit: int)
     statement, parameters = _go_on(_LIST_LINKS, ("r.org", "st", "si", "r.kind", "tt", "ti"), place)
     rows = await runner.run(statement, space=space, limit=limit, **parameters)
     return [decode_link(org, values) for org, *values in rows]
+
+
+async def list_audited_orgs(runner: Runner, space: str) -> list[str]:
+    """See `Archive.list_audited_orgs`."""
+    return [org for (org,) in await runner.run(_LIST_AUDITED, space=space)]
 
 
 async def list_all_metadata(runner: Runner, space: str, after: MetadataKey | None, limit: int) -> list[Metadata]:

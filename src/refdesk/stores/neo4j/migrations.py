@@ -1,8 +1,8 @@
 """Schema migrations: constraints and indexes in numbered steps, and a node for each namespace.
 
 Labels: `Thing` (whatever can be linked: a document, or something outside such as a task), `Document` (a `Thing` that is
-known), `Revision`, `Passage` with `Passage<width>`, `Record`, `Collection` (what is counted of one), and `Refdesk` (the
-schema's version, and one node for each namespace, which its transactions lock).
+known), `Revision`, `Passage` with `Passage<width>`, `Record`, `AuditEntry`, `Collection` (what is counted of one), and
+`Refdesk` (the schema's version, and one node for each namespace, which its transactions lock).
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ _STEPS: tuple[tuple[str, ...], ...] = (
         f"CREATE FULLTEXT INDEX {FULLTEXT_INDEX} IF NOT EXISTS FOR (d:Document) ON EACH [d.scope, d.terms] "
         "OPTIONS {indexConfig: {`fulltext.analyzer`: 'whitespace', `fulltext.eventually_consistent`: false}}",
     ),
+    ("CREATE CONSTRAINT refdesk_audit IF NOT EXISTS FOR (a:AuditEntry) REQUIRE (a.space, a.org, a.number) IS UNIQUE",),
 )
 SCHEMA_VERSION = len(_STEPS)
 

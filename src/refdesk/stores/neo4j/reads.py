@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from refdesk.model import Collection, CollectionStatistics, State
 from refdesk.stores.neo4j.rows import (
     CONTENT,
+    decode_audit,
     decode_document,
     decode_link,
     decode_metadata,
@@ -19,7 +20,7 @@ from refdesk.stores.neo4j.rows import (
 )
 
 if TYPE_CHECKING:
-    from refdesk.model import Document, Link, Metadata, MetadataKey, Reference, Revision
+    from refdesk.model import AuditEntry, Document, Link, Metadata, MetadataKey, Reference, Revision
     from refdesk.stores.neo4j.connections import Rows, Runner
 
 TEAR_ATTEMPTS = 3
@@ -69,6 +70,14 @@ _LIST_RECORDS = (
     "MATCH (r:Record {{space: $space, kind: $kind}}) WHERE {condition} "
     "RETURN r.org, r.kind, r.name, r.due_at, r.value "
     "ORDER BY r.due_at IS NULL, r.due_at, r.org, r.name LIMIT $limit"
+)
+_GET_AUDIT = (
+    "MATCH (a:AuditEntry {space: $space, org: $org}) WHERE a.number > $after "
+    "RETURN a.org, a.number, a.at, a.act, a.previous, a.digest ORDER BY a.number LIMIT $limit"
+)
+_GET_LAST_AUDIT = (
+    "MATCH (a:AuditEntry {space: $space, org: $org}) WHERE a.number > 0 "
+    "RETURN a.org, a.number, a.at, a.act, a.previous, a.digest ORDER BY a.number DESC LIMIT 1"
 )
 _COUNT_STATES = "MATCH (d:Document {space: $space}) RETURN d.org, d.toolset, d.state, count(*)"
 _COUNT_EMBEDDED = (
@@ -138,6 +147,16 @@ class Neo4jReader:
         statement = _LIST_RECORDS.format(condition=" AND ".join(conditions))
         rows = await self._runner.run(statement, space=self._namespace, kind=kind, limit=limit, **parameters)
         return [decode_metadata(row) for row in rows]
+
+    async def get_audit(self, org: str, after: int = 0, limit: int = 1000) -> list[AuditEntry]:
+        """See `Reader.get_audit`."""
+        rows = await self._runner.run(_GET_AUDIT, space=self._namespace, org=org, after=after, limit=limit)
+        return [decode_audit(row) for row in rows]
+
+    async def get_last_audit(self, org: str) -> AuditEntry | None:
+        """See `Reader.get_last_audit`."""
+        rows = await self._runner.run(_GET_LAST_AUDIT, space=self._namespace, org=org)
+        return decode_audit(rows[0]) if rows else None
 
     async def _run(self, statement: str, collection: Collection, **parameters: object) -> Rows:
         place = {"space": self._namespace, "org": collection.org, "toolset": collection.toolset}

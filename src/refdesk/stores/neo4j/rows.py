@@ -22,6 +22,7 @@ from refdesk.core.search import analysis, bm25
 from refdesk.core.search.analysis import analyse
 from refdesk.errors import InvalidInputError
 from refdesk.model import (
+    AuditEntry,
     Collection,
     DateRange,
     Document,
@@ -184,6 +185,22 @@ def encode_key(key: MetadataKey) -> dict[str, object]:
 def decode_metadata(values: Sequence[Any]) -> Metadata:
     """Return the record of org, kind, name, due_at and value."""
     return rows.decode_metadata(values, decode_instant)
+
+
+def encode_audit(entry: AuditEntry) -> dict[str, object]:
+    """Return an audit entry's properties.
+
+    Raises:
+        InvalidInputError: A text or value in it cannot be stored.
+    """
+    check_texts(entry.org)
+    chain = {"org": entry.org, "number": entry.number, "previous": entry.previous, "digest": entry.digest}
+    return {**chain, "at": encode_instant(entry.at), "act": encode_json(entry.act)}
+
+
+def decode_audit(values: Sequence[Any]) -> AuditEntry:
+    """Return the audit entry of org, number, at, act, previous and digest."""
+    return rows.decode_audit(values, decode_instant)
 
 
 def encode_link(link: Link) -> dict[str, object]:

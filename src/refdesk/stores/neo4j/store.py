@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from refdesk.model import (
+        AuditEntry,
         Collection,
         CollectionStatistics,
         Document,
@@ -141,9 +142,22 @@ class Neo4jTransaction(Neo4jReader):
         """See `Transaction.remove_vectors`."""
         return await writes.remove_vectors(self._session, self._place, model)
 
+    async def erase_documents(self, documents: Sequence[Document]) -> None:
+        """See `Transaction.erase_documents`."""
+        rows = [encode_document(document, self._place.space) for document in documents]
+        await writes.erase_documents(self._session, self._place, rows, encode_instant(self._clock.now()))
+
     async def put_links(self, links: Sequence[Link]) -> None:
         """See `Transaction.put_links`."""
         await writes.put_links(self._session, self._place, links)
+
+    async def remove_links(self, links: Sequence[Link]) -> None:
+        """See `Transaction.remove_links`."""
+        await writes.remove_links(self._session, self._place, links)
+
+    async def put_audit(self, entries: Sequence[AuditEntry]) -> None:
+        """See `Transaction.put_audit`."""
+        await writes.put_audit(self._session, self._place, entries)
 
     async def put_metadata(self, records: Sequence[Metadata]) -> None:
         """See `Transaction.put_metadata`."""
@@ -189,6 +203,13 @@ class Neo4jStore(Neo4jReader):
         """See `Store.find`."""
         return await self._searcher.find(request)
 
+    async def scrub(self) -> bool:
+        """See `Store.scrub`.
+
+        Neo4j uses the room of removed records again without overwriting it before, and offers no means to.
+        """
+        return False
+
     async def get_statistics(self) -> list[CollectionStatistics]:
         """See `Store.get_statistics`."""
         return await reads.get_statistics(self._database, self._place.space)
@@ -222,6 +243,10 @@ class Neo4jStore(Neo4jReader):
     async def list_all_metadata(self, after: MetadataKey | None, limit: int) -> list[Metadata]:
         """See `Archive.list_all_metadata`."""
         return await archive.list_all_metadata(self._database, self._place.space, after, limit)
+
+    async def list_audited_orgs(self) -> list[str]:
+        """See `Archive.list_audited_orgs`."""
+        return await archive.list_audited_orgs(self._database, self._place.space)
 
     @asynccontextmanager
     async def loading(self) -> AsyncGenerator[None, None]:

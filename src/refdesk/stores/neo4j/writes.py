@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from refdesk.errors import ConflictError
 from refdesk.model import Collection, State
-from refdesk.stores.neo4j.rows import CONTENT, DocumentRow, encode_key, encode_link, encode_metadata
+from refdesk.stores.neo4j.rows import CONTENT, DocumentRow, encode_audit, encode_key, encode_link, encode_metadata
 
 if TYPE_CHECKING:
-    from refdesk.model import EmbeddingModel, Link, Metadata, MetadataKey
+    from refdesk.model import AuditEntry, EmbeddingModel, Link, Metadata, MetadataKey
     from refdesk.stores.neo4j.connections import Runner
 
 T = TypeVar("T")
+
+CHANGED = "The document changed since it was read: read it again and repeat the change."
 
 BATCH = 500
 """Nodes written by one statement."""
@@ -36,6 +38,7 @@ _COUNT = (
     "SET c.living = coalesce(c.living, 0) + row.living, c.length = coalesce(c.length, 0) + row.length"
 )
 _FORGET_VECTORS = f"{_KEYED} MATCH (d)-[:HAS_PASSAGE]->(p:Passage) DETACH DELETE p"
+_FORGET_REVISIONS = f"{_KEYED} MATCH (d)-[:HAD_VERSION]->(v:Revision) DETACH DELETE v"
 _GET_TEXT_STATE = (
     "MATCH (d:Thing {space: $space, org: $org, toolset: $toolset, id: $id}) WHERE d:Document "
     "RETURN d.text_digest = $text_digest AND d.state <> 'withdrawn'"
@@ -62,6 +65,18 @@ _PUT_LINKS = (
     "MERGE (t:Thing {space: $space, org: row.org, toolset: row.target_toolset, id: row.target_id}) "
     "MERGE (s)-[r:$(row.type) {kind: row.kind, org: row.org}]->(t) ON CREATE SET r.created_at = row.created_at"
 )
+_REMOVE_LINKS = (
+    "UNWIND $rows AS row "
+    "MATCH (s:Thing {space: $space, org: row.org, toolset: row.source_toolset, id: row.source_id})"
+    "-[r {kind: row.kind, org: row.org}]->"
+    "(t:Thing {space: $space, org: row.org, toolset: row.target_toolset, id: row.target_id}) "
+    "DELETE r WITH s, t UNWIND [s, t] AS end WITH DISTINCT end "
+    "WHERE NOT end:Document AND NOT EXISTS { (end)--() } DELETE end"
+)
+_GET_AUDITED = (
+    "UNWIND $rows AS row MATCH (a:AuditEntry {space: $space, org: row.org, number: row.number}) RETURN a.number LIMIT 1"
+)
+_PUT_AUDIT = "UNWIND $rows AS row CREATE (a:AuditEntry {space: $space}) SET a += row"
 _PUT_RECORDS = (
     "UNWIND $rows AS row MERGE (r:Record {space: $space, org: row.org, kind: row.kind, name: row.name}) "
     "SET r.value = row.value, r.due_at = row.due_at"
@@ -134,10 +149,43 @@ async def remove_vectors(runner: Runner, place: Place, model: str) -> int:
     return count
 
 
+async def erase_documents(runner: Runner, place: Place, rows: Sequence[DocumentRow], now: str) -> None:
+    """See `Transaction.erase_documents`; `now` is when they were recorded."""
+    if not rows:
+        return
+    stored = await _get_stored(runner, place, rows)
+    if any((old := stored.get(_get_place(row))) and row.version <= old.version for row in rows):
+        raise ConflictError(CHANGED)
+    seq = await _advance(runner, place, len(rows))
+    numbers = {id(row): number for number, row in enumerate(rows, 1)}
+    for batch in _batch(rows):
+        keys = [_get_key(row) for row in batch]
+        for statement in (_FORGET_VECTORS, _FORGET_REVISIONS):
+            await runner.run(statement, space=place.space, keys=keys)
+        values = [{**_get_key(row), "number": numbers[id(row)], "properties": row.properties} for row in batch]
+        await runner.run(_PUT_DOCUMENTS, space=place.space, rows=values, now=now, seq=seq)
+    await runner.run(_COUNT, space=place.space, collections=_count_changes(rows, stored))
+
+
 async def put_links(runner: Runner, place: Place, links: Sequence[Link]) -> None:
     """See `Transaction.put_links`."""
     for rows in _batch([encode_link(link) for link in links]):
         await runner.run(_PUT_LINKS, space=place.space, rows=rows)
+
+
+async def remove_links(runner: Runner, place: Place, links: Sequence[Link]) -> None:
+    """See `Transaction.remove_links`. What was outside and is linked to nothing any more goes with them."""
+    for rows in _batch([encode_link(link) for link in links]):
+        await runner.run(_REMOVE_LINKS, space=place.space, rows=rows)
+
+
+async def put_audit(runner: Runner, place: Place, entries: Sequence[AuditEntry]) -> None:
+    """See `Transaction.put_audit`."""
+    rows = [encode_audit(entry) for entry in entries]
+    if await runner.run(_GET_AUDITED, space=place.space, rows=rows):
+        raise ConflictError("The audit log has an entry of that number: read it again and repeat the change.")
+    for batch in _batch(rows):
+        await runner.run(_PUT_AUDIT, space=place.space, rows=batch)
 
 
 async def put_metadata(runner: Runner, place: Place, records: Sequence[Metadata]) -> None:
@@ -174,7 +222,7 @@ def _refuse_conflicts(rows: Iterable[DocumentRow], stored: dict[tuple[Collection
     versions = {place: each.version for place, each in stored.items()}
     for row in rows:
         if row.version != versions.get(_get_place(row), 0) + 1:
-            raise ConflictError("The document changed since it was read: read it again and repeat the change.")
+            raise ConflictError(CHANGED)
         versions[_get_place(row)] = row.version
 
 

@@ -90,6 +90,12 @@ async def list_links(connections: Connections, after: Link | None, limit: int) -
     return [decode_link(row) for row in rows]
 
 
+async def list_audited_orgs(connections: Connections) -> list[str]:
+    """See `Archive.list_audited_orgs`."""
+    (rows,) = await connections.read(ALL_ORGS, Statement("SELECT DISTINCT org FROM audit ORDER BY org"))
+    return [org for (org,) in rows]
+
+
 async def list_all_metadata(connections: Connections, after: MetadataKey | None, limit: int) -> list[Metadata]:
     """See `Archive.list_all_metadata`."""
     key = (after.org, after.kind, after.name) if after else ("", "", "")

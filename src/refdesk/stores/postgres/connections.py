@@ -104,6 +104,11 @@ class Connections:
                 cursors = [await connection.execute(each.text, each.values) for each in statements]
             return [await cursor.fetchall() if cursor.description else [] for cursor in cursors]
 
+    async def send_alone(self, connection: Connection, statement: Statement, seconds: float = 3600.0) -> None:
+        """Run what cannot share a transaction with anything, nor be sent together with it; errors as in `send`."""
+        with translated(), _answered_within(seconds):
+            await connection.execute(statement.text, statement.values)
+
 
 @contextmanager
 def _answered_within(seconds: float) -> Generator[None, None, None]:

@@ -8,13 +8,13 @@ from datetime import datetime
 from typing import TYPE_CHECKING, LiteralString, Protocol
 
 from refdesk.core.keeping.encoding import encode_instant, is_storable
-from refdesk.core.keeping.rows import decode_document, decode_link, decode_metadata, decode_revision
+from refdesk.core.keeping.rows import decode_audit, decode_document, decode_link, decode_metadata, decode_revision
 from refdesk.model import Collection, CollectionStatistics, State
 from refdesk.stores.postgres.connections import ALL_ORGS, Scope, Statement
 from refdesk.stores.postgres.pool import Row
 
 if TYPE_CHECKING:
-    from refdesk.model import Document, Link, Metadata, MetadataKey, Reference, Revision
+    from refdesk.model import AuditEntry, Document, Link, Metadata, MetadataKey, Reference, Revision
 
 _GET_DOCUMENTS = """
     SELECT id, version, state, created_at, modified_at, author, title, facets, spans, body, data FROM documents
@@ -69,6 +69,12 @@ _LIST_RECORDS_OF_ORG = """
     SELECT org, kind, name, due_at, value FROM records
     WHERE org = %(org)s AND kind = %(kind)s AND (%(due_until)s::bigint IS NULL OR due_at <= %(due_until)s::bigint)
     ORDER BY due_at, name LIMIT %(limit)s
+"""
+_GET_AUDIT = """
+    SELECT org, number, at, act, previous, digest FROM audit WHERE org = %s AND number > %s ORDER BY number LIMIT %s
+"""
+_GET_LAST_AUDIT = """
+    SELECT org, number, at, act, previous, digest FROM audit WHERE org = %s ORDER BY number DESC LIMIT 1
 """
 _COUNT_STATES = "SELECT org, toolset, state, count(*) FROM documents GROUP BY org, toolset, state"
 _COUNT_EMBEDDED = """
@@ -144,6 +150,18 @@ async def list_metadata(
         statement = Statement(_LIST_RECORDS, (kind, due, limit))
     (rows,) = await source.read(ALL_ORGS if org is None else Scope(org), statement)
     return [decode_metadata(row) for row in rows]
+
+
+async def get_audit(source: Statements, org: str, after: int, limit: int) -> list[AuditEntry]:
+    """See `Reader.get_audit`."""
+    (rows,) = await source.read(Scope(org), Statement(_GET_AUDIT, (org, after, limit)))
+    return [decode_audit(row) for row in rows]
+
+
+async def get_last_audit(source: Statements, org: str) -> AuditEntry | None:
+    """See `Reader.get_last_audit`."""
+    (rows,) = await source.read(Scope(org), Statement(_GET_LAST_AUDIT, (org,)))
+    return decode_audit(rows[0]) if rows else None
 
 
 async def get_statistics(source: Statements) -> list[CollectionStatistics]:

@@ -25,6 +25,7 @@ from refdesk.stores.postgres.transactions import Session, open_session
 
 if TYPE_CHECKING:
     from refdesk.model import (
+        AuditEntry,
         Collection,
         CollectionStatistics,
         Document,
@@ -81,6 +82,14 @@ class _PostgresReader:
         """See `Reader.list_metadata`."""
         return await reads.list_metadata(self._source, kind, org, due_until, limit)
 
+    async def get_audit(self, org: str, after: int = 0, limit: int = 1000) -> list[AuditEntry]:
+        """See `Reader.get_audit`."""
+        return await reads.get_audit(self._source, org, after, limit)
+
+    async def get_last_audit(self, org: str) -> AuditEntry | None:
+        """See `Reader.get_last_audit`."""
+        return await reads.get_last_audit(self._source, org)
+
 
 class PostgresTransaction(_PostgresReader):
     """See `Transaction`."""
@@ -133,9 +142,24 @@ class PostgresTransaction(_PostgresReader):
         """Bring the counts of vectors up to date, before the transaction ends."""
         await self._vectors.count()
 
+    async def erase_documents(self, documents: Sequence[Document]) -> None:
+        """See `Transaction.erase_documents`."""
+        now = self._clock.now()
+        rows = writes.prepare_revisions([Revision(document, now) for document in documents])
+        await self._vectors.count()
+        await writes.erase_documents(self._session, rows)
+
     async def put_links(self, links: Sequence[Link]) -> None:
         """See `Transaction.put_links`."""
         await writes.put_links(self._session, links)
+
+    async def remove_links(self, links: Sequence[Link]) -> None:
+        """See `Transaction.remove_links`."""
+        await writes.remove_links(self._session, links)
+
+    async def put_audit(self, entries: Sequence[AuditEntry]) -> None:
+        """See `Transaction.put_audit`."""
+        await writes.put_audit(self._session, entries)
 
     async def put_metadata(self, records: Sequence[Metadata]) -> None:
         """See `Transaction.put_metadata`."""
@@ -179,6 +203,15 @@ class PostgresStore(_PostgresReader):
         """See `Store.find`."""
         return await self._searcher.find(request)
 
+    async def scrub(self) -> bool:
+        """See `Store.scrub`.
+
+        VACUUM lets the room of removed rows be used again and tidies the pages; it does not overwrite it. Only VACUUM
+        FULL would, which keeps everybody out for as long as it takes to write all tables and indexes anew.
+        """
+        await writes.vacuum(self.connections)
+        return False
+
     async def get_statistics(self) -> list[CollectionStatistics]:
         """See `Store.get_statistics`."""
         return await reads.get_statistics(self.connections)
@@ -207,6 +240,10 @@ class PostgresStore(_PostgresReader):
     async def list_all_metadata(self, after: MetadataKey | None, limit: int) -> list[Metadata]:
         """See `Archive.list_all_metadata`."""
         return await archive.list_all_metadata(self.connections, after, limit)
+
+    async def list_audited_orgs(self) -> list[str]:
+        """See `Archive.list_audited_orgs`."""
+        return await archive.list_audited_orgs(self.connections)
 
     @asynccontextmanager
     async def loading(self) -> AsyncGenerator[None, None]:

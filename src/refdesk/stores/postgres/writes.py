@@ -7,17 +7,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
+from psycopg.sql import SQL, Identifier
+
 from refdesk.core.keeping.encoding import encode_instant
-from refdesk.core.keeping.rows import encode_document, encode_link, encode_metadata
+from refdesk.core.keeping.rows import encode_audit, encode_document, encode_link, encode_metadata
 from refdesk.errors import ConflictError
 from refdesk.model import Collection, State
-from refdesk.stores.postgres.connections import Scope, Statement
+from refdesk.stores.postgres.connections import Connections, Scope, Statement
 from refdesk.stores.postgres.indexing import MOST_WORDS, Derived, Tokens, derive
 from refdesk.stores.postgres.pool import Row
 from refdesk.stores.postgres.transactions import Session
 
 if TYPE_CHECKING:
-    from refdesk.model import Link, Metadata, MetadataKey, Revision
+    from refdesk.model import AuditEntry, Link, Metadata, MetadataKey, Revision
 
 _GET_BEFORE = """
     SELECT documents.id, key, version, text_digest, entries.document IS NOT NULL, entries.terms, entries.length
@@ -117,11 +119,36 @@ _COUNT_COLLECTION = """
     UPDATE collections SET documents = documents + %s, words = words + %s WHERE org = %s AND toolset = %s
 """
 _PUT_LINK = "INSERT INTO links VALUES (%s, %s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING"
+_REMOVE_LINK = """
+    DELETE FROM links WHERE org = %s AND source_toolset = %s AND source_id = %s AND kind = %s
+    AND target_toolset = %s AND target_id = %s
+"""
+_REMOVE_REVISIONS = "DELETE FROM revisions WHERE org = %s AND document = ANY(%s::bigint[])"
+_REMOVE_TERMS = """
+    DELETE FROM terms WHERE org = %s AND toolset = %s AND number = ANY(%s::integer[]) AND documents <= 0
+"""
+_GET_AUDITED = "SELECT number FROM audit WHERE org = %s AND number = ANY(%s::bigint[])"
+_PUT_AUDIT = "INSERT INTO audit (org, number, at, act, previous, digest) VALUES (%s, %s, %s, %s::json, %s, %s)"
 _PUT_RECORD = """
     INSERT INTO records (org, kind, name, due_at, value) VALUES (%s, %s, %s, %s::bigint, %s::json)
     ON CONFLICT (org, kind, name) DO UPDATE SET due_at = excluded.due_at, value = excluded.value
 """
 _REMOVE_RECORD = "DELETE FROM records WHERE org = %s AND kind = %s AND name = %s"
+
+CHANGED = "The document changed since it was read: read it again and repeat the change."
+
+_HOLD_TEXT = (
+    "documents",
+    "revisions",
+    "vectors",
+    "entries",
+    "tokens",
+    "terms",
+    "facet_values",
+    "spans",
+    "links",
+    "records",
+)
 
 BATCH = 200
 """Statements sent in one round trip: more would only wait in memory."""
@@ -199,11 +226,41 @@ async def put_revisions(session: Session, rows: Sequence[DocumentRow]) -> None:
             await content.put(session, wave)
 
 
+async def erase_documents(session: Session, rows: Sequence[DocumentRow]) -> None:
+    """See `Transaction.erase_documents`. Words that no other document holds leave the vocabulary too."""
+    by_collection: defaultdict[Collection, list[DocumentRow]] = defaultdict(list)
+    for row in rows:
+        by_collection[row.collection].append(row)
+    contents = [await open_content(session, collection, rows) for collection, rows in by_collection.items()]
+    for content, rows in zip(contents, by_collection.values(), strict=True):
+        content.refuse_older(rows)
+    for content, rows in zip(contents, by_collection.values(), strict=True):
+        await content.erase(session, rows)
+
+
 async def put_links(session: Session, links: Sequence[Link]) -> None:
     """See `Transaction.put_links`."""
     rows = [encode_link(link) for link in links]
     for org in dict.fromkeys(row[0] for row in rows):
         await _send(session, Scope(org), [Statement(_PUT_LINK, row) for row in rows if row[0] == org])
+
+
+async def remove_links(session: Session, links: Sequence[Link]) -> None:
+    """See `Transaction.remove_links`."""
+    rows = [encode_link(link)[:-1] for link in links]
+    for org in dict.fromkeys(row[0] for row in rows):
+        await _send(session, Scope(org), [Statement(_REMOVE_LINK, row) for row in rows if row[0] == org])
+
+
+async def put_audit(session: Session, entries: Sequence[AuditEntry]) -> None:
+    """See `Transaction.put_audit`."""
+    for org in dict.fromkeys(entry.org for entry in entries):
+        rows = [encode_audit(entry) for entry in entries if entry.org == org]
+        numbers = [row[1] for row in rows]
+        (there,) = await session.send(Scope(org), Statement(_GET_AUDITED, (org, numbers)))
+        if there:
+            raise ConflictError("The audit log has an entry of that number: read it again and repeat the change.")
+        await _send(session, Scope(org), [Statement(_PUT_AUDIT, row) for row in rows])
 
 
 async def put_metadata(session: Session, records: Sequence[Metadata]) -> None:
@@ -225,6 +282,13 @@ async def probe(session: Session) -> None:
     await session.send(Scope(""), Statement("UPDATE counters SET value = value"))
 
 
+async def vacuum(connections: Connections) -> None:
+    """Let the room of removed rows be used again; waits for nobody, and nobody for it."""
+    async with connections.pool.lend() as connection:
+        for table in _HOLD_TEXT:
+            await connections.send_alone(connection, Statement(SQL("VACUUM {}").format(Identifier(table))))
+
+
 @dataclass(slots=True)
 class Content:
     """The part of a collection that a call writes to, as it is stored."""
@@ -244,8 +308,25 @@ class Content:
         versions = {id: before.version for (_, id), before in self.stored.items()}
         for row in rows:
             if row.columns["version"] != versions.get(row.id, 0) + 1:
-                raise ConflictError("The document changed since it was read: read it again and repeat the change.")
+                raise ConflictError(CHANGED)
             versions[row.id] = versions.get(row.id, 0) + 1
+
+    def refuse_older(self, rows: Iterable[DocumentRow]) -> None:
+        """Return when each version is above the stored one."""
+        for row in rows:
+            before = self.stored.get((self.collection, row.id))
+            if before is not None and int(str(row.columns["version"])) <= before.version:
+                raise ConflictError(CHANGED)
+
+    async def erase(self, session: Session, rows: Sequence[DocumentRow]) -> None:
+        """Write documents, each at most once, in place of all their versions."""
+        org = self.place[0]
+        before = [each for row in rows if (each := self.stored.get((self.collection, row.id))) is not None]
+        keys, terms = [each.key for each in before], sorted({term for each in before for term in each.terms})
+        await self.put(session, rows)
+        statements = [Statement(_REMOVE_REVISIONS, (org, keys)), Statement(_REMOVE_TERMS, (*self.place, terms))]
+        vectors = Statement(_REMOVE_VECTORS, {"org": org, "toolset": self.place[1], "keys": keys})
+        await session.send(Scope(org), vectors, *statements)
 
     async def put(self, session: Session, rows: Sequence[DocumentRow]) -> None:
         """Write documents, each at most once."""

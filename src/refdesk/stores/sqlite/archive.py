@@ -74,6 +74,11 @@ def list_links(connection: Connection, after: Link | None, limit: int) -> list[L
     return [decode_link(row) for row in connection.execute(_LIST_LINKS, (*start, limit))]
 
 
+def list_audited_orgs(connection: Connection) -> list[str]:
+    """See `Archive.list_audited_orgs`."""
+    return [org for (org,) in connection.execute("SELECT DISTINCT org FROM audit ORDER BY org")]
+
+
 def list_all_metadata(connection: Connection, after: MetadataKey | None, limit: int) -> list[Metadata]:
     """See `Archive.list_all_metadata`."""
     start = ("", "", "") if after is None else (after.org, after.kind, after.name)

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from refdesk.core.keeping.encoding import encode_instant
-from refdesk.core.keeping.rows import decode_document, decode_link, decode_metadata, decode_revision
+from refdesk.core.keeping.rows import decode_audit, decode_document, decode_link, decode_metadata, decode_revision
 from refdesk.model import (
+    AuditEntry,
     Collection,
     CollectionStatistics,
     Document,
@@ -73,6 +74,12 @@ _LIST_RECORDS_OF_ORG = """
     SELECT org, kind, name, due_at, value FROM records
     WHERE org = :org AND kind = :kind AND (:due_until IS NULL OR due_at <= :due_until)
     ORDER BY +(due_at IS NULL), due_at, name LIMIT :limit
+"""
+_GET_AUDIT = """
+    SELECT org, number, at, act, previous, digest FROM audit WHERE org = ? AND number > ? ORDER BY number LIMIT ?
+"""
+_GET_LAST_AUDIT = """
+    SELECT org, number, at, act, previous, digest FROM audit WHERE org = ? ORDER BY number DESC LIMIT 1
 """
 _COUNT_STATES = """
     SELECT org, toolset, state, count(*) FROM documents JOIN collections ON collections.key = documents.collection
@@ -157,6 +164,17 @@ def list_metadata(
         statement = _LIST_RECORDS_OF_ORG
     bindings = {"kind": kind, "org": org, "due_until": due, "limit": limit}
     return [decode_metadata(row) for row in connection.execute(statement, bindings)]
+
+
+def get_audit(connection: Connection, org: str, after: int, limit: int) -> list[AuditEntry]:
+    """See `Reader.get_audit`."""
+    return [decode_audit(row) for row in connection.execute(_GET_AUDIT, (org, after, limit))]
+
+
+def get_last_audit(connection: Connection, org: str) -> AuditEntry | None:
+    """See `Reader.get_last_audit`."""
+    row = connection.get_row(_GET_LAST_AUDIT, (org,))
+    return None if row is None else decode_audit(row)
 
 
 def get_statistics(connection: Connection) -> list[CollectionStatistics]:

@@ -22,10 +22,12 @@ from refdesk.stores.sqlite.driver import SQLITE_VERSION, Connection
 from refdesk.stores.sqlite.indexing import DerivedIndexes
 from refdesk.stores.sqlite.migrations import get_missing, load_migrations, migrate
 from refdesk.stores.sqlite.rows import encode_passages
+from refdesk.stores.sqlite.scrubbing import scrub
 from refdesk.stores.sqlite.versions import require_safe
 
 if TYPE_CHECKING:
     from refdesk.model import (
+        AuditEntry,
         Collection,
         CollectionStatistics,
         Document,
@@ -48,6 +50,9 @@ PATIENCE_SECONDS = 30.0
 """How long a transaction waits for those of other processes, which are a few milliseconds each."""
 
 RETRY_SECONDS = 0.02
+
+SCRUB_SECONDS = 5.0
+"""How long opening a store waits for other processes so that it can overwrite traces of what was erased."""
 
 
 class _Runner(Protocol):
@@ -91,6 +96,14 @@ class _SqliteReader:
     ) -> list[Metadata]:
         """See `Reader.list_metadata`."""
         return await self._runner.run(reads.list_metadata, kind, org, due_until, limit)
+
+    async def get_audit(self, org: str, after: int = 0, limit: int = 1000) -> list[AuditEntry]:
+        """See `Reader.get_audit`."""
+        return await self._runner.run(reads.get_audit, org, after, limit)
+
+    async def get_last_audit(self, org: str) -> AuditEntry | None:
+        """See `Reader.get_last_audit`."""
+        return await self._runner.run(reads.get_last_audit, org)
 
 
 class _Session:
@@ -162,9 +175,22 @@ class SqliteTransaction(_SqliteReader):
         """See `Transaction.remove_vectors`."""
         return await self._session.run(writes.remove_vectors, model)
 
+    async def erase_documents(self, documents: Sequence[Document]) -> None:
+        """See `Transaction.erase_documents`."""
+        rows = writes.prepare_documents(documents)
+        await self._session.run(writes.erase_documents, rows, encode_instant(self._clock.now()))
+
     async def put_links(self, links: Sequence[Link]) -> None:
         """See `Transaction.put_links`."""
         await self._session.run(writes.put_links, links)
+
+    async def remove_links(self, links: Sequence[Link]) -> None:
+        """See `Transaction.remove_links`."""
+        await self._session.run(writes.remove_links, links)
+
+    async def put_audit(self, entries: Sequence[AuditEntry]) -> None:
+        """See `Transaction.put_audit`."""
+        await self._session.run(writes.put_audit, entries)
 
     async def put_metadata(self, records: Sequence[Metadata]) -> None:
         """See `Transaction.put_metadata`."""
@@ -178,8 +204,9 @@ class SqliteTransaction(_SqliteReader):
 class SqliteStore(_SqliteReader):
     """See `Store`."""
 
-    def __init__(self, readers: Readers, writer: Writer, clock: Clock) -> None:
+    def __init__(self, readers: Readers, writer: Writer, clock: Clock, patience_seconds: float) -> None:
         super().__init__(readers)
+        self._patience_seconds = patience_seconds
         self._readers = readers
         self._writer = writer
         self._clock = clock
@@ -205,6 +232,11 @@ class SqliteStore(_SqliteReader):
                 async with _open_session(self._writer) as session:
                     await session.run(writes.put_terms, renewed)
         return found
+
+    async def scrub(self) -> bool:
+        """See `Store.scrub`. The file is written anew and its log emptied; searches go on, writers wait."""
+        await scrub(self._writer, self._patience_seconds)
+        return True
 
     async def get_statistics(self) -> list[CollectionStatistics]:
         """See `Store.get_statistics`."""
@@ -236,6 +268,10 @@ class SqliteStore(_SqliteReader):
         """See `Archive.list_all_metadata`."""
         return await self._readers.run(archive.list_all_metadata, after, limit)
 
+    async def list_audited_orgs(self) -> list[str]:
+        """See `Archive.list_audited_orgs`."""
+        return await self._readers.run(archive.list_audited_orgs)
+
     @asynccontextmanager
     async def loading(self) -> AsyncGenerator[None, None]:
         """See `Archive.loading`; searches make what makes them fast, and keep it in memory."""
@@ -266,9 +302,12 @@ async def open_store(
     require_safe(SQLITE_VERSION)
     clock = clock or SystemClock()
     writer = Writer(await anyio.to_thread.run_sync(open_file, path), patience_seconds)
-    store = SqliteStore(Readers(path), writer, clock)
+    store = SqliteStore(Readers(path), writer, clock, patience_seconds)
     try:
         await _prepare(writer, clock, patience_seconds)
+        with suppress(StoreError):
+            # A process that was killed while it erased left traces, and a note of them; who reads meanwhile may go on.
+            await scrub(writer, min(SCRUB_SECONDS, patience_seconds))
         yield store
     finally:
         with anyio.CancelScope(shield=True):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import apsw
+
 from refdesk.core.keeping.encoding import check_texts
-from refdesk.core.keeping.rows import encode_link, encode_metadata
+from refdesk.core.keeping.rows import encode_audit, encode_link, encode_metadata
 from refdesk.errors import ConflictError, InvalidInputError
-from refdesk.model import Collection, Document, EmbeddingModel, Link, Metadata, MetadataKey, State
+from refdesk.model import AuditEntry, Collection, Document, EmbeddingModel, Link, Metadata, MetadataKey, State
 from refdesk.stores.sqlite.driver import Connection, Value
 from refdesk.stores.sqlite.index import ANALYSIS_VERSION, encode_terms
 from refdesk.stores.sqlite.rows import DocumentRow, RenewedTerms, encode_document, encode_terms_columns
@@ -42,6 +44,15 @@ _GET_TEXT_STATE = """
     WHERE org = ? AND toolset = ? AND id = ?
 """
 
+_REMOVE_LINK = """
+    DELETE FROM links WHERE org = ? AND source_toolset = ? AND source_id = ? AND kind = ?
+    AND target_toolset = ? AND target_id = ?
+"""
+
+CHANGED = "The document changed since it was read: read it again and repeat the change."
+UNSCRUBBED = "unscrubbed"
+"""The counter that stands while traces of what was erased may be in the file."""
+
 
 def prepare_documents(documents: Sequence[Document]) -> list[DocumentRow]:
     """Return the rows of documents; their analysis is most of the work, and needs no connection.
@@ -65,6 +76,34 @@ def put_documents(connection: Connection, rows: Sequence[DocumentRow], recorded_
         collections = {row.collection: _touch(connection, row.collection, last) for row in rows}
         for written, row in enumerate(rows, last - len(rows) + 1):
             _put_document(connection, collections[row.collection], row, recorded_at, written)
+
+
+def erase_documents(connection: Connection, rows: Sequence[DocumentRow], recorded_at: int) -> None:
+    """See `Transaction.erase_documents`. What is left in the file is noted, and overwritten by `scrub`."""
+    if not rows:
+        return
+    with connection.savepoint():
+        last = _advance(connection, len(rows))
+        collections = {row.collection: _touch(connection, row.collection, last) for row in rows}
+        for written, row in enumerate(rows, last - len(rows) + 1):
+            _erase_document(connection, collections[row.collection], row, recorded_at, written)
+        connection.execute("INSERT INTO counters (name, value) VALUES (?, 1) ON CONFLICT DO NOTHING", (UNSCRUBBED,))
+
+
+def _erase_document(connection: Connection, collection: int, row: DocumentRow, recorded_at: int, written: int) -> None:
+    select = "SELECT key, version FROM documents WHERE collection = ? AND id = ?"
+    key, version = connection.get_row(select, (collection, row.id)) or (None, 0)
+    if row.version <= version:
+        raise ConflictError(CHANGED)
+    connection.execute("DELETE FROM revisions WHERE document = ?", (key,))
+    connection.execute("DELETE FROM vectors WHERE document = ?", (key,))
+    place: dict[str, Value] = {"collection": collection, "id": row.id, "recorded_at": recorded_at, "written": written}
+    connection.execute(_PUT_DOCUMENT, {**row.columns, **place})
+
+
+def is_unscrubbed(connection: Connection) -> bool:
+    """Return whether something was erased whose traces may still be in the file."""
+    return connection.get_row("SELECT 1 FROM counters WHERE name = ?", (UNSCRUBBED,)) is not None
 
 
 def put_vectors(
@@ -130,6 +169,23 @@ def put_links(connection: Connection, links: Sequence[Link]) -> None:
     )
 
 
+def remove_links(connection: Connection, links: Sequence[Link]) -> None:
+    """See `Transaction.remove_links`."""
+    connection.execute_many(_REMOVE_LINK, [encode_link(link)[:-1] for link in links])
+
+
+def put_audit(connection: Connection, entries: Sequence[AuditEntry]) -> None:
+    """See `Transaction.put_audit`."""
+    try:
+        with connection.savepoint():
+            connection.execute_many(
+                "INSERT INTO audit (org, number, at, act, previous, digest) VALUES (?, ?, ?, ?, ?, ?)",
+                [encode_audit(entry) for entry in entries],
+            )
+    except apsw.ConstraintError:
+        raise ConflictError("The audit log has an entry of that number: read it again and repeat the change.") from None
+
+
 def put_metadata(connection: Connection, records: Sequence[Metadata]) -> None:
     """See `Transaction.put_metadata`."""
     connection.execute_many(
@@ -168,7 +224,7 @@ def _put_document(connection: Connection, collection: int, row: DocumentRow, rec
     previous = connection.get_row(select, (collection, row.id))
     key, version, text_digest = previous or (None, 0, row.text_digest)
     if row.version != version + 1:
-        raise ConflictError("The document changed since it was read: read it again and repeat the change.")
+        raise ConflictError(CHANGED)
     if key is not None:
         connection.execute(_KEEP_REVISION, (key,))
     if row.text_digest != text_digest:

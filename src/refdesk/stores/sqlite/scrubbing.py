@@ -1,0 +1,79 @@
+"""Leaving no trace of what was erased: in the pages of the file that are free, in its log, or between the rows.
+
+SQLite only marks what is deleted as free, and keeps old pages in the write-ahead log until they are overwritten. VACUUM
+writes the whole file anew from its rows, and a checkpoint that truncates brings that to the file and empties the log.
+`PRAGMA secure_delete` alone would miss what was freed before it was set, and copies that splitting a page left behind.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio
+import apsw
+
+from refdesk.errors import StoreError
+from refdesk.stores.sqlite.writes import UNSCRUBBED, is_unscrubbed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from refdesk.stores.sqlite.connections import Writer
+    from refdesk.stores.sqlite.driver import Connection
+
+RETRY_SECONDS = 0.05
+
+_HELD = (
+    "What was erased is gone from the store, but traces of it are left in its file: another process held it too long. "
+    "They are overwritten when the store is opened next."
+)
+
+
+async def scrub(writer: Writer, patience_seconds: float) -> None:
+    """Return when no trace is left, if any was noted.
+
+    Raises:
+        StoreError: Another process read or wrote for longer than the patience; the note stays.
+    """
+    async with writer.lock:
+        if not await writer.call(is_unscrubbed):
+            return
+        deadline = anyio.current_time() + patience_seconds
+        for step in (_rewrite, _empty_log, _forget, _empty_log):
+            await _insist(writer, step, deadline)
+
+
+async def _insist(writer: Writer, step: Callable[[Connection], bool], deadline: float) -> None:
+    while not await writer.call(step):
+        if anyio.current_time() >= deadline:
+            raise StoreError(_HELD)
+        await anyio.sleep(RETRY_SECONDS)
+
+
+def _rewrite(connection: Connection) -> bool:
+    # Its copy stands beside the file while it works, not in a folder that others may read.
+    ((_, _, path),) = connection.execute("PRAGMA database_list")
+    connection.set_pragma("temp_store_directory", str(Path(path).parent))
+    connection.set_pragma("secure_delete", 1)
+    return _try(connection, "VACUUM")
+
+
+def _empty_log(connection: Connection) -> bool:
+    try:
+        ((is_busy, _, _),) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    except (apsw.BusyError, apsw.LockedError):
+        return False
+    return not is_busy
+
+
+def _forget(connection: Connection) -> bool:
+    return _try(connection, "DELETE FROM counters WHERE name = ?", (UNSCRUBBED,))
+
+
+def _try(connection: Connection, statement: str, bindings: tuple[str, ...] = ()) -> bool:
+    try:
+        connection.execute(statement, bindings)
+    except (apsw.BusyError, apsw.LockedError):
+        return False
+    return True
