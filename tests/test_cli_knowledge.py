@@ -285,6 +285,18 @@ def test_a_revoked_key_is_shown_as_such(tmp_path: Path) -> None:
     assert refdesk(tmp_path, ["keys", "revoke", "nobody"]).exit_code == 2
 
 
+def test_a_rotated_key_prints_its_successor_and_when_it_ends(tmp_path: Path) -> None:
+    id = json.loads(make_key(tmp_path, "--scope", "knowledge:read", "--json").stdout)["id"]
+    rotated = json.loads(refdesk(tmp_path, ["keys", "rotate", id, "--overlap", "2h", "--json"]).stdout)
+    assert (rotated["agent"], rotated["scopes"], rotated["expiresAt"]) == ("ann", ["knowledge:read"], None)
+    assert (rotated["replaced"]["id"], rotated["replaced"]["revokedAt"]) == (id, None)
+    again = refdesk(tmp_path, ["keys", "rotate", rotated["id"], "--overlap", "0h"])
+    assert again.stdout.startswith("refdesk_")
+    assert again.stdout.strip() not in again.stderr
+    assert refdesk(tmp_path, ["keys", "rotate", rotated["id"]]).exit_code == 2
+    assert "such as 12h" in refdesk(tmp_path, ["keys", "rotate", id, "--overlap", "later"]).stderr
+
+
 @pytest.mark.parametrize("when", ["soon", "2001-01-01", "0d", "-1d", "30", "99999d", "2026-13-01"])
 def test_a_key_that_makes_no_sense_is_not_made(tmp_path: Path, when: str) -> None:
     done = make_key(tmp_path, "--scope", "admin", "--expires", when)

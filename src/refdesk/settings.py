@@ -147,6 +147,9 @@ class Settings(BaseSettings):
     request_timeout_seconds: float = Field(
         30.0, gt=0, le=3600, description="How long one request may take, in seconds."
     )
+    read_only: bool = Field(
+        False, description="Whether callers may only read: nothing that writes is offered, whatever their scopes."
+    )
     max_connections: int = Field(
         1000,
         ge=8,

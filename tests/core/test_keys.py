@@ -79,3 +79,29 @@ async def test_a_key_that_makes_no_sense_is_not_made(wrong: dict[str, object]) -
     with pytest.raises(InvalidInputError):
         await ring.create(**{"org": "acme", "agent": "ann", "scopes": ["admin"], **wrong})  # pyright: ignore[reportArgumentType]
     assert await ring.list() == []
+
+
+async def test_a_rotated_key_goes_on_for_the_overlap_beside_its_successor() -> None:
+    clock, ring = make_ring()
+    old, before = await ring.create(org="acme", agent="ann", scopes=["knowledge:read"])
+    new, after, ending = await ring.rotate(old.id, overlap=timedelta(hours=24))
+    assert (new.org, new.agent, new.scopes) == (old.org, old.agent, old.scopes)
+    assert ending.expires_at == clock.now() + timedelta(hours=24)
+    assert {await ring.identify(before), await ring.identify(after)} == {new.principal}
+    clock.advance(timedelta(hours=24))
+    assert await ring.identify(after) == new.principal
+    with pytest.raises(UnauthenticatedError):
+        await ring.find(before)
+
+
+async def test_rotating_lengthens_no_life_and_revives_no_key() -> None:
+    clock, ring = make_ring()
+    soon = clock.now() + timedelta(hours=1)
+    short, _ = await ring.create(org="acme", agent="ann", scopes=["admin"], expires_at=soon)
+    _, _, ending = await ring.rotate(short.id, overlap=timedelta(hours=24))
+    assert ending.expires_at == soon
+    revoked = await ring.revoke(short.id)
+    with pytest.raises(InvalidInputError):
+        await ring.rotate(revoked.id, overlap=timedelta(0))
+    with pytest.raises(NotFoundError):
+        await ring.rotate("nobody", overlap=timedelta(0))

@@ -76,6 +76,33 @@ def create(
     )
 
 
+@keys.command()
+@click.argument("id")
+@click.option("--overlap", metavar="SPAN", default="24h", show_default=True, help="How long both open: 12h, 7d, 0h.")
+@click.option("--expires", metavar="WHEN", help="When the new key expires; as for keys create.")
+@invocation.json_option
+def rotate(id: str, overlap: str, expires: str | None, as_json: bool) -> None:
+    """Replace the key named ID by a new one for the same agent and scopes, and print it, this once.
+
+    The old key goes on for the overlap, so that clients can be moved without a gap.
+    """
+
+    async def replace(ring: KeyRing) -> tuple[ApiKey, str, ApiKey]:
+        expires_at = parse_expiry(expires, ring.clock.now()) if expires else None
+        return await ring.rotate(id, overlap=parse_span(overlap), expires_at=expires_at)
+
+    key, secret, old = _run(invocation.load(), replace)
+    if as_json:
+        invocation.print_json({"key": secret, **_to_json(key), "replaced": _to_json(old)})
+        return
+    click.echo(secret)
+    click.echo(
+        f"Key {key.id} takes the place of {old.id}, which opens nothing from {old.expires_at:%Y-%m-%d %H:%M} UTC on. "
+        "It is shown this once.",
+        err=True,
+    )
+
+
 @keys.command("list")
 @click.option("--org", metavar="ORG", help="Only this org's.")
 @invocation.json_option
@@ -115,9 +142,8 @@ def parse_expiry(text: str, now: datetime) -> datetime:
     Raises:
         InvalidInputError: It is neither a date, an instant nor a span.
     """
-    unit = _UNITS.get(text[-1:])
-    if unit and text[:-1].isdecimal() and len(text) <= _LONGEST_DIGITS + 1:
-        return now + int(text[:-1]) * unit
+    if (span := _read_span(text)) is not None:
+        return now + span
     try:
         instant = datetime.fromisoformat(text)
     except ValueError:
@@ -125,6 +151,23 @@ def parse_expiry(text: str, now: datetime) -> datetime:
             "--expires takes a date such as 2027-01-31, an instant, or a span such as 12h, 30d or 8w."
         ) from None
     return instant.astimezone(UTC) if instant.tzinfo else instant.replace(tzinfo=UTC)
+
+
+def parse_span(text: str) -> timedelta:
+    """Return a span of time.
+
+    Raises:
+        InvalidInputError: It is none.
+    """
+    if (span := _read_span(text)) is None:
+        raise errors.InvalidInputError("--overlap takes a span such as 12h, 7d or 2w; 0h is none.")
+    return span
+
+
+def _read_span(text: str) -> timedelta | None:
+    unit = _UNITS.get(text[-1:])
+    is_span = unit is not None and text[:-1].isdecimal() and len(text) <= _LONGEST_DIGITS + 1
+    return int(text[:-1]) * unit if unit is not None and is_span else None
 
 
 def _run(settings: Settings, work: Callable[[KeyRing], Awaitable[Answer]]) -> Answer:

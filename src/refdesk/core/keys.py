@@ -8,8 +8,8 @@ from __future__ import annotations
 import hashlib
 import re
 import secrets
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from refdesk.errors import InvalidInputError, NotFoundError, UnauthenticatedError
@@ -79,10 +79,40 @@ class KeyRing:
         self._check_scopes(scopes)
         if expires_at is not None and expires_at <= now:
             raise InvalidInputError("A key must expire in the future.")
-        secret = PREFIX + self.random_text()
-        key = ApiKey(_hash(secret)[:12], org, agent, tuple(sorted(set(scopes))), now, expires_at)
-        await self._write(_hash(secret), key)
+        key, secret = self._make(org, agent, scopes, expires_at)
+        await self._write({_hash(secret): key})
         return key, secret
+
+    async def rotate(
+        self, id: str, *, overlap: timedelta, expires_at: datetime | None = None
+    ) -> tuple[ApiKey, str, ApiKey]:
+        """Make a key that may do what another may, and let that one open nothing after the overlap.
+
+        Both happen at once or not at all. An old key that expires sooner keeps its own end.
+
+        Args:
+            id: Of the key to be replaced.
+            overlap: How long both are valid; zero ends the old one at once.
+            expires_at: Of the new key; `None` when it holds until it is revoked.
+
+        Returns:
+            The new key, its secret, and the old key as it is now.
+
+        Raises:
+            NotFoundError: There is no key with this id.
+            InvalidInputError: It opens nothing any more, or the expiry is not in the future.
+        """
+        now = self.clock.now()
+        if expires_at is not None and expires_at <= now:
+            raise InvalidInputError("A key must expire in the future.")
+        hash, old = await self._get(id)
+        if not old.is_valid(now):
+            raise InvalidInputError(f"Key {id} opens nothing any more; make a new one with `refdesk keys create`.")
+        ends = now + overlap
+        ending = replace(old, expires_at=ends if old.expires_at is None else min(ends, old.expires_at))
+        new, secret = self._make(old.org, old.agent, old.scopes, expires_at)
+        await self._write({hash: ending, _hash(secret): new})
+        return new, secret, ending
 
     async def identify(self, secret: str) -> Principal:
         """Return who holds the key; errors as in `find`."""
@@ -112,14 +142,24 @@ class KeyRing:
         Raises:
             NotFoundError: There is no key with this id.
         """
+        hash, key = await self._get(id)
+        if key.revoked_at is None:
+            key = replace(key, revoked_at=self.clock.now())
+            await self._write({hash: key})
+        return key
+
+    async def _get(self, id: str) -> tuple[str, ApiKey]:
+        """Return a key with the hash it is kept under; errors as in `revoke`."""
         for record in await self.store.list_metadata(KIND, limit=_MOST_KEYS):
             key = _read(record)
-            if key.id == id and key.revoked_at is None:
-                key = ApiKey(key.id, key.org, key.agent, key.scopes, key.created_at, key.expires_at, self.clock.now())
-                await self._write(record.key.name, key)
             if key.id == id:
-                return key
+                return record.key.name, key
         raise NotFoundError(f"There is no key {id}. `refdesk keys list` shows the ids.")
+
+    def _make(self, org: str, agent: str, scopes: Sequence[str], expires_at: datetime | None) -> tuple[ApiKey, str]:
+        secret = PREFIX + self.random_text()
+        key = ApiKey(_hash(secret)[:12], org, agent, tuple(sorted(set(scopes))), self.clock.now(), expires_at)
+        return key, secret
 
     def _check_scopes(self, scopes: Sequence[str]) -> None:
         if unknown := sorted(set(scopes) - self.scopes.keys()):
@@ -127,18 +167,24 @@ class KeyRing:
         if not scopes:
             raise InvalidInputError(f"A key needs at least one scope of: {', '.join(self.scopes)}.")
 
-    async def _write(self, hash: str, key: ApiKey) -> None:
-        value: dict[str, JsonValue] = {
-            "id": key.id,
-            "org": key.org,
-            "agent": key.agent,
-            "scopes": list(key.scopes),
-            "created_at": key.created_at.isoformat(),
-            "expires_at": key.expires_at.isoformat() if key.expires_at else None,
-            "revoked_at": key.revoked_at.isoformat() if key.revoked_at else None,
-        }
+    async def _write(self, keys: Mapping[str, ApiKey]) -> None:
+        """Keep keys, each under its hash, all at once."""
         async with self.store.transaction() as transaction:
-            await transaction.put_metadata([Metadata(MetadataKey(SHARED_ORG, KIND, hash), value)])
+            await transaction.put_metadata(
+                [Metadata(MetadataKey(SHARED_ORG, KIND, hash), _to_value(key)) for hash, key in keys.items()]
+            )
+
+
+def _to_value(key: ApiKey) -> dict[str, JsonValue]:
+    return {
+        "id": key.id,
+        "org": key.org,
+        "agent": key.agent,
+        "scopes": list(key.scopes),
+        "created_at": key.created_at.isoformat(),
+        "expires_at": key.expires_at.isoformat() if key.expires_at else None,
+        "revoked_at": key.revoked_at.isoformat() if key.revoked_at else None,
+    }
 
 
 def _check_names(org: str, agent: str) -> None:

@@ -61,7 +61,7 @@ class Caller:
             RefdeskError: The arguments are wrong, the caller may not, or the operation refused or failed.
         """
         with _guard(self, operation.name):
-            self.require(operation.scopes, operation.any_scopes)
+            self.require_operation(operation)
             validated = validate(operation, arguments)
             toolset = self.desk.find_toolset(operation)
             answer = await self._within_time(
@@ -90,6 +90,23 @@ class Caller:
             strict_json.check(written)
             toolset = self.desk.find_toolset(template.operation)
             return await self._within_time(toolset, lambda context: template.completer(context, written))
+
+    def may_run(self, operation: Operation) -> bool:
+        """Return whether the caller may run an operation here."""
+        return self.may(operation.scopes, operation.any_scopes) and not self._is_barred(operation)
+
+    def require_operation(self, operation: Operation) -> None:
+        """Return when the caller may run an operation here.
+
+        Raises:
+            PermissionDeniedError: It lacks a scope, or the server only reads and the operation writes.
+        """
+        self.require(operation.scopes, operation.any_scopes)
+        if self._is_barred(operation):
+            raise errors.PermissionDeniedError("This server only reads (REFDESK_READ_ONLY); ask one that writes.")
+
+    def _is_barred(self, operation: Operation) -> bool:
+        return self.desk.settings.read_only and not operation.effects.read_only
 
     def may(self, scopes: frozenset[str], any_scopes: frozenset[str] = frozenset()) -> bool:
         """Return whether the caller has all of `scopes`, and one of `any_scopes` unless there are none."""

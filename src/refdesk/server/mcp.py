@@ -91,11 +91,7 @@ class Adapter:
     ) -> types.ListToolsResult:
         """Return the tools the caller's scopes allow, in the table's order."""
         caller = self._caller(context)
-        listed = [
-            entry.tool
-            for entry in self._entries.values()
-            if caller.may(entry.operation.scopes, entry.operation.any_scopes)
-        ]
+        listed = [entry.tool for entry in self._entries.values() if caller.may_run(entry.operation)]
         return types.ListToolsResult(tools=listed)
 
     async def call_tool(self, context: RequestContext, params: types.CallToolRequestParams) -> types.CallToolResult:
@@ -176,7 +172,7 @@ class Adapter:
             caller.require(skill_files.SCOPES)
         elif method == "tools/call":
             if entry := self._entries.get(str(params.get("name"))):
-                caller.require(entry.operation.scopes, entry.operation.any_scopes)
+                caller.require_operation(entry.operation)
         elif method == "resources/read":
             found, _ = self._find_address(str(params.get("uri")))
             if found is not None:
