@@ -173,3 +173,19 @@ def test_http_without_keys_serves_this_machine_only(tmp_path: Path) -> None:
     assert done.exit_code == 1
     assert "127.0.0.1" in done.stderr
     assert "refdesk keys create" in done.stderr
+
+
+def test_no_line_of_the_log_holds_what_a_caller_wrote(tmp_path: Path) -> None:
+    written = "the-callers-own-words"
+    with serve(tmp_path, "--sse") as (server, address):
+        with httpx2.stream("GET", f"{address}/sse", timeout=40) as events:
+            endpoint = next(line.removeprefix("data: ") for line in events.iter_lines() if line.startswith("data: "))
+            for body in (f'{{"jsonrpc": "{written}"}}', f"{{{written}", json.dumps([written])):
+                headers = {"content-type": "application/json"}
+                assert httpx2.post(f"{address}{endpoint}", content=body, headers=headers).status_code < 500
+        assert httpx2.post(f"{address}/messages/?session_id={written}", json={}).status_code < 500
+        assert httpx2.get(f"{address}/{written}").status_code == 404
+        server.process.send_signal(signal.SIGINT)
+        _, _, log = server.close()
+    assert '"logger": "mcp.server.sse"' in log
+    assert written not in log
