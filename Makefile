@@ -20,8 +20,10 @@ $(READY): requirements/dev.txt requirements/uv.txt pyproject.toml
 	@touch $@
 
 setup: $(READY) ## make the environment in .venv
+	@echo 'The command is $(BIN)/refdesk, or refdesk after: source $(BIN)/activate'
 
 serve: $(READY) ## run the server on http://127.0.0.1:8350 (MCP at /mcp, REST, pages)
+	@echo 'In another terminal: source $(BIN)/activate, then refdesk --help'
 	$(BIN)/refdesk serve --port $(PORT) --no-auth
 
 demo: $(READY) ## a tour on a sample world: start its feed, sync it, search it

@@ -99,3 +99,12 @@ def test_the_map_names_files_and_functions_that_exist() -> None:
     assert missing == []
     steps = [len(re.findall(r"^\d+\. ", part, re.MULTILINE)) for part in re.split(r"\n\n(?=1\. )", text)[1:]]
     assert steps == [10, 10]
+
+
+def test_the_readme_begins_with_how_to_run_and_test() -> None:
+    top, _, _ = (REPOSITORY / "README.md").read_text().partition("\n## ")
+    makefile = (REPOSITORY / "Makefile").read_text()
+    for target in ("serve", "test"):
+        assert f"$ make {target} " in top
+        assert f"\n{target}: $(READY)" in makefile, f"make {target} must set up what it needs"
+    assert "source .venv/bin/activate" in (REPOSITORY / "README.md").read_text()
