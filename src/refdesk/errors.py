@@ -17,7 +17,7 @@
     │   ├── EmbedderError
     │   ├── SourceError
     │   └── LanguageModelError
-    └── OperatorError               whoever runs the server must fix it
+    └── OperatorError               the operator must fix it
         ├── ConfigurationError      a setting is wrong
         └── MissingDependencyError  an extra is not installed
 

@@ -329,17 +329,17 @@ class FindRequest:
 class Candidate:
     """A document found, with its score on both sides.
 
-    What a search must know of a document to rank it stands here, so that whole documents are read only where shown.
+    It carries what ranking needs, so that whole documents are read only where they are shown.
 
     Attributes:
         lexical: Exact BM25 over title and body, 0.0 when no term occurs.
         cosine: Of its best passage, in [-1, 1]; `None` while it has no vector of the query's model.
-        passage: Where in the body the best passage stands (start, end in code points).
+        passage: Offsets of the best passage in the body (start, end in code points).
         all_terms: Every term of the query occurs in its title or body.
         title_contains: Its title contains what `FindRequest.title_contains` asked for.
         as_written: It holds what `FindRequest.as_written` asked for, as far as the engine says.
-        state: Where it stands in its life; never withdrawn.
-        head_id: Where it is superseded: what stands for it now; see `refdesk.core.writing.supersession`.
+        state: Its lifecycle state; never withdrawn.
+        head_id: The head of its chain, where it is superseded; see `refdesk.core.writing.supersession`.
     """
 
     id: str
@@ -425,7 +425,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step of a playbook: what to do, how to tell that it worked, what to say. `check` and `say` may be empty."""
+    """One step of a playbook: what to do, how to check that it worked, what to say. `check` and `say` may be empty."""
 
     do: str
     check: str = ""

@@ -199,7 +199,7 @@ class Transaction(Reader, Protocol):
 class Archive(Protocol):
     """What moving a store to another engine takes: reads of everything there is, piece by piece, and writes of much.
 
-    Each list has an order of the engine's own, and goes on after an entry that it gave (`None`: from the start). What
+    Each list has an order of the engine's own, and continues after a given entry (`None`: from the start). What
     is written meanwhile may be seen or not.
     """
 

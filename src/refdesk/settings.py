@@ -131,18 +131,18 @@ class Settings(BaseSettings):
     oauth_agent_prefix: str | None = Field(
         None,
         pattern=r"^[!-~]{1,32}$",
-        description="What stands before it, so that it is no key's agent; `none` for nothing. Default: by the issuer.",
+        description="Its prefix, so that it is no key's agent; `none` for nothing. Default: by the issuer.",
     )
     oauth_scope_claims: Names = Field(
         ("scope", "scp"), min_length=1, description="The claims of a token that list scopes, separated by commas."
     )
     oauth_scope_prefix: str = Field(
-        "", pattern=r"^[!#-\[\]-~]*$", description="What stands before refdesk's scope names in tokens."
+        "", pattern=r"^[!#-\[\]-~]*$", description="The prefix of refdesk's scope names in tokens."
     )
     oauth_asked_scope_prefix: str | None = Field(
         None,
         pattern=r"^[!#-\[\]-~]*$",
-        description="What stands before them where clients ask for scopes. Default: the same as in tokens.",
+        description="Their prefix where clients request scopes. Default: the same as in tokens.",
     )
     request_timeout_seconds: float = Field(
         30.0, gt=0, le=3600, description="How long one request may take, in seconds."

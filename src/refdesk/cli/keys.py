@@ -84,7 +84,7 @@ def create(
 def rotate(id: str, overlap: str, expires: str | None, as_json: bool) -> None:
     """Replace the key named ID by a new one for the same agent and scopes, and print it, this once.
 
-    The old key goes on for the overlap, so that clients can be moved without a gap.
+    The old key stays valid for the overlap, so that clients can switch without a gap.
     """
 
     async def replace(ring: KeyRing) -> tuple[ApiKey, str, ApiKey]:

@@ -88,7 +88,7 @@ def read_body(body: str | None, path: Path | None) -> str:
     """Return an entry's text from where the caller says it is.
 
     Raises:
-        InvalidInputError: It is said twice or not at all, or is no UTF-8 text.
+        InvalidInputError: It is given twice or not at all, or is not UTF-8 text.
     """
     if (body is None) == (path is None):
         raise errors.InvalidInputError("Give the text once: with --body TEXT, --body - or --body-file FILE.")

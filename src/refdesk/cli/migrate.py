@@ -25,7 +25,7 @@ TIMES_READ: Mapping[Work, int] = {"moving": 1, "building": 0, "comparing": 2}
 def migrate(source: str, target: str, as_json: bool) -> None:
     """Copy everything from one store to another: documents with all versions, vectors, links, keys and quotas.
 
-    Stop what writes to the source first. Stopped half-way, the same command goes on. At the end both stores are read
+    Stop all writes to the source first. If interrupted, the same command resumes. At the end both stores are read
     whole and compared.
     """
     import anyio

@@ -14,7 +14,7 @@ class SystemClock:
 
 
 class FixedClock:
-    """A clock that only moves when it is told to."""
+    """A clock that only moves when it is set."""
 
     def __init__(self, now: datetime) -> None:
         self._now = now

@@ -127,7 +127,7 @@ class Exported:
     """What became of an export.
 
     Attributes:
-        told: What to tell the person who asked; empty for nothing.
+        told: A message for the user; empty for none.
         is_complete: Whether all of it could be written.
     """
 
@@ -166,7 +166,7 @@ class ToolsetDescriptor:
         name: In kebab case, as it is served, listed and given to `--toolset`; its collections have this name.
         description: What kind of knowledge it is, in one sentence.
         load: Returns the table of its operations and resources. Of one that is asked live it is bound to nothing:
-            who calls it is told what is not configured.
+            callers learn what is not configured.
         scopes: What a credential can be allowed, each with what that is.
         load_settings: Returns the model of its own settings; `None` where it has none.
         is_configured: Whether the settings bring it into play when no toolset is named.

@@ -52,7 +52,7 @@ WARNINGS = "refdesk/warnings"
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """What calling an operation may do, said truthfully to clients as MCP annotations."""
+    """The effects of an operation, declared to clients as MCP annotations."""
 
     read_only: bool
     idempotent: bool

@@ -65,7 +65,7 @@ def _choose_openai(settings: Settings) -> AnyEmbedder:
 
 
 def find_embedder(settings: Settings, model: EmbeddingModel) -> AnyEmbedder | None:
-    """Return the embedder of a model that vectors are kept of, or `None` when it cannot be had with these settings."""
+    """Return the embedder of a model that vectors are kept of, or `None` when these settings do not provide it."""
     names: tuple[EmbedderName, ...] = ("local", "hashing", "gemini", "openai")
     for name in names:
         try:

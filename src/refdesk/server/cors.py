@@ -30,7 +30,7 @@ def allow_pages(origins: Collection[str]) -> list[Middleware]:
     """Return what lets pages of these origins call, to be placed in front of everything that may refuse a request.
 
     No cookies are involved: callers are known by the credential that each request carries. A page on a public origin
-    may reach a server on a private network, because whoever runs the server named that origin.
+    may reach a server on a private network, because the operator named that origin.
 
     Args:
         origins: Web origins, in lower case as browsers send them.

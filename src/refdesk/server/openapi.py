@@ -109,7 +109,7 @@ def _body(
 
 
 def _leave_out(schema: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
-    """Return the schema without the fields that stand in the address."""
+    """Return the schema without the fields that are in the path."""
     properties = {name: inner for name, inner in schema["properties"].items() if name not in names}
     required = [name for name in schema.get("required", []) if name not in names]
     rest = {key: value for key, value in schema.items() if key != "required"}

@@ -1,7 +1,7 @@
 """The MCP Skills extension (SEP-2640): the skills of the caller's org as files that hosts list, verify and read.
 
-The extension's two methods and its files stand beside the SDK's own, which knows none of them. Modern clients learn of
-them through `server/discover`; for all others there are the tools.
+The extension's two methods and its files are served next to the SDK's own, which has none. Modern clients learn of them
+through `server/discover`; for all others there are the tools.
 """
 
 from __future__ import annotations

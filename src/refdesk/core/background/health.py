@@ -64,7 +64,7 @@ class ToolsetHealth:
     """The health of one toolset.
 
     Attributes:
-        documents: How many it can find, in all orgs; `None` when that is not told.
+        documents: How many it can find, in all orgs; `None` when that is not disclosed.
         as_of: When it was last brought up to date from its source; `None` when never, or when it has none.
         problem: What keeps it from being current, or `None`.
     """

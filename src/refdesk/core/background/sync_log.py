@@ -163,7 +163,7 @@ async def read_dead_letters(reader: Reader, toolset: str) -> list[DeadLetter]:
 
 
 async def put_dead_letters(transaction: Transaction, toolset: str, records: Sequence[DeadLetter]) -> None:
-    """Set records aside, replacing what was said about them before."""
+    """Keep dead letters, replacing earlier ones of the same records."""
     await transaction.put_metadata(
         [
             Metadata(_dead_letter_key(toolset, each.name), {"reason": each.reason, "excerpt": each.excerpt})

@@ -2,7 +2,7 @@
 
 A delta reads what changed since a watermark. A full sync reads everything, compares by content, and withdraws what is
 gone, because sources edit and remove without touching any date. Both write only what differs, in small transactions,
-each complete in itself: a process killed at any point leaves a state from which the next sync goes on.
+each complete in itself: a process killed at any point leaves a state from which the next sync resumes.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Migrates everything from one store to another, across engines: documents, versions, vectors, links, metadata.
 
-It goes on where it stopped: how far it is stands in the target, written with each piece. What belongs to the old place
+It resumes where it stopped: its progress is kept in the target, written with each piece. What belongs to the old place
 alone, its leases, is left behind. At the end both stores are read whole and compared.
 """
 

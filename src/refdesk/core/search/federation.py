@@ -1,7 +1,7 @@
 """Federated search: queries toolsets in parallel within a deadline, fuses their results, and reports coverage.
 
 Each toolset ranks by its own means, and lists are fused by ranks. Ranks alone say nothing about who knows the subject:
-the first hit of a toolset that knows nothing would stand beside the first of one that knows the answer. So a rank
+the first hit of a toolset that knows nothing would rank next to the first of one that knows the answer. So a rank
 counts by the relevance of its hit, which is on one absolute scale for all.
 """
 

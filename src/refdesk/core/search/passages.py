@@ -31,7 +31,7 @@ _WORD_SEARCH = 30
 
 
 def split(title: str, body: str) -> list[tuple[int, int]]:
-    """Return where a body's passages stand, (start, end) in code points, in order.
+    """Return the offsets of a body's passages, (start, end) in code points, in order.
 
     They are disjoint, leave out only blanks between them, and are of about equal length. A body without text gives the
     one empty passage (0, 0), so that a document of a title alone is embedded too.

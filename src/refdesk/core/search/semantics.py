@@ -34,7 +34,7 @@ class Semantics:
 
     Attributes:
         wanted: The embedder that the settings name.
-        reopen: Returns the embedder of another model, or `None` when it cannot be had any more.
+        reopen: Returns the embedder of another model, or `None` when it is no longer available.
         doorbell: Rung when a model should be loaded in the background.
         questions: The vectors of recent questions; stores whose embedder is the same can share it.
     """

@@ -40,7 +40,7 @@ Runs: TypeAlias = Mapping[str, Sequence[tuple[str, ...]]]
 def snippet(body: str, query: TextQuery, passage: tuple[int, int] | None = None, width: int = WIDTH) -> str:
     """Return at most `width` code points of a body, blanks folded, with `…` at each end that is cut.
 
-    The first match stands in the middle: of a phrase where the query has one, else of a term. Without a match in the
+    The first match is centred: of a phrase where the query has one, else of a term. Without a match in the
     body the snippet begins with `passage` (start, end in code points), else with the body. Graphemes stay whole, and
     words too where that costs little.
     """

@@ -1,7 +1,7 @@
 """Reading the tensors of an ONNX file and writing a small graph, without the `onnx` package.
 
 An ONNX file is one protocol-buffer message. Of its schema (onnx.proto, version 1.12 and later) these are the few fields
-that a graph of named tensors and nodes needs; what else stands in a file is skipped.
+that a graph of named tensors and nodes needs; anything else in a file is skipped.
 """
 
 from __future__ import annotations

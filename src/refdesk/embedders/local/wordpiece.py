@@ -1,7 +1,7 @@
 """BERT's WordPiece tokenizer for uncased English.
 
 Source: Devlin et al., "BERT" (2018) and the tokenizer published with it: text is cleaned, accents and case are dropped,
-punctuation and Han characters stand alone, and each word is covered by the longest known pieces from its start.
+punctuation and Han characters are split off, and each word is covered by the longest known pieces from its start.
 """
 
 from __future__ import annotations

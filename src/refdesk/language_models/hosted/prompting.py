@@ -26,7 +26,7 @@ FormT = TypeVar("FormT", bound=Extraction)
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What one side said to the other: the product asks, the model answers."""
+    """A message of one side: refdesk asks, the model answers."""
 
     side: Literal["asking", "answering"]
     text: str

@@ -63,7 +63,7 @@ def write_refinement(skill: SkillDraft, conversation: Sequence[Turn], feedback: 
 
 
 def write_repair(problem: str) -> str:
-    """Return what is said after an answer that could not be used."""
+    """Return the prompt that follows an unusable answer."""
     return f"That answer cannot be used: {problem}. Answer again with one JSON object of the form asked for."
 
 

@@ -132,7 +132,7 @@ def _write_title(sentence: str) -> str:
 
 
 def find_keywords(conversation: Sequence[Turn]) -> tuple[str, ...]:
-    """Return the words that both sides use most, each in its most frequent spelling, most telling first.
+    """Return the words that both sides use most, each in its most frequent spelling, most distinctive first.
 
     A word counts by the number of turns it is in, and double where both sides say it.
     """

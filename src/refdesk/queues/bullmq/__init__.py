@@ -1,6 +1,6 @@
 """Redis, shared by many processes: a BullMQ job queue and a scratchpad.
 
-Nothing is kept there that is not in the store or could not be lost: without Redis everything goes on, each process for
+Redis holds nothing that is not in the store or could not be lost: without it everything keeps working, each process for
 itself.
 """
 

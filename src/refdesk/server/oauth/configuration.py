@@ -40,8 +40,8 @@ class OAuth:
         agent_claim: The claim that says who calls.
         agent_prefix: Its prefix in the agent's name.
         scope_claims: The claims that list scopes.
-        scope_prefix: What stands before refdesk's scope names in tokens.
-        asked_prefix: What stands before them where clients ask for scopes.
+        scope_prefix: The prefix of refdesk's scope names in tokens.
+        asked_prefix: Their prefix where clients request scopes.
     """
 
     issuer: str

@@ -99,7 +99,7 @@ class Invite:
 def list_scopes(toolsets: Iterable[Toolset]) -> tuple[str, ...]:
     """Return the scopes that operations need, sorted.
 
-    Clients are told of all of them at once: a tool that its scopes do not reach is not even shown to a client, so it
+    All of them are advertised at once: a tool that its scopes do not reach is not even shown to a client, so it
     would never find out what else to ask for. The issuer decides what of it a caller gets.
     """
     entries = [entry for toolset in toolsets for entry in (*toolset.operations, *toolset.resources)]

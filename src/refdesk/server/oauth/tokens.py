@@ -52,8 +52,8 @@ class TokenCheck:
 
         Raises:
             UnauthenticatedError: It is none of the issuer's, not for this server, not in force or no access token, or
-                it does not say who calls. The message says which, for whoever runs the server.
-            WorldError: It could not be checked, because the issuer's keys cannot be had.
+                it does not say who calls. The message says which, for the operator.
+            WorldError: It could not be checked, because the issuer's keys are not available.
         """
         header = _read_header(token)
         algorithm, id = header.get("alg"), header.get("kid")
@@ -87,7 +87,7 @@ class TokenCheck:
 
 
 def is_access_token(header: dict[str, Any], claims: dict[str, Any]) -> bool:
-    """Return whether a token of the issuer's is one to call with, as far as it can be told.
+    """Return whether a token of the issuer's is an access token, as far as it can be determined.
 
     One that says so in its header (RFC 9068) is. Of the others, those are not that name another type or use in a claim
     (Keycloak's `typ`, Cognito's `token_use`), that have claims of ID tokens, or none of access tokens. Nor is one that

@@ -1,7 +1,6 @@
 """Encodes values as node properties, and decodes them.
 
-Instants are text, ISO 8601 in UTC with six digits behind the point: they sort as they stand and Cypher's `datetime()`
-reads them.
+Instants are text, ISO 8601 in UTC with microseconds: they sort lexicographically and Cypher's `datetime()` reads them.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ def get_index_name(width: int, version: tuple[int, int]) -> str:
 def make_vector_index(width: int, version: tuple[int, int]) -> list[str]:
     """Return the statements after which there is an index for vectors of a width; running them again changes nothing.
 
-    A server that was upgraded exchanges the index that cannot tell orgs apart for one that can.
+    A server that was upgraded replaces the index that cannot separate orgs by one that can.
     """
     index = get_index_name(width, version)
     if version >= SEARCH_SINCE:

@@ -1,6 +1,6 @@
 """Sends statements to the database in as few round trips as possible.
 
-Everything is said per transaction (`set_config(…, true)`), so that a pooler which hands its connections from
+Every setting is per transaction (`set_config(…, true)`), so that a pooler which hands its connections from
 transaction to transaction may sit in between.
 """
 

@@ -1,7 +1,7 @@
 """The HNSW index of each model, created with the model's first vector or after a bulk load.
 
 It makes searches fast and nothing else: without it a search compares all vectors and finds the same. So it may be
-missing for a while, and whoever opens the store builds it.
+missing for a while, and opening the store builds it.
 """
 
 from __future__ import annotations

@@ -126,7 +126,7 @@ def is_in_transaction(connection: Connection) -> bool:
 
 
 def _has_news(connection: Connection) -> bool:
-    """Return whether something can be read from an idle connection, which tells that the server has closed it.
+    """Return whether something can be read from an idle connection, which shows that the server has closed it.
 
     Asks the system, not the server.
     """

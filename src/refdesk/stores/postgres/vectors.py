@@ -60,7 +60,7 @@ class Graph:
 
     @property
     def settings(self) -> tuple[Statement, ...]:
-        """What is said before. The order is relaxed, as what is found is sorted by exact cosines anyway.
+        """The settings of the session. The order is relaxed, as what is found is sorted by exact cosines anyway.
 
         The planner, which knows little of how many rows a filter lets pass, would rather sort all of them.
         """

@@ -234,7 +234,7 @@ class SqliteStore(_SqliteReader):
         return found
 
     async def scrub(self) -> bool:
-        """See `Store.scrub`. The file is written anew and its log emptied; searches go on, writers wait."""
+        """See `Store.scrub`. The file is rewritten and its log emptied; searches continue, writers wait."""
         await scrub(self._writer, self._patience_seconds)
         return True
 

@@ -150,13 +150,13 @@ class _Writer:
         self._line.append(f"{rest[:start]}{before}{core}{after}{rest[start + len(core) :]}" if core else rest)
 
     def _read_open(self, node: LexborNode) -> tuple[list[_Block], str]:
-        """Return the blocks that end within a node, and the paragraph that goes on after it."""
+        """Return the blocks that end within a node, and the paragraph that continues after it."""
         self.walk(node)
         return self.blocks, "".join(self._line)
 
 
 def _write_breaks(found: re.Match[str]) -> str:
-    """Return one `br` as a hard line break, several as the end of the paragraph: nothing stands between them."""
+    """Return one `br` as a hard line break, several as the end of the paragraph."""
     return "  \n" if found[0].count(_BREAK) == 1 else "\n\n"
 
 

@@ -1,7 +1,7 @@
 """Ranking of knowledge entries: three lists fused by reciprocal rank; a superseded entry leads to its replacement.
 
 The lists are the semantic, the keyword, and the newest entries whose title contains the question.
-An entry that is superseded is never shown as current; when its wording matches, its chain's head stands in its place.
+An entry that is superseded is never shown as current; when its wording matches, its chain's head takes its place.
 """
 
 from __future__ import annotations

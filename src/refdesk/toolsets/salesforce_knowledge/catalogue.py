@@ -47,7 +47,7 @@ class Catalogue:
 
         Raises:
             RefusedError: There is no such object for this user (404), or another refusal.
-            UnreachableError: It cannot be had, and no older one is known.
+            UnreachableError: It is not available, and no older one is cached.
         """
         entry = self._entries.get(name)
         if entry is not None and self._now() - entry.checked_at < FRESH_SECONDS:

@@ -65,7 +65,7 @@ class SalesforceClient:
 
     @property
     def usage(self) -> Usage | None:
-        """What Salesforce last said about the allowance."""
+        """The API usage that Salesforce last reported."""
         return self._transport.usage
 
     async def ask(self, request: Request, tries: Budget | None = None, keep: int = 0) -> Reply:
@@ -77,7 +77,7 @@ class SalesforceClient:
             keep: How many tries are left for those.
 
         Raises:
-            AuthError: There is no session to be had.
+            AuthError: No session can be obtained.
             RefusedError: Salesforce refuses.
             UnreachableError: It cannot be reached, or not any more in this call.
         """

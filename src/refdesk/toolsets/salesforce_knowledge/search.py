@@ -47,7 +47,7 @@ class Searcher:
         Raises:
             RefusedError: Salesforce refuses.
             UnreachableError: It cannot be reached.
-            AuthError: There is no session to be had.
+            AuthError: No session can be obtained.
         """
         description = await self.describe_versions()
         try:

@@ -46,7 +46,7 @@ def count_searchable(text: str) -> int:
 
 
 def escape_term(text: str) -> str:
-    """Return the text as it stands between the braces of FIND, to be found and never obeyed.
+    """Return the text as it is written between the braces of FIND: as data, never as operators.
 
     Brackets become blanks: they separate words to Salesforce, and not every reader of SOSL knows their escape.
     """

@@ -89,7 +89,7 @@ class Sessions:
 
     @property
     def can_renew(self) -> bool:
-        """Whether a new session can be had when one has expired."""
+        """Whether an expired session can be renewed."""
         return not self._settings.access_token
 
     def drop(self, session: Session) -> None:

@@ -64,7 +64,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """How much of an allowance of API requests is used, as Salesforce said with its last answer; approximate."""
+    """How much of an API request allowance is used, as Salesforce reported with its last reply; approximate."""
 
     used: int
     limit: int

@@ -164,7 +164,7 @@ class SkillQueries:
         """Keep a new skill unless the same conversation, or a skill nearer than the threshold, is there already.
 
         Check and insert are one step, across processes: the check is made outside the transaction at a known count of
-        changes, and stands inside it only while that count has not moved; else it is made anew.
+        changes, and is valid inside it only while that count is unchanged; else it is repeated.
 
         Args:
             skill: With its vector, where there is a model.

@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Documents:
-    """The documents as they stood at one time.
+    """A snapshot of the documents.
 
     Attributes:
         is_live: Whether a row is its document's present version.

@@ -25,7 +25,7 @@ _Comparisons: TypeAlias = "dict[int, tuple[float, tuple[int, int]]]"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Snapshot:
-    """The whole index as it stood at one time; never changes, so any number of searches may read it at once.
+    """A snapshot of the whole index; immutable, so any number of searches may read it at once.
 
     Attributes:
         passages: By model.

@@ -1,6 +1,6 @@
 """A folder of basic-memory: Markdown notes whose lists hold observations and whose wiki links are relations.
 
-A note becomes an entry, its text whole, with observations and relations where they stand. Its tags are those of the
+A note becomes an entry, its text whole, with observations and relations left in place. Its tags are those of the
 front matter and of its observations, and its type unless that is `note`. Every wiki link outside of code becomes a link
 `references`, and the text keeps what sort of relation it is. A date without an offset is taken as UTC; without one, the
 file's counts.

@@ -37,10 +37,10 @@ class ForeignRecord:
 
     Attributes:
         origin_id: What it is called there, for good: it decides the entry's id.
-        created_at: `None` where it is not said; so are `modified_at` and `author`.
+        created_at: `None` where it is unknown; so are `modified_at` and `author`.
         targets: Ids of entries it references.
         fields: Everything else it says; kept beside the entry.
-        fallback_at: The date where none is said.
+        fallback_at: The date where none is given.
     """
 
     place: str
@@ -165,7 +165,7 @@ def _make_part(entry: Entry, body: str, number: int, count: int) -> Entry:
 
 
 def _get_body(record: ForeignRecord) -> str:
-    """Return what the record says, with its title where that does not fit, or where nothing else is said."""
+    """Return the body, preceded by a title that is too long for one; the title alone where there is no body."""
     if not record.body.strip():
         return record.title
     is_short = len(" ".join(record.title.split())) <= LONGEST_TITLE

@@ -27,7 +27,7 @@ class Problem:
         kind: `conflict`: the id is taken by other content, which stays. `invalid`: the record is no entry, or its chain
             does not hold. `quota`: no more may be kept. `left_out`: a part of a record, or a file, that has no place
             in an entry; the rest of it is taken over.
-        place: Where it stands: a line, an item, or a file and a line.
+        place: Its location: a line, an item, or a file and a line.
         message: The reason, in one sentence. Safe to print: what it quotes is short and holds no control character.
     """
 
@@ -37,7 +37,7 @@ class Problem:
 
     @property
     def line(self) -> str:
-        """What to tell a person."""
+        """A message for the user."""
         return printable(f"  {self.kind.replace('_', ' ')}: {self.place}: {self.message}")
 
 
