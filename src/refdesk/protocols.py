@@ -417,6 +417,11 @@ class SourcePage:
 class Source(Protocol):
     """Where a toolset's documents come from when they are not written by agents."""
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether reading everything is the whole truth, so that what is missing is gone: a feed drops old entries."""
+        ...
+
     def read(self, since: str | None) -> AsyncIterator[SourcePage]:
         """Yield the records changed at or after the watermark `since`, or all of them, each at least once.
 

@@ -11,7 +11,7 @@ import click
 from refdesk import errors
 from refdesk.cli import invocation
 from refdesk.core.descriptors import Check
-from refdesk.discovery import find_descriptors
+from refdesk.discovery import discover, find_descriptors
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -91,9 +91,8 @@ async def _look(desk: Desk) -> AsyncIterator[Check]:
             yield check
     yield await _check_model(base)
     yield _check_language_model(desk.settings)
-    for descriptor in find_descriptors():
-        for check in await descriptor.check(desk.settings) if descriptor.check is not None else ():
-            yield check
+    for check in (*await _check_sources(desk.settings), *_check_packages(desk.settings)):
+        yield check
     for check in await check_sign_in(desk.settings):
         yield check
 
@@ -105,6 +104,24 @@ def _check_queue(base: Base) -> Check:
     if base.queue is not None and base.queue.is_shared:
         return Check("queue", "ok", "shared: every worker embeds, tokens and limits count across servers")
     return Check("queue", "ok", "none is shared: one process at a time embeds")
+
+
+async def _check_sources(settings: Settings) -> list[Check]:
+    checks = [each.check(settings) for each in find_descriptors() if each.check is not None]
+    return [check for looking in checks for check in await looking]
+
+
+def _check_packages(settings: Settings) -> list[Check]:
+    """Return whether what installed packages bring is served."""
+    from refdesk.factories.toolsets import load_what_can_be
+
+    problems = load_what_can_be((), settings).problems
+    checks = [Check(name, "ok", f"brought by the package {package}") for name, package in discover().packages.items()]
+    advice = "The others are served. Update the package, or uninstall it."
+    return [
+        *[check for check in checks if discover().packages[check.name] not in problems],
+        *[Check(package, "fail", f"its toolset is left out: {reason}", advice) for package, reason in problems.items()],
+    ]
 
 
 def _check_home(settings: Settings) -> Check:

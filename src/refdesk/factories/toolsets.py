@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+import logging
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 from refdesk import errors
 from refdesk.core.descriptors import Means
-from refdesk.discovery import find_descriptor, find_descriptors
+from refdesk.core.operations import Toolset
+from refdesk.discovery import discover, find_descriptor, find_descriptors
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -18,10 +21,11 @@ if TYPE_CHECKING:
 
     from refdesk.core.background.syncing import Syncer
     from refdesk.core.descriptors import Live, ToolsetDescriptor
-    from refdesk.core.operations import Toolset
     from refdesk.core.writing.quotas import Quota
     from refdesk.protocols import LanguageModel, Store
     from refdesk.settings import Settings
+
+logger = logging.getLogger(__name__)
 
 
 def list_names() -> tuple[str, ...]:
@@ -29,8 +33,18 @@ def list_names() -> tuple[str, ...]:
     return tuple(descriptor.name for descriptor in find_descriptors() if descriptor.load is not None)
 
 
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """Toolsets in the order of the table, and by package why what it brings is left out."""
+
+    toolsets: tuple[Toolset, ...]
+    problems: Mapping[str, str]
+
+
 def load_toolsets(names: Sequence[str] = (), settings: Settings | None = None) -> tuple[Toolset, ...]:
     """Return the toolsets of these names, in the order of the table; without a name, all that are configured.
+
+    What a package brings that cannot be served is left out, and the log says why; `refdesk doctor` does, too.
 
     Args:
         names: Which ones.
@@ -38,15 +52,60 @@ def load_toolsets(names: Sequence[str] = (), settings: Settings | None = None) -
             and every toolset counts as configured.
 
     Raises:
-        ConfigurationError: There is no toolset of such a name, or what the settings choose lacks one.
+        ConfigurationError: There is no toolset of such a name, or what the settings choose lacks one; or it is of a
+            package and cannot be served.
         MissingDependencyError: What the settings choose needs an extra that is not installed.
     """
     known = list_names()
     if unknown := sorted(set(names) - set(known)):
-        raise errors.ConfigurationError(f"There is no toolset {unknown[0]}; there are {', '.join(known)}.")
+        broken = "".join(f" {_tell(*problem)}" for problem in discover().problems.items())
+        raise errors.ConfigurationError(f"There is no toolset {unknown[0]}; there are {', '.join(known)}.{broken}")
+    loaded = load_what_can_be(names, settings)
+    served = {toolset.name for toolset in loaded.toolsets}
+    for package, reason in loaded.problems.items():
+        if any(discover().packages.get(name) == package for name in set(names) - served):
+            raise errors.ConfigurationError(_tell(package, reason))
+        logger.warning("The toolset of the package %s is left out: %s.", package, reason)
+    return loaded.toolsets
+
+
+def load_what_can_be(names: Sequence[str] = (), settings: Settings | None = None) -> Loaded:
+    """Return the toolsets that can be served, and why the others cannot; arguments and errors as in `load_toolsets`."""
     means = Means(partial(_choose_language_model, settings))
     chosen = [each for each in find_descriptors() if (each.name in names if names else _is_configured(each, settings))]
-    return tuple(descriptor.load(means) for descriptor in chosen if descriptor.load is not None)
+    toolsets, problems = list[Toolset](), dict(discover().problems)
+    for descriptor in sorted(chosen, key=lambda each: each.name in discover().packages):
+        package = discover().packages.get(descriptor.name)
+        if descriptor.load is not None and package is None:
+            toolsets.append(descriptor.load(means))
+        elif descriptor.load is not None and package is not None:
+            _add_foreign(toolsets, problems, package, partial(descriptor.load, means))
+    return Loaded(tuple(toolsets), problems)
+
+
+def _add_foreign(toolsets: list[Toolset], problems: dict[str, str], package: str, load: Callable[[], Toolset]) -> None:
+    """Load the toolset of a package, or say why it cannot be served beside the others."""
+    try:
+        toolset = load()
+    except Exception as error:
+        problems[package] = f"it cannot be loaded: {type(error).__name__}: {error}"
+        return
+    if taken := sorted(_list_places(toolset) & {place for other in toolsets for place in _list_places(other)}):
+        problems[package] = f"{taken[0]} is another toolset's"
+    else:
+        toolsets.append(toolset)
+
+
+def _list_places(toolset: Toolset) -> set[str]:
+    """Return what no two toolsets may share: names of tools, addresses of resources, routes."""
+    entries = [*toolset.operations, *toolset.resources]
+    routes = {f"{entry.route.method} {entry.route.path}" for entry in entries}
+    uris = {each.uri for each in (*toolset.resources, *toolset.templates)}
+    return {entry.name for entry in entries} | uris | routes
+
+
+def _tell(package: str, reason: str) -> str:
+    return f"The package {package} brings a toolset that is left out: {reason}."
 
 
 def _is_configured(descriptor: ToolsetDescriptor, settings: Settings | None) -> bool:

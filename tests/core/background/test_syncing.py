@@ -33,6 +33,7 @@ class ListedSource:
     total: int | None = -1
     then: Callable[[int], Awaitable[None]] | None = None
     asked: list[str | None] = field(default_factory=list["str | None"])
+    is_complete: bool = True
 
     async def read(self, since: str | None) -> AsyncIterator[SourcePage]:
         self.asked.append(since)
@@ -177,6 +178,16 @@ async def test_what_is_gone_is_withdrawn_by_a_full_sync_only_and_comes_back_as_r
     bench.source.records = [make_record("a"), make_record("b")]
     report = await bench.syncer.sync(full=True)
     assert (report.restored, report.added, (await bench.get("a")).version) == (1, 0, 3)
+    assert (await bench.get("a")).state is State.CURRENT
+
+
+async def test_what_a_source_drops_that_is_not_the_whole_truth_stays_even_by_force() -> None:
+    bench = make_bench([make_record("a"), make_record("b")])
+    bench.source.is_complete = False
+    await bench.syncer.sync()
+    bench.source.records = [make_record("b", "Another title")]
+    report = await bench.syncer.sync(full=True, force=True)
+    assert (report.withdrawn, report.withheld, report.changed) == (0, 0, 1)
     assert (await bench.get("a")).state is State.CURRENT
 
 

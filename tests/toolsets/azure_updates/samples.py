@@ -41,6 +41,8 @@ class Desk:
 class WorldSource:
     """The sample world's first day without a wire."""
 
+    is_complete = True
+
     async def read(self, since: str | None) -> AsyncIterator[SourcePage]:
         assert since is None
         yield SourcePage(tuple(cast("list[JsonObject]", load_world())))

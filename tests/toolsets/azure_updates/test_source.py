@@ -12,8 +12,9 @@ import pytest
 
 from refdesk import errors
 from refdesk.core.clock import FixedClock
+from refdesk.kit.http import MAX_TRIES
 from refdesk.model import JsonObject
-from refdesk.toolsets.azure_updates.source import MAX_TRIES, AzureUpdatesSource
+from refdesk.toolsets.azure_updates.source import AzureUpdatesSource
 from sample_world.azure_updates.process import RunningEmulator
 from sample_world.azure_updates.world import load_changes, load_world
 

@@ -1,8 +1,9 @@
 """Syncs a collection with its source, keeping every earlier version.
 
 A delta reads what changed since a watermark. A full sync reads everything, compares by content, and withdraws what is
-gone, because sources edit and remove without touching any date. Both write only what differs, in small transactions,
-each complete in itself: a process killed at any point leaves a state from which the next sync resumes.
+gone, because sources edit and remove without touching any date; unless the source says that it drops what is old. Both
+write only what differs, in small transactions, each complete in itself: a process killed at any point leaves a state
+from which the next sync resumes.
 """
 
 from __future__ import annotations
@@ -282,13 +283,16 @@ class _Run:
             self.set_aside.pop(name, None)
 
     async def _reconcile(self) -> None:
-        """Withdraw what a complete reading did not hold, and forget bad records that are gone."""
+        """Withdraw what a complete reading did not hold, and forget bad records that are gone.
+
+        Where the source itself is not complete, nothing is gone by not being there any more.
+        """
         if self.total is not None and len(self.seen) + self.nameless < self.total:
             raise errors.SourceError(
                 f"The source says that it holds {self.total} records but gave {len(self.seen)}: nothing was withdrawn. "
                 "Sync again."
             )
-        gone = sorted(self.digests.keys() - self.seen)
+        gone = sorted(self.digests.keys() - self.seen) if self.syncer.source.is_complete else []
         if self._is_suspicious(len(gone)) and not self.force:
             self.withheld = len(gone)
             logger.warning("withdrawals withheld", extra={"documents": len(gone), "of": len(self.digests)})

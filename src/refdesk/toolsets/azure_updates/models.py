@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from datetime import date
 from functools import cache
 from typing import Annotated, Literal, TypeAlias, cast, get_args
 
@@ -21,6 +19,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 from pydantic.json_schema import SkipJsonSchema
 
+from refdesk.kit.wire import Day, Number, refuse_nul
 from refdesk.model import SHARED_ORG, Collection
 from refdesk.toolsets.azure_updates import TOOLSET_NAME
 
@@ -39,30 +38,6 @@ SortBy: TypeAlias = Literal[
 ChangeKind: TypeAlias = Literal["added", "changed", "withdrawn", "restored"]
 
 DEFAULT_LIMIT = 50
-_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
-
-
-def _refuse_nul(text: str) -> str:
-    if "\x00" in text:
-        raise ValueError("holds a NUL character: remove it")
-    return text
-
-
-def _read_day(value: object) -> object:
-    if isinstance(value, date):
-        return value
-    if not isinstance(value, str) or not _DAY.fullmatch(value):
-        raise ValueError("is no day: write it as YYYY-MM-DD, such as 2026-03-31")
-    try:
-        return date.fromisoformat(value)
-    except ValueError:
-        raise ValueError(f"names a day that is in no calendar: {value}") from None
-
-
-def _read_whole_number(value: object) -> object:
-    if isinstance(value, bool | str):
-        raise ValueError("is no whole number: write it without quotes, such as 10")  # noqa: TRY004 - pydantic wants it
-    return value
 
 
 def _read_ring(value: object) -> object:
@@ -70,9 +45,8 @@ def _read_ring(value: object) -> object:
     return rings.get(value.strip().casefold(), value) if isinstance(value, str) else value
 
 
-Value: TypeAlias = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_refuse_nul)]
+Value: TypeAlias = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(refuse_nul)]
 Values: TypeAlias = Annotated[list[Value], Field(max_length=32)]
-Day: TypeAlias = Annotated[date, BeforeValidator(_read_day)]
 
 
 class _Input(BaseModel):
@@ -104,7 +78,7 @@ class Filters(_Input):
         description="Products that must all be present.",
         examples=[["Virtual Machines"], ["Azure SQL Database"]],
     )
-    status: Annotated[str, Field(max_length=200), AfterValidator(_refuse_nul)] = Field(
+    status: Annotated[str, Field(max_length=200), AfterValidator(refuse_nul)] = Field(
         default="", description="The update's status, such as `Launched`, `In preview` or `In development`."
     )
     availability_ring: Annotated[Ring, BeforeValidator(_read_ring)] | SkipJsonSchema[None] = Field(
@@ -131,7 +105,7 @@ class Filters(_Input):
 class SearchInput(_Input):
     """What `search_azure_updates` takes. Nothing is required: `{}` browses the newest updates."""
 
-    query: Annotated[str, Field(max_length=1000), AfterValidator(_refuse_nul)] = Field(
+    query: Annotated[str, Field(max_length=1000), AfterValidator(refuse_nul)] = Field(
         default="",
         description=(
             "Words or a question, searched in title and description; words in double quotes are a phrase that must "
@@ -139,14 +113,12 @@ class SearchInput(_Input):
         ),
         examples=["OAuth authentication", '"managed identity" storage'],
     )
-    id: Annotated[str, Field(max_length=200), AfterValidator(_refuse_nul)] = Field(
+    id: Annotated[str, Field(max_length=200), AfterValidator(refuse_nul)] = Field(
         default="", description="Fetch this one update; every other parameter is ignored.", examples=["569743"]
     )
     filters: Filters = Field(default_factory=Filters, description="Conditions that all must hold.")
-    limit: Annotated[int, BeforeValidator(_read_whole_number)] = Field(
-        default=DEFAULT_LIMIT, ge=1, le=100, description="How many results at most."
-    )
-    offset: Annotated[int, BeforeValidator(_read_whole_number)] = Field(
+    limit: Number = Field(default=DEFAULT_LIMIT, ge=1, le=100, description="How many results at most.")
+    offset: Number = Field(
         default=0, ge=0, description="How many results to skip: the next page starts at `offset` + `limit`."
     )
     semantic: StrictBool = Field(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from refdesk.core.background import sync_log
 from refdesk.core.search.retrieval import SearchRequest
+from refdesk.kit.age import get_age_hours
 from refdesk.model import Overlaps, facet_key
 from refdesk.toolsets.azure_updates import TOOLSET_NAME
 from refdesk.toolsets.azure_updates.models import (
@@ -23,7 +24,7 @@ from refdesk.toolsets.azure_updates.models import (
     SyncRun,
     UpdateChange,
 )
-from refdesk.toolsets.azure_updates.results import get_age_hours, show_counts, show_instant
+from refdesk.toolsets.azure_updates.results import show_counts, show_instant
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -65,10 +65,5 @@ def show_instant(instant: datetime) -> str:
     return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f0Z")
 
 
-def get_age_hours(instant: datetime, now: datetime) -> float:
-    """Return the hours from `instant` to `now`, at least 0, to one decimal place."""
-    return round(max(0.0, (now - instant).total_seconds()) / 3600, 1)
-
-
 def _shorten(text: str, longest: int | None) -> str:
     return text if longest is None or len(text) <= longest else text[:longest].rstrip() + "…"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from refdesk.core.background import sync_log
 from refdesk.core.search.retrieval import SearchRequest
+from refdesk.kit.age import describe_age
 from refdesk.model import And, Filter, HasAll, Overlaps, SortKey, facet_key
 from refdesk.toolsets.azure_updates import TOOLSET_NAME
 from refdesk.toolsets.azure_updates.models import (
@@ -19,7 +20,7 @@ from refdesk.toolsets.azure_updates.models import (
     SearchOutput,
     UnknownValue,
 )
-from refdesk.toolsets.azure_updates.results import DESCRIPTION_CHARACTERS, get_age_hours, show_counts, show_update
+from refdesk.toolsets.azure_updates.results import DESCRIPTION_CHARACTERS, show_counts, show_update
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from refdesk.core.search.retrieval import Hit, SearchResult
     from refdesk.toolsets.azure_updates.models import Update
 
-STALE_HOURS = 48.0
 FARTHEST = 10**9
 """The largest offset that is searched; beyond it every answer is empty anyway."""
 
@@ -192,12 +192,5 @@ def _explain(request: SearchInput, found: SearchResult, *, is_cut: bool) -> Iter
 
 async def _describe_data(knowledge_base: KnowledgeBase) -> list[str]:
     status = await sync_log.read_status(knowledge_base.store, TOOLSET_NAME)
-    return describe_age(status.last_success, knowledge_base.clock.now())
-
-
-def describe_age(last_success: datetime | None, now: datetime) -> list[str]:
-    """Return what is wrong with the data, if anything: never synced, or long ago."""
-    if last_success is None:
-        return ["No sync has succeeded yet, so updates may be missing. Whoever runs the server can sync now."]
-    hours = get_age_hours(last_success, now)
-    return [f"The last successful sync was {hours:.0f} hours ago: newer updates are missing."] * (hours > STALE_HOURS)
+    now = knowledge_base.clock.now()
+    return describe_age(status.last_success, now, things="updates")

@@ -1,7 +1,7 @@
 """The client of the release communications API, the upstream of the feed: this toolset's only module with I/O.
 
-It trusts nothing it receives: page offsets are computed, never followed; redirects are refused; bodies are limited
-during decompression; and a page that does not overlap the one before is detected, so no record is silently skipped.
+It trusts nothing it receives: page offsets are computed, never followed, and a page that does not overlap the one
+before is detected, so no record is silently skipped. The rest of the distrust is the kit's.
 """
 
 from __future__ import annotations
@@ -13,29 +13,26 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from ipaddress import ip_address
 from typing import TYPE_CHECKING, NoReturn, cast
 
 import anyio
-import httpx2
 
-from refdesk import __version__, errors
-from refdesk.core import retrying
+from refdesk import errors
 from refdesk.core.clock import SystemClock
 from refdesk.core.retrying import PassingError
+from refdesk.kit.http import HttpReader, check_url
 from refdesk.protocols import SourcePage
-from refdesk.toolsets.azure_updates.bodies import BodyTooLargeError, BrokenBodyError, read_body
 
 if TYPE_CHECKING:
+    import httpx2
+
     from refdesk.model import JsonObject
     from refdesk.protocols import Clock
 
 logger = logging.getLogger(__name__)
 
-USER_AGENT = f"refdesk/{__version__}"
-MAX_TRIES = 4
+VARIABLE = "REFDESK_AZURE_UPDATES_URL"
 MAX_READINGS = 2
-EXCERPT_CHARACTERS = 200
 
 
 class _PagesShiftedError(Exception):
@@ -82,14 +79,19 @@ class AzureUpdatesSource:
     chance: random.Random = field(default_factory=random.Random)
 
     def __post_init__(self) -> None:
-        _check_url(self.url)
+        check_url(self.url, VARIABLE)
+
+    @property
+    def is_complete(self) -> bool:
+        """The feed holds every update there is."""
+        return True
 
     async def read(self, since: str | None) -> AsyncIterator[SourcePage]:
         """Yield the records modified at or after `since` (ISO 8601), or all, by id. See `Source.read`.
 
         When the feed changes underneath so that pages no longer join, it is read once more from the start.
         """
-        async with self._open() as client:
+        async with self._reader.open() as client:
             for reading in range(1, MAX_READINGS + 1):
                 try:
                     async for page in self._read_once(client, since):
@@ -103,15 +105,19 @@ class AzureUpdatesSource:
                 else:
                     return
 
-    def _open(self) -> httpx2.AsyncClient:
-        is_local = httpx2.URL(self.url).scheme == "http"
-        return httpx2.AsyncClient(
-            headers={"User-Agent": USER_AGENT, "Accept": "application/json", "Accept-Encoding": "gzip, deflate"},
-            timeout=httpx2.Timeout(self.request_seconds, connect=self.connect_seconds),
-            follow_redirects=False,
-            # Plain HTTP needs no trust store, and loading one takes a tenth of a second.
-            verify=not is_local,
-            trust_env=not is_local,
+    @property
+    def _reader(self) -> HttpReader:
+        return HttpReader(
+            url=self.url,
+            variable=VARIABLE,
+            connect_seconds=self.connect_seconds,
+            request_seconds=self.request_seconds,
+            max_body_bytes=self.max_body_bytes,
+            first_wait=self.first_wait,
+            max_wait=self.max_wait,
+            clock=self.clock,
+            sleep=self.sleep,
+            chance=self.chance,
         )
 
     async def _read_once(self, client: httpx2.AsyncClient, since: str | None) -> AsyncGenerator[SourcePage]:
@@ -138,84 +144,15 @@ class AzureUpdatesSource:
         raise errors.SourceError(f"The feed has more than {self.max_pages} pages: it may never end.")
 
     async def _get_page(self, client: httpx2.AsyncClient, since: str | None, skip: int, deadline: float) -> _Page:
-        """Return one page, retrying where that may help."""
         if time.monotonic() > deadline:
             raise errors.SourceError(f"Reading the feed took longer than {self.total_seconds:.0f} seconds.")
-        budget = retrying.Budget(MAX_TRIES)
-        policy = retrying.RetryPolicy(
-            attempts=MAX_TRIES,
-            first_wait=self.first_wait,
-            max_wait=self.max_wait,
-            shortens_retry_after=True,
-            sleep=self.sleep,
-            chance=self.chance,
-        )
-        try:
-            return await policy.call(
-                lambda: self._ask_in_time(client, self._get_parameters(since, skip)), deadline=deadline, budget=budget
-            )
-        except PassingError as error:
-            tries = MAX_TRIES - budget.left
-            raise errors.SourceError(
-                f"The feed could not be read in {tries} tries, last because of: {error}. Try again later."
-            ) from error
-
-    async def _ask_in_time(self, client: httpx2.AsyncClient, parameters: dict[str, str]) -> _Page:
-        try:
-            with anyio.fail_after(self.request_seconds):
-                return await self._ask(client, parameters)
-        except (httpx2.TransportError, TimeoutError) as error:
-            raise PassingError(str(error) or "no answer in time") from error
+        return await self._reader.get(client, _parse_page, self._get_parameters(since, skip), deadline=deadline)
 
     def _get_parameters(self, since: str | None, skip: int) -> dict[str, str]:
         parameters = {"$count": "true", "$orderby": "id asc", "$top": str(self.page_size), "$skip": str(skip)}
         if since is not None:
             parameters["$filter"] = f"modified ge {_format_instant(since)}"
         return parameters
-
-    async def _ask(self, client: httpx2.AsyncClient, parameters: dict[str, str]) -> _Page:
-        async with client.stream("GET", self.url, params=parameters) as response:
-            if response.status_code != 200:
-                await self._refuse(response)
-            try:
-                body = await read_body(response, self.max_body_bytes)
-            except BodyTooLargeError:
-                raise errors.SourceError(
-                    f"The feed sent more than {self.max_body_bytes // 2**20} MiB in one answer, which is not read."
-                ) from None
-            except BrokenBodyError as error:
-                raise PassingError(str(error)) from error
-        return _parse_page(body)
-
-    async def _refuse(self, response: httpx2.Response) -> NoReturn:
-        status = response.status_code
-        if retrying.is_passing_status(status):
-            asked = retrying.parse_retry_after(response.headers.get("Retry-After"), self.clock.now())
-            raise PassingError(f"HTTP {status}", asked)
-        if 300 <= status < 400:
-            host = httpx2.URL(self.url).join(response.headers.get("Location", "")).host
-            raise errors.SourceError(f"The feed redirects to {host or 'elsewhere'}, which is not followed.")
-        raise errors.SourceError(f"The feed refused the request with HTTP {status}.")
-
-
-def _check_url(url: str) -> None:
-    try:
-        parsed = httpx2.URL(url)
-    except (httpx2.InvalidURL, TypeError):
-        raise errors.ConfigurationError("REFDESK_AZURE_UPDATES_URL is not a URL.") from None
-    if parsed.userinfo or not parsed.host:
-        raise errors.ConfigurationError("REFDESK_AZURE_UPDATES_URL needs a host and takes no user name or password.")
-    if parsed.scheme != "https" and not (parsed.scheme == "http" and _is_loopback(parsed.host)):
-        raise errors.ConfigurationError(
-            "REFDESK_AZURE_UPDATES_URL must begin with https:// unless it is on this machine."
-        )
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _check_count(read: int, total: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from refdesk.core.background.launching import launch
+from refdesk.kit.launching import launch
 
 if __name__ == "__main__":
     launch(None)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, time
+from datetime import datetime, time
 from functools import cache
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, create_model, model_validator
-from pydantic.alias_generators import to_camel
+from pydantic import AfterValidator, Field, create_model, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
 from refdesk.core.search.federation import Period, Status
+from refdesk.kit.wire import Message, Number, Text, Time, parse_time, refuse_blank
 
 MOST_TOOLSETS = 8
 """So many names may be given, or as many as there are where there are more."""
@@ -22,46 +22,7 @@ LEAST_DEADLINE, DEADLINE, MOST_DEADLINE = 100, 2_000, 10_000
 whoever is slow, and Salesforce asked alone gives up after 15 seconds itself."""
 
 
-def _refuse_blank(value: str) -> str:
-    if not value.strip():
-        raise ValueError("is blank: it needs at least one character that is not a blank")
-    return value
-
-
-def _read_number(value: object) -> object:
-    if isinstance(value, bool | str):
-        raise ValueError("is no whole number: write it without quotes, such as 10")  # noqa: TRY004 - pydantic wants it
-    return value
-
-
-def _read_time(value: str) -> str:
-    _parse(value, time.min)
-    return value
-
-
-def _parse(value: str, at: time) -> datetime:
-    """Return an instant in UTC; of a day, the one at that time."""
-    text = value.strip()
-    try:
-        if len(text) == len("2026-03-31"):
-            return datetime.combine(date.fromisoformat(text), at, UTC)
-        instant = datetime.fromisoformat(text)
-        return instant.astimezone(UTC) if instant.tzinfo else instant.replace(tzinfo=UTC)
-    except (ValueError, OverflowError):
-        raise ValueError("is neither a day nor an instant: write 2026-03-31 or 2026-03-31T12:00:00Z") from None
-
-
-Time: TypeAlias = Annotated[str, Field(max_length=40), AfterValidator(_read_time)]
-Label: TypeAlias = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_refuse_blank)]
-Number: TypeAlias = Annotated[int, BeforeValidator(_read_number)]
-
-
-class Message(BaseModel):
-    """Camel case on the wire; unknown fields are refused."""
-
-    model_config = ConfigDict(
-        alias_generator=to_camel, validate_by_name=True, validate_by_alias=True, extra="forbid", frozen=True
-    )
+Label: TypeAlias = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(refuse_blank)]
 
 
 class Filters(Message):
@@ -91,17 +52,15 @@ class Filters(Message):
     def period(self) -> Period:
         """What lies between the two, both included: a whole day where a day is named."""
         return Period(
-            _parse(self.since, time.min) if self.since is not None else None,
-            _parse(self.until, time.max) if self.until is not None else None,
+            parse_time(self.since, time.min) if self.since is not None else None,
+            parse_time(self.until, time.max) if self.until is not None else None,
         )
 
 
 class SearchInput(Message):
     """What `search_everything` takes."""
 
-    query: Annotated[str, AfterValidator(_refuse_blank)] = Field(
-        min_length=1, max_length=1000, description="A question, or words."
-    )
+    query: Text = Field(min_length=1, max_length=1000, description="A question, or words.")
     toolsets: Annotated[list[str], Field(max_length=MOST_TOOLSETS)] = Field(
         default_factory=list[str], description=TOOLSETS
     )

@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias, cast
 from uuid import UUID
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
-from pydantic.alias_generators import to_camel
+from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic.json_schema import SkipJsonSchema
 
 from refdesk.core.writing import supersession
+from refdesk.kit.wire import Message, Text
 from refdesk.model import Collection, DateRange, Document, State
 from refdesk.toolsets.knowledge import TOOLSET_NAME
 from refdesk.toolsets.knowledge.tags import MOST_TAGS, normalise_tags
@@ -39,12 +39,6 @@ def _assume_utc(value: datetime) -> datetime:
     return value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
 
 
-def _refuse_blank(value: str) -> str:
-    if not value.strip():
-        raise ValueError("is blank: it needs at least one character that is not a blank")
-    return value
-
-
 def _check_uuid(value: str) -> str:
     try:
         return str(UUID(value))
@@ -61,12 +55,6 @@ Instant: TypeAlias = Annotated[datetime, AfterValidator(_assume_utc)]
 Uuid: TypeAlias = Annotated[str, AfterValidator(_check_uuid), Field(json_schema_extra={"format": "uuid"})]
 
 
-class Message(BaseModel):
-    """Camel case on the wire; unknown fields are refused."""
-
-    model_config = ConfigDict(alias_generator=to_camel, validate_by_name=True, validate_by_alias=True, extra="forbid")
-
-
 class TaskReference(Message):
     """A task of the caller's own, and how it relates to the entry."""
 
@@ -77,12 +65,10 @@ class TaskReference(Message):
 class StoreInput(Message):
     """What `store_knowledge` takes."""
 
-    title: Annotated[str, AfterValidator(_refuse_blank)] = Field(
+    title: Text = Field(
         min_length=1, max_length=200, description="What it is about, in one line; weighs most in search."
     )
-    body: Annotated[str, AfterValidator(_refuse_blank)] = Field(
-        min_length=1, max_length=32000, description="What was learned, in full, as text or Markdown."
-    )
+    body: Text = Field(min_length=1, max_length=32000, description="What was learned, in full, as text or Markdown.")
     tags: Tags = Field(default_factory=list[str])
     confidence: int = Field(80, ge=0, le=100, description="How sure you are, in percent.")
     expires_at: Instant | SkipJsonSchema[None] = Field(
@@ -106,9 +92,7 @@ class StoreOutput(Message):
 class SearchInput(Message):
     """What `search_knowledge` takes."""
 
-    query: Annotated[str, AfterValidator(_refuse_blank)] = Field(
-        min_length=1, max_length=2000, description="A question, or words."
-    )
+    query: Text = Field(min_length=1, max_length=2000, description="A question, or words.")
     limit: int = Field(10, ge=1, le=50, description="At most this many.")
     tags: Tags = Field(default_factory=list[str], description="Only entries with all of these.")
     include_superseded: bool = Field(False, description="Also entries that others replaced.")

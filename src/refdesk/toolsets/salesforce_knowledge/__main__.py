@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from refdesk.core.background.launching import launch
+from refdesk.kit.launching import launch
 from refdesk.toolsets.salesforce_knowledge import TOOLSET_NAME
 
 if __name__ == "__main__":

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
 from refdesk.errors import ConfigurationError
+from refdesk.kit.addresses import is_loopback
 
 API_VERSION = "v68.0"
 """Winter '27. Versions 21 to 30 are retired."""
@@ -93,14 +93,6 @@ def check_session_url(url: object, settings: SalesforceSettings) -> str | None:
     is_ours = parts.scheme == "https" and parts.hostname.endswith(_DOMAINS)
     is_local = is_loopback(parts.hostname) and is_loopback(urlsplit(settings.origin).hostname or "")
     return origin if origin == settings.origin or is_ours or is_local else None
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether a host name or address is this machine."""
-    try:
-        return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _check_instance_url(url: str) -> None:

@@ -9,7 +9,6 @@ from pydantic import (
     AfterValidator,
     AwareDatetime,
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     Field,
     PrivateAttr,
@@ -18,6 +17,7 @@ from pydantic import (
 )
 
 from refdesk.core.operations import WARNINGS
+from refdesk.kit.wire import Number
 from refdesk.toolsets.salesforce_knowledge.statements import clean_text, count_searchable, normalize_language
 
 DEFAULT_LIMIT = 10
@@ -41,12 +41,6 @@ def _read_language(text: str) -> str:
     return language
 
 
-def _read_whole_number(value: object) -> object:
-    if isinstance(value, bool | str):
-        raise ValueError("is no whole number: write it without quotes, such as 10")  # noqa: TRY004 - pydantic wants it
-    return value
-
-
 class _Input(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -61,9 +55,7 @@ class SearchInput(_Input):
     language: Annotated[str, Field(max_length=12), AfterValidator(_read_language)] = Field(
         default="en_US", description="Article language filter", examples=["en_US", "de"]
     )
-    limit: Annotated[int, BeforeValidator(_read_whole_number)] = Field(
-        default=DEFAULT_LIMIT, ge=1, le=25, description="How many articles at most."
-    )
+    limit: Number = Field(default=DEFAULT_LIMIT, ge=1, le=25, description="How many articles at most.")
 
 
 class GetInput(_Input):

@@ -17,7 +17,7 @@ import httpx2
 
 from refdesk import __version__
 from refdesk.core import retrying
-from refdesk.toolsets.salesforce_knowledge.configuration import is_loopback
+from refdesk.kit.addresses import is_loopback
 from refdesk.toolsets.salesforce_knowledge.failures import RefusedError, UnreachableError, read_codes
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from refdesk.core.background.launching import to_command
+from refdesk.kit.launching import to_command
 
 
 @pytest.mark.parametrize(

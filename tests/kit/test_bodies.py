@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import httpx2
 import pytest
 
-from refdesk.toolsets.azure_updates.bodies import BodyTooLargeError, BrokenBodyError, read_body
+from refdesk.kit.bodies import BodyTooLargeError, BrokenBodyError, read_body
 
 TEXT = b"All that is announced. " * 1000
 

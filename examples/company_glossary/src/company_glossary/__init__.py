@@ -1,0 +1,1 @@
+"""A company's glossary: what its words mean."""

@@ -1,0 +1,33 @@
+"""How old what is on file is, and how to say it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+STALE_HOURS = 48.0
+"""From when on a copy's age is worth a sentence, where nobody knows better."""
+
+
+def get_age_hours(instant: datetime, now: datetime) -> float:
+    """Return the hours from `instant` to `now`, at least 0, to one decimal place."""
+    return round(max(0.0, (now - instant).total_seconds()) / 3600, 1)
+
+
+def describe_age(
+    last_success: datetime | None, now: datetime, *, things: str, stale_hours: float = STALE_HOURS
+) -> list[str]:
+    """Return what is wrong with a copy, if anything: never synced, or longer ago than `stale_hours`.
+
+    Args:
+        last_success: When the last sync ended that succeeded.
+        now: The present.
+        stale_hours: From when on it is worth a sentence.
+        things: What may be missing, in the plural.
+    """
+    if last_success is None:
+        return [f"No sync has succeeded yet, so {things} may be missing. Whoever runs the server can sync now."]
+    hours = get_age_hours(last_success, now)
+    return [f"The last successful sync was {hours:.0f} hours ago: newer {things} are missing."] * (hours > stale_hours)

@@ -1,0 +1,98 @@
+"""How a toolset of documents takes part in a search over all toolsets when it has no ranking of its own to bring.
+
+Words and meaning over its collection, fused by the core; each hit is judged by its best passage. What a toolset has to
+say is how one of its documents is read whole, and what its labels and its dates are called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from refdesk.core.background import sync_log
+from refdesk.core.search import federation
+from refdesk.core.search.analysis import parse_query
+from refdesk.core.search.federation import LeftOut, ProviderAnswer, ProviderHit, SearchProvider
+from refdesk.core.search.retrieval import SearchRequest
+from refdesk.core.search.snippets import snippet
+from refdesk.kit.age import describe_age
+from refdesk.model import SHARED_ORG, And, Collection, Filter, HasAny, Overlaps
+
+if TYPE_CHECKING:
+    from refdesk.core.context import Context
+    from refdesk.core.search.federation import HitReference, Question
+    from refdesk.core.search.retrieval import Hit
+    from refdesk.model import Document, TextQuery
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectionSearch:
+    """A collection that is the same for every org, kept up to date by a sync.
+
+    Attributes:
+        toolset: Its name, and its collection's.
+        operation: Its own search.
+        scopes: What a caller needs for it.
+        refer: Returns how a document is read whole.
+        source: The organisation it is taken from.
+        things: What its documents are, in the plural.
+        dates: The date range that says when a document was last changed or published.
+        tags: The facet that labels documents; `None` where they carry none.
+    """
+
+    toolset: str
+    operation: str
+    scopes: frozenset[str]
+    refer: Callable[[Document], HitReference]
+    source: str
+    things: str
+    dates: str
+    tags: str | None = None
+
+    def to_provider(self) -> SearchProvider:
+        """Return how it takes part."""
+        return SearchProvider(self.operation, self.scopes, self.find)
+
+    async def find(self, context: Context, question: Question) -> ProviderAnswer | LeftOut:
+        """Return the documents found, best first; the period is that of `dates`."""
+        if question.tags and self.tags is None:
+            return LeftOut(f"The {self.things} carry no tags: ask without tags, or ask {self.operation} alone.")
+        request = SearchRequest(
+            Collection(SHARED_ORG, self.toolset),
+            question.text,
+            where=self._to_filter(question),
+            semantic=True,
+            limit=question.limit,
+            asker=context.principal.org,
+        )
+        base, text = context.knowledge_base, parse_query(question.text)
+        found = await base.search(request)
+        status = await sync_log.read_status(base.store, self.toolset)
+        age = describe_age(status.last_success, base.clock.now(), things=self.things)
+        notes = [*age, await federation.explain_meaning(context, question)]
+        return ProviderAnswer(
+            tuple(self._to_hit(hit, text) for hit in found.hits),
+            total=found.total,
+            as_of=status.last_success,
+            note=" ".join(note for note in notes if note),
+        )
+
+    def _to_filter(self, question: Question) -> Filter | None:
+        tags = self.tags
+        conditions: list[Filter] = [HasAny(tags, federation.spell(tag)) for tag in question.tags if tags is not None]
+        if question.period.is_bounded:
+            conditions.append(Overlaps((self.dates,), question.period.since, question.period.until))
+        return And(tuple(conditions)) if conditions else None
+
+    def _to_hit(self, hit: Hit, text: TextQuery) -> ProviderHit:
+        document, excerpt = hit.document, federation.get_excerpt(hit.document.body, hit.passage)
+        return ProviderHit(
+            id=document.id,
+            title=document.title,
+            snippet=snippet(document.body, text, hit.passage),
+            relevance=federation.judge_hit(text, document.title, excerpt, hit.cosine, hit.score),
+            freshness=document.modified_at,
+            source=self.source,
+            reference=self.refer(document),
+        )

@@ -1,0 +1,104 @@
+"""What arguments and answers are declared with: camel case on the wire, and kinds of fields that many of them have."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, date, datetime, time
+from typing import Annotated, TypeAlias
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+
+
+class Message(BaseModel):
+    """Camel case on the wire; unknown fields are refused."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel, validate_by_name=True, validate_by_alias=True, extra="forbid", frozen=True
+    )
+
+
+def refuse_blank(value: str) -> str:
+    """Return a text that says something.
+
+    Raises:
+        ValueError: It has nothing but blanks.
+    """
+    if not value.strip():
+        raise ValueError("is blank: it needs at least one character that is not a blank")
+    return value
+
+
+def refuse_nul(text: str) -> str:
+    """Return a text that every store can hold.
+
+    Raises:
+        ValueError: It has a NUL character.
+    """
+    if "\x00" in text:
+        raise ValueError("holds a NUL character: remove it")
+    return text
+
+
+def read_number(value: object) -> object:
+    """Return a whole number as it is, for the type check to judge.
+
+    Raises:
+        ValueError: It is a text or a truth value, which pydantic would take for one.
+    """
+    if isinstance(value, bool | str):
+        raise ValueError("is no whole number: write it without quotes, such as 10")  # noqa: TRY004 - pydantic wants it
+    return value
+
+
+def read_day(value: object) -> object:
+    """Return a day.
+
+    Raises:
+        ValueError: It is not written as YYYY-MM-DD, or in no calendar.
+    """
+    if isinstance(value, date):
+        return value
+    if not isinstance(value, str) or not _DAY.fullmatch(value):
+        raise ValueError("is no day: write it as YYYY-MM-DD, such as 2026-03-31")
+    try:
+        return date.fromisoformat(value)
+    except ValueError:
+        raise ValueError(f"names a day that is in no calendar: {value}") from None
+
+
+def read_time(value: str) -> str:
+    """Return what names a day or an instant; errors as in `parse_time`."""
+    parse_time(value, time.min)
+    return value
+
+
+def parse_time(value: str, at: time) -> datetime:
+    """Return an instant in UTC; of a day, the one at that time.
+
+    Raises:
+        ValueError: It is neither a day nor an instant in ISO 8601.
+    """
+    text = value.strip()
+    try:
+        if len(text) == len("2026-03-31"):
+            return datetime.combine(date.fromisoformat(text), at, UTC)
+        instant = datetime.fromisoformat(text)
+        return instant.astimezone(UTC) if instant.tzinfo else instant.replace(tzinfo=UTC)
+    except (ValueError, OverflowError):
+        raise ValueError("is neither a day nor an instant: write 2026-03-31 or 2026-03-31T12:00:00Z") from None
+
+
+Text: TypeAlias = Annotated[str, AfterValidator(refuse_blank)]
+"""Says something."""
+
+Number: TypeAlias = Annotated[int, BeforeValidator(read_number)]
+"""A whole number, never written as a text."""
+
+Day: TypeAlias = Annotated[date, BeforeValidator(read_day)]
+"""YYYY-MM-DD."""
+
+Time: TypeAlias = Annotated[str, Field(max_length=40), AfterValidator(read_time)]
+"""A day, or an instant in ISO 8601; `parse_time` reads it."""
