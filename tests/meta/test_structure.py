@@ -127,10 +127,10 @@ def test_only_the_settings_read_the_environment() -> None:
 
 
 def test_imports_stand_at_the_top_except_where_something_heavy_is_put_off() -> None:
-    # The composition root and the faces start without what the call at hand does not need; a model and its numbers
+    # The composition root and the transports start without what the call at hand does not need; a model and its numbers
     # are loaded when something is embedded, a store's when it is opened, and retries when something is asked.
-    faces = ("app.py", "factories/", "cli", "server/")
-    lazy = (*faces, "toolsets/", "embedders/", "language_models/", "stores/", "core/retrying.py")
+    transports = ("app.py", "factories/", "cli", "server/")
+    lazy = (*transports, "toolsets/", "embedders/", "language_models/", "stores/", "core/retrying.py")
     allowed = tuple(f"src/refdesk/{folder}" for folder in lazy)
     for path in modules("src"):
         if relative(path).startswith(allowed):

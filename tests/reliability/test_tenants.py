@@ -1,4 +1,4 @@
-"""Another org's ids, tags, tokens, counts and errors cannot be told from things that do not exist, on any face."""
+"""Another org's ids, tags, tokens, counts and errors cannot be told from things that do not exist, on any transport."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ from tests.server.conftest import open_http
 from tests.server.test_keys import bearer, connect
 
 Ask: TypeAlias = Callable[[str, dict[str, Any]], Awaitable[object]]
-FACES = ("handlers", "rest", "legacy", "2026-07-28")
+TRANSPORTS = ("handlers", "rest", "legacy", "2026-07-28")
 TEMPLATE = ResourceTemplateReference(type="ref/resource", uri="knowledge://{id}")
 
 
 @asynccontextmanager
-async def open_face(world: World, face: str, org: str, agent: str, *scopes: str) -> AsyncGenerator[Ask]:
-    """Yield what asks one operation through a face, as a caller of an org, and returns all that comes back."""
-    if face == "handlers":
+async def open_transport(world: World, transport: str, org: str, agent: str, *scopes: str) -> AsyncGenerator[Ask]:
+    """Yield what asks one operation through a transport, as a caller of an org, and returns all that comes back."""
+    if transport == "handlers":
         caller = Caller(world.desk, Principal(org, agent, frozenset(scopes or ALL_SCOPES)), "test")
         yield lambda name, arguments: ask_handler(world, caller, name, arguments)
         return
     key = await world.make_key(org, agent, *scopes)
-    if face == "rest":
+    if transport == "rest":
         async with open_http(world.desk, None) as client:
             client.headers.update(bearer(key))
             yield lambda name, arguments: ask_rest(world, client, name, arguments)
         return
-    async with connect(world.desk, key, face) as client:
+    async with connect(world.desk, key, transport) as client:
 
         async def ask(name: str, arguments: dict[str, Any]) -> object:
             try:
@@ -72,27 +72,29 @@ async def ask_rest(world: World, client: httpx2.AsyncClient, name: str, argument
     return [answer.status_code, {**answer.headers, "content-length": ""}, answer.json()]
 
 
-async def listen(world: World, face: str) -> list[str]:
+async def listen(world: World, transport: str) -> list[str]:
     """Return all that an org hears in a world, call by call."""
     calls = [call for call in list_calls(world.ids, world.own) if call[0] in world.operations]
     assert {name for name, _ in calls} == world.operations.keys(), "say here how the new operation may leak"
-    async with open_face(world, face, OWN, "zoe") as ask:
+    async with open_transport(world, transport, OWN, "zoe") as ask:
         return [f"{name} {arguments}: {world.normalise(await ask(name, arguments))}" for name, arguments in calls]
 
 
-async def find_differences(folder: Path, face: str, wrap: Callable[[Store], Store] = lambda store: store) -> list[str]:
+async def find_differences(
+    folder: Path, transport: str, wrap: Callable[[Store], Store] = lambda store: store
+) -> list[str]:
     """Return the calls by which an org can tell whether the others are there."""
     async with open_world(folder / "full", wrap=wrap) as world:
-        full, ids = await listen(world, face), world.ids
+        full, ids = await listen(world, transport), world.ids
     async with open_world(folder / "empty", absent=ids, wrap=wrap) as world:
-        empty = await listen(world, face)
+        empty = await listen(world, transport)
     assert len(full) == len(empty) > 100
     return [f"{there}\n{here}" for there, here in zip(full, empty, strict=True) if there != here]
 
 
-@pytest.mark.parametrize("face", FACES)
-async def test_an_org_hears_the_same_whether_or_not_others_are_there(tmp_path: Path, face: str) -> None:
-    assert await find_differences(tmp_path, face) == []
+@pytest.mark.parametrize("transport", TRANSPORTS)
+async def test_an_org_hears_the_same_whether_or_not_others_are_there(tmp_path: Path, transport: str) -> None:
+    assert await find_differences(tmp_path, transport) == []
 
 
 class WithLeakingSearch(WithoutTenants):
@@ -168,11 +170,11 @@ async def test_an_org_sees_the_same_whether_or_not_others_are_there(tmp_path: Pa
     assert there == here
 
 
-async def hear_refusals(world: World, face: str, org: str, agent: str, *scopes: str) -> dict[str, set[str]]:
+async def hear_refusals(world: World, transport: str, org: str, agent: str, *scopes: str) -> dict[str, set[str]]:
     """Return, for each operation, everything it says to a caller when asked for what there is and what there is not."""
     said: dict[str, set[str]] = {}
     nothing = {kind: id[:-4] + "ffff" for kind, id in world.ids.items()}
-    async with open_face(world, face, org, agent, *scopes) as ask:
+    async with open_transport(world, transport, org, agent, *scopes) as ask:
         for ids in (world.ids, nothing):
             for name, arguments in list_calls(ids, world.own):
                 if name in world.operations:
@@ -181,10 +183,10 @@ async def hear_refusals(world: World, face: str, org: str, agent: str, *scopes: 
     return said
 
 
-@pytest.mark.parametrize("face", FACES)
-async def test_without_the_scope_an_operation_says_one_and_the_same_thing(tmp_path: Path, face: str) -> None:
+@pytest.mark.parametrize("transport", TRANSPORTS)
+async def test_without_the_scope_an_operation_says_one_and_the_same_thing(tmp_path: Path, transport: str) -> None:
     async with open_world(tmp_path / "world") as world:
-        said = await hear_refusals(world, face, OTHERS, "ann", "articles:read")
+        said = await hear_refusals(world, transport, OTHERS, "ann", "articles:read")
     for name, texts in said.items():
         if name == "search_everything":
             answered = {text for text in texts if "PERMISSION_DENIED" not in text}

@@ -1,4 +1,4 @@
-"""A desk with the echo toolsets, and the faces in front of it."""
+"""A desk with the echo toolsets, and the transports in front of it."""
 
 from __future__ import annotations
 

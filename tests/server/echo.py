@@ -1,4 +1,4 @@
-"""Two tiny toolsets that show every behaviour of the faces, and a desk to serve them at."""
+"""Two tiny toolsets that show every behaviour of the transports, and a desk to serve them at."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The help desk's articles through every face, live from an emulator of Salesforce in a process of its own."""
+"""The help desk's articles through every transport, live from an emulator of Salesforce in a process of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One search over all toolsets, through every face; the help desk is an emulator in a process of its own."""
+"""One search over all toolsets, through every transport; the help desk is an emulator in a process of its own."""
 
 from __future__ import annotations
 

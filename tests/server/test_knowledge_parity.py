@@ -1,4 +1,4 @@
-"""The same conversation with the knowledge toolset, held on every face, has the same answers."""
+"""The same conversation with the knowledge toolset, held on every transport, has the same answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One table, one answer: every operation and resource gives the same JSON on every face."""
+"""One table, one answer: every operation and resource gives the same JSON on every transport."""
 
 from __future__ import annotations
 

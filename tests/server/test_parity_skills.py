@@ -1,4 +1,4 @@
-"""Skills answer alike on every face. They are learned anew for each, because most of what is asked changes them."""
+"""Skills answer alike on every transport. They are learned again for each, as most of what is asked changes them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.server.conftest import open_http
 from tests.server.echo import make_settings
 from tests.server.test_parity import ERAS, ask_mcp, ask_rest
 
-FACES = ("rest", *ERAS, "command line")
+TRANSPORTS = ("rest", *ERAS, "command line")
 [TOOLSET] = load_toolsets(["skills"])
 [CREATE] = [operation for operation in TOOLSET.operations if operation.name == "create_skill"]
 [EXAMPLE] = CREATE.examples
@@ -29,11 +29,11 @@ WRONG: tuple[dict[str, Any], ...] = ({}, {"nonsense": True}, {"query": "\x00"})
 MOVING = re.compile(r'"(?:search_time_ms|created_at|updated_at)":(?:"[^"]*"|[\d.e-]+)')
 
 
-async def ask(desk: Desk, face: str, operation: Operation, arguments: dict[str, Any]) -> dict[str, Any]:
-    if face in ERAS:
-        return await ask_mcp(desk, face, operation, arguments)
+async def ask(desk: Desk, transport: str, operation: Operation, arguments: dict[str, Any]) -> dict[str, Any]:
+    if transport in ERAS:
+        return await ask_mcp(desk, transport, operation, arguments)
     principal = local_principal(desk.settings, desk.toolsets, "tester")
-    if face == "rest":
+    if transport == "rest":
         async with open_http(desk, principal) as rest:
             return await ask_rest(rest, operation, arguments)
     try:
@@ -42,14 +42,14 @@ async def ask(desk: Desk, face: str, operation: Operation, arguments: dict[str, 
         return answers.error_to_json(error, FLAT)
 
 
-async def learn_and_ask(home: Path, face: str, operation: Operation, arguments: dict[str, Any]) -> dict[str, Any]:
+async def learn_and_ask(home: Path, transport: str, operation: Operation, arguments: dict[str, Any]) -> dict[str, Any]:
     """The answer at a new desk that has learned the example, without what differs each time."""
     settings = make_settings(home, agent="tester")
     async with open_desk(settings, load_toolsets(["skills"]), in_background=False) as desk:
-        skill_id = (await ask(desk, face, CREATE, dict(EXAMPLE)))["skill_id"]
+        skill_id = (await ask(desk, transport, CREATE, dict(EXAMPLE)))["skill_id"]
         if "skill_id" in arguments:
             arguments = {**arguments, "skill_id": skill_id}
-        answer = await ask(desk, face, operation, arguments)
+        answer = await ask(desk, transport, operation, arguments)
     text = answers.to_text(answer).replace(skill_id, "the id")
     return json.loads(MOVING.sub('"moving":0', text))
 
@@ -57,7 +57,7 @@ async def learn_and_ask(home: Path, face: str, operation: Operation, arguments: 
 @pytest.mark.parametrize("operation", TOOLSET.operations, ids=lambda operation: operation.name)
 async def test_an_operation_answers_alike_on_every_face(tmp_path: Path, operation: Operation) -> None:
     for arguments in (*operation.examples, *WRONG):
-        found = [await learn_and_ask(tmp_path, face, operation, dict(arguments)) for face in FACES]
+        found = [await learn_and_ask(tmp_path, transport, operation, dict(arguments)) for transport in TRANSPORTS]
         assert all(answer == found[0] for answer in found)
         assert ("error" in found[0]) is (arguments in WRONG)
 

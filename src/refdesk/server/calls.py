@@ -47,12 +47,12 @@ class Caller:
     """One caller at one desk.
 
     Attributes:
-        face: The transport the call came through, for the log.
+        transport: Through which the call came, for the log and the metrics.
     """
 
     desk: Desk
     principal: Principal
-    face: str
+    transport: str
 
     async def run(self, operation: Operation, arguments: object) -> Answered:
         """Return the answer of an operation.
@@ -157,7 +157,12 @@ def validate(operation: Operation, arguments: object) -> BaseModel:
 
 @contextmanager
 def _guard(caller: Caller, target: str) -> Generator[None]:
-    context = {"target": target, "face": caller.face, "org": caller.principal.org, "agent": caller.principal.agent}
+    context = {
+        "target": target,
+        "transport": caller.transport,
+        "org": caller.principal.org,
+        "agent": caller.principal.agent,
+    }
     outcome, began = "ok", time.perf_counter()
     try:
         yield
@@ -180,4 +185,4 @@ def _guard(caller: Caller, target: str) -> Generator[None]:
         outcome = "CANCELLED"
         raise
     finally:
-        caller.desk.note_call(Call(target, caller.face, outcome, time.perf_counter() - began))
+        caller.desk.note_call(Call(target, caller.transport, outcome, time.perf_counter() - began))

@@ -63,9 +63,9 @@ async def asset(request: Request) -> Response:
 def start_page(toolsets: Sequence[Toolset], health: Health, url: str, *, sse: bool, wants_keys: bool) -> Response:
     """Return the page that says what this server is, how current it is and where to go."""
     key = ' \\\n  --header "Authorization: Bearer KEY"' if wants_keys else ""
-    faces = [("MCP", f"{url}/mcp", "streamable HTTP, for any MCP client")]
-    faces += [("MCP (SSE)", f"{url}/sse", "for clients that know nothing newer")] if sse else []
-    faces += [
+    addresses = [("MCP", f"{url}/mcp", "streamable HTTP, for any MCP client")]
+    addresses += [("MCP (SSE)", f"{url}/sse", "for clients that know nothing newer")] if sse else []
+    addresses += [
         ("REST", f"{url}/docs", "every operation, with a form to try it"),
         ("OpenAPI", f"{url}/openapi.json", "the same for machines"),
         ("Health", f"{url}/health", "200 while it works, 503 when not"),
@@ -84,7 +84,7 @@ def start_page(toolsets: Sequence[Toolset], health: Health, url: str, *, sse: bo
             [_toolset_cells(toolset, health) for toolset in toolsets],
         )
         + "<h2>Ways in</h2>"
-        + _table([], [(name, _link(at), escape(what)) for name, at, what in faces])
+        + _table([], [(name, _link(at), escape(what)) for name, at, what in addresses])
         + "<h2>Connect a client</h2><p>Claude Code, over HTTP:</p>"
         + _block(f"claude mcp add --transport http refdesk {url}/mcp{key}")
         + ("<p>Whoever runs this server makes a KEY with <code>refdesk keys create</code>.</p>" if wants_keys else "")

@@ -49,7 +49,7 @@ class WorldSource:
 
 
 async def ask(context: Context, **arguments: object) -> dict[str, Any]:
-    """Return the answer as a face writes it."""
+    """Return the answer as a transport writes it."""
     answer = await search_updates(context, SearchInput.model_validate(arguments))
     return answer.model_dump(mode="json", by_alias=True, exclude_none=True)
 
