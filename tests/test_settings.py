@@ -83,3 +83,27 @@ def test_every_setting_says_what_it_is() -> None:
     for name, field in compose().model_fields.items():
         assert field.description, f"{PREFIX}{name}"
         assert field.description.endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("REFDESK_ALOWED_HOSTS", "REFDESK_ALLOWED_HOSTS"),
+        ("REFDESK_ALLOWED_HOST", "REFDESK_ALLOWED_HOSTS"),
+        ("REFDESK_STORES", "REFDESK_STORE"),
+        ("REFDESK_REQUEST_TIMEOUT", "REFDESK_REQUEST_TIMEOUT_SECONDS"),
+        ("refdesk_loglevel", "REFDESK_LOG_LEVEL"),
+    ],
+)
+def test_a_misspelt_setting_names_the_nearest(monkeypatch: pytest.MonkeyPatch, name: str, meant: str) -> None:
+    monkeypatch.setenv(name, "x")
+    with pytest.raises(errors.ConfigurationError, match=f"{name}. Did you mean {meant}\\?"):
+        load_settings()
+
+
+@pytest.mark.parametrize(
+    "name", ["REFDESK_KEY", "REFDESK_SERVICE_HOST", "REFDESK_PORT_8350_TCP", "REFDESK_TEST_DATA", "REFDESK_SOAK"]
+)
+def test_what_belongs_to_others_is_let_be(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv(name, "x")
+    assert load_settings().org == "local"

@@ -6,6 +6,9 @@ an environment variable that starts with `REFDESK_`; without any of them everyth
 
 from __future__ import annotations
 
+import difflib
+import os
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
@@ -25,6 +28,12 @@ EmbedderName: TypeAlias = Literal["local", "hashing", "gemini", "openai"]
 LanguageModelName: TypeAlias = Literal["rules", "gemini", "openai"]
 StdioEra: TypeAlias = Literal["auto", "legacy", "modern"]
 LogLevel: TypeAlias = Literal["debug", "info", "warning", "error"]
+
+_OF_TESTS = f"{PREFIX}TEST_"
+_NEAR = 0.85
+"""How alike two names of variables are, from 0 to 1, when one is taken for the other misspelt. What a cluster sets for
+a service of this name is less alike."""
+
 _NAME = r"^[a-z0-9-]{1,64}$"
 
 
@@ -156,6 +165,11 @@ class Settings(BaseSettings):
         le=1_000_000,
         description="How many HTTP connections may be open at once; an org may hold half of them, one agent a quarter.",
     )
+    max_sessions: int = Field(
+        1000,
+        ge=4,
+        description="How many MCP sessions may be open at once; an org may have half of them, one agent a quarter.",
+    )
     max_address_connections: int = Field(
         100, ge=1, description="How many of them one address may hold before it has shown a valid key."
     )
@@ -195,13 +209,27 @@ def load_settings(*, org: str | None = None, agent: str | None = None) -> Settin
     """Return the settings of the environment; `org` and `agent` override it.
 
     Raises:
-        ConfigurationError: A variable is malformed; the message names it and never shows its value.
+        ConfigurationError: A variable is malformed or misspelt; the message names it and never shows its value.
     """
+    check_names(os.environ)
     chosen: dict[str, Any] = {name: value for name, value in (("org", org), ("agent", agent)) if value is not None}
     try:
         return compose()(**chosen)
     except ValidationError as error:
         raise errors.ConfigurationError(_explain(error)) from None
+
+
+def check_names(environment: Mapping[str, str]) -> None:
+    """Return when no variable looks like a setting and is none. What looks like none may belong to others.
+
+    Raises:
+        ConfigurationError: One does; the message names it and the nearest setting.
+    """
+    known = {variable(name) for name in compose().model_fields}
+    for name in sorted(name for name, value in environment.items() if value and name.upper().startswith(PREFIX)):
+        meant = difflib.get_close_matches(name.upper(), known, n=1, cutoff=_NEAR)
+        if meant and name.upper() not in known and not name.upper().startswith(_OF_TESTS):
+            raise errors.ConfigurationError(f"There is no setting {name}. Did you mean {meant[0]}?")
 
 
 def variable(name: str) -> str:

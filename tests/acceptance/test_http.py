@@ -176,16 +176,32 @@ def test_http_without_keys_serves_this_machine_only(tmp_path: Path) -> None:
 
 
 def test_no_line_of_the_log_holds_what_a_caller_wrote(tmp_path: Path) -> None:
-    written = "the-callers-own-words"
+    written, ping = "the-callers-own-words", {"jsonrpc": "2.0", "id": 1, "method": "ping"}
     with serve(tmp_path, "--sse") as (server, address):
         with httpx2.stream("GET", f"{address}/sse", timeout=40) as events:
             endpoint = next(line.removeprefix("data: ") for line in events.iter_lines() if line.startswith("data: "))
             for body in (f'{{"jsonrpc": "{written}"}}', f"{{{written}", json.dumps([written])):
                 headers = {"content-type": "application/json"}
                 assert httpx2.post(f"{address}{endpoint}", content=body, headers=headers).status_code < 500
-        assert httpx2.post(f"{address}/messages/?session_id={written}", json={}).status_code < 500
+        assert httpx2.post(f"{address}/messages/?session_id={written}", json=ping).status_code < 500
         assert httpx2.get(f"{address}/{written}").status_code == 404
         server.process.send_signal(signal.SIGINT)
         _, _, log = server.close()
     assert '"logger": "mcp.server.sse"' in log
     assert written not in log
+
+
+def test_a_team_reaches_it_as_the_readme_says(tmp_path: Path) -> None:
+    """A page cannot make a name of its own mean an address, so any address will do; other names must be said."""
+    with start(["-m", "refdesk", "serve", "--host", "0.0.0.0", "--port", "0"], tmp_path) as server:
+        port = server.read_log("listening")["url"].rpartition(":")[2]
+        assert "REFDESK_ALLOWED_HOSTS" in server.read_log("reached by")["more"]
+        _, headers = make_key(tmp_path, "--scope", "knowledge:read")
+        for host in ("192.0.2.7", "[2001:db8::7]", socket.gethostname()):
+            named = headers | {"host": f"{host}:{port}"}
+            answer = httpx2.post(f"http://127.0.0.1:{port}/knowledge/search", json={"query": "x"}, headers=named)
+            assert answer.status_code == 200, host
+        for host in ("evil.example", "192.0.2.7.evil.example"):
+            answer = httpx2.get(f"http://127.0.0.1:{port}/health", headers={"host": host})
+            assert answer.status_code == 421
+            assert "REFDESK_ALLOWED_HOSTS=" in answer.json()["error"]["message"]

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.acceptance.processes import ENVELOPE, HANDSHAKE, TOOLS, Running, shake_hands, start
+from tests.server.test_messages import WRONG
 
 SERVE = ["-m", "refdesk", "serve", "--stdio"]
 ECHO = ["-m", "tests.acceptance.echo_server"]
@@ -109,7 +110,9 @@ def test_a_line_that_is_no_message_is_answered_and_the_next_one_served(echo: Run
     for number, line in enumerate(NO_MESSAGES, 2):
         echo.send(line)
         refused = echo.receive()
-        assert (refused["id"], refused["error"]["code"]) == (None, -32700)
+        is_object = line.startswith((b'{"jsonrpc": "2.0", "id": 7}', b'{"x"'))
+        expected = (7 if b'"id": 7' in line else None, -32600) if is_object else (None, -32700)
+        assert (refused["id"], refused["error"]["code"]) == expected
         assert "result" in echo.ask(number, "tools/list")
 
 
@@ -163,3 +166,27 @@ def test_a_store_that_cannot_be_opened_is_told_to_the_caller_and_to_the_log(tmp_
         status, _, err = server.close()
     assert status == 0
     assert re.search("store not opened", err)
+
+
+def test_what_is_no_message_is_told_so_and_the_next_is_answered(tmp_path: Path) -> None:
+    with start(["-m", "refdesk", "serve", "--stdio"], tmp_path, REFDESK_EMBEDDER="hashing") as server:
+        shake_hands(server)
+        for body, code, words in WRONG:
+            if body and b"\n" not in body:
+                server.send(body)
+                error = server.receive()["error"]
+                assert error["code"] == code
+                assert words in error["message"]
+        server.send(b'[{"jsonrpc":"2.0","id":1,"method":"ping"}]')
+        assert "no batches" in server.receive()["error"]["message"]
+        assert server.ask(2, "ping")["result"] == {}
+
+
+def test_a_connection_of_an_older_revision_is_served_batches(tmp_path: Path) -> None:
+    with start(["-m", "refdesk", "serve", "--stdio"], tmp_path, REFDESK_EMBEDDER="hashing") as server:
+        server.ask(1, "initialize", {**HANDSHAKE, "protocolVersion": "2025-03-26"})
+        server.send(
+            b'[{"jsonrpc":"2.0","method":"notifications/initialized"},{"jsonrpc":"2.0","id":7,"method":"ping"},3]'
+        )
+        answers = [server.receive(), server.receive()]
+        assert sorted(answer["id"] or 0 for answer in answers) == [0, 7]

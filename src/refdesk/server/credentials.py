@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from refdesk.core.keys import ApiKey, KeyRing
     from refdesk.core.operations import ErrorFormat
     from refdesk.model import Principal
+    from refdesk.server.limits.connections import Holder
     from refdesk.server.oauth.callers import TokenCaller
     from refdesk.server.oauth.tokens import TokenCheck
 
@@ -199,6 +200,12 @@ def is_open(path: str) -> bool:
 def find_caller(request: Request) -> Principal | None:
     """Return who sent a request, or `None` when nobody said so, which only open addresses allow."""
     return request.scope.get(_STATE)
+
+
+def get_holder(scope: Scope) -> Holder:
+    """Return the org and agent that a request's sessions and connections count for."""
+    caller: Principal = scope[_STATE]
+    return caller.org, caller.agent
 
 
 def get_caller(request: Request) -> Principal:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -45,6 +46,8 @@ class Gate:
 
     Attributes:
         hosts: Host names, beside loopback, that a request may name.
+        takes_addresses: Whether a request may name the server by any IP address: no web page can make a name of its
+            own mean the server then, as it can with a host name.
         origins: Web origins, beside this server's own, whose pages may call.
         most_bytes: How large a request to an address may be, where it may be larger than elsewhere.
         get_error_format: Returns the form of errors at an address.
@@ -53,6 +56,7 @@ class Gate:
     app: ASGIApp
     hosts: frozenset[str] = frozenset()
     origins: frozenset[str] = frozenset()
+    takes_addresses: bool = False
     most_bytes: Mapping[str, int] = field(default_factory=dict[str, int])
     get_error_format: Callable[[Scope], ErrorFormat] = lambda _: NESTED
 
@@ -90,7 +94,8 @@ class Gate:
             return 400, errors.InvalidInputError("Send Content-Length or Transfer-Encoding, not both.")
         if not self._is_ours(hosts[0]):
             return 421, errors.InvalidInputError(
-                "This server does not answer to that host name; whoever runs it can add it to REFDESK_ALLOWED_HOSTS."
+                "This server does not answer to that host name. Call it by one it knows, or let whoever runs it name "
+                "it: REFDESK_ALLOWED_HOSTS=that-name, several separated by commas."
             )
         origin = headers.get("origin")
         if origin is not None and not self._may_call(origin, hosts[0]):
@@ -105,7 +110,9 @@ class Gate:
         name, _, port = host.lower().rpartition(":") if not host.endswith("]") else (host.lower(), "", "")
         if not name:
             name, port = port, ""
-        return (not port or port.isdecimal()) and (name in LOOPBACK or name in self.hosts)
+        return (not port or port.isdecimal()) and (
+            name in LOOPBACK or name in self.hosts or (self.takes_addresses and _is_address(name))
+        )
 
     def _may_call(self, origin: str, host: str) -> bool:
         return origin.lower() in (f"http://{host.lower()}", f"https://{host.lower()}") or origin.lower() in self.origins
@@ -114,6 +121,13 @@ class Gate:
 def _declared_length(headers: Headers) -> int:
     length = headers.get("content-length", "0")
     return int(length) if length.isdecimal() and len(length) < 20 else sys.maxsize
+
+
+def _is_address(name: str) -> bool:
+    try:
+        return bool(ip_address(name.removeprefix("[").removesuffix("]")))
+    except ValueError:
+        return False
 
 
 def _has_two_ends(headers: Headers) -> bool:

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import logging
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 from uuid import uuid4
 
-from mcp.server.sse import SseServerTransport
 from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
-from mcp.server.transport_security import TransportSecuritySettings
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.routing import Match, Mount, Route
+from starlette.routing import BaseRoute, Match, Route
 
 from refdesk import errors
 from refdesk.core.clock import SystemClock
 from refdesk.core.operations import NESTED
-from refdesk.server import cors, eras, mcp, openapi, pages, rest
-from refdesk.server.credentials import KeyCheck, get_caller
+from refdesk.server import cors, mcp, openapi, pages, rest, streams
+from refdesk.server.credentials import KeyCheck, get_caller, get_holder
 from refdesk.server.gate import Gate
+from refdesk.server.limits.sessions import SessionLimit, Sessions
+from refdesk.server.messages import Messages, get_header_session, get_wanted_version
 from refdesk.server.oauth.configuration import MCP, read_oauth
 from refdesk.server.probes import HealthCheck, Probes
 from refdesk.server.replies import reply, reply_error
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
     from starlette.requests import Request
     from starlette.responses import Response
-    from starlette.types import Receive, Scope, Send
+    from starlette.types import ASGIApp, Scope
 
     from refdesk.app import Desk
     from refdesk.core.operations import ErrorFormat
@@ -42,18 +41,18 @@ if TYPE_CHECKING:
     from refdesk.protocols import Clock
     from refdesk.server.mcp import RequestContext
     from refdesk.server.oauth.sign_in import SignIn
-    from refdesk.settings import StdioEra
 
 logger = logging.getLogger(__name__)
 
-UNGUARDED = TransportSecuritySettings(enable_dns_rebinding_protection=False)
-"""The gate has checked host and origin already, for every route alike."""
 
-MESSAGES = "/messages/"
-MOST_SESSIONS = 1000
-
-
-def build_app(desk: Desk, anonymous: Principal | None, *, sse: bool = False, clock: Clock | None = None) -> Gate:
+def build_app(
+    desk: Desk,
+    anonymous: Principal | None,
+    *,
+    sse: bool = False,
+    clock: Clock | None = None,
+    takes_addresses: bool = False,
+) -> Gate:
     """Return the application.
 
     Its lifespan runs the MCP sessions; it ends them when it ends. The desk is opened and closed by the caller.
@@ -63,6 +62,7 @@ def build_app(desk: Desk, anonymous: Principal | None, *, sse: bool = False, clo
         anonymous: Who callers without a key are; `None` for nobody, so that every caller needs a key.
         sse: Whether the retired SSE transport is served too.
         clock: Says when access tokens expire; the machine's if none is given.
+        takes_addresses: Whether requests may name the server by any IP address.
 
     Raises:
         ConfigurationError: The settings of signing in lack one or contradict each other.
@@ -70,24 +70,18 @@ def build_app(desk: Desk, anonymous: Principal | None, *, sse: bool = False, clo
     sign_in = _choose_sign_in(desk, clock or SystemClock())
     adapter = mcp.Adapter(desk, partial(_identify, anonymous))
     server, message_bytes = adapter.build_server(), mcp.find_message_bytes(desk.toolsets)
-    sessions = StreamableHTTPSessionManager(
-        server,
-        json_response=True,
-        security_settings=UNGUARDED,
-        max_request_body_size=message_bytes,
-        max_sessions=MOST_SESSIONS,
-    )
-
+    sessions = Sessions(desk.settings.max_sessions)
+    manager = _build_manager(server, message_bytes)
     probes = Probes(HealthCheck(desk), anonymous)
     desk.listeners.append(probes.metrics.count)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncGenerator[None]:
-        async with probes.check.run(), sessions.run():
+        async with probes.check.run(), manager.run():
             yield
 
-    routes = [
-        Route(MCP, StepUp(StreamableHTTPASGIApp(sessions), adapter, message_bytes)),
+    routes: list[BaseRoute] = [
+        Route(MCP, _guard_sessions(StreamableHTTPASGIApp(manager), sessions, adapter, message_bytes)),
         *probes.build_routes(),
         *_own_routes(desk, anonymous, probes, sse=sse),
         *rest.routes(desk),
@@ -95,8 +89,10 @@ def build_app(desk: Desk, anonymous: Principal | None, *, sse: bool = False, clo
     ]
     get_error_format = partial(_get_error_format, rest.routes_by_format(desk))
     hosts, origins = _lowered(desk.settings.allowed_hosts), _lowered(desk.settings.allowed_origins)
+    if sse:
+        routes += streams.build_routes(server, desk.settings.stdio_era, message_bytes, sessions)
     app = Starlette(
-        routes=[*routes, *(_sse_routes(server, desk.settings.stdio_era, message_bytes) if sse else [])],
+        routes=routes,
         middleware=cors.allow_pages(origins) + _build_checks(desk, anonymous, get_error_format, sign_in),
         lifespan=lifespan,
         exception_handlers={
@@ -104,8 +100,8 @@ def build_app(desk: Desk, anonymous: Principal | None, *, sse: bool = False, clo
             Exception: partial(_break, get_error_format),
         },
     )
-    most_bytes = {**rest.find_most_bytes(desk.toolsets), MCP: message_bytes, MESSAGES: message_bytes}
-    return Gate(app, hosts, origins, most_bytes, get_error_format)
+    most_bytes = {**rest.find_most_bytes(desk.toolsets), MCP: message_bytes, streams.MESSAGES: message_bytes}
+    return Gate(app, hosts, origins, takes_addresses, most_bytes, get_error_format)
 
 
 def _choose_sign_in(desk: Desk, clock: Clock) -> SignIn | None:
@@ -168,23 +164,19 @@ def _base(request: Request) -> str:
     return str(request.base_url).rstrip("/")
 
 
-@dataclass(frozen=True, slots=True)
-class _Events:
-    """The retired SSE transport: one stream for each client."""
-
-    server: Server[Any]
-    transport: SseServerTransport
-    era: StdioEra
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async with self.transport.connect_sse(scope, receive, send) as (read, write):
-            await eras.run(self.server, read, write, self.era)
+def _build_manager(server: Server[Any], message_bytes: int) -> StreamableHTTPSessionManager:
+    return StreamableHTTPSessionManager(
+        server,
+        json_response=True,
+        security_settings=streams.UNGUARDED,
+        max_request_body_size=message_bytes,
+        max_sessions=None,
+    )
 
 
-def _sse_routes(server: Server[Any], era: StdioEra, message_bytes: int) -> list[Route | Mount]:
-    transport = SseServerTransport(MESSAGES, UNGUARDED, max_request_body_size=message_bytes)
-    events = Route("/sse", _Events(server, transport, era), methods=["GET"])
-    return [events, Mount(MESSAGES, transport.handle_post_message)]
+def _guard_sessions(app: ASGIApp, sessions: Sessions, adapter: mcp.Adapter, message_bytes: int) -> Messages:
+    limited = SessionLimit(app, sessions, get_holder, get_wanted_version)
+    return Messages(StepUp(limited, adapter), message_bytes, sessions.find_version, get_header_session)
 
 
 async def _refuse(get_error_format: Callable[[Scope], ErrorFormat], request: Request, error: Exception) -> Response:

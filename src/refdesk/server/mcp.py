@@ -20,7 +20,7 @@ from mcp.shared.exceptions import MCPError
 from refdesk import __version__, errors
 from refdesk.core.operations import NESTED, Resource
 from refdesk.model import Principal
-from refdesk.server import answers, skill_files, strict_json
+from refdesk.server import answers, protocol_errors, skill_files, strict_json
 from refdesk.server.calls import Caller
 from refdesk.server.descriptions import (
     JSON,
@@ -202,6 +202,7 @@ class Adapter:
             on_read_resource=self.read_resource,
             on_completion=self.complete,
         )
+        server.middleware.append(protocol_errors.explain)
         if self._has_skills():
             skill_files.extend(server, self.desk, self.identify)
         return server

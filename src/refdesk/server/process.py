@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 LOOPBACK_ADDRESSES = frozenset({"127.0.0.1", "::1", "localhost"})
+EVERYWHERE = frozenset({"0.0.0.0", "::"})
+MORE_HOSTS = "REFDESK_ALLOWED_HOSTS=desk.example.com, several separated by commas"
 MAKE_A_KEY = "refdesk keys create --agent NAME --scope knowledge:read --scope knowledge:write"
 CHOOSE_A_MODEL = "REFDESK_LANGUAGE_MODEL=gemini and REFDESK_GEMINI_API_KEY, or openai; rules ends this line"
 
@@ -102,9 +104,7 @@ def serve_http(
             "(REFDESK_OAUTH_ISSUER)."
         )
     read_oauth(settings)
-    named = settings.model_copy(
-        update={"allowed_hosts": (*settings.allowed_hosts, f"[{host}]" if ":" in host else host)}
-    )
+    named = settings.model_copy(update={"allowed_hosts": (*settings.allowed_hosts, *_list_names(host))})
     with _listen(host, port) as listener:
         logs.configure(settings.log_level)
         anyio.run(_serve_http, named, toolsets, listener, sse, no_auth, announce)
@@ -123,18 +123,29 @@ async def _serve_http(
     from refdesk.server.limits import wire
 
     anonymous = local_principal(settings, toolsets, "http") if no_auth else None
+    is_everywhere = listener.getsockname()[0] in EVERYWHERE
     async with open_desk(settings, toolsets) as desk, anyio.create_task_group() as group:
         desk.wake()
-        server = wire.build_server(http.build_app(desk, anonymous, sse=sse), settings)
+        server = wire.build_server(http.build_app(desk, anonymous, sse=sse, takes_addresses=is_everywhere), settings)
         _outlive_signals()
         announce(_url(listener))
         keys = "optional" if no_auth else "required"
         logger.info("listening", extra={"url": _url(listener), "keys": keys, "issuer": settings.oauth_issuer})
+        if is_everywhere:
+            logger.info("reached by", extra={"hosts": [*settings.allowed_hosts, "any address"], "more": MORE_HOSTS})
         _tell_what_learns(settings, toolsets)
         if not no_auth and settings.oauth_issuer is None:
             group.start_soon(_tell_how_to_make_keys, desk)
         await server.serve(sockets=[listener])
         group.cancel_scope.cancel()
+
+
+def _list_names(host: str) -> list[str]:
+    """Return the names by which clients may call a server that listens there."""
+    if host not in EVERYWHERE:
+        return [f"[{host}]" if ":" in host else host]
+    name = socket.gethostname().lower()
+    return list(dict.fromkeys([name, f"{name}.local", socket.getfqdn().lower()]))
 
 
 def _tell_what_learns(settings: Settings, toolsets: Sequence[Toolset]) -> None:

@@ -16,13 +16,17 @@ import anyio
 import anyio.from_thread
 import anyio.lowlevel
 from mcp.server.stdio import stdio_server
+from mcp.shared.message import SessionMessage
 
-from refdesk.server import eras
+from refdesk.server import eras, strict_json
+from refdesk.server.envelopes import NOTHING, find_batch_problem, find_problem, get_wanted_version, parse
 
 if TYPE_CHECKING:
+    import mcp_types as types
     from anyio.lowlevel import EventLoopToken
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
     from mcp.server.lowlevel import Server
+    from mcp.shared._stream_protocols import WriteStream
 
     from refdesk.settings import StdioEra
 
@@ -30,12 +34,57 @@ if TYPE_CHECKING:
 async def serve(server: Server[Any], era: StdioEra, most_bytes: int) -> None:
     """Serve one client over stdin and stdout until stdin ends; messages have at most `most_bytes`."""
     async with _stdin_lines(most_bytes) as lines:
-        stdin = cast("anyio.AsyncFile[str]", lines)  # the SDK only iterates over it
+        messages = _Messages(lines)
+        stdin = cast("anyio.AsyncFile[str]", messages)  # the SDK only iterates over it
         async with stdio_server(stdin=stdin) as (read, write):
+            messages.answer_with(write)
             try:
                 await eras.run(server, read, write, era)
             finally:
                 sys.stdout.flush()  # what a handler printed must leave while stdout still points away from the client
+
+
+class _Messages:
+    """The messages on lines, batches taken apart; what is no message is answered here."""
+
+    def __init__(self, lines: MemoryObjectReceiveStream[str]) -> None:
+        self._lines = lines
+        self._version: str | None = None
+        self._write: WriteStream[SessionMessage] | None = None
+        self._can_answer = anyio.Event()
+
+    def answer_with(self, write: WriteStream[SessionMessage]) -> None:
+        """Say where answers go."""
+        self._write = write
+        self._can_answer.set()
+
+    async def __aiter__(self) -> AsyncGenerator[str]:
+        async for line in self._lines:
+            value = parse(line)
+            if isinstance(value, list):
+                for each in await self._take_apart(cast("list[object]", value)):
+                    yield strict_json.dump(each)
+            elif value is NOTHING or not await self._answer(find_problem(value)):
+                self._note_version(value)
+                yield line if value is not NOTHING else ""
+
+    async def _take_apart(self, batch: list[object]) -> list[object]:
+        if await self._answer(find_batch_problem(batch, self._version)):
+            return []
+        return [each for each in batch if not await self._answer(find_problem(each))]
+
+    async def _answer(self, problem: types.JSONRPCError | None) -> bool:
+        if problem is None:
+            return False
+        await self._can_answer.wait()
+        assert self._write is not None
+        await self._write.send(SessionMessage(problem))
+        return True
+
+    def _note_version(self, value: object) -> None:
+        message = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+        if message.get("method") == "initialize":
+            self._version = get_wanted_version(message)
 
 
 @asynccontextmanager
