@@ -338,8 +338,9 @@ class Candidate:
         all_terms: Every term of the query occurs in its title or body.
         title_contains: Its title contains what `FindRequest.title_contains` asked for.
         as_written: It holds what `FindRequest.as_written` asked for, as far as the engine says.
-        state: Its lifecycle state; never withdrawn.
-        head_id: The head of its chain, where it is superseded; see `refdesk.core.writing.supersession`.
+        state: Where it stands in its life; never withdrawn.
+        head_id: Where it is superseded: what headed its chain as far as it knows itself, else its own id; what heads
+            it now is known to `refdesk.core.writing.supersession`.
     """
 
     id: str

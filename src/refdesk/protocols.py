@@ -85,6 +85,10 @@ class Reader(Protocol):
         """Return the record, whether or not it is due, or `None`."""
         ...
 
+    async def get_many_metadata(self, keys: Sequence[MetadataKey]) -> list[Metadata | None]:
+        """Return one entry per key, in the order asked, as `get_metadata` returns it."""
+        ...
+
     async def list_metadata(
         self,
         kind: str,
@@ -121,6 +125,8 @@ class Transaction(Reader, Protocol):
 
     async def put_documents(self, documents: Sequence[Document]) -> None:
         """Add or replace documents. A replaced version is kept and stays readable by `get_revisions`.
+
+        A version whose title and body are those of the next one costs no second copy of its body.
 
         A document's vectors stay when its `text_digest` is unchanged, and go when it changed. Each write adds one to
         the store's change sequence, in the same commit.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from refdesk.core.writing import supersession
 from refdesk.model import Collection, Document, Reference
 from refdesk.protocols import Store
 from refdesk.toolsets.knowledge import TOOLSET_NAME
@@ -14,12 +15,13 @@ async def find_broken_chains(store: Store, org: str) -> list[str]:
     collection = Collection(org, TOOLSET_NAME)
     found = await store.get_documents(collection, sorted(await store.get_digests(collection)))
     documents = {document.id: document for document in found if document is not None}
+    heads = await supersession.find_heads(store, documents.values())
     broken: list[str] = []
     for document in documents.values():
         links = await store.get_links(org, Reference(TOOLSET_NAME, document.id))
         newer = [link.source.id for link in links if link.kind == "supersedes" and link.target.id == document.id]
         noted = document.data.get("superseded_by")
-        is_true = walk(documents, document) == document.data.get("head", document.id)
+        is_true = walk(documents, document) == heads[document.id]
         if newer != ([noted] if noted else []) or not is_true:
             broken.append(document.id)
     return broken

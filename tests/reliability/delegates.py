@@ -52,6 +52,9 @@ class DelegatingReader(Generic[R]):
     async def get_metadata(self, key: MetadataKey) -> Metadata | None:
         return await self.inner.get_metadata(key)
 
+    async def get_many_metadata(self, keys: Sequence[MetadataKey]) -> list[Metadata | None]:
+        return await self.inner.get_many_metadata(keys)
+
     async def list_metadata(
         self, kind: str, *, org: str | None = None, due_until: datetime | None = None, limit: int = 1000
     ) -> list[Metadata]:

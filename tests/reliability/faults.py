@@ -133,6 +133,10 @@ class WithShortSight(DelegatingTransaction):
     async def get_documents(self, collection: Collection, ids: Sequence[str]) -> list[Document | None]:
         return [document and _forget_head(document) for document in await super().get_documents(collection, ids)]
 
+    async def get_many_metadata(self, keys: Sequence[MetadataKey]) -> list[Metadata | None]:
+        found = await super().get_many_metadata(keys)
+        return [None if key.kind == supersession.KIND else each for key, each in zip(keys, found, strict=True)]
+
 
 def _forget_head(document: Document) -> Document:
     successor = supersession.get_successor_id(document)
@@ -140,10 +144,14 @@ def _forget_head(document: Document) -> Document:
 
 
 class WithStaleHeads(DelegatingTransaction):
-    """Retires an entry but leaves those before it pointing at it."""
+    """Joins two entries, and forgets to tell longer chains who heads them now."""
 
-    async def put_documents(self, documents: Sequence[Document]) -> None:
-        await super().put_documents(documents[:1])
+    async def put_metadata(self, records: Sequence[Metadata]) -> None:
+        await super().put_metadata([each for each in records if not _is_of_a_longer_chain(each)])
+
+
+def _is_of_a_longer_chain(record: Metadata) -> bool:
+    return record.key.kind == supersession.KIND and int(str(record.value.get("size", 0))) > 2
 
 
 class WithLooseQuotas(DelegatingTransaction):

@@ -51,6 +51,7 @@ class Entry:
     changed_at: datetime
     successor: Entry | None = None
     has_vectors: bool = False
+    replaced: list[Entry] = field(default_factory=list["Entry"])
 
     def head(self) -> Entry:
         entry = self
@@ -151,15 +152,18 @@ class Library:
         assert old is not None
         assert new is not None
         if old.successor is None:
-            for entry in self.get_chain(old):
-                entry.changed_at = now
+            old.changed_at = now
             old.successor = new
+            new.replaced.append(old)
         return old.head()
 
     def get_chain(self, entry: Entry) -> list[Entry]:
-        """Return everything that has the same head, oldest first."""
-        chain = [other for other in self.of(entry.org) if other.head() is entry.head()]
-        return sorted(chain, key=lambda other: (other.created_at, other.id))
+        """Return everything that has the same head, each entry after what it replaced, level by level."""
+        chain, read = [entry.head()], 0
+        while read < len(chain):
+            chain += sorted(chain[read].replaced, key=lambda other: (other.changed_at, other.id), reverse=True)
+            read += 1
+        return chain[::-1]
 
     def find(self, org: str, question: Question, now: datetime) -> set[str]:
         """Return the ids of everything that a search must show."""

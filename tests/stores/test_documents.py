@@ -58,6 +58,17 @@ async def test_every_version_is_kept_with_the_instant_it_was_recorded(store: Sto
     assert [revision.recorded_at - NOW for revision in revisions] == [timedelta(hours=hour) for hour in range(3)]
 
 
+async def test_every_version_has_its_body_whether_or_not_the_next_one_shares_it(store: Store) -> None:
+    bodies = ["one", "one", "two", "two", "two", "three"]
+    versions = [make_document("a", body=body, version=n, data={"n": n}) for n, body in enumerate(bodies, 1)]
+    for version in versions[:4]:
+        await put(store, version)
+    await put(store, *versions[4:])
+    assert [each.document for each in await store.get_revisions(NOTES, "a")] == versions
+    [history] = await store.get_histories(NOTES, ["a"])
+    assert [each.document for each in history] == versions
+
+
 async def test_what_never_was_has_no_versions(store: Store) -> None:
     await put(store, make_document("a"))
     assert await store.get_revisions(NOTES, "b") == []

@@ -83,6 +83,15 @@ async def test_a_record_comes_back_as_it_was_put_and_is_replaced_by_its_key(stor
     assert await store.get_metadata(key) == Metadata(key, {})
 
 
+async def test_many_records_come_in_the_order_asked(store: Store) -> None:
+    first, second, other = record("a"), record("b", 5), record("a", kind="lease", org="zenith")
+    await put_metadata(store, first, second, other)
+    missing = MetadataKey("acme", "job", "c")
+    keys = [second.key, missing, other.key, first.key, second.key]
+    assert await store.get_many_metadata(keys) == [second, None, other, first, second]
+    assert await store.get_many_metadata([]) == []
+
+
 async def test_a_record_that_is_not_there_is_none(store: Store) -> None:
     await put_metadata(store, record("a"))
     for key in (MetadataKey("acme", "job", "b"), MetadataKey("acme", "lease", "a"), MetadataKey("zenith", "job", "a")):

@@ -12,6 +12,7 @@ from refdesk.errors import ConflictError, InvalidInputError, NotFoundError
 from refdesk.model import Collection, State
 from refdesk.stores.memory import MemoryStore
 from tests.core.fakes import NOTES, NOW, make_document
+from tests.reliability.chains import walk
 
 
 async def make_store(*ids: str) -> MemoryStore:
@@ -29,7 +30,8 @@ async def supersede(store: MemoryStore, old: str, new: str) -> str:
 
 async def get_heads(store: MemoryStore, ids: str) -> list[str]:
     documents = await store.get_documents(NOTES, list(ids))
-    return [supersession.get_head_id(document) for document in documents if document is not None]
+    heads = await supersession.find_heads(store, [document for document in documents if document is not None])
+    return [heads[id] for id in ids]
 
 
 async def test_the_old_one_is_superseded_and_names_its_successor_and_head() -> None:
@@ -59,18 +61,61 @@ async def test_several_can_be_superseded_by_one() -> None:
     for old, new in ("ac", "bc", "cd"):
         await supersede(store, old, new)
     assert await get_heads(store, "abcd") == ["d"] * 4
-    [d] = await store.get_documents(NOTES, ["d"])
-    assert d is not None
-    assert [m.id for m in await supersession.find_older(store, d)] == ["c", "a", "b"]
+    assert await supersession.list_chain(store, NOTES, "d", 0, 10) == (["d", "c", "b", "a"], False)
 
 
-async def test_the_chain_can_be_read_upwards() -> None:
-    store = await make_store(*"abc")
-    for old, new in ("ab", "bc"):
+async def test_a_chain_is_read_in_pages_from_its_head() -> None:
+    store = await make_store(*"abcde")
+    for old, new in ("ab", "bc", "cd", "de"):
         await supersede(store, old, new)
-    [a] = await store.get_documents(NOTES, ["a"])
-    assert a is not None
-    assert [m.id for m in await supersession.find_newer(store, a)] == ["b", "c"]
+    assert await supersession.list_chain(store, NOTES, "e", 0, 2) == (["e", "d"], True)
+    assert await supersession.list_chain(store, NOTES, "e", 2, 2) == (["c", "b"], True)
+    assert await supersession.list_chain(store, NOTES, "e", 4, 2) == (["a"], False)
+
+
+async def test_a_correction_writes_the_same_however_long_the_chain_is() -> None:
+    store = await make_store(*map(str, range(300)))
+    for number in range(299):
+        await supersede(store, str(number), str(number + 1))
+    versions = [len(await store.get_revisions(NOTES, str(number))) for number in range(300)]
+    assert versions == [2] * 299 + [1]
+    assert len(await store.list_metadata(supersession.KIND)) == 300
+
+
+@pytest.mark.parametrize("seed", range(10))
+async def test_the_way_to_the_root_is_short_in_whatever_order_chains_grow_together(seed: int) -> None:
+    ids = [str(number) for number in range(64)]
+    store, heads, random_ = await make_store(*ids), list(ids), random.Random(seed)
+    while len(heads) > 1:
+        old, new = random_.sample(heads, 2)
+        await supersede(store, old, new)
+        heads.remove(old)
+    parents = {
+        record.key.name.removeprefix("notes/"): record.value.get("parent")
+        for record in await store.list_metadata(supersession.KIND)
+    }
+    for id in ids:
+        at, steps = id, 0
+        while (parent := parents.get(at)) is not None:
+            at, steps = str(parent), steps + 1
+        assert steps <= 6
+    documents = [each for each in await store.get_documents(NOTES, ids) if each is not None]
+    assert set((await supersession.find_heads(store, documents)).values()) == set(heads)
+
+
+async def test_a_chain_that_an_earlier_refdesk_made_goes_on() -> None:
+    store = await make_store("c", "d", "e")
+    retired = {"state": State.SUPERSEDED}
+    a = make_document("a", data={"superseded_by": "b", "head": "c"}, **retired)
+    b = make_document("b", data={"superseded_by": "c", "head": "c"}, **retired)
+    async with store.transaction() as transaction:
+        await transaction.put_documents([a, b])
+    assert await get_heads(store, "abc") == ["c"] * 3
+    for old, new in ("cd", "de"):
+        await supersede(store, old, new)
+    assert await get_heads(store, "abcde") == ["e"] * 5
+    with pytest.raises(ConflictError, match="circle"):
+        await supersede(store, "e", "a")
 
 
 async def test_doing_it_again_changes_nothing() -> None:
@@ -134,9 +179,7 @@ async def test_racing_pairs_never_make_a_circle() -> None:
 
 
 async def assert_no_circle(store: MemoryStore, ids: str) -> None:
-    for document in await store.get_documents(NOTES, list(ids)):
-        assert document is not None
-        newer = await supersession.find_newer(store, document)
-        assert len({member.id for member in newer}) == len(newer)
-        head = newer[-1].id if newer else document.id
-        assert supersession.get_head_id(document) == head
+    documents = {each.id: each for each in await store.get_documents(NOTES, list(ids)) if each is not None}
+    heads = await supersession.find_heads(store, documents.values())
+    for document in documents.values():
+        assert walk(documents, document) == heads[document.id]

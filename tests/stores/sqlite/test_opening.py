@@ -11,10 +11,11 @@ import apsw
 import pytest
 
 from refdesk.errors import ConfigurationError, RefdeskError, StoreError
+from refdesk.model import Collection
 from refdesk.protocols import Store
 from refdesk.stores.sqlite import open_store
 from refdesk.stores.sqlite.driver import Connection
-from refdesk.stores.sqlite.migrations import load_migrations
+from refdesk.stores.sqlite.migrations import load_migrations, migrate
 from tests.stores.samples import asking, find_ids, make_document, put
 
 
@@ -151,3 +152,31 @@ async def test_a_file_in_use_by_a_program_that_locks_it_whole_is_waited_for_and_
 
 async def test_the_engine_names_its_version(sqlite: Store) -> None:
     assert sqlite.engine == f"SQLite {apsw.sqlite_lib_version()}"
+
+
+_FIRST_SCHEMA = """
+    BEGIN;
+    INSERT INTO collections VALUES (1, 'acme', 'notes', 4);
+    INSERT INTO documents VALUES
+        (1, 1, 'a', 4, 'superseded', 0, 0, 3, 'd', 't', 4, 0, 0, 0, 'ann', 'A', '{}', '{}', x'', 'two', '{"n":4}');
+    INSERT INTO revisions VALUES
+        (1, 1, 'current', 0, 0, 0, 'ann', 'A', '{}', '{}', 'one', '{"n":1}'),
+        (1, 2, 'current', 0, 0, 1, 'ann', 'A', '{}', '{}', 'one', '{"n":2}'),
+        (1, 3, 'current', 0, 0, 2, 'ann', 'A', '{}', '{}', 'two', '{"n":3}');
+    COMMIT;
+"""
+
+
+async def test_the_versions_that_an_earlier_refdesk_kept_are_all_there_and_each_body_once(tmp_path: Path) -> None:
+    path = tmp_path / "a.sqlite3"
+    path.touch()
+    connection = Connection(path, 0)
+    migrate(connection, load_migrations()[:1], 0)
+    connection.execute(_FIRST_SCHEMA)
+    connection.close()
+    async with open_store(path) as store:
+        revisions = await store.get_revisions(Collection("acme", "notes"), "a")
+    kept = [(each.document.version, each.document.body, each.document.data) for each in revisions]
+    assert kept == [(n, body, {"n": n}) for n, body in enumerate(["one", "one", "two", "two"], 1)]
+    bodies = run_sql(path, "SELECT body FROM revisions ORDER BY version")
+    assert bodies == [(None,), ("one",), (None,)]

@@ -57,8 +57,9 @@ class Desk:
         pair = models.SupersedeInput.model_validate({"oldId": old, "newId": new})
         return (await operations.supersede_knowledge(self.context, pair)).head_id
 
-    async def get(self, id: str) -> models.KnowledgeEntry:
-        return await operations.get_knowledge(self.context, models.GetInput(id=id))
+    async def get(self, id: str, **more: object) -> models.KnowledgeEntry:
+        asked = models.GetInput.model_validate({"id": id, **more})
+        return await operations.get_knowledge(self.context, asked)
 
     async def embed(self) -> None:
         assert self.base.semantics is not None

@@ -1,11 +1,28 @@
 from __future__ import annotations
 
+from datetime import timedelta
+from itertools import pairwise
+from pathlib import Path
 from uuid import uuid4
 
 import pytest
 
+from refdesk.core.clock import FixedClock
+from refdesk.core.knowledge_base import KnowledgeBase
 from refdesk.errors import ConflictError, NotFoundError, PermissionDeniedError
+from refdesk.stores.sqlite import open_store
+from refdesk.stores.sqlite.driver import Connection
+from refdesk.toolsets.knowledge.models import CHAIN_PAGE
+from tests.core.fakes import NOW
 from tests.toolsets.knowledge.conftest import Desk
+
+
+def count_pages(path: Path) -> int:
+    reader = Connection(path, 0)
+    try:
+        return int(str(reader.get_pragma("page_count")))
+    finally:
+        reader.close()
 
 
 async def test_the_old_entry_names_what_replaced_it_and_the_chain_reads_the_same_from_any_member(desk: Desk) -> None:
@@ -16,6 +33,45 @@ async def test_the_old_entry_names_what_replaced_it_and_the_chain_reads_the_same
     assert chains == [[a, b, c]] * 3
     entry = await desk.get(a)
     assert (entry.superseded_by, entry.head_id) == (b, c)
+
+
+async def test_a_chain_is_in_its_own_order_though_the_clock_was_set_back(desk: Desk) -> None:
+    ids = list[str]()
+    for number in range(4):
+        ids.append((await desk.store(f"Version {number}")).id)
+        desk.clock.advance(timedelta(hours=-1))
+    for old, new in pairwise(ids):
+        await desk.supersede(old, new)
+    assert [member.id for member in (await desk.get(ids[1])).chain] == ids
+
+
+async def test_a_long_chain_comes_in_pages_the_newest_first(desk: Desk) -> None:
+    ids = [(await desk.store(f"Version {number}")).id for number in range(2 * CHAIN_PAGE + 1)]
+    for old, new in pairwise(ids):
+        await desk.supersede(old, new)
+    pages, offset = list[list[str]](), 0
+    while offset is not None:
+        entry = await desk.get(ids[0], chainOffset=offset)
+        pages.append([member.id for member in entry.chain])
+        offset = entry.next_chain_offset
+    assert pages == [ids[CHAIN_PAGE + 1 :], ids[1 : CHAIN_PAGE + 1], ids[:1]]
+
+
+async def test_a_correction_of_a_long_chain_costs_what_the_first_one_did(tmp_path: Path) -> None:
+    path, sizes, last = tmp_path / "store.db", list[int](), ""
+    body = " ".join(f"word{number}" for number in range(500))
+    async with open_store(path) as store:
+        desk = Desk(KnowledgeBase(store), FixedClock(NOW))
+        for number in range(121):
+            # Each has words of its own, as notes that are corrected have.
+            new = (await desk.store("A note", f"{number} {body}")).id
+            if last:
+                await desk.supersede(last, new)
+            last = new
+            sizes.append(count_pages(path))
+    grown = [sizes[end] - sizes[end - 40] for end in (40, 80, 120)]
+    assert grown[2] <= 1.2 * grown[0]
+    assert sizes[-1] * 4096 < 3 * 121 * len(body)
 
 
 async def test_the_same_pair_twice_is_one_supersession(desk: Desk) -> None:

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 Columns: TypeAlias = Sequence[Any]
 ReadInstant: TypeAlias = Callable[[Any], datetime]
 
+_BODY = 9
+"""The place of the body among the columns of a revision."""
+
 
 def encode_document(document: Document) -> dict[str, str | int]:
     """Return the columns of a document, but for where it belongs, by name.
@@ -73,6 +76,19 @@ def decode_revision(
 ) -> Revision:
     """Return the revision of recorded_at and what `decode_document` reads."""
     return Revision(decode_document(collection, id, columns[1:], read_instant), read_instant(columns[0]))
+
+
+def restore_bodies(rows: Sequence[Columns]) -> list[Columns]:
+    """Return the versions of one document, as `decode_revision` reads them, each with its body.
+
+    Args:
+        rows: In order; a body that is `None` is that of the next version, of which the present one always has its own.
+    """
+    restored, body = list[Columns](), None
+    for row in reversed(rows):
+        body = row[_BODY] if row[_BODY] is not None else body
+        restored.append([*row[:_BODY], body, *row[_BODY + 1 :]])
+    return restored[::-1]
 
 
 def decode_facets(text: str) -> dict[str, tuple[str, ...]]:

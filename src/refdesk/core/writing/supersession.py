@@ -1,20 +1,25 @@
 """Supersession: one document replaces another, and every member of a chain knows its head.
 
-The direct edge is a link, `new supersedes old`. Each superseded document also holds, in `data`, the id that replaced it
-(`superseded_by`) and the head of its chain (`head`): a cache, kept true in the transaction that changes the chain.
+The direct edge is a link, `new supersedes old`, and each superseded document holds in `data` the id that replaced it.
 Whatever is superseded keeps its text, its vectors and its history.
+
+Which document heads a chain is kept beside the documents, in the metadata of the kind `chain`, so that a correction
+costs the same however long its chain is. It is a disjoint-set forest, united by size (Galler and Fischer 1964; Tarjan
+1975): each member points towards the root of its chain, over at most as many steps as the size has binary digits, and
+the root knows the head. A document without such a record stands alone, or was superseded before there were any: then
+its `data` names its head of that time, which counts as what it points to.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from refdesk.errors import ConflictError, InvalidInputError, NotFoundError
-from refdesk.model import Link, Reference, State
+from refdesk.errors import ConflictError, InvalidInputError, NotFoundError, StoreError
+from refdesk.model import Link, Metadata, MetadataKey, Reference, State
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping
     from datetime import datetime
 
     from refdesk.model import Collection, Document, JsonValue
@@ -23,22 +28,43 @@ if TYPE_CHECKING:
 SUPERSEDES = "supersedes"
 SUPERSEDED_BY = "superseded_by"
 HEAD = "head"
+KIND = "chain"
 
 
-def get_head_id(document: Document) -> str:
-    """Return the id of the head of a document's chain: its own while nothing supersedes it."""
-    return str(document.data.get(HEAD) or document.id)
+@dataclass(frozen=True, slots=True)
+class _Chain:
+    """A chain: the document that its members point to, the one at its end, and how many it holds, as far as known."""
 
-
-def find_head_id(document: Document) -> str | None:
-    """Return the head of its chain as a superseded document holds it, `None` for any other; see `Candidate.head_id`."""
-    return get_head_id(document) if document.state is State.SUPERSEDED else None
+    root: str
+    head: str
+    size: int
 
 
 def get_successor_id(document: Document) -> str | None:
     """Return the id of the document that directly superseded this one."""
     successor = document.data.get(SUPERSEDED_BY)
     return str(successor) if successor is not None else None
+
+
+def find_head_id(document: Document) -> str | None:
+    """Return the head of its chain as a superseded document holds it: its own id where it holds none.
+
+    `None` for any other. See `Candidate.head_id`.
+    """
+    return str(document.data.get(HEAD) or document.id) if document.state is State.SUPERSEDED else None
+
+
+async def find_heads(reader: Reader, documents: Iterable[Document]) -> dict[str, str]:
+    """Return for each document of one collection, by id, the one that stands for it now: itself while none does."""
+    every = list(documents)
+    noted = {each.id: head for each in every if (head := find_head_id(each)) is not None}
+    heads = await find_heads_of(reader, every[0].collection, noted) if noted else {}
+    return {each.id: heads.get(each.id, each.id) for each in every}
+
+
+async def find_heads_of(reader: Reader, collection: Collection, noted: Mapping[str, str]) -> dict[str, str]:
+    """Return the same of superseded documents, given what each of them holds; see `find_head_id`."""
+    return {id: chain.head for id, chain in (await _find_chains(reader, collection, noted)).items()}
 
 
 async def read_pair(reader: Reader, collection: Collection, old_id: str, new_id: str) -> tuple[Document, Document]:
@@ -66,65 +92,103 @@ async def supersede(transaction: Transaction, old: Document, new: Document, now:
         ConflictError: `old` is superseded by another one already, or `new` is itself superseded, directly or not,
             by `old`, which would close a circle.
     """
-    successor = get_successor_id(old)
+    noted = {each.id: find_head_id(each) or each.id for each in (old, new)}
+    chains = await _find_chains(transaction, old.collection, noted)
+    successor, head = get_successor_id(old), chains[new.id].head
     if successor == new.id:
-        return get_head_id(old)
+        return head
     if successor is not None:
         raise ConflictError(
-            f"{old.id} is already superseded by {successor}; its current entry is {get_head_id(old)}. "
+            f"{old.id} is already superseded by {successor}; its current entry is {chains[old.id].head}. "
             "Supersede that one instead.",
-            details={"headId": get_head_id(old)},
+            details={"headId": chains[old.id].head},
         )
-    head = get_head_id(new)
     if head == old.id:
         raise ConflictError(
             f"{new.id} is itself superseded by {old.id}: superseding it the other way round would close a circle.",
             details={"headId": old.id},
         )
-    older = await find_older(transaction, old)
-    await transaction.put_documents([_retire(old, new.id, head), *(_point(member, head) for member in older)])
-    source, target = _reference(new), _reference(old)
+    await transaction.put_documents([_retire(old, new.id)])
+    await transaction.put_metadata(_unite(old.collection, chains[old.id], chains[new.id]))
+    source, target = _refer(old.collection, new.id), _refer(old.collection, old.id)
     await transaction.put_links([Link(old.collection.org, source, SUPERSEDES, target, now)])
     return head
 
 
-async def find_older(reader: Reader, document: Document) -> list[Document]:
-    """Return everything that `document` supersedes, directly or not, nearest first, each once."""
-    found: dict[str, Document] = {}
-    edge: Sequence[Document] = [document]
-    while edge:
-        ids = [id for member in edge for id in await _list_superseded(reader, member) if id not in found]
-        members = await reader.get_documents(document.collection, list(dict.fromkeys(ids)))
-        edge = [member for member in members if member is not None]
-        found.update({member.id: member for member in edge})
-    return list(found.values())
+def point(collection: Collection, id: str, newer_id: str) -> Metadata:
+    """Return the record that puts a document, not yet in any chain, into the chain of a newer one."""
+    return Metadata(_key(collection, id), {"parent": newer_id})
 
 
-async def find_newer(reader: Reader, document: Document) -> list[Document]:
-    """Return what superseded `document`, and what superseded that, up to the head."""
-    found: list[Document] = []
-    while (successor := get_successor_id(document)) is not None:
-        [member] = await reader.get_documents(document.collection, [successor])
-        if member is None:
-            break
-        found.append(member)
-        document = member
-    return found
+async def list_chain(
+    reader: Reader, collection: Collection, head_id: str, offset: int, limit: int
+) -> tuple[list[str], bool]:
+    """Return ids of a chain's members from its head on, what superseded before what was, and whether more follow.
+
+    Args:
+        offset: How many members to leave out, counted from the head, 0 or more.
+        limit: At most this many, 1 or more.
+    """
+    members, read = [head_id], 0
+    while read < len(members) and len(members) <= offset + limit:
+        older = await _list_superseded(reader, collection, members[read])
+        members += [id for id in older if id not in members]
+        read += 1
+    return members[offset : offset + limit], len(members) > offset + limit
 
 
-async def _list_superseded(reader: Reader, document: Document) -> list[str]:
-    links = await reader.get_links(document.collection.org, _reference(document))
-    return [link.target.id for link in links if link.kind == SUPERSEDES and link.source == _reference(document)]
+async def _list_superseded(reader: Reader, collection: Collection, id: str) -> list[str]:
+    """Return the ids of what a document superseded directly, the last one first."""
+    own = _refer(collection, id)
+    links = await reader.get_links(collection.org, own)
+    return [link.target.id for link in reversed(links) if link.kind == SUPERSEDES and link.source == own]
 
 
-def _retire(old: Document, new_id: str, head: str) -> Document:
-    data: dict[str, JsonValue] = {**old.data, SUPERSEDED_BY: new_id, HEAD: head}
+async def _find_chains(reader: Reader, collection: Collection, noted: Mapping[str, str]) -> dict[str, _Chain]:
+    """Return the chain of each document; all steps of one length are read at once."""
+    at = {id: id for id in noted}
+    known: dict[str, str | _Chain] = {}
+    while unread := sorted({id for id in at.values() if id not in known}):
+        records = await reader.get_many_metadata([_key(collection, id) for id in unread])
+        for id, record in zip(unread, records, strict=True):
+            known[id] = _read(id, record, noted.get(id, id))
+        at = {start: _follow(id, known) for start, id in at.items()}
+    chains = {start: known[id] for start, id in at.items()}
+    return {start: chain for start, chain in chains.items() if isinstance(chain, _Chain)}
+
+
+def _read(id: str, record: Metadata | None, noted: str) -> str | _Chain:
+    """Return what a document points to, or, of a root, its chain."""
+    if record is None:
+        return noted if noted != id else _Chain(id, id, 1)
+    if "parent" in record.value:
+        return str(record.value["parent"])
+    return _Chain(id, str(record.value["head"]), int(str(record.value["size"])))
+
+
+def _follow(id: str, known: Mapping[str, str | _Chain]) -> str:
+    for _ in range(len(known) + 1):
+        target = known.get(id)
+        if not isinstance(target, str):
+            return id
+        id = target
+    raise StoreError("A chain of supersessions points in a circle: the store is damaged. Restore it from a backup.")
+
+
+def _unite(collection: Collection, old: _Chain, new: _Chain) -> list[Metadata]:
+    large, small = (old, new) if old.size >= new.size else (new, old)
+    value: dict[str, JsonValue] = {"head": new.head, "size": old.size + new.size}
+    return [point(collection, small.root, large.root), Metadata(_key(collection, large.root), value)]
+
+
+def _retire(old: Document, new_id: str) -> Document:
+    data: dict[str, JsonValue] = {**old.data, SUPERSEDED_BY: new_id}
     return replace(old, state=State.SUPERSEDED, version=old.version + 1, data=data)
 
 
-def _point(member: Document, head: str) -> Document:
-    return replace(member, version=member.version + 1, data={**member.data, HEAD: head})
+def _refer(collection: Collection, id: str) -> Reference:
+    return Reference(collection.toolset, id)
 
 
-def _reference(document: Document) -> Reference:
-    return Reference(document.collection.toolset, document.id)
+def _key(collection: Collection, id: str) -> MetadataKey:
+    return MetadataKey(collection.org, KIND, f"{collection.toolset}/{id}")

@@ -84,6 +84,10 @@ class _MemoryReader:
         """See `Reader.get_metadata`."""
         return self._content.records.get(key)
 
+    async def get_many_metadata(self, keys: Sequence[MetadataKey]) -> list[Metadata | None]:
+        """See `Reader.get_many_metadata`."""
+        return [self._content.records.get(key) for key in keys]
+
     async def list_metadata(
         self, kind: str, *, org: str | None = None, due_until: datetime | None = None, limit: int = 1000
     ) -> list[Metadata]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
+from refdesk.core.keeping.rows import restore_bodies
 from refdesk.model import Collection, CollectionStatistics, State
 from refdesk.stores.neo4j.rows import (
     CONTENT,
@@ -66,6 +68,10 @@ _GET_RECORD = (
     "MATCH (r:Record {space: $space, org: $org, kind: $kind, name: $name}) "
     "RETURN r.org, r.kind, r.name, r.due_at, r.value"
 )
+_GET_RECORDS = (
+    "UNWIND $keys AS key MATCH (r:Record {space: $space, org: key.org, kind: key.kind, name: key.name}) "
+    "RETURN DISTINCT r.org, r.kind, r.name, r.due_at, r.value"
+)
 _LIST_RECORDS = (
     "MATCH (r:Record {{space: $space, kind: $kind}}) WHERE {condition} "
     "RETURN r.org, r.kind, r.name, r.due_at, r.value "
@@ -110,8 +116,8 @@ class Neo4jReader:
     async def get_revisions(self, collection: Collection, id: str) -> list[Revision]:
         """See `Reader.get_revisions`."""
         rows = await self._run(_GET_REVISIONS, collection, id=id)
-        revisions = [decode_revision(collection, id, row) for row in rows]
-        return sorted(revisions, key=lambda revision: revision.document.version)
+        rows = restore_bodies(sorted(rows, key=itemgetter(1)))
+        return [decode_revision(collection, id, row) for row in rows]
 
     async def get_digests(self, collection: Collection) -> dict[str, str]:
         """See `Reader.get_digests`."""
@@ -134,6 +140,13 @@ class Neo4jReader:
         """See `Reader.get_metadata`."""
         rows = await self._runner.run(_GET_RECORD, space=self._namespace, **encode_key(key))
         return decode_metadata(rows[0]) if rows else None
+
+    async def get_many_metadata(self, keys: Sequence[MetadataKey]) -> list[Metadata | None]:
+        """See `Reader.get_many_metadata`."""
+        every = [encode_key(key) for key in keys]
+        rows = await self._runner.run(_GET_RECORDS, space=self._namespace, keys=every) if every else []
+        found = {record.key: record for record in map(decode_metadata, rows)}
+        return [found.get(key) for key in keys]
 
     async def list_metadata(
         self, kind: str, *, org: str | None = None, due_until: datetime | None = None, limit: int = 1000

@@ -26,7 +26,10 @@ BATCH = 500
 _SNAPSHOT = ", ".join(f".{name.strip()}" for name in f"space, org, toolset, id, recorded_at, {CONTENT}".split(","))
 _KEYED = "UNWIND $keys AS key MATCH (d:Thing {space: $space, org: key.org, toolset: key.toolset, id: key.id}) "
 _GET_STATES = f"{_KEYED} WHERE d:Document RETURN d.org, d.toolset, d.id, d.version, d.text_digest, d.state, d.length"
-_KEEP_REVISIONS = f"{_KEYED} CREATE (d)-[:HAD_VERSION]->(v:Revision) SET v = d {{{_SNAPSHOT}}}"
+_KEEP_REVISIONS = (
+    f"{_KEYED} CREATE (d)-[:HAD_VERSION]->(v:Revision) SET v = d {{{_SNAPSHOT}}}, "
+    "v.body = CASE d.text_digest WHEN key.text_digest THEN null ELSE d.body END"
+)
 _PUT_DOCUMENTS = (
     "UNWIND $rows AS row MERGE (d:Thing {space: $space, org: row.org, toolset: row.toolset, id: row.id}) "
     "SET d:Document, d += row.properties, d.recorded_at = $now, d.written = $seq + row.number, "
@@ -240,7 +243,8 @@ async def _keep_revisions(
     runner: Runner, place: Place, rows: Sequence[DocumentRow], stored: dict[tuple[Collection, str], _Stored]
 ) -> None:
     for batch in _batch([row for row in rows if _get_place(row) in stored]):
-        await runner.run(_KEEP_REVISIONS, space=place.space, keys=[_get_key(row) for row in batch])
+        keys = [{**_get_key(row), "text_digest": row.text_digest} for row in batch]
+        await runner.run(_KEEP_REVISIONS, space=place.space, keys=keys)
 
 
 async def _forget_vectors(

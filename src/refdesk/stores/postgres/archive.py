@@ -6,12 +6,13 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from refdesk.core.keeping.rows import decode_link, decode_metadata, decode_revision
+from refdesk.core.keeping.rows import decode_link, decode_metadata, decode_revision, restore_bodies
 from refdesk.model import Collection, EmbeddedPassage, EmbeddingModel
 from refdesk.stores.postgres.connections import ALL_ORGS, Connections, Scope, Statement
 from refdesk.stores.postgres.rows import decode_sent
 
 if TYPE_CHECKING:
+    from refdesk.core.keeping.rows import Columns
     from refdesk.model import Link, Metadata, MetadataKey, Revision
     from refdesk.protocols import DocumentVectors
 
@@ -63,10 +64,10 @@ async def get_histories(connections: Connections, collection: Collection, ids: S
     """See `Archive.get_histories`."""
     statement = Statement(_GET_HISTORIES, (collection.org, collection.toolset, list(ids)))
     (rows,) = await connections.read(Scope(collection.org), statement)
-    found: defaultdict[str, list[Revision]] = defaultdict(list)
+    found: defaultdict[str, list[Columns]] = defaultdict(list)
     for id, *columns in rows:
-        found[id].append(decode_revision(collection, id, columns))
-    return [found[id] for id in ids]
+        found[id].append(columns)
+    return [[decode_revision(collection, id, row) for row in restore_bodies(found[id])] for id in ids]
 
 
 async def get_vectors(connections: Connections, collection: Collection, ids: Sequence[str]) -> list[DocumentVectors]:

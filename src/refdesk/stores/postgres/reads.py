@@ -8,7 +8,14 @@ from datetime import datetime
 from typing import TYPE_CHECKING, LiteralString, Protocol
 
 from refdesk.core.keeping.encoding import encode_instant, is_storable
-from refdesk.core.keeping.rows import decode_audit, decode_document, decode_link, decode_metadata, decode_revision
+from refdesk.core.keeping.rows import (
+    decode_audit,
+    decode_document,
+    decode_link,
+    decode_metadata,
+    decode_revision,
+    restore_bodies,
+)
 from refdesk.model import Collection, CollectionStatistics, State
 from refdesk.stores.postgres.connections import ALL_ORGS, Scope, Statement
 from refdesk.stores.postgres.pool import Row
@@ -55,6 +62,9 @@ _GET_LINKS = """
     ORDER BY created_at, kind, source_toolset, source_id, target_toolset, target_id
 """
 _GET_RECORD = "SELECT org, kind, name, due_at, value FROM records WHERE org = %s AND kind = %s AND name = %s"
+_GET_RECORDS = """
+    SELECT org, kind, name, due_at, value FROM records WHERE org = %s AND kind = %s AND name = ANY(%s::text[])
+"""
 _LIST_RECORDS = """
     SELECT org, kind, name, due_at, value FROM records
     WHERE kind = %s AND due_at <= %s
@@ -104,7 +114,7 @@ async def get_documents(source: Statements, collection: Collection, ids: Sequenc
 async def get_revisions(source: Statements, collection: Collection, id: str) -> list[Revision]:
     """See `Reader.get_revisions`."""
     rows = await _read(source, collection, _GET_REVISIONS, id)
-    return [decode_revision(collection, id, row) for row in rows]
+    return [decode_revision(collection, id, row) for row in restore_bodies(rows)]
 
 
 async def get_digests(source: Statements, collection: Collection) -> dict[str, str]:
@@ -134,6 +144,20 @@ async def get_metadata(source: Statements, key: MetadataKey) -> Metadata | None:
     """See `Reader.get_metadata`."""
     (rows,) = await source.read(Scope(key.org), Statement(_GET_RECORD, (key.org, key.kind, key.name)))
     return decode_metadata(rows[0]) if rows else None
+
+
+async def get_many_metadata(source: Statements, keys: Sequence[MetadataKey]) -> list[Metadata | None]:
+    """See `Reader.get_many_metadata`; one round trip for each org."""
+    found: dict[MetadataKey, Metadata] = {}
+    for org in dict.fromkeys(key.org for key in keys):
+        names: defaultdict[str, list[str]] = defaultdict(list)
+        for key in keys:
+            if key.org == org:
+                names[key.kind].append(key.name)
+        statements = [Statement(_GET_RECORDS, (org, kind, some)) for kind, some in names.items()]
+        every = [decode_metadata(row) for rows in await source.read(Scope(org), *statements) for row in rows]
+        found.update({record.key: record for record in every})
+    return [found.get(key) for key in keys]
 
 
 async def list_metadata(

@@ -76,6 +76,10 @@ class _PostgresReader:
         """See `Reader.get_metadata`."""
         return await reads.get_metadata(self._source, key)
 
+    async def get_many_metadata(self, keys: Sequence[MetadataKey]) -> list[Metadata | None]:
+        """See `Reader.get_many_metadata`."""
+        return await reads.get_many_metadata(self._source, keys)
+
     async def list_metadata(
         self, kind: str, *, org: str | None = None, due_until: datetime | None = None, limit: int = 1000
     ) -> list[Metadata]:

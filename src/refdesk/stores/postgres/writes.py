@@ -50,7 +50,8 @@ _KEEP_REVISIONS = """
     INSERT INTO revisions (
         org, document, version, state, created_at, modified_at, recorded_at, author, title, facets, spans, body, data
     )
-    SELECT org, key, version, state, created_at, modified_at, recorded_at, author, title, facets, spans, body, data
+    SELECT org, key, version, state, created_at, modified_at, recorded_at, author, title, facets, spans,
+        CASE WHEN key = ANY(%s::bigint[]) THEN body END, data
     FROM documents WHERE org = %s AND key = ANY(%s::bigint[])
 """
 _PUT_DOCUMENT = """
@@ -363,13 +364,13 @@ class Content:
         if not old:
             return
         keys = [each.key for each in old]
-        yield Statement(_KEEP_REVISIONS, (org, keys))
+        pairs = zip(rows, before, strict=True)
+        reworded = [b.key for row, b in pairs if b.version and b.text_digest != row.columns["text_digest"]]
+        yield Statement(_KEEP_REVISIONS, (reworded, org, keys))
         yield Statement(_REMOVE_TOKENS, (keys,))
         yield Statement(_REMOVE_ENTRIES, (*self.place, keys))
         for text in _REMOVE_FROM_SEARCH:
             yield Statement(text, (org, keys))
-        pairs = zip(rows, before, strict=True)
-        reworded = [b.key for row, b in pairs if b.version and b.text_digest != row.columns["text_digest"]]
         if reworded:
             yield Statement(_REMOVE_VECTORS, {"org": org, "toolset": self.place[1], "keys": reworded})
 

@@ -7,7 +7,14 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from refdesk.core.keeping.encoding import encode_instant
-from refdesk.core.keeping.rows import decode_audit, decode_document, decode_link, decode_metadata, decode_revision
+from refdesk.core.keeping.rows import (
+    decode_audit,
+    decode_document,
+    decode_link,
+    decode_metadata,
+    decode_revision,
+    restore_bodies,
+)
 from refdesk.model import (
     AuditEntry,
     Collection,
@@ -117,7 +124,7 @@ def get_revisions(connection: Connection, collection: Collection, id: str) -> li
     )
     row = connection.get_row(select, (collection.org, collection.toolset, id))
     rows = [] if row is None else connection.execute(_GET_REVISIONS, {"key": row[0]})
-    return [decode_revision(collection, id, row) for row in rows]
+    return [decode_revision(collection, id, row) for row in restore_bodies(rows)]
 
 
 def get_digests(connection: Connection, collection: Collection) -> dict[str, str]:
@@ -152,6 +159,11 @@ def get_metadata(connection: Connection, key: MetadataKey) -> Metadata | None:
     """See `Reader.get_metadata`."""
     row = connection.get_row(_GET_RECORD, (key.org, key.kind, key.name))
     return None if row is None else decode_metadata(row)
+
+
+def get_many_metadata(connection: Connection, keys: Sequence[MetadataKey]) -> list[Metadata | None]:
+    """See `Reader.get_many_metadata`."""
+    return [get_metadata(connection, key) for key in keys]
 
 
 def list_metadata(

@@ -53,7 +53,7 @@ async def _insist(writer: Writer, step: Callable[[Connection], bool], deadline: 
 
 def _rewrite(connection: Connection) -> bool:
     # Its copy stands beside the file while it works, not in a folder that others may read.
-    ((_, _, path),) = connection.execute("PRAGMA database_list")
+    ((path,),) = connection.execute("SELECT file FROM pragma_database_list WHERE name = 'main'")
     connection.set_pragma("temp_store_directory", str(Path(path).parent))
     connection.set_pragma("secure_delete", 1)
     return _try(connection, "VACUUM")

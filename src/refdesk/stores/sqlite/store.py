@@ -91,6 +91,10 @@ class _SqliteReader:
         """See `Reader.get_metadata`."""
         return await self._runner.run(reads.get_metadata, key)
 
+    async def get_many_metadata(self, keys: Sequence[MetadataKey]) -> list[Metadata | None]:
+        """See `Reader.get_many_metadata`."""
+        return await self._runner.run(reads.get_many_metadata, keys)
+
     async def list_metadata(
         self, kind: str, *, org: str | None = None, due_until: datetime | None = None, limit: int = 1000
     ) -> list[Metadata]:

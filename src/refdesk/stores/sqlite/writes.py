@@ -31,8 +31,9 @@ _KEEP_REVISION = """
     INSERT INTO revisions (
         document, version, state, created_at, modified_at, recorded_at, author, title, facets, spans, body, data
     )
-    SELECT key, version, state, created_at, modified_at, recorded_at, author, title, facets, spans, body, data
-    FROM documents WHERE key = ?
+    SELECT key, version, state, created_at, modified_at, recorded_at, author, title, facets, spans,
+        CASE text_digest WHEN :text_digest THEN NULL ELSE body END, data
+    FROM documents WHERE key = :key
 """
 _NEXT_CHANGES = "UPDATE counters SET value = value + ? WHERE name = 'change' RETURNING value"
 _TOUCH_COLLECTION = """
@@ -226,7 +227,7 @@ def _put_document(connection: Connection, collection: int, row: DocumentRow, rec
     if row.version != version + 1:
         raise ConflictError(CHANGED)
     if key is not None:
-        connection.execute(_KEEP_REVISION, (key,))
+        connection.execute(_KEEP_REVISION, {"key": key, "text_digest": row.text_digest})
     if row.text_digest != text_digest:
         connection.execute("DELETE FROM vectors WHERE document = ?", (key,))
     place: dict[str, Value] = {"collection": collection, "id": row.id, "recorded_at": recorded_at, "written": written}

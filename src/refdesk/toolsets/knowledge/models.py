@@ -144,10 +144,15 @@ class SupersedeOutput(Message):
     head_id: str = Field(description="The entry at the end of the chain: what holds now.")
 
 
+CHAIN_PAGE = 50
+"""How many entries of a chain one answer holds."""
+
+
 class GetInput(Message):
     """What `get_knowledge` takes."""
 
     id: Uuid = Field(description="As a search or a store returned it.")
+    chain_offset: int = Field(0, ge=0, le=1_000_000, description="For older entries of a long chain.")
 
 
 class ChainMember(Message):
@@ -178,7 +183,8 @@ class KnowledgeEntry(Message):
         None, description="The id of the entry that directly replaced it."
     )
     head_id: str = Field(description="What holds now: this entry itself, or the end of its chain.")
-    chain: list[ChainMember] = Field(description="Every entry of its chain of supersessions, oldest first.")
+    chain: list[ChainMember] = Field(description="Its chain of supersessions, oldest first: the 50 newest of them.")
+    next_chain_offset: int | SkipJsonSchema[None] = Field(None, description="The `chainOffset` for older entries.")
     task_refs: list[TaskReference]
     embedding_status: EmbeddingStatus
 
@@ -227,9 +233,15 @@ def get_confidence(document: Document) -> int:
 
 
 def to_result(
-    document: Document, *, snippet: str, score: float, status: EmbeddingStatus, matched_via: str | None = None
+    document: Document,
+    *,
+    snippet: str,
+    score: float,
+    status: EmbeddingStatus,
+    head_id: str,
+    matched_via: str | None = None,
 ) -> KnowledgeResult:
-    """Return the entry as a search result."""
+    """Return the entry as a search result; `head_id` names what holds now."""
     is_superseded = document.state is State.SUPERSEDED
     return KnowledgeResult(
         id=document.id,
@@ -241,7 +253,7 @@ def to_result(
         author=document.author,
         created_at=document.created_at,
         expires_at=get_expiry(document),
-        superseded_by=supersession.get_head_id(document) if is_superseded else None,
+        superseded_by=head_id if is_superseded else None,
         matched_via=matched_via,
         embedding_status=status,
     )

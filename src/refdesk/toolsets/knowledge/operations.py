@@ -10,7 +10,7 @@ from refdesk.core.writing import idempotency, quotas, supersession
 from refdesk.core.writing.idempotency import Token
 from refdesk.core.writing.quotas import Quota
 from refdesk.errors import InvalidInputError, NotFoundError, PermissionDeniedError
-from refdesk.model import Link, Reference, State
+from refdesk.model import Link, Reference
 from refdesk.toolsets.knowledge import TOOLSET_NAME, models, search
 from refdesk.toolsets.knowledge.models import (
     GetInput,
@@ -27,7 +27,8 @@ from refdesk.toolsets.knowledge.models import (
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from refdesk.model import Document, JsonObject, Principal
+    from refdesk.core.knowledge_base import KnowledgeBase
+    from refdesk.model import Collection, Document, JsonObject, Principal
     from refdesk.protocols import Reader
 
 READ_SCOPE = "knowledge:read"
@@ -100,6 +101,8 @@ async def get_knowledge(context: Context, asked: GetInput) -> KnowledgeEntry:
     [status] = await base.get_embedding_statuses(collection, [document.id])
     expiry = models.get_expiry(document)
     history = await base.get_history(collection, document.id)
+    heads = await supersession.find_heads(base.store, [document])
+    members, has_older = await _read_chain(base, collection, heads[document.id], asked)
     return KnowledgeEntry(
         id=document.id,
         title=document.title,
@@ -113,19 +116,23 @@ async def get_knowledge(context: Context, asked: GetInput) -> KnowledgeEntry:
         expires_at=expiry,
         is_expired=expiry is not None and expiry <= base.clock.now(),
         superseded_by=supersession.get_successor_id(document),
-        head_id=supersession.get_head_id(document),
-        chain=[models.to_chain_member(member) for member in await _read_chain(base.store, document)],
+        head_id=heads[document.id],
+        chain=[models.to_chain_member(member) for member in members],
+        next_chain_offset=asked.chain_offset + models.CHAIN_PAGE if has_older else None,
         task_refs=await _read_tasks(base.store, document),
         embedding_status=status,
     )
 
 
-async def _read_chain(reader: Reader, document: Document) -> list[Document]:
-    newer = await supersession.find_newer(reader, document)
-    head = newer[-1] if newer else document
-    members = [head, *await supersession.find_older(reader, head)]
-    living = [member for member in members if member.state is not State.WITHDRAWN]
-    return sorted(living, key=lambda member: (member.created_at, member.id))
+async def _read_chain(
+    base: KnowledgeBase, collection: Collection, head_id: str, asked: GetInput
+) -> tuple[list[Document], bool]:
+    """Return the part of the chain that was asked for, what was superseded first, and whether older entries follow."""
+    ids, has_older = await supersession.list_chain(
+        base.store, collection, head_id, asked.chain_offset, models.CHAIN_PAGE
+    )
+    members = await base.get(collection, ids[::-1])
+    return [member for member in members if member is not None], has_older
 
 
 async def _read_tasks(reader: Reader, document: Document) -> list[TaskReference]:

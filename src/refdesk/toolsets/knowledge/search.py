@@ -6,13 +6,14 @@ An entry that is superseded is never shown as current; when its wording matches,
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from refdesk.core.search import fusion
 from refdesk.core.search.analysis import parse_query
 from refdesk.core.search.federation import ALWAYS
 from refdesk.core.search.snippets import snippet
+from refdesk.core.writing import supersession
 from refdesk.model import And, Filter, FindRequest, HasAll, HasId, InState, Not, Or, Overlaps, State
 from refdesk.toolsets.knowledge import models
 
@@ -67,12 +68,14 @@ async def search(base: KnowledgeBase, collection: Collection, asked: SearchInput
     """Return the best entries of a collection, ties newest first, then by id."""
     text, found = parse_query(asked.query), await find(base, collection, asked)
     statuses = await base.get_embedding_statuses(collection, [match.id for match, _ in found.best])
+    heads = await supersession.find_heads(base.store, [document for _, document in found.best])
     return [
         models.to_result(
             document,
             snippet=snippet(document.body, text, match.passage),
             score=round(match.score, 6),
             status=status,
+            head_id=heads[document.id],
             matched_via=match.matched_via,
         )
         for (match, document), status in zip(found.best, statuses, strict=True)
@@ -87,7 +90,8 @@ async def find(base: KnowledgeBase, collection: Collection, asked: SearchInput, 
     while True:
         wanted = _get_filter(asked, period, now)
         found = await base.store.find(_find_request(collection, asked, wanted, text, vector, depth))
-        matches = await _resolve(base, collection, asked, wanted, rank(found.candidates))
+        ranked = await _name_heads(base, collection, asked, rank(found.candidates))
+        matches = await _resolve(base, collection, asked, wanted, ranked)
         if len(matches) >= asked.limit or len(found.candidates) == seen:
             good = [match for match in matches if match.score >= asked.min_score]
             return Matches(await _read(base, collection, asked, period, good), found.candidates)
@@ -149,6 +153,17 @@ def _get_filter(asked: SearchInput, period: Period, now: datetime) -> Filter:
     if not asked.include_expired:
         conditions.append(Not(Overlaps((models.EXPIRES,), until=now)))
     return And(tuple(conditions))
+
+
+async def _name_heads(
+    base: KnowledgeBase, collection: Collection, asked: SearchInput, ranked: Sequence[tuple[Candidate, float]]
+) -> Sequence[tuple[Candidate, float]]:
+    """Let each superseded candidate name what heads its chain now, which it need not know itself."""
+    noted = {candidate.id: candidate.head_id for candidate, _ in ranked if candidate.head_id is not None}
+    if asked.include_superseded or not noted:
+        return ranked
+    heads = await supersession.find_heads_of(base.store, collection, noted)
+    return [(replace(each, head_id=heads.get(each.id)), score) for each, score in ranked]
 
 
 async def _resolve(

@@ -9,6 +9,7 @@ from typing import cast
 
 from refdesk.core.clock import FixedClock
 from refdesk.core.knowledge_base import KnowledgeBase
+from refdesk.core.writing import supersession
 from refdesk.model import Document, Link, Reference, State
 from refdesk.stores.memory import MemoryStore
 from refdesk.toolsets.knowledge import models
@@ -55,14 +56,13 @@ def make_base() -> KnowledgeBase:
 
 async def put(base: KnowledgeBase, org: str, entries: Sequence[Entry]) -> None:
     """Store entries as if each had been stored and superseded by a caller."""
-    by_id = {entry.id: entry for entry in entries}
     async with base.store.transaction() as transaction:
         for entry in entries:
-            head = entry
-            while head.superseded_by is not None:
-                head = by_id[head.superseded_by]
-            await transaction.put_documents([to_document(entry, org, head.id if head is not entry else None)])
+            await transaction.put_documents([to_document(entry, org)])
             await transaction.put_links(to_links(entry, org))
+            if entry.superseded_by is not None:
+                record = supersession.point(models.get_collection(org), entry.id, entry.superseded_by)
+                await transaction.put_metadata([record])
             if entry.superseded_by is not None and entry.superseded_at is not None:
                 ends = refer(entry.superseded_by), refer(entry.id)
                 await transaction.put_links([Link(org, ends[0], "supersedes", ends[1], entry.superseded_at)])
@@ -104,3 +104,10 @@ async def bring_in(
 
 def list_messages(report: ImportReport, kind: ProblemKind) -> list[str]:
     return [f"{problem.place}: {problem.message}" for problem in report.problems if problem.kind == kind]
+
+
+async def read_heads(base: KnowledgeBase, org: str, numbers: Iterable[int]) -> list[str]:
+    """Return the id of what holds now for each entry."""
+    documents = await read_all(base, org, numbers)
+    heads = await supersession.find_heads(base.store, documents)
+    return [heads[document.id] for document in documents]

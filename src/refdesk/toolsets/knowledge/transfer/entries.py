@@ -93,12 +93,8 @@ def to_entry(document: Document, links: Sequence[Link]) -> Entry:
     )
 
 
-def to_document(entry: Entry, org: str, head: str | None) -> Document:
-    """Return the document of an entry, in its first version.
-
-    Args:
-        head: The head of its chain; `None` while nothing supersedes it.
-    """
+def to_document(entry: Entry, org: str) -> Document:
+    """Return the document of an entry, in its first version."""
     stored = StoreInput.model_construct(
         title=entry.title,
         body=entry.body,
@@ -108,8 +104,8 @@ def to_document(entry: Entry, org: str, head: str | None) -> Document:
     )
     document = models.to_document(stored, id=entry.id, org=org, author=entry.author, now=entry.created_at)
     data: dict[str, JsonValue] = {**entry.data, **document.data, "source": entry.source}
-    if head is not None:
-        data |= {supersession.SUPERSEDED_BY: entry.superseded_by, supersession.HEAD: head}
+    if entry.superseded_by is not None:
+        data |= {supersession.SUPERSEDED_BY: entry.superseded_by}
     return replace(document, modified_at=entry.modified_at, state=entry.state, data=data)
 
 
@@ -173,7 +169,7 @@ def _get_link_order(link: EntryLink) -> tuple[datetime, str, bool, str, str]:
 
 
 def _check_rest(entry: Entry) -> None:
-    if entry.id != models.GetInput(id=entry.id).id:
+    if entry.id != models.GetInput.model_validate({"id": entry.id}).id:
         raise RefusedError("id is not a UUID in its plain form, lower case with hyphens")
     if not entry.author.strip() or len(entry.author) > LONGEST_AUTHOR:
         raise RefusedError(f"author has not 1 to {LONGEST_AUTHOR} characters")

@@ -21,7 +21,7 @@ from refdesk.toolsets.knowledge.transfer.intake import Intake, PlacedEntry
 
 if TYPE_CHECKING:
     from refdesk.core.knowledge_base import KnowledgeBase
-    from refdesk.model import Document
+    from refdesk.model import Document, Metadata
     from refdesk.protocols import Reader, Transaction
     from refdesk.toolsets.knowledge.transfer.entries import Entry
     from refdesk.toolsets.knowledge.transfer.reports import ImportReport, Progress, Tally
@@ -80,6 +80,7 @@ async def apply_plan(base: KnowledgeBase, plan: Plan, progress: Progress | None 
             writes = await judge.judge(transaction, batch, allowance)
             await allowance.spend(transaction)
             await transaction.put_documents(writes.documents)
+            await transaction.put_metadata(writes.records)
             await transaction.put_links(writes.links)
         base.note_change()
         done += len(batch)
@@ -92,6 +93,7 @@ async def apply_plan(base: KnowledgeBase, plan: Plan, progress: Progress | None 
 @dataclass(slots=True)
 class _Writes:
     documents: list[Document] = field(default_factory=list["Document"])
+    records: list[Metadata] = field(default_factory=list["Metadata"])
     links: list[Link] = field(default_factory=list[Link])
 
 
@@ -144,12 +146,13 @@ class _Judge:
     async def judge(self, reader: Reader, batch: Sequence[PlacedEntry], allowance: _Allowance) -> _Writes:
         """Return what is to be written for a batch."""
         stored = await self._read(reader, batch)
+        heads = await supersession.find_heads(reader, stored.values()) | self._landed
         writes, candidates = _Writes(), list[tuple[str, Link]]()
         for placed in batch:
             entry, document = placed.entry, stored.get(placed.entry.id)
             links: list[Link] | None
             if document is None:
-                links = await self._add(placed, stored, allowance, writes)
+                links = await self._add(placed, heads, allowance, writes)
             else:
                 links = await self._compare(reader, placed, document)
             self._planned.discard(entry.id)
@@ -174,27 +177,24 @@ class _Judge:
         return {document.id: document for document in documents if document is not None}
 
     async def _add(
-        self, placed: PlacedEntry, stored: dict[str, Document], allowance: _Allowance, writes: _Writes
+        self, placed: PlacedEntry, heads: dict[str, str], allowance: _Allowance, writes: _Writes
     ) -> list[Link] | None:
-        entry, head = placed.entry, None
-        if entry.superseded_by is not None:
-            head = self._find_head(entry.superseded_by, stored)
-            if head is None:
-                self.tally.note("invalid", placed.place, f"points to {entry.superseded_by}, which was not imported.")
-                return None
+        """Return the links of an entry that was added, or `None`; `heads` knows the chains so far, and learns it."""
+        entry = placed.entry
+        head = entry.id if entry.superseded_by is None else heads.get(entry.superseded_by)
+        if head is None:
+            self.tally.note("invalid", placed.place, f"points to {entry.superseded_by}, which was not imported.")
+            return None
         if not await allowance.take(entry.author):
             self.tally.note("quota", placed.place, f"is over the quota {QUOTA_NAME} of the org or its author.")
             return None
-        writes.documents.append(to_document(entry, self._org, head))
+        writes.documents.append(to_document(entry, self._org))
         writes.links += _list_chain_edges(entry, self._org)
-        self._landed[entry.id] = head or entry.id
+        if head != entry.id:
+            writes.records.append(supersession.point(models.get_collection(self._org), entry.id, head))
+        self._landed[entry.id] = heads[entry.id] = head
         self.tally.added += 1
         return to_links(entry, self._org)
-
-    def _find_head(self, id: str, stored: dict[str, Document]) -> str | None:
-        if id in self._landed:
-            return self._landed[id]
-        return supersession.get_head_id(stored[id]) if id in stored else None
 
     async def _compare(self, reader: Reader, placed: PlacedEntry, document: Document) -> list[Link] | None:
         differences = find_differences(placed.entry, to_entry(document, ()))
