@@ -14,6 +14,7 @@ from psycopg import errors, sql
 from refdesk.core.search.analysis import parse_query
 from refdesk.model import (
     And,
+    AuditEntry,
     Collection,
     FindRequest,
     HasAll,
@@ -66,6 +67,7 @@ async def fill(store: Store) -> None:
             here = Reference("notes", "a")
             await transaction.put_links([Link(collection.org, here, "affects", Reference("", word), NOW)])
             await transaction.put_metadata([Metadata(MetadataKey(collection.org, "job", word), {})])
+            await transaction.put_audit([AuditEntry(collection.org, 1, NOW, {"action": "store"}, "", word)])
 
 
 def list_protected(connection: psycopg.Connection) -> list[str]:
@@ -95,7 +97,7 @@ async def test_every_table_with_an_org_is_behind_the_wall_for_its_owner_too(
             "SELECT relname FROM pg_class WHERE relnamespace = current_schema()::regnamespace "
             "AND relrowsecurity AND relforcerowsecurity",
         )
-        assert len(protected) == 11
+        assert len(protected) == 12
         assert sorted(str(name) for (name,) in walled) == protected
 
 
@@ -106,7 +108,12 @@ async def test_a_statement_that_names_no_org_sees_and_changes_nothing(
     with connect as connection:
         for table in list_protected(connection):
             assert count(connection, table) == 0, table
-            assert connection.execute(sql.SQL("DELETE FROM {}").format(sql.Identifier(table))).rowcount == 0
+            deletion = sql.SQL("DELETE FROM {}").format(sql.Identifier(table))
+            if table == "audit":
+                with pytest.raises(errors.RaiseException, match="only ever added to"), connection.transaction():
+                    connection.execute(deletion)
+            else:
+                assert connection.execute(deletion).rowcount == 0
         with get_server().connect(connection.info.options.split("=")[1].split(",")[0]) as administrator:
             for table in list_protected(administrator):
                 assert count(administrator, table) >= 2, table

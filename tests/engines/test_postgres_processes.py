@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import resources
 from pathlib import Path
 
 import anyio
@@ -55,7 +56,9 @@ def test_processes_that_start_together_on_an_empty_database_make_one_schema(tmp_
     with running(*[("look", url)] * 6) as workers:
         assert [worker.wait(PATIENCE_SECONDS) for worker in workers] == [0] * 6
     with get_server().connect(get_schema(tmp_path)) as connection:
-        assert fetch(connection, "SELECT number, name FROM refdesk_migrations") == [(1, "initial")]
+        steps = fetch(connection, "SELECT number FROM refdesk_migrations ORDER BY number")
+        folder = resources.files("refdesk.stores") / "schema" / "postgres"
+        assert steps == [(number,) for number in range(1, sum(1 for _ in folder.iterdir()) + 1)]
 
 
 async def test_a_transaction_that_waits_too_long_for_anothers_says_so_and_leaves_nothing(tmp_path: Path) -> None:
