@@ -27,7 +27,7 @@ POOL_SIZE = 20
 IDLE_SECONDS = 30.0
 """A connection that was idle for longer is tried out before it is used: the server may have gone meanwhile."""
 
-REPEATS = RetryPolicy(attempts=4, first_wait=0.1, max_wait=0.4)
+REPEATS = RetryPolicy(attempts=4, first_wait=0.2, max_wait=0.8)
 """How a read that failed for a passing reason is repeated."""
 
 
