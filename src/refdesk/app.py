@@ -19,6 +19,7 @@ import anyio
 
 from refdesk import errors
 from refdesk.core.context import Context
+from refdesk.core.fairness import FairTurns
 from refdesk.discovery import list_scopes
 from refdesk.factories.embedders import choose_embedder, find_embedder
 from refdesk.factories.stores import check_coordination, choose_store, open_coordination
@@ -65,6 +66,9 @@ SYNC_CHECK_SECONDS = 600.0
 SYNC_RETRY_SECONDS = 60.0
 """The pause after a sync that failed; it doubles up to `SYNC_CHECK_SECONDS`."""
 
+SHARED_PART = 8
+"""While several callers are active, one in so many of the requests at once is worked on: they share one interpreter."""
+
 NOBODY = "nobody embeds it. Restart the server, or run refdesk worker."
 SET_ASIDE = "Some documents could not be embedded, so only keyword search finds them: refdesk embeddings list says why."
 
@@ -105,6 +109,8 @@ class Desk:
         in_background: Whether to sync and embed for as long as the store is open.
         broken: Background work that ended by a bug.
         live: Tells, for a toolset that is asked live, what kept its last call from being answered, if anything did.
+        turns: Who of the callers works when there are too many.
+        questions: Outlives what was asked, so that an answer in time need not wait for what cannot be stopped.
         listeners: Called with every call that has ended; they must not fail.
     """
 
@@ -114,12 +120,18 @@ class Desk:
     in_background: bool = True
     broken: set[str] = field(default_factory=set[str])
     live: Mapping[str, Callable[[], str | None]] = field(default_factory=dict[str, "Callable[[], str | None]"])
+    questions: TaskGroup | None = None
+    turns: FairTurns = field(init=False)
     listeners: list[Callable[[Call], None]] = field(default_factory=list["Callable[[Call], None]"])
     _base: Base | None = None
     _failure: errors.RefdeskError | None = None
     _opened_at: datetime | None = None
     _wanted: anyio.Event = field(default_factory=anyio.Event)
     _tried: anyio.Event = field(default_factory=anyio.Event)
+
+    def __post_init__(self) -> None:
+        most = self.settings.concurrent_requests
+        self.turns = FairTurns(most, max(1, most // SHARED_PART))
 
     def note_call(self, call: Call) -> None:
         """Report a finished call to the call counter."""
@@ -284,7 +296,8 @@ async def open_desk(
     async with connect_live(settings, toolsets) as (connected, live), anyio.create_task_group() as group:
         # Questions that are too slow end before what they ask is closed.
         async with anyio.create_task_group() as questions:
-            desk = Desk(settings, join_toolsets(connected, questions), open_base, in_background, live=live)
+            joined = join_toolsets(connected, questions)
+            desk = Desk(settings, joined, open_base, in_background, live=live, questions=questions)
             group.start_soon(desk.run)
             try:
                 yield desk

@@ -182,6 +182,17 @@ class Settings(BaseSettings):
     write_timeout_seconds: float = Field(
         30.0, gt=0, le=3600, description="How long a client may read nothing of an answer, in seconds."
     )
+    trusted_proxies: Names = Field(
+        (),
+        description="Addresses or networks of reverse proxies whose `X-Forwarded-For` (or `Forwarded`) names the "
+        "client; separated by commas.",
+    )
+    concurrent_requests: int = Field(
+        16,
+        ge=1,
+        le=10_000,
+        description="How many requests one process works on at once; an eighth of it while several callers share it.",
+    )
     log_level: LogLevel = Field("info", description="The least grave entries that are logged.")
 
     @field_validator("log_level", mode="before")

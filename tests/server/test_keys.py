@@ -324,7 +324,10 @@ async def test_a_source_that_keeps_failing_is_told_to_wait_and_a_valid_key_still
         for _ in range(credentials.MOST_FAILURES + 1)
     ]
     assert statuses == [401] * credentials.MOST_FAILURES + [429]
-    assert (await locked.get("/mcp")).headers["retry-after"] == "60"
+    refused = await locked.get("/mcp", headers=bearer("refdesk_x"))
+    assert (refused.headers["retry-after"], refused.headers["www-authenticate"]) == ("60", CHALLENGE)
+    newcomer = await locked.get("/mcp")
+    assert (newcomer.status_code, newcomer.headers["www-authenticate"]) == (401, CHALLENGE)
     assert (await locked.get("/echo/guide", headers=bearer(await make_key(desk)))).status_code == 200
     assert len([record for record in caplog.records if record.message == "key refused"]) == 2
 

@@ -14,18 +14,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 from uuid import uuid4
 
-import anyio
 from pydantic import ValidationError
 
 from refdesk import errors
 from refdesk.core.operations import Call
 from refdesk.server import answers, strict_json, wording
+from refdesk.server.deadlines import answer_within
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from refdesk.app import Desk
     from refdesk.core.context import Context
+    from refdesk.core.fairness import Turn
     from refdesk.core.operations import Completions, Operation, Resource, ResourceTemplate
     from refdesk.model import Principal
 
@@ -135,8 +136,19 @@ class Caller:
         self, toolset: str, ask: Callable[[Context], Awaitable[Answer]], least_seconds: float = 0.0
     ) -> Answer:
         seconds = max(self.desk.settings.request_timeout_seconds, least_seconds)
-        with anyio.move_on_after(seconds):
-            return await ask(await self.desk.get_context(self.principal, toolset))
+        turns, taken = self.desk.turns, list["Turn"]()
+
+        async def work() -> Answer:
+            async with turns.take(self.principal.org, self.principal.agent) as turn:
+                taken.append(turn)
+                return await ask(await self.desk.get_context(self.principal, toolset))
+
+        try:
+            return await answer_within(self.desk.questions, seconds, work)
+        except TimeoutError:
+            # What cannot be stopped runs on, but not on its org's account.
+            for turn in taken:
+                turns.give_back(turn)
         raise errors.WorldError(f"No answer within {seconds:g} seconds; try again, or ask for less at once.")
 
 

@@ -20,7 +20,8 @@ from starlette.datastructures import Headers
 from refdesk import errors
 from refdesk.core.keys import PREFIX
 from refdesk.server.limits.connections import claim
-from refdesk.server.replies import reply_error
+from refdesk.server.limits.proxies import TrustedProxies
+from refdesk.server.replies import CHALLENGE, reply_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -65,6 +66,10 @@ _REFUSED_WITH_SIGN_IN = (
 _STATE = "refdesk.principal"
 
 
+class _RefusedTooOftenError(errors.LimitExceededError):
+    """Too many keys and tokens from one address were refused."""
+
+
 @dataclass(slots=True)
 class FailureLimit:
     """Counts the keys that this process refused, by where they came from."""
@@ -88,6 +93,7 @@ class KeyCheck:
     Attributes:
         anonymous: Who callers without a key are; `None` refuses them. A key that is sent always counts.
         get_error_format: Returns the form of errors at an address.
+        proxies: Who is believed about where requests come from.
         tokens: Checks access tokens; `None` where no issuer is named, so that only keys count.
     """
 
@@ -96,6 +102,7 @@ class KeyCheck:
     anonymous: Principal | None
     get_error_format: Callable[[Scope], ErrorFormat]
     tokens: TokenCheck | None = None
+    proxies: TrustedProxies = field(default_factory=TrustedProxies)
     failures: FailureLimit = field(default_factory=FailureLimit)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -104,7 +111,10 @@ class KeyCheck:
             try:
                 await self._identify(scope)
             except errors.RefdeskError as error:
-                await reply_error(error, self.get_error_format(scope))(scope, receive, send)
+                reply = reply_error(error, self.get_error_format(scope))
+                if isinstance(error, _RefusedTooOftenError):
+                    reply.headers["www-authenticate"] = CHALLENGE
+                await reply(scope, receive, send)
                 return
         await self.app(scope, receive, send)
 
@@ -133,7 +143,10 @@ class KeyCheck:
         try:
             return await self._check(secret, base.keys)
         except errors.UnauthenticatedError as error:
-            reason, source = error.message, str((scope.get("client") or ("",))[0])
+            if not secret:
+                # It asks how to sign in, as clients do first: nothing was guessed.
+                raise errors.UnauthenticatedError(self._explain()) from None
+            reason, source = error.message, self.proxies.find_client(scope)
             failures = self.failures.count(source, base.keys.clock.now())
         if (pad := base.knowledge_base.scratchpad) is not None:
             # Behind a balancer, one source meets many processes.
@@ -142,11 +155,14 @@ class KeyCheck:
             facts = {"source": source, "path": scope["path"], "failures": failures, "reason": reason}
             logger.warning("key refused", extra=facts)
         if failures > MOST_FAILURES:
-            raise errors.LimitExceededError(
-                "Too many requests from there came without a valid key or access token; wait a minute.",
+            raise _RefusedTooOftenError(
+                "Too many requests from there came with a key or access token that is not valid; wait a minute.",
                 retry_after_seconds=WINDOW.total_seconds(),
             )
-        raise errors.UnauthenticatedError(_REFUSED if self.tokens is None else _REFUSED_WITH_SIGN_IN)
+        raise errors.UnauthenticatedError(self._explain())
+
+    def _explain(self) -> str:
+        return _REFUSED if self.tokens is None else _REFUSED_WITH_SIGN_IN
 
     async def _check(self, secret: str, keys: KeyRing) -> _Caller:
         if self.tokens is None or secret.startswith(PREFIX):

@@ -20,6 +20,7 @@ from refdesk.core.operations import NESTED
 from refdesk.server import cors, mcp, openapi, pages, rest, streams
 from refdesk.server.credentials import KeyCheck, get_caller, get_holder
 from refdesk.server.gate import Gate
+from refdesk.server.limits.proxies import read_proxies
 from refdesk.server.limits.sessions import SessionLimit, Sessions
 from refdesk.server.messages import Messages, get_header_session, get_wanted_version
 from refdesk.server.oauth.configuration import MCP, read_oauth
@@ -119,13 +120,14 @@ def _build_checks(
     get_error_format: Callable[[Scope], ErrorFormat],
     sign_in: SignIn | None,
 ) -> list[Middleware]:
+    proxies = read_proxies(desk.settings.trusted_proxies)
     if sign_in is None:
-        return [Middleware(KeyCheck, desk, anonymous, get_error_format)]
+        return [Middleware(KeyCheck, desk, anonymous, get_error_format, None, proxies)]
     from refdesk.server.oauth.protected_resource import Invite
 
     return [
         Middleware(Invite, sign_in.resource),
-        Middleware(KeyCheck, desk, anonymous, get_error_format, sign_in.tokens),
+        Middleware(KeyCheck, desk, anonymous, get_error_format, sign_in.tokens, proxies),
     ]
 
 

@@ -103,7 +103,10 @@ def serve_http(
             "To serve others, leave --no-auth out and give each a key (refdesk keys create), or let them sign in "
             "(REFDESK_OAUTH_ISSUER)."
         )
+    from refdesk.server.limits.proxies import read_proxies  # not for stdio, whose start it would slow
+
     read_oauth(settings)
+    read_proxies(settings.trusted_proxies)
     named = settings.model_copy(update={"allowed_hosts": (*settings.allowed_hosts, *_list_names(host))})
     with _listen(host, port) as listener:
         logs.configure(settings.log_level)

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from refdesk.core.operations import ErrorFormat
 
 
+CHALLENGE = 'Bearer realm="refdesk"'
+
+
 def reply(value: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """Return a value as a JSON reply that nobody keeps."""
     return Response(
@@ -33,7 +36,7 @@ def reply_error(error: errors.RefdeskError, form: ErrorFormat, status: int | Non
     if isinstance(error, errors.LimitExceededError) and error.retry_after_seconds is not None:
         headers["retry-after"] = str(max(1, math.ceil(error.retry_after_seconds)))
     if isinstance(error, errors.UnauthenticatedError):
-        headers["www-authenticate"] = 'Bearer realm="refdesk"'
+        headers["www-authenticate"] = CHALLENGE
     if isinstance(error, errors.PermissionDeniedError) and error.details and "missingScopes" in error.details:
         headers["www-authenticate"] = want_scopes(cast("list[str]", error.details["missingScopes"]))
     body: dict[str, Any] = answers.error_to_json(error, form)

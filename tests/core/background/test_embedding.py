@@ -1,17 +1,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 
 import anyio
 import pytest
 
-from refdesk.core.background.embedding import MAX_ATTEMPTS, Indexer
+from refdesk.core.background.embedding import BATCH_DOCUMENTS, MAX_ATTEMPTS, Indexer
 from refdesk.core.background.leases import Holder, Lease
 from refdesk.core.clock import FixedClock
 from refdesk.core.search.semantics import Semantics
 from refdesk.errors import EmbedderError
-from refdesk.model import Document, FindRequest, State, Vector
+from refdesk.model import Collection, Document, FindRequest, State, Vector
 from refdesk.stores.memory import MemoryStore
 from tests.core.fakes import NOTES, NOW, ScriptedEmbedder, make_document
 
@@ -187,3 +188,13 @@ async def test_the_loop_goes_on_after_trouble_and_wakes_at_the_bell() -> None:
                 bench.semantics.doorbell.ring()
                 await anyio.wait_all_tasks_blocked()
             group.cancel_scope.cancel()
+
+
+async def test_an_org_that_writes_much_keeps_no_other_waiting() -> None:
+    bench = Bench()
+    await bench.put(*(make_document(f"{n:03}", f"much {n}") for n in range(100)))
+    other = replace(make_document("x", "little"), collection=Collection("other", NOTES.toolset))
+    await bench.put(other)
+    await bench.indexer.run_once()
+    place = next(n for n, text in enumerate(bench.embedder.seen) if "little" in text)
+    assert place <= 2 * BATCH_DOCUMENTS

@@ -83,6 +83,7 @@ class Indexer:
     trouble: str | None = None
     queue: JobQueue | None = None
     _attends: bool = False
+    _orgs_served: dict[str, int] = field(default_factory=dict[str, int])
     _rounds: Rounds[Document, JobOutcome | None] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -197,10 +198,18 @@ class Indexer:
 
     async def _find_work(self) -> Collection | None:
         blocked = await self._list_blocked()
-        for statistics in await self.store.get_statistics():
-            if await self._list_due(statistics.collection, blocked, 1):
-                return statistics.collection
+        for collection in self._take_turns([one.collection for one in await self.store.get_statistics()]):
+            if await self._list_due(collection, blocked, 1):
+                return collection
         return None
+
+    def _take_turns(self, collections: Sequence[Collection]) -> list[Collection]:
+        """Return collections in the order in which their orgs were served, longest ago first: none waits for all of
+        another's."""
+        return sorted(collections, key=lambda collection: self._orgs_served.get(collection.org, 0))
+
+    def _note_served(self, org: str) -> None:
+        self._orgs_served[org] = max(self._orgs_served.values(), default=0) + 1
 
     async def _list_jobs(self) -> tuple[list[EmbeddingJob], bool]:
         """Return what is due, of every collection its share, and whether that is all."""
@@ -208,7 +217,8 @@ class Indexer:
         waiting = [one.collection for one in await self.store.get_statistics() if _count_waiting(one, model)]
         share = max(BATCH_DOCUMENTS, SWEEP_DOCUMENTS // max(1, len(waiting)))
         jobs: list[EmbeddingJob] = []
-        for collection in waiting:
+        for collection in self._take_turns(waiting):
+            self._note_served(collection.org)
             ids = await self._list_due(collection, blocked, share)
             jobs += [to_job(one) for one in await self.store.get_documents(collection, ids) if one is not None]
             if len(jobs) >= SWEEP_DOCUMENTS:
@@ -219,6 +229,7 @@ class Indexer:
         tried = 0
         while (collection := await self._find_work()) is not None:
             ids = await self._list_due(collection, await self._list_blocked(), BATCH_DOCUMENTS)
+            self._note_served(collection.org)
             if not await self._embed(lease, collection, ids):
                 return tried
             tried += len(ids)

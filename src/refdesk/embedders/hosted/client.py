@@ -9,6 +9,7 @@ import httpx2
 import numpy as np
 
 from refdesk.core import retrying
+from refdesk.core.fairness import outside
 from refdesk.core.retrying import PassingError
 from refdesk.errors import EmbedderError
 from refdesk.model import JsonObject, Vector
@@ -91,7 +92,8 @@ class EmbeddingClient:
 
     async def _post(self, path: str, body: JsonObject) -> httpx2.Response:
         try:
-            return await self._policy.call(lambda: self._post_once(path, body))
+            async with outside():
+                return await self._policy.call(lambda: self._post_once(path, body))
         except PassingError as error:
             raise EmbedderError(str(error)) from error.__cause__
 

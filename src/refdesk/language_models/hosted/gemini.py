@@ -12,6 +12,7 @@ from google.genai import errors as sdk_errors
 from google.genai import types
 
 from refdesk.core import retrying
+from refdesk.core.fairness import outside
 from refdesk.core.retrying import PassingError
 from refdesk.errors import LanguageModelError
 from refdesk.language_models.hosted import prompting
@@ -111,7 +112,8 @@ class GeminiModel:
             automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
         )
         try:
-            return _read(await self._policy.call(lambda: self._generate(contents, config)))
+            async with outside():
+                return _read(await self._policy.call(lambda: self._generate(contents, config)))
         except PassingError as error:
             raise LanguageModelError(str(error)) from error.__cause__
 

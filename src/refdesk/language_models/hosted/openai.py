@@ -11,6 +11,7 @@ import httpx2
 from pydantic import BaseModel, ValidationError
 
 from refdesk.core import retrying
+from refdesk.core.fairness import outside
 from refdesk.core.retrying import PassingError
 from refdesk.errors import LanguageModelError
 from refdesk.language_models.hosted import prompting
@@ -109,7 +110,8 @@ class OpenAIModel:
 
     async def _post(self, body: dict[str, Any]) -> httpx2.Response:
         try:
-            return await self._policy.call(lambda: self._post_once(body))
+            async with outside():
+                return await self._policy.call(lambda: self._post_once(body))
         except PassingError as error:
             raise LanguageModelError(str(error)) from error.__cause__
 

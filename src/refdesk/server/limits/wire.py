@@ -22,6 +22,7 @@ from refdesk import errors
 from refdesk.core.operations import NESTED
 from refdesk.server import answers
 from refdesk.server.limits.connections import CONNECTION, Connections
+from refdesk.server.limits.proxies import read_proxies
 
 if TYPE_CHECKING:
     import asyncio
@@ -251,7 +252,8 @@ def build_server(app: ASGIApp, settings: Settings) -> uvicorn.Server:
 
 def _build_protocol(settings: Settings) -> Callable[..., GuardedProtocol]:
     most = min(settings.max_connections, allow_files(settings.max_connections + SPARE_FILES) - SPARE_FILES)
-    connections = Connections(max(1, most), settings.max_address_connections)
+    is_exempt = read_proxies(settings.trusted_proxies).trusts
+    connections = Connections(max(1, most), settings.max_address_connections, is_exempt)
     deadlines = Deadlines(
         settings.header_timeout_seconds, settings.body_timeout_seconds, settings.write_timeout_seconds
     )

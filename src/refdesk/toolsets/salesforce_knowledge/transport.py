@@ -17,6 +17,7 @@ import httpx2
 
 from refdesk import __version__
 from refdesk.core import retrying
+from refdesk.core.fairness import outside
 from refdesk.kit.addresses import is_loopback
 from refdesk.toolsets.salesforce_knowledge.failures import RefusedError, UnreachableError, read_codes
 
@@ -110,8 +111,9 @@ class Transport:
         if token is not None:
             headers["Authorization"] = f"Bearer {token}"
         try:
-            with anyio.fail_after(self._request_seconds):
-                return await self._send(f"{origin}{request.path}", request, headers)
+            async with outside():
+                with anyio.fail_after(self._request_seconds):
+                    return await self._send(f"{origin}{request.path}", request, headers)
         except TimeoutError:
             raise UnreachableError(f"no answer within {self._request_seconds:g} seconds", is_answered=True) from None
         except httpx2.TimeoutException as error:

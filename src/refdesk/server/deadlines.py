@@ -1,0 +1,54 @@
+"""Deadlines that hold: whoever asked is answered in time, though a thread cannot be stopped."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+import anyio
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from anyio.abc import TaskGroup
+
+Answer = TypeVar("Answer")
+
+
+async def answer_within(group: TaskGroup | None, seconds: float, ask: Callable[[], Awaitable[Answer]]) -> Answer:
+    """Return what `ask` returns, or raise what it raises.
+
+    Work that is not done in time, or that nobody waits for any more, is cancelled and not waited for: a thread of it
+    may run on, and the group outlives it.
+
+    Args:
+        group: Outlives the call; without one, what cannot be stopped is waited for.
+        seconds: How long it may take.
+        ask: Does the work.
+
+    Raises:
+        TimeoutError: It took longer.
+    """
+    if group is None:
+        with anyio.fail_after(seconds):
+            return await ask()
+    answers, failures, done, scope = list[Answer](), list[Exception](), anyio.Event(), anyio.CancelScope()
+
+    async def work() -> None:
+        with scope:
+            try:
+                answers.append(await ask())
+            except Exception as error:
+                failures.append(error)
+        done.set()
+
+    group.start_soon(work)
+    try:
+        with anyio.move_on_after(seconds):
+            await done.wait()
+    finally:
+        scope.cancel()
+    if failures:
+        raise failures[0]
+    if answers:
+        return answers[0]
+    raise TimeoutError

@@ -1,0 +1,54 @@
+"""A proxy that is named is believed; nobody else is, and nothing that a client may have written itself."""
+
+from __future__ import annotations
+
+import pytest
+from starlette.types import Scope
+
+from refdesk.errors import ConfigurationError
+from refdesk.server.limits.proxies import TrustedProxies, read_proxies
+
+PROXIES = read_proxies(["10.0.0.0/8", "2001:db8::1"])
+
+
+def request(peer: str, *headers: tuple[str, str]) -> Scope:
+    return {
+        "type": "http",
+        "client": (peer, 1),
+        "headers": [(name.encode(), value.encode()) for name, value in headers],
+    }
+
+
+@pytest.mark.parametrize(
+    ("peer", "headers", "client"),
+    [
+        ("10.0.0.1", [], "10.0.0.1"),
+        ("10.0.0.1", [("x-forwarded-for", "192.0.2.7")], "192.0.2.7"),
+        ("::ffff:10.0.0.1", [("x-forwarded-for", "192.0.2.7")], "192.0.2.7"),
+        ("10.0.0.1", [("x-forwarded-for", "6.6.6.6, 192.0.2.7")], "192.0.2.7"),
+        ("10.0.0.1", [("x-forwarded-for", "6.6.6.6, 192.0.2.7, 10.9.9.9")], "192.0.2.7"),
+        ("10.0.0.1", [("x-forwarded-for", "6.6.6.6"), ("x-forwarded-for", "192.0.2.7")], "192.0.2.7"),
+        ("10.0.0.1", [("x-forwarded-for", "192.0.2.7:4711")], "192.0.2.7"),
+        ("10.0.0.1", [("x-forwarded-for", "[2001:db8::7]:4711")], "2001:db8::7"),
+        ("10.0.0.1", [("x-forwarded-for", "6.6.6.6, nonsense")], "10.0.0.1"),
+        ("10.0.0.1", [("x-forwarded-for", "nonsense, 10.2.2.2")], "10.2.2.2"),
+        ("10.0.0.1", [("x-forwarded-for", "")], "10.0.0.1"),
+        ("10.0.0.1", [("forwarded", 'for=6.6.6.6, for="[2001:db8::7]:4711";proto=https')], "2001:db8::7"),
+        ("10.0.0.1", [("forwarded", "proto=https;For=192.0.2.7")], "192.0.2.7"),
+        ("10.0.0.1", [("forwarded", "for=_hidden")], "10.0.0.1"),
+        ("10.0.0.1", [("forwarded", "for=6.6.6.6"), ("x-forwarded-for", "192.0.2.7")], "192.0.2.7"),
+        ("2001:db8::1", [("x-forwarded-for", "192.0.2.7")], "192.0.2.7"),
+        ("192.0.2.9", [("x-forwarded-for", "6.6.6.6")], "192.0.2.9"),
+    ],
+)
+def test_the_client_is_the_last_whom_no_named_proxy_is(peer: str, headers: list[tuple[str, str]], client: str) -> None:
+    assert PROXIES.find_client(request(peer, *headers)) == client
+
+
+def test_nobody_is_believed_unless_named() -> None:
+    assert TrustedProxies().find_client(request("127.0.0.1", ("x-forwarded-for", "6.6.6.6"))) == "127.0.0.1"
+
+
+def test_what_is_no_address_is_said() -> None:
+    with pytest.raises(ConfigurationError, match="REFDESK_TRUSTED_PROXIES"):
+        read_proxies(["proxy.example"])
