@@ -6,7 +6,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 PORT ?= 8350
 
-.PHONY: help setup serve demo test test-engines soak soak-engines check bench eval docs lock clean
+.PHONY: help setup serve demo test test-engines soak soak-engines check bench eval docs new-toolset lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -68,6 +68,12 @@ eval: $(READY) ## retrieval quality, how well learned skills are found, and how 
 
 docs: $(READY) ## the reference pages, contracts and snapshots anew, from the code
 	REFDESK_UPDATE_SNAPSHOTS=1 $(BIN)/python -m pytest -q tests/meta/test_reference.py tests/server/test_table.py tests/toolsets/test_conformance.py
+
+new-toolset: $(READY) ## a toolset's folder and tests to begin with: make new-toolset NAME=our-news
+	$(BIN)/python -m tests.meta.new_toolset "$(NAME)"
+	$(MAKE) --no-print-directory docs
+	$(BIN)/ruff check --quiet --select I --fix src/refdesk/toolsets tests/toolsets
+	$(BIN)/ruff format --quiet src/refdesk/toolsets tests/toolsets
 
 lock: ## write the pinned requirement files anew
 	$(BIN)/uv pip compile --quiet --universal --no-emit-index-url --generate-hashes --python-version 3.11 \

@@ -9,10 +9,11 @@ from tests.conftest import REPOSITORY
 
 OF_THE_TESTS = {"REFDESK_TEST_DATA", "REFDESK_TEST_ENGINES", "REFDESK_SOAK", "REFDESK_UPDATE_SNAPSHOTS"}
 OF_THE_READERS = {"REFDESK_KEY"}  # where the how-to on clients keeps a key
+OF_THE_EXAMPLE = {"REFDESK_OUR_NEWS_URL", "REFDESK_OUR_NEWS_STALE_HOURS"}  # the toolset that the how-to makes
 
 
 def test_every_variable_that_is_named_is_a_setting() -> None:
-    known = {variable(name) for name in compose().model_fields} | OF_THE_TESTS | OF_THE_READERS
+    known = {variable(name) for name in compose().model_fields} | OF_THE_TESTS | OF_THE_READERS | OF_THE_EXAMPLE
     listed = [*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").rglob("*.md"), *(REPOSITORY / "src").rglob("*.py")]
     listed += [REPOSITORY / name for name in ("compose.yaml", "Dockerfile", "Makefile", ".ci/run")]
     unknown = {

@@ -9,9 +9,12 @@ import jsonschema
 import pytest
 
 from refdesk.core import contracts
+from refdesk.core.descriptors import ToolsetDescriptor
 from refdesk.core.operations import Toolset
+from refdesk.discovery import find_descriptors
 from refdesk.factories.toolsets import describe_toolsets
 from tests.conftest import REPOSITORY
+from tests.toolsets.conformance import CHECKS
 
 CONTRACTS = REPOSITORY / "contracts"
 TOOLSETS = describe_toolsets()
@@ -45,3 +48,10 @@ def test_every_contract_is_a_draft_7_schema_that_its_examples_fit(toolset: Tools
         for example in operation.examples:
             validator = jsonschema.Draft7Validator(contract)
             validator.validate(json.loads(json.dumps(example)))  # pyright: ignore[reportUnknownMemberType]
+
+
+@pytest.mark.parametrize("part", CHECKS)
+@pytest.mark.parametrize("descriptor", find_descriptors(), ids=lambda each: each.name)
+def test_no_part_is_missing(descriptor: ToolsetDescriptor, part: str) -> None:
+    [toolset] = [each for each in TOOLSETS if each.name == descriptor.name]
+    assert list(CHECKS[part](descriptor, toolset, REPOSITORY)) == []

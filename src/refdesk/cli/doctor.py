@@ -14,13 +14,15 @@ from refdesk.core.descriptors import Check
 from refdesk.discovery import discover, find_descriptors
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Sequence
     from datetime import timedelta
 
     from refdesk.app import Base, Desk
+    from refdesk.core.descriptors import ToolsetDescriptor
     from refdesk.settings import Settings
 
 MOST_SHOWN = 3
+SOURCE_SECONDS = 5.0
 _COLORS = {"ok": "green", "warn": "yellow", "fail": "red"}
 
 
@@ -107,8 +109,29 @@ def _check_queue(base: Base) -> Check:
 
 
 async def _check_sources(settings: Settings) -> list[Check]:
-    checks = [each.check(settings) for each in find_descriptors() if each.check is not None]
-    return [check for looking in checks for check in await looking]
+    return [check for each in find_descriptors() for check in await _check_source(each, settings)]
+
+
+async def _check_source(descriptor: ToolsetDescriptor, settings: Settings) -> Sequence[Check]:
+    """Return what the toolset says of what it depends on; of one that says nothing, whether its source answers."""
+    if descriptor.check is not None:
+        return await descriptor.check(settings)
+    if descriptor.sync is None:
+        return []
+    import anyio
+
+    name = f"{descriptor.name} source"
+    if not descriptor.is_configured(settings):
+        return [Check(name, "ok", "not configured")]
+    try:
+        with anyio.fail_after(SOURCE_SECONDS):
+            async for _ in descriptor.sync.open_source(settings).read(None):
+                break
+    except errors.RefdeskError as error:
+        return [Check(name, "warn", error.message, "Search goes on with what is on file.")]
+    except TimeoutError:
+        return [Check(name, "warn", f"no answer within {SOURCE_SECONDS:g} seconds", "Check the network, or a proxy.")]
+    return [Check(name, "ok", "answers")]
 
 
 def _check_packages(settings: Settings) -> list[Check]:

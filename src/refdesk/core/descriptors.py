@@ -175,7 +175,8 @@ class ToolsetDescriptor:
         join: Returns a table that asks the other toolsets and has no documents of its own. It is given the tables of
             those in play, the names of all that may be asked for, and the task group in which the questions end that
             are too slow; without that it is only read. It comes by itself where several can be searched.
-        check: Looks at what it depends on, for `refdesk doctor`. It never raises a `RefdeskError`.
+        check: Looks at what it depends on, for `refdesk doctor`, and never raises a `RefdeskError`. Without it doctor
+            looks whether the source answers.
         exporter: How its documents become files; `None` where they cannot.
         list_quotas: Returns how much may be written to it.
         own_store: The setting that holds the URL of a store of its own, where somebody sets it.

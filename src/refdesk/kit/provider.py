@@ -1,6 +1,6 @@
 """How a toolset of documents takes part in a search over all toolsets when it has no ranking of its own to bring.
 
-Words and meaning over its collection, fused by the core; each hit is judged by its best passage. What a toolset has to
+Hybrid search over its collection, fused by the core; each hit is judged by its best passage. What a toolset has to
 say is how one of its documents is read whole, and what its labels and its dates are called.
 """
 

@@ -12,10 +12,10 @@ from typing import Any, cast
 
 import pytest
 
+from refdesk.kit.markdown import to_markdown
 from refdesk.model import Document, State
-from refdesk.toolsets.azure_updates.markdown import to_markdown
 from refdesk.toolsets.azure_updates.models import COLLECTION
-from refdesk.toolsets.azure_updates.records import to_document
+from refdesk.toolsets.azure_updates.records import BASE_URL, to_document
 from sample_world.azure_updates.process import RunningEmulator
 from tests.toolsets.azure_updates.samples import Desk
 
@@ -44,7 +44,7 @@ async def get_documents(desk: Desk, ids: Iterable[str]) -> list[Document]:
 
 def test_every_description_becomes_markdown_without_a_stray_tag(archive: Records) -> None:
     for record in archive:
-        text = to_markdown(record["description"])
+        text = to_markdown(record["description"], BASE_URL)
         assert text
         assert not re.search(r"</?[a-zA-Z][^>]*>|<!--|&nbsp;|\n{3}|[\u200b-\u200d\ufeff]", text)
         assert not re.search(r"\]\((?!https?://|mailto:|tel:)", text)
@@ -56,7 +56,7 @@ def test_every_description_keeps_its_words(archive: Records) -> None:
     for record in archive:
         plain = re.sub(r"<[^>]*>", " ", record["description"])
         words = set(re.findall(r"[a-z]{4,}", re.sub(r"&[a-z]+;", " ", plain).lower()))
-        missing = words - set(re.findall(r"[a-z]{4,}", to_markdown(record["description"]).lower()))
+        missing = words - set(re.findall(r"[a-z]{4,}", to_markdown(record["description"], BASE_URL).lower()))
         # Tags inside a word tear it apart in the plain reading.
         assert len(missing) <= max(8, len(words) // 3)
 

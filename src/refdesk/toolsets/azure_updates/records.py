@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from refdesk.core.background.syncing import InvalidRecordError
+from refdesk.kit.markdown import to_line, to_markdown
 from refdesk.model import DateRange, Document
-from refdesk.toolsets.azure_updates.markdown import to_line, to_markdown
 from refdesk.toolsets.azure_updates.models import COLLECTION
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from refdesk.model import JsonObject
 
 AUTHOR = "Microsoft Azure"
+BASE_URL = "https://azure.microsoft.com"
 MODIFIED = "modified"
 AVAILABILITY = "availability"
 
@@ -83,7 +84,7 @@ def to_document(record: JsonObject) -> Document:
         collection=COLLECTION,
         id=read.id,
         title=title,
-        body=to_markdown(read.description or ""),
+        body=to_markdown(read.description or "", BASE_URL),
         author=AUTHOR,
         created_at=_read_instant("created", read.created),
         modified_at=modified,

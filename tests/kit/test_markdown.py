@@ -2,10 +2,14 @@ from __future__ import annotations
 
 import re
 import time
+from functools import partial
 
 import pytest
 
-from refdesk.toolsets.azure_updates.markdown import MAX_CHARACTERS, to_line, to_markdown
+from refdesk.kit import markdown as kit
+from refdesk.kit.markdown import MAX_CHARACTERS, to_line
+
+to_markdown = partial(kit.to_markdown, base_url="https://azure.microsoft.com")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Converts the feed's HTML to Markdown: `nh3` cleans it, `selectolax` parses it, `markdown_writer` writes it.
+"""Converts foreign HTML to Markdown: `nh3` cleans it, `selectolax` parses it, `markdown_writer` writes it.
 
 Whatever comes in, the time is about linear in its size: elements nested deeper than any page needs are dissolved first,
 because both libraries slow down or grow without bound on them.
@@ -7,15 +7,15 @@ because both libraries slow down or grow without bound on them.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 import nh3
 from selectolax.lexbor import LexborHTMLParser
 
-from refdesk.toolsets.azure_updates.markdown_writer import write_markdown
+from refdesk.kit.markdown_writer import write_markdown
 
-BASE_URL = "https://azure.microsoft.com"
 MAX_CHARACTERS = 400_000
-"""Of HTML that are read; the largest real description has 48,000."""
+"""Of HTML that are read; the largest real description of a feed has 48,000."""
 
 MAX_DEPTH = 100
 
@@ -37,28 +37,36 @@ _TAGS = {
     *("table", "caption", "thead", "tbody", "tfoot", "tr", "th", "td", "figure", "figcaption", "img", "a", "code"),
     *("b", "strong", "i", "em", "s", "del", "div", "span", "section", "article", "header", "footer", "aside", "main"),
 }
-_CLEANER = nh3.Cleaner(
-    tags=_TAGS,
-    attributes={"*": {"style", "hidden"}, "a": {"href"}, "img": {"src", "alt"}, "ol": {"start"}},
-    # What a browser would not show must stay recognisable as such; all other style goes.
-    filter_style_properties={"display", "visibility"},
-    url_schemes={"http", "https", "mailto", "tel"},
-    url_relative=("rewrite_with_base", BASE_URL),
-    link_rel=None,
-)
 
 
-def to_markdown(html: str) -> str:
+@lru_cache(maxsize=16)
+def _make_cleaner(base_url: str) -> nh3.Cleaner:
+    return nh3.Cleaner(
+        tags=_TAGS,
+        attributes={"*": {"style", "hidden"}, "a": {"href"}, "img": {"src", "alt"}, "ol": {"start"}},
+        # What a browser would not show must stay recognisable as such; all other style goes.
+        filter_style_properties={"display", "visibility"},
+        url_schemes={"http", "https", "mailto", "tel"},
+        url_relative=("rewrite_with_base", base_url),
+        link_rel=None,
+    )
+
+
+def to_markdown(html: str, base_url: str) -> str:
     """Return the text of an HTML fragment as Markdown; empty when it has none.
 
     ATX headings, `-` bullets, fenced code and tables are kept. Link targets are absolute; a link without one becomes
     its text; images need an address of their own. Nothing a browser would hide stays, no invisible character, no
     trailing blank but a hard line break, never two blank lines in a row, and no tag outside code. HTML beyond
     `MAX_CHARACTERS` is cut off, and the text then ends in `…`.
+
+    Args:
+        html: The fragment.
+        base_url: What relative links are relative to.
     """
     kept = _flatten(html[:MAX_CHARACTERS])
     try:
-        text = _convert(kept)
+        text = _convert(kept, base_url)
     except RecursionError:
         text = _to_text(kept)
     tidy = _tidy(text)
@@ -70,8 +78,8 @@ def to_line(text: str) -> str:
     return " ".join(_INVISIBLE.sub("", text).split())
 
 
-def _convert(html: str) -> str:
-    markdown = write_markdown(_INVISIBLE.sub("", _CLEANER.clean(html)))
+def _convert(html: str, base_url: str) -> str:
+    markdown = write_markdown(_INVISIBLE.sub("", _make_cleaner(base_url).clean(html)))
     if len(markdown) > 2 * MAX_CHARACTERS:
         return _to_text(html)
     return _REPEATED_TARGET.sub(r"\1", _WITHOUT_TARGET.sub("", markdown))
