@@ -10,6 +10,8 @@ from typing import Concatenate, ParamSpec, TypeVar
 from refdesk.protocols import Clock, Store
 from refdesk.stores.sqlite.connections import Readers, Writer, configure, enter_wal, open_file
 from refdesk.stores.sqlite.driver import Connection
+from refdesk.stores.sqlite.lineage import Seal
+from refdesk.stores.sqlite.presence import Presence
 from refdesk.stores.sqlite.store import PATIENCE_SECONDS, SqliteStore
 
 P = ParamSpec("P")
@@ -29,12 +31,15 @@ class InlineWriter(Writer):
 @asynccontextmanager
 async def open_inline(path: Path, clock: Clock, synchronous: str = "FULL") -> AsyncGenerator[Store]:
     """Yield the store in a file that has the schema already; anything but `FULL` is a planted fault."""
-    writer = InlineWriter(open_file(path), PATIENCE_SECONDS)
-    store = SqliteStore(InlineReaders(path), writer, clock, PATIENCE_SECONDS)
+    presence = Presence(path)
+    writer = InlineWriter(open_file(path), Seal(path), presence, PATIENCE_SECONDS)
+    store = SqliteStore(InlineReaders(path, presence), writer, clock, PATIENCE_SECONDS)
     try:
         assert await writer.call(enter_wal)
         await writer.call(configure)
         await writer.call(Connection.set_pragma, "synchronous", synchronous)
+        await writer.call(Connection.set_checkpoint_on_close, is_on=True)
+        presence.note()
         yield store
     finally:
         store.close()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
@@ -15,9 +15,12 @@ import anyio
 import anyio.to_thread
 import apsw
 
-from refdesk.errors import ConfigurationError, StoreError
+from refdesk.errors import ConfigurationError, RefdeskError, StoreError
+from refdesk.stores.sqlite import lineage
 from refdesk.stores.sqlite.driver import Connection
 from refdesk.stores.sqlite.failures import translated
+from refdesk.stores.sqlite.lineage import Seal
+from refdesk.stores.sqlite.presence import Presence
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -38,12 +41,26 @@ def open_file(path: Path) -> Connection:
     """Return a connection to the file, made if absent: readable by its owner only, as it holds private notes.
 
     Raises:
-        StoreError: The file or its folder cannot be made, read or written, or is not a database.
+        StoreError: The file cannot be made, read or written, or is not a database.
+    """
+    with translated():
+        # Opening and closing a file that is in use would drop this process's locks on it.
+        with suppress(FileExistsError):
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+        connection = Connection(path, PATIENCE_MILLISECONDS)
+        # A log that turns out not to be this file's must leave it as it is.
+        connection.set_checkpoint_on_close(is_on=False)
+        return connection
+
+
+def make_folder(path: Path) -> None:
+    """Make the folder of a file, if absent: readable by its owner only.
+
+    Raises:
+        StoreError: It cannot be made.
     """
     with translated():
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-        return Connection(path, PATIENCE_MILLISECONDS)
 
 
 def enter_wal(connection: Connection) -> bool:
@@ -87,8 +104,9 @@ def configure(connection: Connection) -> None:
 class Readers:
     """Connections that only read; opened when needed, kept for the next read."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, presence: Presence) -> None:
         self._path = path
+        self._presence = presence
         self._limiter = anyio.CapacityLimiter(READERS)
         self._idle: list[Connection] = []
 
@@ -105,11 +123,13 @@ class Readers:
 
     def _call(self, function: Callable[[Connection], R]) -> R:
         with translated():
+            self._presence.require()
             connection = self._take()
             try:
                 connection.execute("BEGIN")
                 result = function(connection)
                 connection.execute("COMMIT")
+                self._presence.require()
             except BaseException:
                 # Its transaction, and after an I/O error more than that, is in doubt: the next read gets a new one.
                 connection.close()
@@ -133,8 +153,11 @@ class Readers:
 class Writer:
     """The one connection of this process that writes, and the lock that hands it from task to task."""
 
-    def __init__(self, connection: Connection, patience_seconds: float) -> None:
+    def __init__(self, connection: Connection, seal: Seal, presence: Presence, patience_seconds: float) -> None:
         self._connection = connection
+        self._seal = seal
+        self._presence = presence
+        self._is_marked = False
         self._patience_seconds = patience_seconds
         self._thread = anyio.CapacityLimiter(1)
         self.lock = anyio.Lock()
@@ -170,9 +193,13 @@ class Writer:
         )
 
     async def commit(self) -> None:
-        """Return when what was written is on the disk."""
+        """Return when what was written is on the disk, in the file that the path names.
+
+        Raises:
+            StoreError: It is not, or in another one.
+        """
         with anyio.CancelScope(shield=True):
-            await self.call(_commit)
+            await self.call(self._commit)
 
     async def roll_back(self) -> None:
         """Undo the transaction, if there still is one; the connection is ready for the next."""
@@ -180,12 +207,41 @@ class Writer:
             await self.call(_roll_back)
 
     def close(self) -> None:
-        """Close the connection."""
-        self._connection.close()
+        """Close the connection; the last one to go says in the file that it is complete."""
+        try:
+            with suppress(RefdeskError):
+                self._leave()
+        finally:
+            self._connection.close()
+            self._seal.close()
 
     def _call(self, function: Callable[[Connection], R]) -> R:
         with translated():
             return function(self._connection)
+
+    def _commit(self, connection: Connection) -> None:
+        _require_transaction(connection)
+        if not self._is_marked:
+            lineage.note_use(connection, is_used=True)
+        counted = lineage.count_commit(connection)
+        connection.execute("COMMIT")
+        if not self._is_marked:
+            # A copy of the file alone must show that it was in use: the mark may not wait in the log.
+            self._is_marked = connection.checkpoint()
+        self._presence.require()
+        if counted is not None:
+            self._seal.write(*counted)
+
+    def _leave(self) -> None:
+        with translated():
+            self._presence.require()
+            if not self._presence.is_known or not self._seal.claim() or not _try_begin(self._connection):
+                return
+            is_noted = lineage.note_use(self._connection, is_used=False)
+            counted = lineage.count_commit(self._connection) if is_noted else None
+            self._connection.execute("COMMIT")
+            if counted is not None:
+                self._seal.write(*counted)
 
 
 def _try_begin(connection: Connection) -> bool:
@@ -201,11 +257,6 @@ def _require_transaction(connection: Connection) -> None:
     # A full disk or an I/O error may end a transaction: what came next would be committed on its own.
     if not connection.in_transaction:
         raise StoreError("An earlier failure has undone this transaction. Repeat all of it.")
-
-
-def _commit(connection: Connection) -> None:
-    _require_transaction(connection)
-    connection.execute("COMMIT")
 
 
 def _roll_back(connection: Connection) -> None:

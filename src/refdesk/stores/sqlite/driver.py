@@ -19,8 +19,8 @@ SQLITE_VERSION = apsw.sqlite_lib_version()
 class Connection:
     """An open file, which must exist. Any thread may use it, one at a time; raises `apsw.Error`."""
 
-    def __init__(self, path: Path, busy_milliseconds: int) -> None:
-        self._driver: Any = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+    def __init__(self, path: Path | str, busy_milliseconds: int, flags: int = apsw.SQLITE_OPEN_READWRITE) -> None:
+        self._driver: Any = apsw.Connection(str(path), flags=flags)
         self.set_busy_timeout(busy_milliseconds)
 
     def set_busy_timeout(self, milliseconds: int) -> None:
@@ -57,6 +57,15 @@ class Connection:
         """Set it; return what SQLite answers."""
         return self._driver.pragma(name, value)
 
+    def set_checkpoint_on_close(self, *, is_on: bool) -> None:
+        """Say whether the last connection to be closed moves the log into the file, and removes it."""
+        self._driver.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, int(not is_on))
+
+    def checkpoint(self) -> bool:
+        """Move the log into the file, as far as no reader needs it; return whether all of it is there now."""
+        ((busy, frames, moved),) = self.execute("PRAGMA wal_checkpoint(PASSIVE)")
+        return not busy and frames == moved
+
     @contextmanager
     def savepoint(self) -> Generator[None, None, None]:
         """Run a block that is undone alone when an exception leaves it."""
@@ -73,3 +82,14 @@ class Connection:
     def close(self) -> None:
         """Close it, undoing a transaction that is open."""
         self._driver.close(True)
+
+
+@contextmanager
+def open_snapshot(path: Path) -> Generator[Connection, None, None]:
+    """Give a connection that reads the file as it is: without its log, without locks, changing nothing."""
+    address = f"{path.absolute().as_uri()}?immutable=1"
+    connection = Connection(address, 0, apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+    try:
+        yield connection
+    finally:
+        connection.close()

@@ -17,10 +17,14 @@ from refdesk.core.clock import SystemClock
 from refdesk.core.keeping.encoding import encode_instant
 from refdesk.errors import StoreError
 from refdesk.stores.sqlite import archive, reads, writes
-from refdesk.stores.sqlite.connections import Readers, Writer, configure, enter_wal, open_file
+from refdesk.stores.sqlite.checking import examine
+from refdesk.stores.sqlite.connections import Readers, Writer, configure, enter_wal, make_folder, open_file
 from refdesk.stores.sqlite.driver import SQLITE_VERSION, Connection
+from refdesk.stores.sqlite.failures import translated
 from refdesk.stores.sqlite.indexing import DerivedIndexes
+from refdesk.stores.sqlite.lineage import Before, Seal, look
 from refdesk.stores.sqlite.migrations import get_missing, load_migrations, migrate
+from refdesk.stores.sqlite.presence import Presence
 from refdesk.stores.sqlite.rows import encode_passages
 from refdesk.stores.sqlite.scrubbing import scrub
 from refdesk.stores.sqlite.versions import require_safe
@@ -53,6 +57,8 @@ RETRY_SECONDS = 0.02
 
 SCRUB_SECONDS = 5.0
 """How long opening a store waits for other processes so that it can overwrite traces of what was erased."""
+
+BUSY = "Another process held the store too long. Try again; look for a process that hangs."
 
 
 class _Runner(Protocol):
@@ -304,11 +310,23 @@ async def open_store(
         StoreError: The file cannot be used; the message says why.
     """
     require_safe(SQLITE_VERSION)
-    clock = clock or SystemClock()
-    writer = Writer(await anyio.to_thread.run_sync(open_file, path), patience_seconds)
-    store = SqliteStore(Readers(path), writer, clock, patience_seconds)
+    clock, presence = clock or SystemClock(), Presence(path)
+    await anyio.to_thread.run_sync(make_folder, path)
+    seal = Seal(path)
     try:
-        await _prepare(writer, clock, patience_seconds)
+        before = await _claim(path, seal, patience_seconds)
+        connection = await anyio.to_thread.run_sync(open_file, path)
+    except BaseException:
+        seal.close()
+        raise
+    writer = Writer(connection, seal, presence, patience_seconds)
+    store = SqliteStore(Readers(path, presence), writer, clock, patience_seconds)
+    try:
+        await _enter(writer, patience_seconds)
+        await writer.call(examine, before, seal)
+        presence.note()
+        seal.share()
+        await _prepare(writer, clock)
         with suppress(StoreError):
             # A process that was killed while it erased left traces, and a note of them; who reads meanwhile may go on.
             await scrub(writer, min(SCRUB_SECONDS, patience_seconds))
@@ -329,13 +347,33 @@ async def _open_session(writer: Writer) -> AsyncGenerator[_Session, None]:
             await session.end()
 
 
-async def _prepare(writer: Writer, clock: Clock, patience_seconds: float) -> None:
+async def _claim(path: Path, seal: Seal, patience_seconds: float) -> Before | None:
+    """Return what stands at the path if this process is alone there, else `None`; others wait until it has looked."""
+    deadline = anyio.current_time() + patience_seconds
+    while seal.can_lock and not seal.claim():
+        if seal.share():
+            return None
+        if anyio.current_time() >= deadline:
+            raise StoreError(BUSY)
+        await anyio.sleep(RETRY_SECONDS)
+    return await anyio.to_thread.run_sync(lambda: _look(path)) if seal.can_lock else None
+
+
+def _look(path: Path) -> Before:
+    with translated():
+        return look(path)
+
+
+async def _enter(writer: Writer, patience_seconds: float) -> None:
     deadline = anyio.current_time() + patience_seconds
     while not await writer.call(enter_wal):
         if anyio.current_time() >= deadline:
-            raise StoreError("Another process held the store too long. Try again; look for a process that hangs.")
+            raise StoreError(BUSY)
         await anyio.sleep(RETRY_SECONDS)
     await writer.call(configure)
+
+
+async def _prepare(writer: Writer, clock: Clock) -> None:
     migrations = load_migrations()
     if await writer.call(get_missing, migrations):
         async with _open_session(writer) as session:

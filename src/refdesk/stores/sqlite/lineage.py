@@ -1,0 +1,237 @@
+"""Whether a file holds all that was acknowledged: no log is missing, none is of another time or of another file.
+
+SQLite keeps what was committed lately in a log beside the file (`-wal`). A file that was copied without it, a log that
+was lost, cut or left over from another file look sound to SQLite: it opens them, and silently there is less. So the
+file counts its commits and says whether it is in use, and a small record beside it (`-seal`) says how many commits were
+acknowledged:
+
+- A file in use always has a log; one that says so and has none is a copy made beside a running server, or lost it.
+- A log goes on from its file: it is of the same stretch of use and counts at least as many commits.
+- Never are fewer commits there than were acknowledged. The record is written after the commit is on the disk, so it is
+  never ahead; after a loss of power it may be behind, and then it says nothing.
+
+The record also carries the lock by which a process knows that it is alone: only then may it judge, for others change
+file and log meanwhile. Where there are no such locks (Windows) nothing is judged.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import struct
+import zlib
+from contextlib import suppress
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from refdesk.errors import StoreError
+from refdesk.stores.sqlite.driver import open_snapshot
+
+try:
+    import fcntl
+except ImportError:  # pragma: no cover - Windows
+    fcntl = None
+
+if TYPE_CHECKING:
+    from refdesk.stores.sqlite.driver import Connection
+
+SEAL_SUFFIX = "-seal"
+
+_LOG_HEADER = 32
+_RECORD = struct.Struct("<8sqqI")
+_MAGIC = b"refdesk1"
+_GET_MARKS = "SELECT name, value FROM counters WHERE name IN ('store', 'epoch', 'began', 'in_use', 'commits')"
+_SET = "INSERT INTO counters (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+_HELP = (
+    "Put back the file that is meant, with its `-wal`, or a backup. Only if what is there is what you want: remove the "
+    "file whose name ends in `-seal`, and run UPDATE counters SET value = 0 WHERE name = 'in_use' in any SQLite shell."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """What a file says of itself.
+
+    Attributes:
+        store: Chosen once for each store.
+        epoch: Chosen anew whenever it comes into use.
+        began: How many commits there were then.
+        in_use: Whether somebody uses it, or did when the power went.
+    """
+
+    store: int
+    epoch: int
+    began: int
+    in_use: bool
+    commits: int
+
+
+def read_marks(connection: Connection) -> Marks | None:
+    """Return the marks, or `None` of a file that has none yet."""
+    if connection.get_row("SELECT 1 FROM sqlite_schema WHERE name = 'counters'") is None:
+        return None
+    found = dict(connection.execute(_GET_MARKS))
+    if len(found) < len(fields(Marks)):
+        return None
+    return Marks(found["store"], found["epoch"], found["began"], bool(found["in_use"]), found["commits"])
+
+
+def note_use(connection: Connection, *, is_used: bool) -> bool:
+    """Say within a transaction that the file comes into use, or out of it; return whether that is new."""
+    marks = read_marks(connection)
+    if marks is None or marks.in_use == is_used:
+        return False
+    values = {"in_use": int(is_used)}
+    if is_used:
+        values |= {"epoch": secrets.randbits(62), "began": marks.commits}
+    connection.execute_many(_SET, list(values.items()))
+    return True
+
+
+def count_commit(connection: Connection) -> tuple[int, int] | None:
+    """Count one more within its transaction; return the store and the count, or `None` before there are marks."""
+    rows = connection.execute("UPDATE counters SET value = value + 1 WHERE name = 'commits' RETURNING value")
+    ((store,),) = connection.execute("SELECT value FROM counters WHERE name = 'store'") if rows else ((0,),)
+    return (store, rows[0][0]) if rows else None
+
+
+class Seal:
+    """The record beside the file, and the lock on it. Without a place for it nothing is recorded."""
+
+    def __init__(self, path: Path) -> None:
+        self._handle: int | None = None
+        if fcntl is None:
+            return
+        with suppress(OSError):
+            self._handle = os.open(f"{path}{SEAL_SUFFIX}", os.O_RDWR | os.O_CREAT, 0o600)
+
+    def claim(self) -> bool:
+        """Return whether no other process has the file open; until `share` none can open it."""
+        return self._lock("LOCK_EX")
+
+    def share(self) -> bool:
+        """Let others open the file too; return whether that was possible (not while one of them is alone with it)."""
+        return self._lock("LOCK_SH")
+
+    @property
+    def can_lock(self) -> bool:
+        """Whether there are locks at all."""
+        return fcntl is not None and self._handle is not None
+
+    def read(self) -> tuple[int, int] | None:
+        """Return the store and how many of its commits were acknowledged, or `None` where that is not known."""
+        data = os.pread(self._handle, _RECORD.size, 0) if self._handle is not None else b""
+        if len(data) < _RECORD.size:
+            return None
+        magic, store, commits, check = _RECORD.unpack(data)
+        return (store, commits) if magic == _MAGIC and check == zlib.crc32(data[:-4]) else None
+
+    def write(self, store: int, commits: int) -> None:
+        """Record an acknowledged commit, unless a later one is recorded."""
+        known = self.read()
+        if self._handle is None or (known is not None and known[0] == store and known[1] >= commits):
+            return
+        data = _RECORD.pack(_MAGIC, store, commits, 0)[:-4]
+        # A record that could not be written says less than is true, which harms nobody.
+        with suppress(OSError):
+            os.pwrite(self._handle, data + struct.pack("<I", zlib.crc32(data)), 0)
+
+    def close(self) -> None:
+        """Give the lock up."""
+        if self._handle is not None:
+            os.close(self._handle)
+            self._handle = None
+
+    def _lock(self, kind: str) -> bool:
+        if fcntl is None or self._handle is None:
+            return False
+        try:
+            fcntl.flock(self._handle, getattr(fcntl, kind) | fcntl.LOCK_NB)
+        except OSError:
+            return False
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What stood in the folder before the file was opened.
+
+    Attributes:
+        marks: What the file alone says, without its log.
+        has_log: Whether a log with content stood beside it.
+        is_new: Whether there was no file.
+    """
+
+    marks: Marks | None
+    has_log: bool
+    is_new: bool = False
+
+
+def look(path: Path) -> Before:
+    """Return what stands there, touching nothing.
+
+    Raises:
+        StoreError: There is a log, and no file that it belongs to.
+    """
+    has_log = _measure(f"{path}-wal") > _LOG_HEADER
+    if _measure(str(path)) == 0:
+        if has_log:
+            raise StoreError(f"The store's file is gone, and only its log (`-wal`) is left. {_HELP}")
+        return Before(None, has_log, is_new=True)
+    with open_snapshot(path) as connection:
+        return Before(read_marks(connection), has_log)
+
+
+def judge(before: Before, now: Marks | None, seal: tuple[int, int] | None) -> bool:
+    """Return whether whoever used the file last ended without closing it.
+
+    Args:
+        before: What stood there before it was opened.
+        now: What the file says together with its log.
+        seal: What was acknowledged.
+
+    Raises:
+        StoreError: Commits are missing; the message says which way and what to do.
+    """
+    missing = 0 if now is None or seal is None or seal[0] != now.store else seal[1] - now.commits
+    if before.has_log:
+        _judge_log(before.marks, now)
+    elif now is not None and now.in_use and (seal is None or seal[0] != now.store or missing > 0):
+        raise StoreError(
+            "The store's file was in use when it was copied, or its log (the file ending in `-wal`) was lost since: "
+            f"what was stored last is missing. {_HELP}"
+        )
+    if missing > 0:
+        raise StoreError(
+            f"The store's file is older than what was acknowledged here: {missing} commits are missing, for its log "
+            f"was damaged or the file was replaced by an earlier one. {_HELP}"
+        )
+    if before.is_new and seal is not None:
+        raise StoreError(
+            "The store's file was here and is gone. Put it back, or put a backup in its place; to begin "
+            "with an empty one, remove the file beside it whose name ends in `-seal`."
+        )
+    return now is not None and (now.in_use or before.has_log)
+
+
+def _judge_log(file: Marks | None, now: Marks | None) -> None:
+    if file is None:
+        return
+    is_of_file = now is not None and now.store == file.store
+    if is_of_file and now is not None and now.epoch == file.epoch:
+        is_of_file = now.commits >= file.commits
+    elif is_of_file and now is not None:
+        is_of_file = not file.in_use and now.began == file.commits
+    if not is_of_file:
+        raise StoreError(
+            "The log beside the store's file (ending in `-wal`) is of another file or of an earlier time: together "
+            f"they would be damaged. Nothing was changed. Move the log away if the file alone is what you mean. {_HELP}"
+        )
+
+
+def _measure(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0
