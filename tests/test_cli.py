@@ -247,6 +247,13 @@ def test_a_desk_moves_to_another_store_and_answers_alike(synced: Path, tmp_path:
     assert again.stdout.startswith("Moved and compared: ")
 
 
+def test_a_source_that_does_not_exist_is_an_error_and_is_not_made(tmp_path: Path) -> None:
+    old, new = f"sqlite:///{tmp_path / 'mistyped.sqlite3'}", f"sqlite:///{tmp_path / 'new.sqlite3'}"
+    refused = refdesk(tmp_path, ["migrate", "--from", old, "--to", new])
+    assert (refused.exit_code, "does not exist" in refused.stderr) == (1, True)
+    assert not list(tmp_path.glob("*.sqlite3*"))
+
+
 def test_a_target_that_is_in_use_is_left_alone(synced: Path, tmp_path: Path) -> None:
     old, new = f"sqlite:///{synced / 'refdesk.sqlite3'}", f"sqlite:///{tmp_path / 'new.sqlite3'}"
     note = ["knowledge", "store", "--title", "Ours", "--body", "Keep it."]

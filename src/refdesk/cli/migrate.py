@@ -44,8 +44,9 @@ def migrate(source: str, target: str, as_json: bool) -> None:
 
 async def _migrate(source: str, target: str, show: Show | None) -> Contents:
     from refdesk.core.keeping import migrating
-    from refdesk.factories.stores import choose_store
+    from refdesk.factories.stores import choose_store, require_there
 
+    require_there(source, "--from")
     open_source, open_target = choose_store(source, "--from"), choose_store(target, "--to")
     async with open_source() as old, open_target() as new:
         shown = _Shown(show, sum(sum(each.documents.values()) for each in await old.get_statistics()))

@@ -64,6 +64,17 @@ def choose_store(url: str, variable: str = "REFDESK_STORE") -> OpenStore:
     )
 
 
+def require_there(url: str, variable: str) -> None:
+    """Return when there is a store at a URL to read from; one on a server is found, or not, when it is opened.
+
+    Raises:
+        ConfigurationError: The URL names a file that does not exist. None is made.
+    """
+    scheme, _, rest = url.partition("://")
+    if scheme == "sqlite" and not Path(unquote(rest.removeprefix("/"))).is_file():
+        raise errors.ConfigurationError(f"{variable} names a file that does not exist: check the path.")
+
+
 def _require(module: str, variable: str, engine: str, extra: str) -> None:
     if find_spec(module) is None:
         raise errors.MissingDependencyError(

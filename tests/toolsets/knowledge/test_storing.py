@@ -61,6 +61,8 @@ async def test_an_expiry_must_lie_in_the_future(desk: Desk) -> None:
         {"confidence": 101},
         {"confidence": "high"},
         {"expiresAt": "soon"},
+        {"expiresAt": "9999-12-31T23:59:59-14:00"},
+        {"expiresAt": "0001-01-01T00:00:00+14:00"},
         {"taskRef": {"taskId": "T", "kind": "owns"}},
         {"taskRef": {"kind": "produced"}},
         {"clientToken": "not-a-uuid"},

@@ -36,7 +36,10 @@ def _fold_tags(value: object) -> object:
 
 
 def _assume_utc(value: datetime) -> datetime:
-    return value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
+    try:
+        return value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
+    except OverflowError:
+        raise ValueError("is outside the years 1 to 9999 in UTC") from None
 
 
 def _check_uuid(value: str) -> str:
