@@ -187,6 +187,10 @@ class Settings(BaseSettings):
         description="Addresses or networks of reverse proxies whose `X-Forwarded-For` (or `Forwarded`) names the "
         "client; separated by commas.",
     )
+    agent_rate: int = Field(
+        12_000, ge=1, description="How many requests a minute one agent may make over HTTP with its key or token."
+    )
+    org_rate: int = Field(24_000, ge=1, description="How many requests a minute all agents of an org may make.")
     concurrent_requests: int = Field(
         16,
         ge=1,

@@ -215,7 +215,12 @@ def is_open(path: str) -> bool:
 
 def find_caller(request: Request) -> Principal | None:
     """Return who sent a request, or `None` when nobody said so, which only open addresses allow."""
-    return request.scope.get(_STATE)
+    return find_caller_of(request.scope)
+
+
+def find_caller_of(scope: Scope) -> Principal | None:
+    """Return who sent the request of a scope; `None` as in `find_caller`."""
+    return scope.get(_STATE)
 
 
 def get_holder(scope: Scope) -> Holder:

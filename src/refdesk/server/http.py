@@ -18,9 +18,10 @@ from refdesk import errors
 from refdesk.core.clock import SystemClock
 from refdesk.core.operations import NESTED
 from refdesk.server import cors, mcp, openapi, pages, rest, streams
-from refdesk.server.credentials import KeyCheck, get_caller, get_holder
+from refdesk.server.credentials import KeyCheck, find_caller_of, get_caller, get_holder
 from refdesk.server.gate import Gate
 from refdesk.server.limits.proxies import read_proxies
+from refdesk.server.limits.rates import RateLimit
 from refdesk.server.limits.sessions import SessionLimit, Sessions
 from refdesk.server.messages import Messages, get_header_session, get_wanted_version
 from refdesk.server.oauth.configuration import MCP, read_oauth
@@ -121,14 +122,26 @@ def _build_checks(
     sign_in: SignIn | None,
 ) -> list[Middleware]:
     proxies = read_proxies(desk.settings.trusted_proxies)
+    tokens = sign_in.tokens if sign_in is not None else None
+    checks = [
+        Middleware(KeyCheck, desk, anonymous, get_error_format, tokens, proxies),
+        Middleware(RateLimit, desk, partial(_find_keyed, anonymous), _carries_message, get_error_format),
+    ]
     if sign_in is None:
-        return [Middleware(KeyCheck, desk, anonymous, get_error_format, None, proxies)]
+        return checks
     from refdesk.server.oauth.protected_resource import Invite
 
-    return [
-        Middleware(Invite, sign_in.resource),
-        Middleware(KeyCheck, desk, anonymous, get_error_format, sign_in.tokens, proxies),
-    ]
+    return [Middleware(Invite, sign_in.resource), *checks]
+
+
+def _find_keyed(anonymous: Principal | None, scope: Scope) -> Principal | None:
+    """Return whose key or token a request carries."""
+    caller = find_caller_of(scope)
+    return None if caller is anonymous else caller
+
+
+def _carries_message(scope: Scope) -> bool:
+    return scope["path"] == MCP or scope["path"].startswith(streams.MESSAGES)
 
 
 def _identify(anonymous: Principal | None, context: RequestContext) -> Principal:

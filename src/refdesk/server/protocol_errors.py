@@ -6,12 +6,23 @@ from typing import TYPE_CHECKING, Any
 
 import mcp_types as types
 from mcp.shared.exceptions import MCPError
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from pydantic import ValidationError
+
+from refdesk.core.operations import NESTED
+from refdesk.server import answers
 
 if TYPE_CHECKING:
     from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 
+    from refdesk import errors
+
 MOST_PROBLEMS = 3
+LIMIT_EXCEEDED = -32000
+"""A server's own error, as JSON-RPC has room for."""
+
+LIMITED = "refdesk.limited"
+"""Where in a request's scope the refusal of its message is."""
 
 
 async def explain(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
@@ -20,6 +31,8 @@ async def explain(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> H
     Raises:
         MCPError: They do not fit the method, or ask for a page that there is not.
     """
+    if (refusal := _find_refusal(ctx)) is not None:
+        return _refuse(ctx, refusal)
     if ctx.params and ctx.params.get("cursor") is not None and ctx.method.endswith("/list"):
         raise MCPError(types.INVALID_PARAMS, "There is no such page: the first one holds everything. Omit `cursor`.")
     try:
@@ -27,6 +40,21 @@ async def explain(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> H
     except ValidationError as error:
         words = _explain(error)
         raise MCPError(types.INVALID_PARAMS, f"These are no parameters of {ctx.method[:80]}: {words}") from None
+
+
+def _find_refusal(ctx: ServerRequestContext[Any, Any]) -> errors.LimitExceededError | None:
+    """Return why the message is not answered: its sender asks too often."""
+    scope = getattr(ctx.request, "scope", None)
+    return scope.get(LIMITED) if isinstance(scope, dict) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+
+
+def _refuse(ctx: ServerRequestContext[Any, Any], refusal: errors.LimitExceededError) -> HandlerResult:
+    body = answers.error_to_json(refusal, NESTED)
+    if ctx.method != "tools/call":
+        raise MCPError(LIMIT_EXCEEDED, refusal.message, body)
+    # The model reads results; what the protocol calls an error, its client may keep to itself.
+    result: dict[str, Any] = {"content": [{"type": "text", "text": answers.to_text(body)}], "isError": True}
+    return result if ctx.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS else result | {"resultType": "complete"}
 
 
 def _explain(error: ValidationError) -> str:
