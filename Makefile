@@ -60,6 +60,7 @@ bench: $(READY) ## speed, as ratios in one run
 	$(BIN)/python -m benchmarks.index
 	$(BIN)/python -m benchmarks.writes
 	$(BIN)/python -m benchmarks.articles
+	$(BIN)/python -m benchmarks.tokens
 
 eval: $(READY) ## retrieval quality, how well learned skills are found, and how well one list finds what four toolsets know
 	$(BIN)/python -m benchmarks.quality

@@ -103,6 +103,11 @@ class Settings(BaseSettings):
     stdio_era: StdioEra = Field(
         "auto", description="Which protocol era stdio serves: 2025-11-25 (`legacy`), 2026-07-28 (`modern`) or both."
     )
+    tools: Names = Field(
+        (),
+        description="Which tools MCP offers, by name and separated by commas; `default` stands for those that are "
+        "offered unasked, `all` for every one. Default: `default`.",
+    )
     allowed_hosts: Names = Field(
         (), description="Host names, beside loopback, that HTTP requests may name; separated by commas."
     )
@@ -220,14 +225,15 @@ def compose() -> type[Settings]:
     return cast("type[Settings]", create_model("Settings", __base__=(*reversed(models), Settings)))
 
 
-def load_settings(*, org: str | None = None, agent: str | None = None) -> Settings:
-    """Return the settings of the environment; `org` and `agent` override it.
+def load_settings(*, org: str | None = None, agent: str | None = None, tools: str | None = None) -> Settings:
+    """Return the settings of the environment; what is given overrides it.
 
     Raises:
         ConfigurationError: A variable is malformed or misspelt; the message names it and never shows its value.
     """
     check_names(os.environ)
-    chosen: dict[str, Any] = {name: value for name, value in (("org", org), ("agent", agent)) if value is not None}
+    given = {"org": org, "agent": agent, "tools": tools}
+    chosen: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     try:
         return compose()(**chosen)
     except ValidationError as error:

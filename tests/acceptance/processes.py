@@ -20,7 +20,7 @@ WAIT_SECONDS = 40.0
 TOOLS = [
     "search_azure_updates",
     *("store_knowledge", "search_knowledge", "supersede_knowledge", "get_knowledge"),
-    *("search_skills", "create_skill", "update_skill", "report_outcome"),
+    *("search_skills", "get_skill", "create_skill", "update_skill", "report_outcome"),
     "search_everything",
 ]
 NOWHERE = "http://127.0.0.1:9/feed"

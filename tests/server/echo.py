@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -193,7 +194,10 @@ NESTED = Toolset(
 FLAT = Toolset(
     name="flat",
     description="Fails flatly.",
-    operations=(_fail_operation("fail_flat", "/flat/fail", "flat:read"),),
+    operations=(
+        _fail_operation("fail_flat", "/flat/fail", "flat:read"),
+        replace(_fail_operation("flat_more", "/flat/more", "flat:read"), listed=False),
+    ),
     error_format=ErrorFormat(is_flat=True),
 )
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import logging
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ from mcp_types import (
 )
 
 from refdesk.app import Desk
+from refdesk.core.clock import FixedClock
+from refdesk.errors import ConfigurationError
 from refdesk.model import Principal
 from refdesk.server import descriptions, mcp
 from tests.server.conftest import connect
@@ -67,11 +70,12 @@ async def test_effects_are_said_as_annotations(client: Client) -> None:
     reads, fails = tools["search_echo"], tools["fail_echo"]
     assert reads is not None
     assert fails is not None
+    # What the protocol gives no meaning, or takes for granted, is left out.
     assert (reads.read_only_hint, reads.destructive_hint, reads.idempotent_hint, reads.open_world_hint) == (
-        (True, False, True, False)
+        (True, None, None, False)
     )
     assert (fails.read_only_hint, fails.destructive_hint, fails.idempotent_hint, fails.open_world_hint) == (
-        (False, True, False, True)
+        (False, True, None, True)
     )
 
 
@@ -262,7 +266,49 @@ async def test_a_client_without_an_agent_of_its_own_is_known_by_its_name(desk: D
 async def test_the_server_is_named_after_its_toolset_when_that_is_served_alone(desk: Desk) -> None:
     assert descriptions.server_name(desk.toolsets) == "refdesk"
     assert descriptions.server_name(desk.toolsets[:1]) == "echo"
-    assert descriptions.instructions(desk.toolsets) == "echo: Says again what it hears.\nflat: Fails flatly."
+
+
+async def test_the_server_tells_the_day_and_shows_its_mark(desk: Desk) -> None:
+    clock = FixedClock(datetime(2026, 11, 22, 23, 59, tzinfo=UTC))
+    server = mcp.Adapter(desk, mcp.identify_local(READER, is_agent_known=True), clock).build_server()
+    for era in ("legacy", "auto"):
+        async with Client(server, mode=era) as client:
+            assert client.instructions is not None
+            assert "2026-11-22" in client.instructions
+            assert "- flat: Fails flatly." in client.instructions
+            assert client.server_info is not None
+            assert client.server_info.icons is not None
+    clock.advance(timedelta(minutes=2))
+    async with Client(server, mode="legacy") as client:
+        assert "2026-11-23" in str(client.instructions)
+
+
+async def test_a_cursor_that_no_list_gave_is_an_error(client: Client) -> None:
+    for ask in (client.list_tools, client.list_resources, client.list_resource_templates):
+        with pytest.raises(MCPError, match="no such page") as caught:
+            await ask(cursor="made-up")
+        assert caught.value.code == -32602
+
+
+async def test_only_the_chosen_tools_are_there(tmp_path: Path) -> None:
+    async with echo_desk(tmp_path, tools="get_echo,flat_more") as desk, connect(desk, "legacy") as client:
+        assert [tool.name for tool in (await client.list_tools()).tools] == ["get_echo", "flat_more"]
+        with pytest.raises(MCPError, match="Unknown tool"):
+            await client.call_tool("search_echo", {})
+
+
+async def test_what_few_need_is_there_by_name_or_when_all_is_asked_for(tmp_path: Path) -> None:
+    for chosen, is_there in ((None, False), ("default", False), ("all", True), ("default,flat_more", True)):
+        settings = {} if chosen is None else {"tools": chosen}
+        async with echo_desk(tmp_path, **settings) as desk, connect(desk, "legacy") as client:
+            listed = [tool.name for tool in (await client.list_tools()).tools]
+        assert ("flat_more" in listed, "search_echo" in listed) == (is_there, True)
+
+
+async def test_a_tool_that_there_is_not_cannot_be_chosen(tmp_path: Path) -> None:
+    async with echo_desk(tmp_path, tools="get_ecko") as desk:
+        with pytest.raises(ConfigurationError, match="there is get_echo"):
+            mcp.build_server(desk, mcp.identify_local(READER, is_agent_known=True))
 
 
 async def test_a_call_that_takes_too_long_ends_in_an_error(tmp_path: Path) -> None:

@@ -82,7 +82,12 @@ async def ask_mcp(desk: Desk, era: str, operation: Operation, arguments: dict[st
 
 
 async def ask_rest(rest: httpx2.AsyncClient, operation: Operation, arguments: dict[str, Any]) -> dict[str, Any]:
-    response = await rest.request(operation.route.method, operation.route.path, json=arguments)
+    if operation.route.method == "GET":
+        path = operation.route.path.format_map(arguments)
+        rest_of_them = {name: value for name, value in arguments.items() if f"{{{name}}}" not in operation.route.path}
+        response = await rest.get(path, params=rest_of_them)
+    else:
+        response = await rest.request(operation.route.method, operation.route.path, json=arguments)
     assert response.is_success is ("error" not in response.json())
     return response.json()
 

@@ -6,26 +6,30 @@ import json
 import os
 import re
 from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator, ValidationError, validate
 
+from benchmarks.tokens import count_tokens
 from refdesk.core import contracts
 from refdesk.core.operations import Toolset
 from refdesk.discovery import find_descriptors
 from refdesk.factories.toolsets import describe_toolsets
 from refdesk.server import descriptions, openapi
+from refdesk.server.answers import to_text
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
-MOST_BYTES = 6000
-"""Of one toolset's tools/list as compact JSON: about 1,500 tokens."""
+MOST_TOKENS, MOST_TOKENS_IN_ALL = 1_000, 4_500
+"""Of one toolset's tools/list as compact JSON, and of that of all of them, as o200k counts."""
 
 each_toolset = pytest.mark.parametrize("toolset", describe_toolsets(), ids=lambda toolset: toolset.name)
 
 
 def describe(toolset: Toolset) -> dict[str, Any]:
-    tools = [descriptions.describe_tool(operation) for operation in toolset.operations]
+    tools = descriptions.describe_tools(toolset)
     resources = [descriptions.describe_resource(resource) for resource in toolset.resources]
     templates = [descriptions.describe_template(template) for template in toolset.templates]
     return {
@@ -57,8 +61,43 @@ def test_what_clients_are_told_changes_only_on_purpose(toolset: Toolset) -> None
 
 @each_toolset
 def test_the_list_of_tools_fits_its_budget(toolset: Toolset) -> None:
-    listed = json.dumps(describe(toolset)["tools"], separators=(",", ":"), ensure_ascii=False)
-    assert len(listed.encode()) < MOST_BYTES
+    assert count_tokens(to_text(describe(toolset)["tools"])) <= MOST_TOKENS
+
+
+def test_the_list_of_all_tools_fits_its_budget() -> None:
+    tools = [tool for toolset in describe_toolsets() for tool in describe(toolset)["tools"]]
+    assert count_tokens(to_text({"tools": tools})) <= MOST_TOKENS_IN_ALL
+
+
+def test_the_instructions_tell_the_day_and_the_workflow_in_few_words() -> None:
+    text = descriptions.instructions(describe_toolsets(), date(2026, 11, 22))
+    assert text.startswith("Today is Sunday, 2026-11-22 (UTC).")
+    assert all(f"- {toolset.name}: {toolset.description}" in text for toolset in describe_toolsets())
+    assert "never an instruction" in text
+    assert count_tokens(text) <= 300
+
+
+@each_toolset
+def test_what_is_listed_of_an_answer_keeps_what_is_required_and_fits_what_the_contract_allows(toolset: Toolset) -> None:
+    for operation, tool in zip(toolset.operations, descriptions.describe_tools(toolset), strict=True):
+        whole = contracts.get_output_schema(operation.output)
+        assert tool.output_schema is not None
+        assert tool.output_schema.get("required") == whole.get("required")
+
+
+def test_a_large_record_says_once_that_its_texts_are_texts() -> None:
+    tools = {tool.name: tool for toolset in describe_toolsets() for tool in descriptions.describe_tools(toolset)}
+    schema = tools["get_skill"].output_schema or {}
+    good: dict[str, Any] = dict.fromkeys(schema["required"], "text")
+    good |= {"version": 1, "confidence": 0.5, "times_used": 0, "times_confirmed": 0, "metadata": {}}
+    good |= {"conditions": [], "keywords": []}
+    validate(good, schema, Draft202012Validator)
+    for wrong in ({"title": 1}, {"version": "1"}, {"keywords": "a"}):
+        with pytest.raises(ValidationError):
+            validate({**good, **wrong}, schema, Draft202012Validator)
+    del good["made_by"]
+    with pytest.raises(ValidationError, match="made_by"):
+        validate(good, schema, Draft202012Validator)
 
 
 @each_toolset
@@ -99,7 +138,8 @@ def test_a_template_leaves_open_the_one_required_argument_of_its_operation(tools
         assert template.operation in toolset.operations
         assert template.operation.effects.read_only
         required = contracts.get_input_schema(template.operation.input)["required"]
-        assert re.findall(r"\{(\w+)\}", template.uri) == required
+        assert required == [template.argument]
+        assert len(re.findall(r"\{\w+\}", template.uri)) == 1
 
 
 @each_toolset

@@ -16,6 +16,11 @@ toolset_option = click.option(
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--port", default=8350, show_default=True, type=click.IntRange(0, 65535), help="0 for any free one.")
 @toolset_option
+@click.option(
+    "--tools",
+    metavar="NAME,…",
+    help="The tools that MCP offers: by name, `all`, or `default` for those it offers unasked.",
+)
 @click.option("--sse", is_flag=True, help="Also serve the retired SSE transport at /sse.")
 @click.option("--no-auth", is_flag=True, help="Serve callers without a key too; to this machine only.")
 @click.option("--org", metavar="ORG", help="The org that callers belong to.")
@@ -25,6 +30,7 @@ def serve(
     host: str,
     port: int,
     names: tuple[str, ...],
+    tools: str | None,
     sse: bool,
     no_auth: bool,
     org: str | None,
@@ -35,34 +41,16 @@ def serve(
     Over HTTP every caller needs a key (refdesk keys create) or signs in (REFDESK_OAUTH_ISSUER), unless --no-auth is
     said.
     """
+    from refdesk.factories.toolsets import load_toolsets
+    from refdesk.server import process
+    from refdesk.settings import load_settings
+
+    settings = load_settings(org=org, agent=agent, tools=tools)
+    toolsets = load_toolsets(names, settings)
     if stdio:
-        _run_stdio(names, org, agent)
+        process.serve_stdio(settings, toolsets)
     else:
-        _run_http(names, org, agent, host=host, port=port, sse=sse, no_auth=no_auth)
-
-
-def _run_stdio(names: tuple[str, ...], org: str | None, agent: str | None) -> None:
-    """Serve over stdio until stdin ends."""
-    from refdesk.factories.toolsets import load_toolsets
-    from refdesk.server import process
-    from refdesk.settings import load_settings
-
-    settings = load_settings(org=org, agent=agent)
-    process.serve_stdio(settings, load_toolsets(names, settings))
-
-
-def _run_http(
-    names: tuple[str, ...], org: str | None, agent: str | None, *, host: str, port: int, sse: bool, no_auth: bool
-) -> None:
-    """Serve over HTTP until stopped."""
-    from refdesk.factories.toolsets import load_toolsets
-    from refdesk.server import process
-    from refdesk.settings import load_settings
-
-    settings = load_settings(org=org, agent=agent)
-    process.serve_http(
-        settings, load_toolsets(names, settings), host=host, port=port, sse=sse, no_auth=no_auth, announce=_announce
-    )
+        process.serve_http(settings, toolsets, host=host, port=port, sse=sse, no_auth=no_auth, announce=_announce)
 
 
 def _announce(url: str) -> None:

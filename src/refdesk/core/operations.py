@@ -72,6 +72,23 @@ class Route:
 
 
 @dataclass(frozen=True, slots=True)
+class Shortening:
+    """How an answer is shortened, over MCP alone, so that a model's context holds it: long texts first, then items.
+
+    Attributes:
+        items: The answer's field that lists items, most important first; empty where it lists none.
+        texts: The fields that may be long, in each item; without items, in the answer, such as `article.body`.
+        rest: A sentence that says how to read what was cut out of a text.
+        pages: Whether the input has an `offset`: in items, or without items in characters of the text.
+    """
+
+    items: str = ""
+    texts: tuple[str, ...] = ()
+    rest: str = "Ask for less at once."
+    pages: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Operation:
     """One thing a toolset can do.
 
@@ -87,6 +104,8 @@ class Operation:
         examples: Inputs that work.
         least_seconds: How long it may take even where requests are given less: it waits for a slow service.
         most_bytes: How large a request for it may be; `None` for what is allowed everywhere.
+        listed: Whether MCP lists it unasked; what few agents need is listed by name or under `--tools all`.
+        shortening: How an answer that is too long for a model's context is shortened.
     """
 
     name: str
@@ -103,6 +122,8 @@ class Operation:
     least_seconds: float = 0.0
     most_bytes: int | None = None
     any_scopes: frozenset[str] = frozenset()
+    listed: bool = True
+    shortening: Shortening = Shortening()
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,9 +160,10 @@ class ResourceTemplate:
     """Things to read, each at its own address, in JSON. An operation reads them, and lends its scopes and errors.
 
     Attributes:
-        uri: The form of the addresses. `{name}` is the operation's input field of that name, its only one.
+        uri: The form of the addresses, with one `{name}` in it.
         operation: Reads one; REST offers it under its own route.
         completer: Called with the context and what is written so far; sees what the operation would read.
+        argument: The operation's input field that `{name}` stands for, its only required one.
     """
 
     uri: str
@@ -149,6 +171,7 @@ class ResourceTemplate:
     description: str
     operation: Operation
     completer: Callable[[Context, str], Awaitable[Completions]]
+    argument: str = "id"
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +180,7 @@ class Toolset:
 
     Attributes:
         provider: How it takes part in a search over all toolsets; `None` where it does not.
+        recipe: A sentence that tells an agent when to use which of its tools.
     """
 
     name: str
@@ -166,6 +190,7 @@ class Toolset:
     templates: tuple[ResourceTemplate, ...] = ()
     error_format: ErrorFormat = NESTED
     provider: SearchProvider | None = None
+    recipe: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,12 @@ protocol is the SDK's.
 
 from __future__ import annotations
 
+import difflib
 import re
+from base64 import b64encode
 from dataclasses import dataclass, field
 from functools import partial
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import unquote
 
@@ -18,15 +21,16 @@ from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
 from refdesk import __version__, errors
+from refdesk.core.clock import SystemClock
 from refdesk.core.operations import NESTED, Resource
 from refdesk.model import Principal
-from refdesk.server import answers, protocol_errors, skill_files, strict_json
+from refdesk.server import answers, ceiling, protocol_errors, skill_files, strict_json
 from refdesk.server.calls import Caller
 from refdesk.server.descriptions import (
     JSON,
     describe_resource,
     describe_template,
-    describe_tool,
+    describe_tools,
     instructions,
     server_name,
 )
@@ -34,10 +38,11 @@ from refdesk.server.descriptions import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from mcp.server.context import ServerRequestContext
+    from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 
     from refdesk.app import Desk
     from refdesk.core.operations import Operation, ResourceTemplate, Toolset
+    from refdesk.protocols import Clock
 
     RequestContext: TypeAlias = ServerRequestContext[Any, Any]
     Identify: TypeAlias = Callable[[RequestContext], Principal]
@@ -48,6 +53,8 @@ RESOURCE_NOT_FOUND = -32002
 LISTS = ("tools/list", "resources/list", "resources/templates/list", "server/discover")
 LIST_HINT = CacheHint(ttl_ms=300_000, scope="private")
 _FIRST_MODERN = "2026-07-28"
+_FIRST_STRUCTURED = "2025-06-18"
+"""Clients of revisions before it read the text alone; those after it, some the one and some the other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +72,12 @@ class Adapter:
 
     Attributes:
         identify: Tells who calls, from the request.
+        clock: Says which day it is.
     """
 
     desk: Desk
     identify: Identify
+    clock: Clock = field(default_factory=SystemClock)
     _entries: dict[str, _Entry] = field(default_factory=dict[str, _Entry])
     _resources: dict[str, tuple[Resource, types.Resource]] = field(
         default_factory=dict[str, "tuple[Resource, types.Resource]"]
@@ -79,17 +88,20 @@ class Adapter:
     )
 
     def __post_init__(self) -> None:
+        chosen = choose_tools(self.desk.toolsets, self.desk.settings.tools)
         for toolset in self.desk.toolsets:
-            for operation in toolset.operations:
-                self._entries[operation.name] = _Entry(operation, toolset, describe_tool(operation))
+            for operation, tool in zip(toolset.operations, describe_tools(toolset), strict=True):
+                if operation.name in chosen:
+                    self._entries[operation.name] = _Entry(operation, toolset, tool)
             for resource in toolset.resources:
                 self._resources[resource.uri] = resource, describe_resource(resource)
             self._templates += [(template, describe_template(template)) for template in toolset.templates]
 
     async def list_tools(
-        self, context: RequestContext, _: types.PaginatedRequestParams | None
+        self, context: RequestContext, params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
         """Return the tools the caller's scopes allow, in the table's order."""
+        _refuse_cursor(params)
         caller = self._caller(context)
         listed = [entry.tool for entry in self._entries.values() if caller.may_run(entry.operation)]
         return types.ListToolsResult(tools=listed)
@@ -107,22 +119,26 @@ class Adapter:
             answer = await self._caller(context).run(entry.operation, params.arguments or {})
         except errors.RefdeskError as error:
             return _error_result(error, entry.toolset)
+        value = ceiling.shorten(answer.value, entry.operation.shortening, params.arguments or {})
+        is_structured = context.protocol_version >= _FIRST_STRUCTURED
         return types.CallToolResult(
-            content=[_text(answer.value)], structured_content=answer.value, _meta=answer.meta or None
+            content=[_text(value)], structured_content=value if is_structured else None, _meta=answer.meta or None
         )
 
     async def list_resources(
-        self, context: RequestContext, _: types.PaginatedRequestParams | None
+        self, context: RequestContext, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
         """Return the resources the caller's scopes allow, in the table's order."""
+        _refuse_cursor(params)
         caller = self._caller(context)
         listed = [described for resource, described in self._resources.values() if caller.may(resource.scopes)]
         return types.ListResourcesResult(resources=listed)
 
     async def list_resource_templates(
-        self, context: RequestContext, _: types.PaginatedRequestParams | None
+        self, context: RequestContext, params: types.PaginatedRequestParams | None
     ) -> types.ListResourceTemplatesResult:
         """Return the templates the caller's scopes allow, in the table's order."""
+        _refuse_cursor(params)
         caller = self._caller(context)
         listed = [described for template, described in self._templates if caller.may(template.operation.scopes)]
         return types.ListResourceTemplatesResult(resource_templates=listed)
@@ -183,17 +199,18 @@ class Adapter:
         if uri in self._resources:
             return self._resources[uri][0], {}
         for template, _ in self._templates:
-            arguments = _match(template.uri, uri)
-            if arguments is not None:
-                return template, arguments
+            value = _match(template.uri, uri)
+            if value is not None:
+                return template, {template.argument: value}
         return None, {}
 
     def build_server(self) -> Server[Any]:
         """Return an SDK server; it opens nothing by itself."""
-        server: Server[Any] = Server(
+        server = _DatedServer(
             server_name(self.desk.toolsets),
             version=__version__,
-            instructions=instructions(self.desk.toolsets),
+            title="refdesk",
+            icons=[types.Icon(src=_read_mark(), mime_type="image/svg+xml", sizes=["any"])],
             cache_hints=dict.fromkeys(LISTS, LIST_HINT),
             on_list_tools=self.list_tools,
             on_call_tool=self.call_tool,
@@ -202,7 +219,8 @@ class Adapter:
             on_read_resource=self.read_resource,
             on_completion=self.complete,
         )
-        server.middleware.append(protocol_errors.explain)
+        server.tell = lambda: instructions(self.desk.toolsets, self.clock.now().date())
+        server.middleware += [protocol_errors.explain, _DeclareExtensions(server)]
         if self._has_skills():
             skill_files.extend(server, self.desk, self.identify)
         return server
@@ -212,6 +230,65 @@ class Adapter:
 
     def _caller(self, context: RequestContext) -> Caller:
         return Caller(self.desk, self.identify(context), "mcp")
+
+
+class _DatedServer(Server[Any]):
+    """A server whose instructions are those of the day on which a client asks for them."""
+
+    tell: Callable[[], str] | None = None
+
+    @property
+    def instructions(self) -> str | None:
+        """What a client may show its model."""
+        return self.tell() if self.tell is not None else None
+
+    @instructions.setter
+    def instructions(self, text: str | None) -> None:
+        del text  # the SDK's own constructor sets none
+
+
+@dataclass(frozen=True, slots=True)
+class _DeclareExtensions:
+    """Lets the handshake name the extensions too, which the SDK keeps to the later era."""
+
+    server: Server[Any]
+
+    async def __call__(self, ctx: RequestContext, call_next: CallNext) -> HandlerResult:
+        result = await call_next(ctx)
+        if ctx.method == "initialize" and isinstance(result, dict) and self.server.extensions:
+            result["capabilities"]["extensions"] = dict(self.server.extensions)
+        return result
+
+
+def _read_mark() -> str:
+    """Return the picture of the desk as an address that holds it."""
+    return "data:image/svg+xml;base64," + b64encode((files("refdesk.server") / "assets/mark.svg").read_bytes()).decode()
+
+
+def _refuse_cursor(params: types.PaginatedRequestParams | None) -> None:
+    """Return unless a further page is asked for: everything fits on one."""
+    if params is not None and params.cursor is not None:
+        raise MCPError(types.INVALID_PARAMS, "There is no such page: the list has one, so send no cursor.")
+
+
+def choose_tools(toolsets: Sequence[Toolset], wanted: Sequence[str]) -> frozenset[str]:
+    """Return the names of the tools to offer.
+
+    Args:
+        toolsets: Those in play.
+        wanted: Names of tools; `default` for those that are listed unasked, `all` for every one; none is `default`.
+
+    Raises:
+        ConfigurationError: There is no tool of such a name.
+    """
+    operations = [operation for toolset in toolsets for operation in toolset.operations]
+    names = {operation.name for operation in operations}
+    groups = {"all": names, "default": {operation.name for operation in operations if operation.listed}}
+    unknown = [name for name in wanted if name not in names | groups.keys()]
+    if unknown:
+        near = difflib.get_close_matches(unknown[0], names, n=1) or [", ".join(sorted(names))]
+        raise errors.ConfigurationError(f"There is no tool {unknown[0]}; there is {near[0]}, and `all` or `default`.")
+    return frozenset(tool for name in wanted or ("default",) for tool in groups.get(name, {name}))
 
 
 def find_message_bytes(toolsets: Sequence[Toolset]) -> int:
@@ -238,12 +315,11 @@ def _identify_local(principal: Principal, is_agent_known: bool, context: Request
     return Principal(principal.org, name or principal.agent, principal.scopes)
 
 
-def _match(template: str, uri: str) -> dict[str, str] | None:
-    """Return the values that make the address out of the template, or `None` when none do."""
-    parts = re.split(r"\{(\w+)\}", template)
-    pattern = "".join(f"(?P<{part}>[^/?#]+)" if n % 2 else re.escape(part) for n, part in enumerate(parts))
-    match = re.fullmatch(pattern, uri)
-    return {name: unquote(value) for name, value in match.groupdict().items()} if match else None
+def _match(template: str, uri: str) -> str | None:
+    """Return the value that makes the address out of the template, or `None` when none does."""
+    before, after = re.split(r"\{\w+\}", template)
+    match = re.fullmatch(f"{re.escape(before)}([^/?#]+){re.escape(after)}", uri)
+    return unquote(match[1]) if match else None
 
 
 def _contents(uri: str, answer: dict[str, Any], max_age_seconds: int, is_public: bool) -> types.ReadResourceResult:

@@ -36,7 +36,7 @@ async def test_a_skill_is_learned_from_a_conversation_and_found_by_its_problem(d
     assert [match["skill_id"] for match in found["matches"]] == [created["skill_id"]]
     assert found["query"] == "wrong company name on the invoice"
     assert found["search_time_ms"] > 0
-    assert set(found["matches"][0]) == {"skill_id", "title", "score", "resolution", "conditions"}
+    assert set(found["matches"][0]) == {"skill_id", "title", "score", "resolution", "conditions", "version"}
 
 
 async def test_a_playbook_has_its_sections_and_says_how_it_stands(desk: Desk) -> None:

@@ -27,7 +27,7 @@ async def test_a_skill_comes_with_its_problem_its_author_and_how_to_read_it(desk
     assert (hit.id, hit.title, hit.author, hit.freshness) == (skill.skill_id, skill.title, "ann", NOW)
     assert "stays cold" in hit.snippet
     assert 0.5 < hit.relevance <= 1.0
-    assert hit.reference.uri == f"skill://refdesk/{skill.name}/SKILL.md"
+    assert (hit.reference.operation, hit.reference.uri) == ("get_skill", f"skill://{skill.skill_id}")
     kept = await desk.queries().get_skill(skill.skill_id)
     assert kept is not None
     assert kept.times_used == 0

@@ -2,3 +2,4 @@
 
 TOOLSET_NAME = "azure-updates"
 DESCRIPTION = "Microsoft's announcements of Azure service updates: searched, filtered, kept current."
+RECIPE = "Filter by tags, products and days rather than by words."

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, cast
 
 from refdesk.core.descriptors import Check, Exported, Exporter, Means, Sync, ToolsetDescriptor
-from refdesk.toolsets.azure_updates import DESCRIPTION, TOOLSET_NAME
+from refdesk.toolsets.azure_updates import DESCRIPTION, RECIPE, TOOLSET_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +26,7 @@ def _load(means: Means) -> Toolset:
     from refdesk.toolsets.azure_updates.provider import PROVIDER
 
     del means
-    return Toolset(TOOLSET_NAME, DESCRIPTION, OPERATIONS, RESOURCES, provider=PROVIDER)
+    return Toolset(TOOLSET_NAME, DESCRIPTION, OPERATIONS, RESOURCES, provider=PROVIDER, recipe=RECIPE)
 
 
 def _load_settings() -> type[AzureUpdatesSettings]:

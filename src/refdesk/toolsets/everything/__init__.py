@@ -1,4 +1,4 @@
 """everything: federated search over all served toolsets, with the coverage of each."""
 
 TOOLSET_NAME = "everything"
-DESCRIPTION = "One search over all of the toolsets: start here when you do not know where an answer is."
+DESCRIPTION = "One search over all of the toolsets."

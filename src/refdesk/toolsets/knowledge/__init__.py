@@ -2,3 +2,4 @@
 
 TOOLSET_NAME = "knowledge"
 DESCRIPTION = "Knowledge that agents store, search and supersede."
+RECIPE = "Search first; store what you learned; let what no longer holds be superseded."

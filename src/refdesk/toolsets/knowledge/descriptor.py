@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from refdesk.core.descriptors import Exported, Exporter, Means, ToolsetDescriptor
-from refdesk.toolsets.knowledge import DESCRIPTION, TOOLSET_NAME
+from refdesk.toolsets.knowledge import DESCRIPTION, RECIPE, TOOLSET_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +24,7 @@ def _load(means: Means) -> Toolset:
     from refdesk.toolsets.knowledge.resources import TEMPLATES
 
     del means
-    return Toolset(TOOLSET_NAME, DESCRIPTION, OPERATIONS, templates=TEMPLATES, provider=PROVIDER)
+    return Toolset(TOOLSET_NAME, DESCRIPTION, OPERATIONS, templates=TEMPLATES, provider=PROVIDER, recipe=RECIPE)
 
 
 def _load_settings() -> type[KnowledgeSettings]:

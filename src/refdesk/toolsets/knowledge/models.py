@@ -61,25 +61,25 @@ Uuid: TypeAlias = Annotated[str, AfterValidator(_check_uuid), Field(json_schema_
 class TaskReference(Message):
     """A task of the caller's own, and how it relates to the entry."""
 
-    task_id: str = Field(min_length=1, max_length=200, description="The task's id, as you know it.")
+    task_id: str = Field(min_length=1, max_length=200, description="Its id, as you know it.")
     kind: TaskLinkKind = Field(description="Whether the task `produced` the entry or `references` it.")
 
 
 class StoreInput(Message):
     """What `store_knowledge` takes."""
 
-    title: Text = Field(
-        min_length=1, max_length=200, description="What it is about, in one line; weighs most in search."
-    )
-    body: Text = Field(min_length=1, max_length=32000, description="What was learned, in full, as text or Markdown.")
+    title: Text = Field(min_length=1, max_length=200, description="In one line; weighs most in search.")
+    body: Text = Field(min_length=1, max_length=32000, description="In full, as text or Markdown.")
     tags: Tags = Field(default_factory=list[str])
-    confidence: int = Field(80, ge=0, le=100, description="How sure you are, in percent.")
+    confidence: int = Field(80, ge=0, le=100, description="In percent; how sure you are.")
     expires_at: Instant | SkipJsonSchema[None] = Field(
-        None, description="From when on it no longer holds; in the future, UTC if without an offset."
+        None, description="When it ceases to hold; in the future, UTC if without an offset."
     )
-    task_ref: TaskReference | SkipJsonSchema[None] = Field(None, description="The task it belongs to.")
+    task_ref: TaskReference | SkipJsonSchema[None] = Field(
+        None, description="Your task that produced or references it."
+    )
     client_token: Uuid | SkipJsonSchema[None] = Field(
-        None, description="Made by you: repeating the call with it within 60 s stores nothing twice."
+        None, description="Made by you. Repeating the call with it within 60 s stores nothing twice."
     )
 
 
@@ -156,6 +156,7 @@ class GetInput(Message):
 
     id: Uuid = Field(description="As a search or a store returned it.")
     chain_offset: int = Field(0, ge=0, le=1_000_000, description="For older entries of a long chain.")
+    offset: int = Field(0, ge=0, description="How many characters of the body to skip: to read on in a long one.")
 
 
 class ChainMember(Message):

@@ -68,6 +68,9 @@ class GetInput(_Input):
         ),
         examples=["ka0000000000001AAA"],
     )
+    offset: int = Field(
+        default=0, ge=0, description="How many characters of the body to skip: to read on in a long one."
+    )
 
 
 class _Written(BaseModel):
@@ -138,3 +141,8 @@ class GetOutput(_Answer):
     """One article."""
 
     article: Article
+
+    def read_on(self, offset: int) -> GetOutput:
+        """Return the same answer without the first characters of the article's body."""
+        body = self.article.body[offset:]
+        return self.model_copy(update={"article": self.article.model_copy(update={"body": body})}) if offset else self

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from refdesk.core.operations import Effects, ErrorFormat, Operation, Route, Toolset
+from refdesk.core.operations import Effects, ErrorFormat, Operation, Route, Shortening, Toolset
 from refdesk.core.search.federation import SearchProvider
 from refdesk.toolsets.salesforce_knowledge import DESCRIPTION, TOOLSET_NAME, provider
 from refdesk.toolsets.salesforce_knowledge.failures import AuthError
@@ -77,7 +77,7 @@ def make_toolset(source: SalesforceSource) -> Toolset:
 
     async def get(context: Context, request: GetInput) -> GetOutput:
         del context
-        return await source.get_article(request.article_id)
+        return (await source.get_article(request.article_id)).read_on(request.offset)
 
     async def find(context: Context, question: Question) -> ProviderAnswer | LeftOut:
         return await provider.find(source, context, question)
@@ -115,6 +115,7 @@ def _describe(
     return Toolset(
         name=TOOLSET_NAME,
         description=DESCRIPTION,
+        recipe="Search in few words, then read the article.",
         operations=(_describe_search(search), _describe_get(get)),
         error_format=ERROR_FORMAT,
         provider=SearchProvider("search_articles", SCOPES, find),
@@ -140,6 +141,7 @@ def _describe_search(handler: Callable[[Context, SearchInput], Awaitable[SearchO
         effects=READS_OUTSIDE,
         route=Route("POST", "/articles/search"),
         errors=ERRORS,
+        shortening=Shortening("articles", ("summary",), "get_article_by_id reads an article whole."),
         examples=(
             {"query": "reset API key"},
             {"query": "VPN drops after update", "limit": 5},
@@ -164,6 +166,7 @@ def _describe_get(handler: Callable[[Context, GetInput], Awaitable[GetOutput]]) 
         effects=READS_OUTSIDE,
         route=Route("GET", "/articles/{article_id}"),
         errors=GET_ERRORS,
+        shortening=Shortening("", ("article.body",), pages=True, rest="The body goes on."),
         examples=({"article_id": "ka0000000000001AAA"}, {"article_id": "kA0000000000001"}),
     )
 

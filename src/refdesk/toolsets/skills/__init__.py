@@ -2,3 +2,4 @@
 
 TOOLSET_NAME = "skills"
 DESCRIPTION = "Playbooks learned from support conversations."
+RECIPE = "Follow what fits a customer's problem, then report_outcome; create_skill from what was new."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from refdesk.core.descriptors import Means, ToolsetDescriptor
-from refdesk.toolsets.skills import DESCRIPTION, TOOLSET_NAME
+from refdesk.toolsets.skills import DESCRIPTION, RECIPE, TOOLSET_NAME
 
 if TYPE_CHECKING:
     from refdesk.core.operations import Toolset
@@ -16,9 +16,18 @@ def _load(means: Means) -> Toolset:
     from refdesk.core.operations import FLAT, Toolset
     from refdesk.toolsets.skills.operations import make_operations
     from refdesk.toolsets.skills.provider import PROVIDER
+    from refdesk.toolsets.skills.resources import TEMPLATES
 
     operations = make_operations(means.choose_language_model())
-    return Toolset(TOOLSET_NAME, DESCRIPTION, operations, error_format=FLAT, provider=PROVIDER)
+    return Toolset(
+        TOOLSET_NAME,
+        DESCRIPTION,
+        operations,
+        templates=TEMPLATES,
+        error_format=FLAT,
+        provider=PROVIDER,
+        recipe=RECIPE,
+    )
 
 
 def _load_settings() -> type[SkillsSettings]:

@@ -9,17 +9,19 @@ from typing import TYPE_CHECKING
 import anyio
 
 from refdesk.core.context import Context
-from refdesk.core.operations import READS, Effects, Operation, Route
+from refdesk.core.operations import READS, Effects, Operation, Route, Shortening
 from refdesk.errors import NotFoundError, RefdeskError, StoreError
 from refdesk.toolsets.skills import masking, models
 from refdesk.toolsets.skills.learning import Learner, get_queries
 from refdesk.toolsets.skills.models import (
     CreateInput,
     CreateOutput,
+    GetInput,
     OutcomeInput,
     OutcomeOutput,
     SearchInput,
     SearchOutput,
+    SkillDocument,
     UpdateInput,
     UpdateOutput,
 )
@@ -83,6 +85,18 @@ async def _count_use(queries: SkillQueries, found: Sequence[FoundSkill]) -> None
         logger.warning("use not counted", extra={"reason": error.message})
 
 
+async def get_skill(context: Context, asked: GetInput) -> SkillDocument:
+    """Read one skill whole. It does not count as use: who searched has been counted."""
+    skill = await get_queries(context).get_skill(asked.skill_id)
+    if skill is None:
+        raise _no_such_skill(asked.skill_id)
+    return models.to_skill_document(skill)
+
+
+def _no_such_skill(skill_id: str) -> NotFoundError:
+    return NotFoundError(f"There is no skill {skill_id}. Use an id that a search or a create returned.")
+
+
 async def report_outcome(context: Context, report: OutcomeInput) -> OutcomeOutput:
     """Move a skill's confidence by how it went."""
     kept = {
@@ -96,9 +110,7 @@ async def report_outcome(context: Context, report: OutcomeInput) -> OutcomeOutpu
     try:
         skill = await queries.record_outcome(report.skill_id, report_id, {**kept}, OUTCOMES[report.outcome])
     except ValueError:
-        raise NotFoundError(
-            f"There is no skill {report.skill_id}. Use an id that a search or a create returned."
-        ) from None
+        raise _no_such_skill(report.skill_id) from None
     return OutcomeOutput(
         skill_id=skill.skill_id,
         version=skill.version,
@@ -133,7 +145,7 @@ _ID = "01930000-0000-7000-8000-000000000001"
 def make_operations(language_model: LanguageModel) -> tuple[Operation, ...]:
     """Return the toolset's operations, which learn with a language model."""
     learner = Learner(language_model)
-    return (SEARCH, _make_create(learner), _make_update(learner), REPORT)
+    return (SEARCH, GET, _make_create(learner), _make_update(learner), REPORT)
 
 
 def _make_create(learner: Learner) -> Operation:
@@ -151,9 +163,8 @@ def _make_create(learner: Learner) -> Operation:
         name="create_skill",
         title="Create a skill",
         description=(
-            "Learn a playbook from the transcript of a support conversation that went well. Personal data is masked. "
-            "If the same is known already, that skill is returned with created: false; then call update_skill where "
-            "the conversation adds something."
+            "Learn a playbook from a support conversation that went well. created: false means that it was known: "
+            "update_skill if the conversation adds something."
         ),
         input=CreateInput,
         output=CreateOutput,
@@ -181,8 +192,8 @@ def _make_update(learner: Learner) -> Operation:
         name="update_skill",
         title="Update a skill",
         description=(
-            "Refine a skill with a further conversation that used it. What it holds stays unless the conversation or "
-            "the feedback contradicts it; changes lists everything, and the version before is kept."
+            "Refine a skill with a further conversation that used it. What it holds stays unless contradicted; "
+            "changes lists everything."
         ),
         input=UpdateInput,
         output=UpdateOutput,
@@ -206,8 +217,8 @@ SEARCH = Operation(
     name="search_skills",
     title="Search skills",
     description=(
-        "Find playbooks for a customer's problem. Ask in the customer's words, with the first two or three messages. "
-        "Follow the best match if it fits, then call report_outcome; if nothing fits, solve it and call create_skill."
+        "Find playbooks for a problem, in the customer's words. Follow the best match if it fits, then report_outcome; "
+        "if none fits, solve it, then create_skill."
     ),
     input=SearchInput,
     output=SearchOutput,
@@ -216,19 +227,32 @@ SEARCH = Operation(
     effects=READS,
     route=Route("POST", "/search"),
     errors={"INVALID_INPUT": _INVALID},
+    shortening=Shortening("matches", ("resolution",), "get_skill reads a playbook whole."),
     examples=(
         {"query": "my invoice shows the wrong company name"},
         {"query": "locked out", "top_k": 1, "min_score": 0.3},
     ),
 )
 
+GET = Operation(
+    name="get_skill",
+    title="Get a skill",
+    description="Read one skill whole.",
+    input=GetInput,
+    output=SkillDocument,
+    handler=get_skill,
+    scopes=frozenset({READ_SCOPE}),
+    effects=READS,
+    route=Route("GET", "/skills/{skill_id}"),
+    errors={"INVALID_INPUT": _INVALID, "NOT_FOUND": _UNKNOWN},
+    shortening=Shortening("", ("resolution",), "The resource skill://{skill_id} has it whole."),
+    examples=({"skill_id": _ID},),
+)
+
 REPORT = Operation(
     name="report_outcome",
     title="Report an outcome",
-    description=(
-        "Say how it went when a skill's playbook was followed: resolved, likely_resolved, likely_failed or failed. "
-        "It moves the skill's confidence, so that what works comes first."
-    ),
+    description=("Say how following a playbook went, which moves the skill's confidence: what works comes first."),
     input=OutcomeInput,
     output=OutcomeOutput,
     handler=report_outcome,

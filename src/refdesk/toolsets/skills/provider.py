@@ -9,17 +9,14 @@ from refdesk.core.search.analysis import parse_query
 from refdesk.core.search.federation import HitReference, ProviderAnswer, ProviderHit, Question, SearchProvider
 from refdesk.core.search.snippets import snippet
 from refdesk.model import And, Filter, HasAny, Or, Overlaps
-from refdesk.toolsets.skills import manifest, records
+from refdesk.toolsets.skills import records, resources
 from refdesk.toolsets.skills.learning import get_queries
-from refdesk.toolsets.skills.operations import READ_SCOPE, SEARCH
+from refdesk.toolsets.skills.operations import GET, READ_SCOPE, SEARCH
 
 if TYPE_CHECKING:
     from refdesk.core.context import Context
     from refdesk.model import TextQuery
     from refdesk.toolsets.skills.queries import FoundSkill
-
-NAMESAKES = 3
-"""How many skills are read to find one by its title: several may have the same."""
 
 
 async def find(context: Context, question: Question) -> ProviderAnswer:
@@ -58,7 +55,7 @@ def _to_hit(match: FoundSkill, text: TextQuery) -> ProviderHit:
         ),
         freshness=skill.updated_at,
         author=skill.author,
-        reference=HitReference(SEARCH.name, {"query": skill.title, "top_k": NAMESAKES}, manifest.get_uri(skill.name)),
+        reference=HitReference(GET.name, {"skill_id": skill.skill_id}, resources.get_uri(skill.skill_id)),
     )
 
 
