@@ -20,6 +20,7 @@ import anyio
 from refdesk import errors
 from refdesk.core.context import Context
 from refdesk.core.fairness import FairTurns
+from refdesk.core.writing.refusals import Refusals
 from refdesk.discovery import list_scopes
 from refdesk.factories.embedders import choose_embedder, find_embedder
 from refdesk.factories.stores import check_coordination, choose_store, open_coordination
@@ -108,6 +109,7 @@ class Desk:
     Attributes:
         in_background: Whether to sync and embed for as long as the store is open.
         broken: Background work that ended by a bug.
+        refusals: Puts on record who was refused what.
         live: Tells, for a toolset that is asked live, what kept its last call from being answered, if anything did.
         turns: Who of the callers works when there are too many.
         questions: Outlives what was asked, so that an answer in time need not wait for what cannot be stopped.
@@ -123,6 +125,7 @@ class Desk:
     questions: TaskGroup | None = None
     turns: FairTurns = field(init=False)
     listeners: list[Callable[[Call], None]] = field(default_factory=list["Callable[[Call], None]"])
+    refusals: Refusals = field(default_factory=Refusals)
     _base: Base | None = None
     _failure: errors.RefdeskError | None = None
     _opened_at: datetime | None = None
@@ -156,12 +159,20 @@ class Desk:
             raise self._failure or errors.StoreError("The store is closed; the server is shutting down.")
         return self._base
 
-    async def get_context(self, principal: Principal, toolset: str) -> Context:
-        """Return what a toolset's handlers get for this caller; errors as in `get_base`."""
+    async def get_context(
+        self, principal: Principal, toolset: str, watch: Callable[[KnowledgeBase], KnowledgeBase] = lambda base: base
+    ) -> Context:
+        """Return what a toolset's handlers get for this caller; errors as in `get_base`.
+
+        Args:
+            principal: Who calls.
+            toolset: Whose handlers.
+            watch: Puts on record what they write.
+        """
         base = await self.get_base()
 
         def get_other(name: str) -> Context:
-            return Context(principal, base.of(name).knowledge_base, get_other)
+            return Context(principal, watch(base.of(name).knowledge_base), get_other)
 
         return get_other(toolset)
 

@@ -29,11 +29,18 @@ SHARED_ORG = "*"
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who calls."""
+    """Who calls.
+
+    Attributes:
+        credential: The public id of the API key, or the application that holds the token; for the record.
+        address: Where the request came from; for the record.
+    """
 
     org: str
     agent: str
     scopes: frozenset[str]
+    credential: str = field(default="", compare=False)
+    address: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -158,6 +158,9 @@ class Settings(BaseSettings):
         pattern=r"^[!#-\[\]-~]*$",
         description="Their prefix where clients request scopes. Default: the same as in tokens.",
     )
+    audit_reads: bool = Field(
+        False, description="Whether the audit log holds reads too; writes and refusals it always holds."
+    )
     request_timeout_seconds: float = Field(
         30.0, gt=0, le=3600, description="How long one request may take, in seconds."
     )

@@ -12,8 +12,10 @@ import click
 
 from refdesk import __version__, errors
 from refdesk.cli.articles import articles
+from refdesk.cli.audit import audit
 from refdesk.cli.doctor import doctor
 from refdesk.cli.embeddings import embeddings
+from refdesk.cli.erase import erase
 from refdesk.cli.export import export
 from refdesk.cli.importing import import_
 from refdesk.cli.keys import keys
@@ -67,7 +69,7 @@ for command in (
     *(serve, worker, sync),
     *(search, knowledge, skills, articles),
     *(export, import_, migrate),
-    *(keys, embeddings, doctor),
+    *(keys, audit, erase, embeddings, doctor),
 ):
     cli.add_command(command)
 

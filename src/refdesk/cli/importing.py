@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -51,6 +51,7 @@ async def _import(
     settings: Settings, path: Path, form: ImportFormat, dry_run: bool, show: Progress | None
 ) -> ImportReport:
     from refdesk.app import open_desk
+    from refdesk.core.writing import audit
     from refdesk.factories.toolsets import load_toolsets
     from refdesk.server.principals import local_principal
     from refdesk.toolsets.knowledge.transfer.files import import_entries
@@ -59,4 +60,6 @@ async def _import(
     author = local_principal(settings, toolsets, "cli").agent
     async with open_desk(settings, toolsets, in_background=False) as desk:
         base = (await desk.get_base()).knowledge_base
+        watched = audit.watch(base.store, base.clock, audit.Actor(settings.org, author, "cli"), "import")
+        base = replace(base, store=watched)
         return await import_entries(base, settings.org, author, path, form, dry_run, show)

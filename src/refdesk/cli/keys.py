@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -174,10 +175,12 @@ def _run(settings: Settings, work: Callable[[KeyRing], Awaitable[Answer]]) -> An
     import anyio
 
     from refdesk.app import open_desk
+    from refdesk.core.writing.audit import Actor
 
     async def run() -> Answer:
         async with open_desk(settings, (), in_background=False) as desk:
-            return await work((await desk.get_base()).keys)
+            ring = (await desk.get_base()).keys
+            return await work(replace(ring, actor=Actor(settings.org, settings.agent or "cli", "cli")))
 
     return anyio.run(run)
 

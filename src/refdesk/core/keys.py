@@ -12,12 +12,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from refdesk.core.writing import audit
 from refdesk.errors import InvalidInputError, NotFoundError, UnauthenticatedError
 from refdesk.model import SHARED_ORG, Metadata, MetadataKey, Principal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from refdesk.core.writing.audit import Actor
     from refdesk.model import JsonValue
     from refdesk.protocols import Clock, Store
 
@@ -49,7 +51,7 @@ class ApiKey:
     @property
     def principal(self) -> Principal:
         """Who calls with it."""
-        return Principal(self.org, self.agent, frozenset(self.scopes))
+        return Principal(self.org, self.agent, frozenset(self.scopes), credential=self.id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +60,14 @@ class KeyRing:
 
     Attributes:
         scopes: Those that a key can have, each with what it allows.
+        actor: Who makes and revokes keys, for the record.
         random_text: Makes the secret part: at least 256 bits, URL-safe.
     """
 
     store: Store
     clock: Clock
     scopes: Mapping[str, str]
+    actor: Actor = audit.SERVER
     random_text: Callable[[], str] = lambda: secrets.token_urlsafe(32)
 
     async def create(
@@ -80,7 +84,7 @@ class KeyRing:
         if expires_at is not None and expires_at <= now:
             raise InvalidInputError("A key must expire in the future.")
         key, secret = self._make(org, agent, scopes, expires_at)
-        await self._write({_hash(secret): key})
+        await self._write({_hash(secret): key}, "keys.create")
         return key, secret
 
     async def rotate(
@@ -111,7 +115,7 @@ class KeyRing:
         ends = now + overlap
         ending = replace(old, expires_at=ends if old.expires_at is None else min(ends, old.expires_at))
         new, secret = self._make(old.org, old.agent, old.scopes, expires_at)
-        await self._write({hash: ending, _hash(secret): new})
+        await self._write({hash: ending, _hash(secret): new}, "keys.rotate")
         return new, secret, ending
 
     async def identify(self, secret: str) -> Principal:
@@ -145,7 +149,7 @@ class KeyRing:
         hash, key = await self._get(id)
         if key.revoked_at is None:
             key = replace(key, revoked_at=self.clock.now())
-            await self._write({hash: key})
+            await self._write({hash: key}, "keys.revoke")
         return key
 
     async def _get(self, id: str) -> tuple[str, ApiKey]:
@@ -167,12 +171,16 @@ class KeyRing:
         if not scopes:
             raise InvalidInputError(f"A key needs at least one scope of: {', '.join(self.scopes)}.")
 
-    async def _write(self, keys: Mapping[str, ApiKey]) -> None:
-        """Keep keys, each under its hash, all at once."""
+    async def _write(self, keys: Mapping[str, ApiKey], action: str) -> None:
+        """Keep keys, each under its hash, all at once, and put on record what was done with them."""
         async with self.store.transaction() as transaction:
             await transaction.put_metadata(
                 [Metadata(MetadataKey(SHARED_ORG, KIND, hash), _to_value(key)) for hash, key in keys.items()]
             )
+            for key in keys.values():
+                details: dict[str, JsonValue] = {"key": key.id, "of": key.agent, "scopes": list(key.scopes)}
+                act = audit.make_act(self.actor, action, details=details)
+                await audit.append(transaction, key.org, self.clock.now(), act)
 
 
 def _to_value(key: ApiKey) -> dict[str, JsonValue]:

@@ -180,10 +180,11 @@ def choose_syncer(settings: Settings, name: str, store: Store) -> Syncer:
         raise errors.InvalidInputError(f"{name} has no source to be synced with.")
     from refdesk.core.background.syncing import Syncer
     from refdesk.core.clock import SystemClock
+    from refdesk.core.writing import audit
     from refdesk.model import SHARED_ORG, Collection
 
     return Syncer(
-        store,
+        audit.watch(store, SystemClock(), audit.SERVER, f"sync {name}", documents_only=True),
         descriptor.sync.open_source(settings),
         Collection(SHARED_ORG, name),
         descriptor.sync.load_converter(),

@@ -7,10 +7,11 @@ once under an incident number and told to the caller as no more than that number
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 from uuid import uuid4
 
@@ -18,6 +19,7 @@ from pydantic import ValidationError
 
 from refdesk import errors
 from refdesk.core.operations import Call
+from refdesk.core.writing import audit
 from refdesk.server import answers, strict_json, wording
 from refdesk.server.deadlines import answer_within
 
@@ -27,12 +29,16 @@ if TYPE_CHECKING:
     from refdesk.app import Desk
     from refdesk.core.context import Context
     from refdesk.core.fairness import Turn
+    from refdesk.core.knowledge_base import KnowledgeBase
     from refdesk.core.operations import Completions, Operation, Resource, ResourceTemplate
-    from refdesk.model import Principal
+    from refdesk.core.writing.audit import Actor
+    from refdesk.model import JsonValue, Principal
 
     Answer = TypeVar("Answer")
 
 logger = logging.getLogger(__name__)
+
+_ID = re.compile(r"[0-9A-Za-z-]{1,64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +67,57 @@ class Caller:
         Raises:
             RefdeskError: The arguments are wrong, the caller may not, or the operation refused or failed.
         """
-        with _guard(self, operation.name):
+        try:
+            with _guard(self, operation.name):
+                self.require_operation(operation)
+                validated = validate(operation, arguments)
+                return await self._answer(operation, validated)
+        except (errors.PermissionDeniedError, errors.QuotaExceededError) as error:
+            await self.record_refusal(operation.name, error)
+            raise
+
+    async def admit(self, operation: Operation) -> None:
+        """Return when the caller may call an operation, before its arguments are read.
+
+        Raises:
+            PermissionDeniedError: It may not, which is put on record.
+        """
+        try:
             self.require_operation(operation)
-            validated = validate(operation, arguments)
-            toolset = self.desk.find_toolset(operation)
-            answer = await self._within_time(
-                toolset, lambda context: operation.handler(context, validated), operation.least_seconds
-            )
-            return Answered(answers.to_json(answer), answers.get_meta(answer))
+        except errors.PermissionDeniedError as error:
+            await self.record_refusal(operation.name, error)
+            raise
+
+    async def record_refusal(self, action: str, error: errors.CallerError) -> None:
+        """Put on record that the caller was refused; a store that fails does not change the answer."""
+        base = (await self.desk.get_base()).knowledge_base
+        await self.desk.refusals.note(base.store, base.clock, self._actor, action, error.code)
+
+    @property
+    def _actor(self) -> Actor:
+        return audit.make_actor(self.principal, self.transport)
+
+    async def _answer(self, operation: Operation, validated: BaseModel) -> Answered:
+        subjects = _find_subjects(validated)
+
+        def watch(base: KnowledgeBase) -> KnowledgeBase:
+            if operation.effects.read_only:
+                return base
+            return replace(base, store=audit.watch(base.store, base.clock, self._actor, operation.name, subjects))
+
+        toolset = self.desk.find_toolset(operation)
+        answer = await self._within_time(
+            toolset, lambda context: operation.handler(context, validated), operation.least_seconds, watch
+        )
+        if operation.effects.read_only and self.desk.settings.audit_reads:
+            await self._record_read(operation, subjects)
+        return Answered(answers.to_json(answer), answers.get_meta(answer))
+
+    async def _record_read(self, operation: Operation, subjects: Mapping[str, JsonValue]) -> None:
+        base = (await self.desk.get_base()).knowledge_base
+        act = audit.make_act(self._actor, operation.name, details=subjects)
+        async with base.store.transaction() as transaction:
+            await audit.append(transaction, self.principal.org, base.clock.now(), act)
 
     async def read(self, resource: Resource) -> dict[str, Any]:
         """Return a resource as plain JSON values; errors as in `run`."""
@@ -133,7 +182,11 @@ class Caller:
         return sorted(missing or (any_scopes if any_scopes.isdisjoint(self.principal.scopes) else ()))
 
     async def _within_time(
-        self, toolset: str, ask: Callable[[Context], Awaitable[Answer]], least_seconds: float = 0.0
+        self,
+        toolset: str,
+        ask: Callable[[Context], Awaitable[Answer]],
+        least_seconds: float = 0.0,
+        watch: Callable[[KnowledgeBase], KnowledgeBase] = lambda base: base,
     ) -> Answer:
         seconds = max(self.desk.settings.request_timeout_seconds, least_seconds)
         turns, taken = self.desk.turns, list["Turn"]()
@@ -141,7 +194,7 @@ class Caller:
         async def work() -> Answer:
             async with turns.take(self.principal.org, self.principal.agent) as turn:
                 taken.append(turn)
-                return await ask(await self.desk.get_context(self.principal, toolset))
+                return await ask(await self.desk.get_context(self.principal, toolset, watch))
 
         try:
             return await answer_within(self.desk.questions, seconds, work)
@@ -165,6 +218,12 @@ def validate(operation: Operation, arguments: object) -> BaseModel:
         return operation.input.model_validate(arguments)
     except ValidationError as error:
         raise wording.invalid_input(error, operation.input) from None
+
+
+def _find_subjects(validated: BaseModel) -> dict[str, JsonValue]:
+    """Return the ids that an input names, by field: what is asked for, never a text."""
+    named = {name: getattr(validated, name) for name in type(validated).model_fields if re.fullmatch(r"(.*_)?id", name)}
+    return {name: value for name, value in named.items() if isinstance(value, str) and _ID.fullmatch(value)}
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,8 @@ from starlette.datastructures import Headers
 
 from refdesk import errors
 from refdesk.core.keys import PREFIX
+from refdesk.core.writing.audit import Actor
+from refdesk.model import SHARED_ORG
 from refdesk.server.limits.connections import claim
 from refdesk.server.limits.proxies import TrustedProxies
 from refdesk.server.replies import CHALLENGE, reply_error
@@ -128,13 +130,14 @@ class KeyCheck:
                 claim(scope, self.anonymous)
             return
         caller: _Caller | None = None
+        address = self.proxies.find_client(scope)
         with anyio.move_on_after(IDENTIFY_SECONDS if is_open(scope["path"]) else None):
             caller = await self._find_caller(_read_secret(sent), scope)
         if caller is None:
             scope[_STATE] = None
             return
         claim(scope, caller.principal)
-        scope[_STATE] = caller.principal
+        scope[_STATE] = replace(caller.principal, address=address)
         # The SDK ties each session to this user, so that nobody else can use it.
         scope["user"] = AuthenticatedUser(caller.to_access_token())
 
@@ -147,6 +150,11 @@ class KeyCheck:
                 # It asks how to sign in, as clients do first: nothing was guessed.
                 raise errors.UnauthenticatedError(self._explain()) from None
             reason, source = error.message, self.proxies.find_client(scope)
+            nobody = Actor(SHARED_ORG, "", "http", source)
+            knowledge_base = base.knowledge_base
+            await self.desk.refusals.note(
+                knowledge_base.store, knowledge_base.clock, nobody, "authenticate", error.code
+            )
             failures = self.failures.count(source, base.keys.clock.now())
         if (pad := base.knowledge_base.scratchpad) is not None:
             # Behind a balancer, one source meets many processes.

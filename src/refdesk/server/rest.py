@@ -55,7 +55,7 @@ def _routes(desk: Desk, toolset: Toolset) -> list[Route]:
 async def _run(desk: Desk, toolset: Toolset, operation: Operation, request: Request) -> Response:
     try:
         caller = Caller(desk, get_caller(request), "rest")
-        caller.require_operation(operation)
+        await caller.admit(operation)
         answer = await caller.run(operation, await read_arguments(request, operation.most_bytes))
         warnings = answers.get_warnings(answer.meta)
         return reply(answer.value, headers={WARNING: "; ".join(warnings)} if warnings else None)

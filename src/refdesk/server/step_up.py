@@ -36,17 +36,18 @@ class StepUp:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one connection."""
         message = cast("dict[str, Any]", scope.get(MESSAGE) or {})
+        caller = Caller(self.adapter.desk, get_caller(Request(scope)), "mcp")
         try:
-            self._check(scope, message)
+            self._check(caller, message)
         except errors.PermissionDeniedError as error:
+            await caller.record_refusal(str(message.get("method"))[:64], error)
             await _refuse(message, error)(scope, receive, send)
             return
         await self.app(scope, receive, send)
 
-    def _check(self, scope: Scope, message: dict[str, Any]) -> None:
+    def _check(self, caller: Caller, message: dict[str, Any]) -> None:
         params = message.get("params")
         known = cast("dict[str, Any]", params) if isinstance(params, dict) else {}
-        caller = Caller(self.adapter.desk, get_caller(Request(scope)), "mcp")
         self.adapter.check(caller, message.get("method"), known)
 
 

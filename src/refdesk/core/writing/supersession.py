@@ -97,7 +97,7 @@ async def supersede(transaction: Transaction, old: Document, new: Document, now:
     successor, head = get_successor_id(old), chains[new.id].head
     if successor == new.id:
         return head
-    if successor is not None:
+    if successor is not None and not await _is_gone(transaction, old.collection, successor):
         raise ConflictError(
             f"{old.id} is already superseded by {successor}; its current entry is {chains[old.id].head}. "
             "Supersede that one instead.",
@@ -113,6 +113,12 @@ async def supersede(transaction: Transaction, old: Document, new: Document, now:
     source, target = _refer(old.collection, new.id), _refer(old.collection, old.id)
     await transaction.put_links([Link(old.collection.org, source, SUPERSEDES, target, now)])
     return head
+
+
+async def _is_gone(reader: Reader, collection: Collection, id: str) -> bool:
+    """Return whether an entry was withdrawn or erased: what it superseded can be superseded anew."""
+    [document] = await reader.get_documents(collection, [id])
+    return document is None or document.state is State.WITHDRAWN
 
 
 def point(collection: Collection, id: str, newer_id: str) -> Metadata:

@@ -9,8 +9,9 @@ from refdesk.core.operations import READS, Effects, Operation, Route, Shortening
 from refdesk.core.writing import idempotency, quotas, supersession
 from refdesk.core.writing.idempotency import Token
 from refdesk.core.writing.quotas import Quota
+from refdesk.core.writing.tombstones import is_erased
 from refdesk.errors import InvalidInputError, NotFoundError, PermissionDeniedError
-from refdesk.model import Link, Reference
+from refdesk.model import Link, Reference, State
 from refdesk.toolsets.knowledge import TOOLSET_NAME, models, search
 from refdesk.toolsets.knowledge.models import (
     GetInput,
@@ -95,9 +96,11 @@ async def get_knowledge(context: Context, asked: GetInput) -> KnowledgeEntry:
     """Read a whole entry, its chain and its links."""
     base, org = context.knowledge_base, context.principal.org
     collection = models.get_collection(org)
-    [document] = await base.get(collection, [asked.id])
+    [document] = await base.store.get_documents(collection, [asked.id])
     if document is None:
         raise NotFoundError(f"There is no entry {asked.id}. Use an id that a search or a store returned.")
+    if document.state is State.WITHDRAWN:
+        raise NotFoundError(f"The entry {asked.id} was {'erased' if is_erased(document) else 'withdrawn'}.")
     [status] = await base.get_embedding_statuses(collection, [document.id])
     expiry = models.get_expiry(document)
     history = await base.get_history(collection, document.id)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from refdesk.core.writing import quotas, supersession
 from refdesk.core.writing.quotas import Quota
+from refdesk.core.writing.tombstones import is_erased
 from refdesk.model import Link
 from refdesk.toolsets.knowledge import TOOLSET_NAME, models
 from refdesk.toolsets.knowledge.operations import QUOTA_NAME
@@ -197,6 +198,9 @@ class _Judge:
         return to_links(entry, self._org)
 
     async def _compare(self, reader: Reader, placed: PlacedEntry, document: Document) -> list[Link] | None:
+        if is_erased(document):
+            self.tally.note("conflict", placed.place, f"{placed.entry.id} was erased here, and stays so.")
+            return None
         differences = find_differences(placed.entry, to_entry(document, ()))
         if differences:
             names = ", ".join(differences)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from refdesk.core.writing import supersession
+from refdesk.core.writing.tombstones import is_erased
 from refdesk.toolsets.knowledge import TOOLSET_NAME, models
 from refdesk.toolsets.knowledge.transfer.entries import refer, to_document, to_entry
 from refdesk.toolsets.knowledge.transfer.reports import Problem
@@ -45,6 +46,11 @@ async def take_snapshot(store: Store, org: str, progress: Progress | None = None
             for document in await transaction.get_documents(collection, batch):
                 if document is None:
                     continue
+                if is_erased(document):
+                    # Of what was erased only the way through its chain is left.
+                    waiting += [id for id in await _list_neighbours(transaction, document) if id not in known]
+                    known.update(waiting)
+                    continue
                 entry, led_to = await _read_entry(transaction, document)
                 read.append((entry, document))
                 found = [id for id in dict.fromkeys(led_to) if id not in known]
@@ -55,6 +61,13 @@ async def take_snapshot(store: Store, org: str, progress: Progress | None = None
     read.sort(key=lambda pair: (pair[0].created_at, pair[0].id))
     problems = [problem for pair in read for problem in _check_whole(*pair)]
     return Snapshot([entry for entry, _ in read], problems)
+
+
+async def _list_neighbours(reader: Reader, document: Document) -> list[str]:
+    links = await reader.get_links(document.collection.org, refer(document.id))
+    return list(
+        dict.fromkeys(end.id for link in links for end in (link.source, link.target) if end.toolset == TOOLSET_NAME)
+    )
 
 
 async def _read_entry(reader: Reader, document: Document) -> tuple[Entry, list[str]]:

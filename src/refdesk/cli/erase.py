@@ -1,0 +1,64 @@
+"""`refdesk erase`: what must go, gone for good."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from refdesk import errors
+from refdesk.cli import invocation
+
+if TYPE_CHECKING:
+    from refdesk.core.keeping.erasing import Erasable
+    from refdesk.settings import Settings
+
+LEFT = (
+    "Traces may be left in the store's own files for a while: docs/how-to/erase.md says how long on each engine. "
+    "Backups and exports made before hold it still."
+)
+
+
+@click.command()
+@click.option("--entry", metavar="ID", help="One entry, or one skill, with every version of it.")
+@click.option("--agent", metavar="AGENT", help="Everything that an agent wrote.")
+@click.option("--org", metavar="ORG", help="Everything of an org; with --entry or --agent, where they are.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@invocation.json_option
+def erase(entry: str | None, agent: str | None, org: str | None, yes: bool, as_json: bool) -> None:
+    """Erase for good: every version, vector, index term, link and record of it. There is no way back.
+
+    A tombstone without content stays, so that no import brings it back, and the audit log says that it was erased. To
+    take an entry out of sight only, and be able to bring it back: refdesk knowledge withdraw.
+    """
+    import anyio
+
+    from refdesk.core.keeping.erasing import Erasable
+
+    if (entry is not None) + (agent is not None) > 1 or not (entry or agent or org):
+        raise errors.InvalidInputError("Say what is to be erased: --entry ID, --agent AGENT or --org ORG.")
+    settings = invocation.load()
+    wanted = Erasable(org or settings.org, entry, agent)
+    count, is_scrubbed = anyio.run(_erase, settings, wanted, yes)
+    if as_json:
+        invocation.print_json({"erased": count, "isScrubbed": is_scrubbed})
+        return
+    click.echo(f"Erased {count} document{'' if count == 1 else 's'} of {wanted.org}, with all that was kept of them.")
+    click.echo("No trace is left in the store's files." if is_scrubbed else LEFT)
+
+
+async def _erase(settings: Settings, wanted: Erasable, is_sure: bool) -> tuple[int, bool]:
+    from refdesk.app import open_desk
+    from refdesk.core.keeping import erasing
+    from refdesk.core.writing.audit import Actor
+    from refdesk.factories.toolsets import load_toolsets
+
+    toolsets = load_toolsets(["knowledge", "skills"], settings)
+    actor = Actor(wanted.org, settings.agent or "cli", "cli")
+    async with open_desk(settings, toolsets, in_background=False) as desk:
+        bases = [each.knowledge_base for each in (await desk.get_base()).each()]
+        if not is_sure:
+            counts = [len(ids) for base in bases for ids in (await erasing.find(base.store, wanted)).values()]
+            click.confirm(f"Erase {sum(counts)} documents of {wanted.org} for good?", abort=True)
+        erased = await erasing.erase_everywhere([(base.store, base.clock) for base in bases], actor, wanted)
+    return erased.count, erased.is_scrubbed

@@ -1,0 +1,249 @@
+"""Erasing: one document, all that an agent wrote, or all of an org; gone with every version, and kept from coming back.
+
+What is erased goes in transactions of many documents, each with its record in the audit log. Where it stops half way,
+doing it again goes on. At the end the store overwrites what is left in its files, as far as its engine can.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import groupby
+from operator import itemgetter
+from typing import TYPE_CHECKING, cast
+
+from refdesk.core import keys
+from refdesk.core.writing import audit, idempotency, quotas, supersession
+from refdesk.core.writing.tombstones import is_erased, make_barrier, make_tombstone
+from refdesk.errors import NotFoundError, StoreError
+from refdesk.model import SHARED_ORG, Collection, Reference
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from refdesk.core.writing.audit import Actor
+    from refdesk.model import Document, JsonValue, Link, Metadata, MetadataKey
+    from refdesk.protocols import Clock, Store, Transaction
+
+ACTION = "erase"
+PIECE = 100
+"""Documents erased in one transaction."""
+
+PAGE = 1000
+_NOTHING = "There is nothing to erase: no such entry, or nothing of that agent or org."
+CHAIN = (supersession.SUPERSEDED_BY, supersession.HEAD)
+
+
+@dataclass(frozen=True, slots=True)
+class Erasable:
+    """What is to be erased within an org: one entry, all that an agent wrote, or (with neither) everything."""
+
+    org: str
+    entry: str | None = None
+    agent: str | None = None
+
+    @property
+    def is_whole_org(self) -> bool:
+        """Whether everything is meant."""
+        return self.entry is None and self.agent is None
+
+
+@dataclass(frozen=True, slots=True)
+class Erased:
+    """What was erased from a store.
+
+    Attributes:
+        documents: By collection, the ids.
+        records: How many records of bookkeeping went with them.
+        is_scrubbed: Whether nothing is left in the engine's own files either.
+    """
+
+    documents: dict[Collection, list[str]] = field(default_factory=dict[Collection, list[str]])
+    records: int = 0
+    is_scrubbed: bool = True
+
+    @property
+    def count(self) -> int:
+        """How many documents."""
+        return sum(len(ids) for ids in self.documents.values())
+
+
+async def find(store: Store, wanted: Erasable) -> dict[Collection, list[str]]:
+    """Return the ids of the documents that would be erased, by collection; tombstones are none."""
+    found: dict[Collection, list[str]] = {}
+    async for collection, ids in _list_documents(store, wanted.org):
+        asked = [id for id in ids if wanted.entry in (None, id)]
+        for history in await store.get_histories(collection, asked) if asked else []:
+            document, authors = history[-1].document, {each.document.author for each in history}
+            if not is_erased(document) and wanted.agent in (None, *authors):
+                found.setdefault(collection, []).append(document.id)
+    return found
+
+
+async def erase(store: Store, clock: Clock, actor: Actor, wanted: Erasable) -> Erased:
+    """Erase what is wanted from a store, with what is known of it beside the documents, and return what it was.
+
+    Raises:
+        NotFoundError: There is no such entry, or nothing of the agent or the org.
+        StoreError: The store failed; what earlier transactions erased is erased.
+    """
+    found = await find(store, wanted)
+    records = [record async for record in _list_records(store, wanted, found)]
+    if not found and not records:
+        raise NotFoundError(_NOTHING)
+    for collection, ids in found.items():
+        for start in range(0, len(ids), PIECE):
+            await _erase_piece(store, clock, actor, collection, ids[start : start + PIECE])
+    await _erase_records(store, clock, actor, wanted, records)
+    return Erased(found, len(records), await _scrub(store))
+
+
+async def erase_everywhere(stores: Sequence[tuple[Store, Clock]], actor: Actor, wanted: Erasable) -> Erased:
+    """Erase from each of several stores; errors as in `erase`, but there need be something in one of them only."""
+    results: list[Erased] = []
+    for store, clock in stores:
+        with suppress(NotFoundError):
+            results.append(await erase(store, clock, actor, wanted))
+    if not results:
+        raise NotFoundError(_NOTHING)
+    documents = {collection: ids for result in results for collection, ids in result.documents.items()}
+    return Erased(documents, sum(each.records for each in results), all(each.is_scrubbed for each in results))
+
+
+async def list_tombstones(store: Store) -> AsyncIterator[tuple[Collection, str]]:
+    """Yield collection and id of all that was erased: what a copy of the store from before must not bring back."""
+    async for collection, ids in _list_documents(store, None):
+        for document in await store.get_documents(collection, ids):
+            if document is not None and is_erased(document):
+                yield collection, document.id
+
+
+async def keep_erased(store: Store, clock: Clock, tombstones: Sequence[tuple[Collection, str]]) -> int:
+    """Erase from a store what was erased elsewhere, and keep it from coming; return how many documents were there.
+
+    For a copy from an earlier time: restore it, call this with what `list_tombstones` gave of the store before, and
+    only then let anybody read it. Doing it again changes nothing.
+    """
+    count = 0
+    for collection, group in groupby(sorted(tombstones), key=itemgetter(0)):
+        ids = [id for _, id in group]
+        for start in range(0, len(ids), PIECE):
+            count += await _keep_piece_erased(store, clock, collection, ids[start : start + PIECE])
+    if count:
+        await _scrub(store)
+    return count
+
+
+async def _keep_piece_erased(store: Store, clock: Clock, collection: Collection, ids: Sequence[str]) -> int:
+    actor = audit.Actor(collection.org, "refdesk", "server")
+    async with store.transaction() as transaction:
+        documents = await transaction.get_documents(collection, ids)
+        there = [document for document in documents if document is not None and not is_erased(document)]
+        missing = [id for id, document in zip(ids, documents, strict=True) if document is None]
+        now = clock.now()
+        await transaction.erase_documents([make_barrier(collection, id, now) for id in missing])
+        await _bury(transaction, there, now)
+        if there:
+            records = [audit.describe(document, "erased") for document in there]
+            act = audit.make_act(actor, ACTION, records, {"again": True})
+            await audit.append(transaction, collection.org, now, act)
+    return len(there)
+
+
+async def _erase_piece(store: Store, clock: Clock, actor: Actor, collection: Collection, ids: Sequence[str]) -> None:
+    async with store.transaction() as transaction:
+        documents = await transaction.get_documents(collection, ids)
+        there = [document for document in documents if document is not None and not is_erased(document)]
+        now = clock.now()
+        await _bury(transaction, there, now)
+        if there:
+            records = [audit.describe(document, "erased") for document in there]
+            await audit.append(transaction, collection.org, now, audit.make_act(actor, ACTION, records))
+
+
+async def _bury(transaction: Transaction, documents: Sequence[Document], now: datetime) -> None:
+    links: list[Link] = []
+    for document in documents:
+        reference = Reference(document.collection.toolset, document.id)
+        found = await transaction.get_links(document.collection.org, reference)
+        links += [link for link in found if link.kind != supersession.SUPERSEDES]
+    await transaction.remove_links(links)
+    await transaction.erase_documents([make_tombstone(document, now, CHAIN) for document in documents])
+
+
+async def _erase_records(
+    store: Store, clock: Clock, actor: Actor, wanted: Erasable, records: Sequence[MetadataKey]
+) -> None:
+    for start in range(0, len(records), PAGE):
+        async with store.transaction() as transaction:
+            await transaction.remove_metadata(records[start : start + PAGE])
+    if wanted.entry is None:
+        subject: dict[str, JsonValue] = {"of": "org"} if wanted.agent is None else {"of": "agent", "name": wanted.agent}
+        async with store.transaction() as transaction:
+            act = audit.make_act(actor, ACTION, details={**subject, "records": len(records)})
+            await audit.append(transaction, wanted.org, clock.now(), act)
+
+
+async def _scrub(store: Store) -> bool:
+    try:
+        return await store.scrub()
+    except StoreError:
+        return False
+
+
+async def _list_documents(store: Store, org: str | None) -> AsyncIterator[tuple[Collection, list[str]]]:
+    after: tuple[Collection, str] | None = None
+    while entries := await store.list_documents(after, PAGE):
+        after = entries[-1]
+        for collection, group in groupby(entries, key=itemgetter(0)):
+            if org in (None, collection.org):
+                yield collection, [id for _, id in group]
+
+
+async def _list_records(
+    store: Store, wanted: Erasable, found: dict[Collection, list[str]]
+) -> AsyncIterator[MetadataKey]:
+    ids = {id for each in found.values() for id in each}
+    after: MetadataKey | None = None
+    while records := await store.list_all_metadata(after, PAGE):
+        after = records[-1].key
+        for record in records:
+            if _is_meant(record, wanted, ids):
+                yield record.key
+
+
+def _is_meant(record: Metadata, wanted: Erasable, ids: set[str]) -> bool:
+    """Return whether a record of bookkeeping goes too: what tells of the documents, of the agent, or of the org."""
+    key, value = record.key, record.value
+    if key.org == SHARED_ORG:
+        return wanted.is_whole_org and key.kind == keys.KIND and value.get("org") == wanted.org
+    if key.org != wanted.org:
+        return False
+    if key.kind == supersession.KIND:
+        # Ids only: chains with a gap lead on by them.
+        return wanted.is_whole_org
+    if wanted.is_whole_org or _names(key.name, ids) or _holds(value, ids):
+        return True
+    return wanted.agent is not None and _is_of_agent(record, wanted.agent)
+
+
+def _is_of_agent(record: Metadata, agent: str) -> bool:
+    key = record.key
+    if key.kind == idempotency.KIND:
+        return key.name.partition(":")[2].rpartition(":")[0] == agent
+    if key.kind == quotas.KIND:
+        return key.name.endswith(f":agent:{agent}")
+    return record.value.get("agent") == agent
+
+
+def _names(name: str, ids: set[str]) -> bool:
+    return name in ids or name.partition("/")[0] in ids or name.rpartition("/")[2] in ids
+
+
+def _holds(value: object, ids: set[str]) -> bool:
+    if isinstance(value, str):
+        return value in ids
+    if isinstance(value, dict):
+        return any(_holds(each, ids) for each in cast("dict[str, object]", value).values())
+    return isinstance(value, list) and any(_holds(each, ids) for each in cast("list[object]", value))
