@@ -3,9 +3,11 @@
     python -m benchmarks.writes [--notes 960] [--json]
 
 A note is stored by the operation's own handler, and over REST by a server in a process of its own; it is durable when
-the answer is there. The bare commit is one row into one table of an empty SQLite file with the same journal and sync.
-Writers and bare commits take turns, so that both meet the same load. Exit status 1 when a p95 is over
-`MOST_MILLISECONDS`.
+the answer is there. The bare commit writes the same rows into the same tables of another file, with the same journal
+and sync, and does nothing else. Writers and bare commits take turns, so that both meet the same load.
+
+Exit status 1 when a p95 is over `MOST_MILLISECONDS`, when one writer's note takes more than `MOST_COST` bare commits by
+the medians, or when 32 writers reach less than `LEAST_SHARE` of the rate of bare commits.
 """
 
 from __future__ import annotations
@@ -20,9 +22,10 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from statistics import quantiles
-from time import perf_counter
+from statistics import median, quantiles
+from time import perf_counter, process_time
 from typing import Any, TypeAlias
+from uuid import UUID
 
 import anyio
 import apsw
@@ -46,6 +49,13 @@ StoreNote: TypeAlias = Callable[[str, Note], Awaitable[None]]
 MOST_MILLISECONDS = {1: 25.0, 32: 250.0}
 """By the number of writers."""
 
+MOST_COST = 4.0
+"""Bare commits that a note by one writer may take."""
+
+LEAST_SHARE = 0.5
+"""What part of the rate of bare commits 32 writers must reach."""
+
+STORE = "refdesk.sqlite3"
 ROUNDS = 10
 BODY = "The bank's gateway is down for maintenance on Sundays, so card payments fail until it is back. " * 10
 SCOPES = frozenset({"knowledge:write"})
@@ -54,30 +64,45 @@ SERVE = ("serve", "--no-auth", "--toolset", "knowledge", "--port", "0")
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Times in milliseconds, ours and those of a bare commit."""
+    """Times in milliseconds, ours and those of a bare commit; rates a second."""
 
     over: str
     writers: int
     p50: float
     p95: float
+    bare_p50: float
     bare_p95: float
+    rate: float
+    bare_rate: float
+    cpu: float
+
+    @property
+    def cost(self) -> float:
+        """How many bare commits one note takes, by the medians."""
+        return self.p50 / self.bare_p50
+
+    @property
+    def share(self) -> float:
+        """What part of the rate of bare commits, one after another, all writers together reach."""
+        return self.rate / self.bare_rate
 
     def to_json(self) -> dict[str, object]:
-        """Return them with the ratio."""
-        return {**asdict(self), "ratio": self.p95 / self.bare_p95}
+        """Return them with both ratios."""
+        return {**asdict(self), "cost": self.cost, "share": self.share}
 
     def to_line(self) -> str:
         """Return them for people."""
         return (
-            f"{self.over:8} {self.writers:2} writers: p50 {self.p50:7.2f} ms, p95 {self.p95:7.2f} ms, "
-            f"{self.p95 / self.bare_p95:6.1f} bare commits (p95 {self.bare_p95:.2f} ms)"
+            f"{self.over:8}{self.writers:3} writers: p50 {self.p50:6.2f} ms, p95 {self.p95:6.2f} ms, "
+            f"{self.cost:5.1f} bare commits (p50 {self.bare_p50:.2f} ms); {self.rate:5.0f} a second, "
+            f"{self.share:4.2f} of bare commits ({self.bare_rate:.0f}); {self.cpu:.2f} ms of CPU here"
         )
 
 
 @asynccontextmanager
 async def open_handler(folder: Path) -> AsyncGenerator[StoreNote]:
     """Yield the handler on a knowledge base in a new file, with a quota to count against."""
-    async with open_store(folder / "refdesk.sqlite3") as store:
+    async with open_store(folder / STORE) as store:
         quota = Quota(QUOTA_NAME, per_org=10**9, per_agent=10**9)
         base = KnowledgeBase(store, Semantics(store, HashingEmbedder()), quotas={quota.name: quota})
 
@@ -137,22 +162,53 @@ async def store_together(store_note: StoreNote, writers: int, count: int) -> lis
 
 
 class BareFile:
-    """The least that a durable write costs: one row into one table, in a file of its own."""
+    """The least that a durable write of a note costs: the same rows into the same tables, in a file of its own.
 
-    def __init__(self, path: Path) -> None:
+    Nothing is prepared or looked up: the rows are those that storing a note left in a store, under other ids.
+    """
+
+    def __init__(self, path: Path, model: Path) -> None:
         self._connection: Any = apsw.Connection(str(path))
         self._connection.pragma("journal_mode", "wal")
         self._connection.pragma("synchronous", "FULL")
-        self._connection.execute("CREATE TABLE notes (body TEXT)")
+        self._connection.pragma("foreign_keys", 1)
+        self._copy_schema(model)
+        self._count = 0
+
+    def _copy_schema(self, model: Path) -> None:
+        self._connection.execute("ATTACH ? AS model", (str(model),))
+        tables = self._connection.execute("SELECT sql FROM model.sqlite_master WHERE sql IS NOT NULL").fetchall()
+        for (statement,) in tables:
+            self._connection.execute(statement)
+        self._connection.execute("INSERT INTO collections SELECT * FROM model.collections")
+        self._connection.execute("INSERT INTO counters SELECT * FROM model.counters")
+        self._connection.execute("INSERT INTO records SELECT * FROM model.records")
+        self._quotas = self._connection.execute("SELECT value, org, name FROM records WHERE kind = 'quota'").fetchall()
+        cursor = self._connection.execute("SELECT * FROM model.documents")
+        names = [name for name, _ in cursor.get_description()]
+        self._row = dict(zip(names, cursor.fetchall()[0], strict=True))
+        self._insert = " ".join(["INSERT INTO documents VALUES (", ", ".join(f":{name}" for name in names), ")"])
+        self._connection.execute("DETACH model")
 
     def commit(self, count: int) -> list[float]:
         """Return how long each of so many commits took, in milliseconds."""
         times: list[float] = []
         for _ in range(count):
             start = perf_counter()
-            self._connection.execute("INSERT INTO notes VALUES (?)", (BODY,))
+            self._commit_one()
             times.append((perf_counter() - start) * 1000)
         return times
+
+    def _commit_one(self) -> None:
+        self._count += 1
+        execute = self._connection.execute
+        execute("BEGIN IMMEDIATE")
+        execute("UPDATE counters SET value = value + 1 WHERE name = 'change'")
+        execute("UPDATE collections SET changed = ?", (self._count,))
+        execute(self._insert, {**self._row, "key": None, "id": str(UUID(int=self._count)), "written": self._count})
+        for quota in self._quotas[:2]:
+            execute("UPDATE records SET value = ? WHERE org = ? AND kind = 'quota' AND name = ?", quota)
+        execute("COMMIT")
 
 
 def get_p95(times: Sequence[float]) -> float:
@@ -164,20 +220,35 @@ async def measure(over: str, writers: int, notes: int) -> Figures:
     """Return the figures for so many writers over one of `DOORS`."""
     ours: list[float] = []
     bare: list[float] = []
+    seconds = cpu = 0.0
     with tempfile.TemporaryDirectory() as name:
-        plain = BareFile(Path(name) / "bare.sqlite3")
-        async with DOORS[over](Path(name)) as store_note:
+        folder = Path(name)
+        async with DOORS[over](folder) as store_note:
             await store_notes(store_note, "first", 5)  # not counted: it loads what the first note needs
+            plain = BareFile(folder / "bare.sqlite3", folder / STORE)
             for _ in range(ROUNDS):
+                start, start_cpu = perf_counter(), process_time()
                 ours += await store_together(store_note, writers, notes // ROUNDS)
+                seconds, cpu = seconds + perf_counter() - start, cpu + process_time() - start_cpu
                 bare += plain.commit(notes // ROUNDS)
-    return Figures(over, writers, quantiles(ours, n=2)[0], get_p95(ours), get_p95(bare))
+    p50, bare_p50 = median(ours), median(bare)
+    rate, bare_rate = len(ours) / seconds, len(bare) / sum(bare) * 1000
+    return Figures(over, writers, p50, get_p95(ours), bare_p50, get_p95(bare), rate, bare_rate, cpu * 1000 / len(ours))
 
 
 DOORS: dict[str, Callable[[Path], AbstractAsyncContextManager[StoreNote]]] = {
     "handler": open_handler,
     "REST": open_server,
 }
+
+
+def is_fast(figures: Figures) -> bool:
+    """Return whether the figures are within the limits; the ratios are those of the handler, beside HTTP's own cost."""
+    if figures.over == "handler" and (
+        figures.cost > MOST_COST if figures.writers == 1 else figures.share < LEAST_SHARE
+    ):
+        return False
+    return figures.p95 <= MOST_MILLISECONDS[figures.writers]
 
 
 def main() -> None:
@@ -189,7 +260,7 @@ def main() -> None:
     figures = [anyio.run(measure, over, writers, options.notes) for over in DOORS for writers in MOST_MILLISECONDS]
     for each in figures:
         print(json.dumps(each.to_json()) if options.json else each.to_line())
-    sys.exit(any(each.p95 > MOST_MILLISECONDS[each.writers] for each in figures))
+    sys.exit(not all(is_fast(each) for each in figures))
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ class InlineReaders(Readers):
 
 class InlineWriter(Writer):
     async def call(self, function: Callable[Concatenate[Connection, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
-        return self._call(lambda connection: function(connection, *args, **kwargs))
+        return self.call_here(function, *args, **kwargs)
 
 
 @asynccontextmanager

@@ -73,6 +73,16 @@ def test_any_string_is_analysed_and_each_term_located(text: str) -> None:
     assert all(term and 0 <= start < end <= len(text) for start, end, term in located)
 
 
+_ASCII_PIECES = st.sampled_from([*map(chr, range(128)), "C#", "c++", "'s", "n't", "'LL", "it's", "A_b", "x9"])
+
+
+@settings(max_examples=500)
+@given(pieces=st.lists(_ASCII_PIECES, max_size=20))
+def test_plain_ascii_gives_the_terms_that_any_text_would(pieces: list[str]) -> None:
+    text = "".join(pieces)
+    assert analyse(text) == [term for _, _, term in locate(text)] == analyse(f"{text} \u2014")
+
+
 @given(ANY_TEXT)
 def test_folding_twice_changes_nothing(text: str) -> None:
     assert fold(fold(text)) == fold(text)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 def encode_instant(instant: datetime) -> int:
@@ -38,7 +39,7 @@ def encode_json(value: object) -> str:
         InvalidInputError: It holds a NUL, half of a surrogate pair, a number that is not finite, or no JSON at all.
     """
     try:
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        text = _ENCODER.encode(value)
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInputError("A value cannot be written as JSON.") from error
     # Only an escape can stand for a NUL; that it was not a backslash followed by "u0000" needs a closer look.

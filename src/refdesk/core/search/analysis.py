@@ -8,6 +8,7 @@ of characters. Nothing in a text is syntax but the double quotes of a question.
 
 from __future__ import annotations
 
+import re
 import threading
 import unicodedata
 from collections.abc import Iterator
@@ -53,6 +54,8 @@ _WORD = regex.compile(
     """,
     regex.VERBOSE | regex.VERSION1,
 )
+_ASCII_WORD = re.compile(r"[A-Za-z](?:#|\+\+)(?!\w)|[A-Za-z0-9]++(?:'(?i:s|t|d|m|re|ve|ll)(?!\w))?", re.ASCII)
+"""What `_WORD` finds in a text of ASCII alone, in a fifth of the time."""
 _STARTS_UNSPACED = regex.compile(f"[{_UNSPACED}]", regex.VERSION1)
 _CONTRACTION = regex.compile(r"['’](?:s|d|m|re|ve|ll)$")
 _DIACRITIC = regex.compile(
@@ -72,7 +75,8 @@ def analyse(text: str) -> list[str]:
 
     Any string will do, with control characters and lone surrogates in it: they part words.
     """
-    return [term for word in _WORD.findall(text) for term in _get_terms(word)]
+    words = _ASCII_WORD.findall(text) if text.isascii() else _WORD.findall(text)
+    return [term for word in words for term in _get_terms(word)]
 
 
 def locate(text: str, start: int = 0) -> Iterator[tuple[int, int, str]]:

@@ -1,6 +1,7 @@
 """Connections to the file: one writer and a few readers, all in threads.
 
-A hop to a thread costs more than a statement, so each hop carries a whole unit of work.
+A hop to a thread costs more than a statement, so each hop carries a whole unit of work, and what writes a few rows does
+without one.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ PATIENCE_MILLISECONDS = 10_000
 
 _FULL = 2
 
+UNDONE = "An earlier failure has undone this transaction. Repeat all of it."
+
 
 def open_file(path: Path) -> Connection:
     """Return a connection to the file, made if absent: readable by its owner only, as it holds private notes.
@@ -70,7 +73,7 @@ def enter_wal(connection: Connection) -> bool:
         ConfigurationError: The file's place does not allow it, such as a network drive.
     """
     try:
-        with _waiting_briefly(connection):
+        with _waiting(connection, SLICE_MILLISECONDS):
             mode = connection.set_pragma("journal_mode", "wal")
     except apsw.BusyError:
         return False
@@ -151,7 +154,7 @@ class Readers:
 
 
 class Writer:
-    """The one connection of this process that writes, and the lock that hands it from task to task."""
+    """The one connection of this process that writes; one task at a time may use it (`Transactions`)."""
 
     def __init__(self, connection: Connection, seal: Seal, presence: Presence, patience_seconds: float) -> None:
         self._connection = connection
@@ -160,7 +163,6 @@ class Writer:
         self._is_marked = False
         self._patience_seconds = patience_seconds
         self._thread = anyio.CapacityLimiter(1)
-        self.lock = anyio.Lock()
 
     async def begin(self) -> None:
         """Start a transaction that will not fail for another's sake later.
@@ -168,29 +170,21 @@ class Writer:
         Raises:
             StoreError: Another process held the store for longer than the patience.
         """
+        if self.call_here(_try_begin, 0):
+            return
         deadline = anyio.current_time() + self._patience_seconds
-        while not await self.call(_try_begin):
+        while not await self.call(_try_begin, SLICE_MILLISECONDS):
             if anyio.current_time() >= deadline:
                 raise StoreError("Another process held the store too long. Try again; look for a process that hangs.")
 
-    async def work(self, function: Callable[Concatenate[Connection, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Return what `function` returns, run inside the transaction that was begun.
-
-        Raises:
-            StoreError: A failure has ended the transaction.
-        """
-
-        def run(connection: Connection) -> R:
-            _require_transaction(connection)
-            return function(connection, *args, **kwargs)
-
-        return await self.call(run)
-
     async def call(self, function: Callable[Concatenate[Connection, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Return what `function` returns, run in a thread; a cancelled task waits for it."""
-        return await anyio.to_thread.run_sync(
-            lambda: self._call(lambda connection: function(connection, *args, **kwargs)), limiter=self._thread
-        )
+        return await anyio.to_thread.run_sync(lambda: self.call_here(function, *args, **kwargs), limiter=self._thread)
+
+    def call_here(self, function: Callable[Concatenate[Connection, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Return what `function` returns, run in this thread: it must neither wait for others nor take long."""
+        with translated():
+            return function(self._connection, *args, **kwargs)
 
     async def commit(self) -> None:
         """Return when what was written is on the disk, in the file that the path names.
@@ -201,11 +195,6 @@ class Writer:
         with anyio.CancelScope(shield=True):
             await self.call(self._commit)
 
-    async def roll_back(self) -> None:
-        """Undo the transaction, if there still is one; the connection is ready for the next."""
-        with anyio.CancelScope(shield=True):
-            await self.call(_roll_back)
-
     def close(self) -> None:
         """Close the connection; the last one to go says in the file that it is complete."""
         try:
@@ -215,12 +204,8 @@ class Writer:
             self._connection.close()
             self._seal.close()
 
-    def _call(self, function: Callable[[Connection], R]) -> R:
-        with translated():
-            return function(self._connection)
-
     def _commit(self, connection: Connection) -> None:
-        _require_transaction(connection)
+        require_transaction(connection)
         if not self._is_marked:
             lineage.note_use(connection, is_used=True)
         counted = lineage.count_commit(connection)
@@ -235,7 +220,11 @@ class Writer:
     def _leave(self) -> None:
         with translated():
             self._presence.require()
-            if not self._presence.is_known or not self._seal.claim() or not _try_begin(self._connection):
+            if (
+                not self._presence.is_known
+                or not self._seal.claim()
+                or not _try_begin(self._connection, SLICE_MILLISECONDS)
+            ):
                 return
             is_noted = lineage.note_use(self._connection, is_used=False)
             counted = lineage.count_commit(self._connection) if is_noted else None
@@ -244,29 +233,29 @@ class Writer:
                 self._seal.write(*counted)
 
 
-def _try_begin(connection: Connection) -> bool:
+def _try_begin(connection: Connection, milliseconds: int) -> bool:
     try:
-        with _waiting_briefly(connection):
+        with _waiting(connection, milliseconds):
             connection.execute("BEGIN IMMEDIATE")
     except apsw.BusyError:
         return False
     return True
 
 
-def _require_transaction(connection: Connection) -> None:
+def require_transaction(connection: Connection) -> None:
+    """Return when a transaction is still open.
+
+    Raises:
+        StoreError: It was undone.
+    """
     # A full disk or an I/O error may end a transaction: what came next would be committed on its own.
     if not connection.in_transaction:
-        raise StoreError("An earlier failure has undone this transaction. Repeat all of it.")
-
-
-def _roll_back(connection: Connection) -> None:
-    if connection.in_transaction:
-        connection.execute("ROLLBACK")
+        raise StoreError(UNDONE)
 
 
 @contextmanager
-def _waiting_briefly(connection: Connection) -> Generator[None, None, None]:
-    connection.set_busy_timeout(SLICE_MILLISECONDS)
+def _waiting(connection: Connection, milliseconds: int) -> Generator[None, None, None]:
+    connection.set_busy_timeout(milliseconds)
     try:
         yield
     finally:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from refdesk.stores.sqlite.connections import Writer
     from refdesk.stores.sqlite.driver import Connection
+    from refdesk.stores.sqlite.transactions import Transactions
 
 RETRY_SECONDS = 0.05
 
@@ -30,13 +31,13 @@ _HELD = (
 )
 
 
-async def scrub(writer: Writer, patience_seconds: float) -> None:
+async def scrub(transactions: Transactions, patience_seconds: float) -> None:
     """Return when no trace is left, if any was noted.
 
     Raises:
         StoreError: Another process read or wrote for longer than the patience; the note stays.
     """
-    async with writer.lock:
+    async with transactions.alone() as writer:
         if not await writer.call(is_unscrubbed):
             return
         deadline = anyio.current_time() + patience_seconds

@@ -27,6 +27,7 @@ from refdesk.stores.sqlite.migrations import get_missing, load_migrations, migra
 from refdesk.stores.sqlite.presence import Presence
 from refdesk.stores.sqlite.rows import encode_passages
 from refdesk.stores.sqlite.scrubbing import scrub
+from refdesk.stores.sqlite.transactions import Session, Transactions
 from refdesk.stores.sqlite.versions import require_safe
 
 if TYPE_CHECKING:
@@ -59,6 +60,12 @@ SCRUB_SECONDS = 5.0
 """How long opening a store waits for other processes so that it can overwrite traces of what was erased."""
 
 BUSY = "Another process held the store too long. Try again; look for a process that hangs."
+
+ANALYSED_HERE = 4_000
+"""Characters that are analysed on the event loop's thread: a millisecond; more goes to another."""
+
+WRITTEN_HERE, ROWS_HERE = 64_000, 8
+"""Characters and rows that are written on the event loop's thread, which is quicker than to go to another and back."""
 
 
 class _Runner(Protocol):
@@ -116,36 +123,10 @@ class _SqliteReader:
         return await self._runner.run(reads.get_last_audit, org)
 
 
-class _Session:
-    """One transaction on the writer: begins at the first statement, so that nobody waits while rows are prepared."""
-
-    def __init__(self, writer: Writer) -> None:
-        self._writer = writer
-        self._has_begun = False
-        self._has_ended = False
-
-    async def run(self, function: Callable[Concatenate[Connection, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
-        if self._has_ended:
-            raise RuntimeError("this transaction has ended")
-        if not self._has_begun:
-            await self._writer.begin()
-            self._has_begun = True
-        return await self._writer.work(function, *args, **kwargs)
-
-    async def commit(self) -> None:
-        if self._has_begun:
-            await self._writer.commit()
-
-    async def end(self) -> None:
-        """Undo what was not committed."""
-        self._has_ended = True
-        await self._writer.roll_back()
-
-
 class SqliteTransaction(_SqliteReader):
     """See `Transaction`."""
 
-    def __init__(self, session: _Session, clock: Clock) -> None:
+    def __init__(self, session: Session, clock: Clock) -> None:
         super().__init__(session)
         self._session = session
         self._clock = clock
@@ -160,8 +141,21 @@ class SqliteTransaction(_SqliteReader):
             await self._put([revision.document for revision in together], recorded_at)
 
     async def _put(self, documents: Sequence[Document], recorded_at: datetime) -> None:
-        rows = await anyio.to_thread.run_sync(writes.prepare_documents, documents)
-        await self._session.run(writes.put_documents, rows, encode_instant(recorded_at))
+        size = sum(len(document.title) + len(document.body) for document in documents)
+        if size <= ANALYSED_HERE:
+            rows = writes.prepare_documents(documents)
+        else:
+            rows = await anyio.to_thread.run_sync(writes.prepare_documents, documents)
+        run = self._session.run_here if size <= WRITTEN_HERE and len(rows) <= ROWS_HERE else self._session.run
+        await run(writes.put_documents, rows, encode_instant(recorded_at))
+
+    async def get_metadata(self, key: MetadataKey) -> Metadata | None:
+        """See `Reader.get_metadata`."""
+        return await self._session.run_here(reads.get_metadata, key)
+
+    async def get_last_audit(self, org: str) -> AuditEntry | None:
+        """See `Reader.get_last_audit`."""
+        return await self._session.run_here(reads.get_last_audit, org)
 
     async def put_vectors(
         self,
@@ -192,7 +186,8 @@ class SqliteTransaction(_SqliteReader):
 
     async def put_links(self, links: Sequence[Link]) -> None:
         """See `Transaction.put_links`."""
-        await self._session.run(writes.put_links, links)
+        run = self._session.run_here if len(links) <= ROWS_HERE else self._session.run
+        await run(writes.put_links, links)
 
     async def remove_links(self, links: Sequence[Link]) -> None:
         """See `Transaction.remove_links`."""
@@ -200,15 +195,18 @@ class SqliteTransaction(_SqliteReader):
 
     async def put_audit(self, entries: Sequence[AuditEntry]) -> None:
         """See `Transaction.put_audit`."""
-        await self._session.run(writes.put_audit, entries)
+        run = self._session.run_here if len(entries) <= ROWS_HERE else self._session.run
+        await run(writes.put_audit, entries)
 
     async def put_metadata(self, records: Sequence[Metadata]) -> None:
         """See `Transaction.put_metadata`."""
-        await self._session.run(writes.put_metadata, records)
+        run = self._session.run_here if len(records) <= ROWS_HERE else self._session.run
+        await run(writes.put_metadata, records)
 
     async def remove_metadata(self, keys: Sequence[MetadataKey]) -> None:
         """See `Transaction.remove_metadata`."""
-        await self._session.run(writes.remove_metadata, keys)
+        run = self._session.run_here if len(keys) <= ROWS_HERE else self._session.run
+        await run(writes.remove_metadata, keys)
 
 
 class SqliteStore(_SqliteReader):
@@ -219,6 +217,7 @@ class SqliteStore(_SqliteReader):
         self._patience_seconds = patience_seconds
         self._readers = readers
         self._writer = writer
+        self._transactions = Transactions(writer)
         self._clock = clock
         self._indexes = DerivedIndexes(readers)
 
@@ -230,22 +229,22 @@ class SqliteStore(_SqliteReader):
     @asynccontextmanager
     async def transaction(self) -> AsyncGenerator[SqliteTransaction, None]:
         """See `Store.transaction`."""
-        async with _open_session(self._writer) as session:
+        async with self._transactions.open() as session:
             yield SqliteTransaction(session, self._clock)
 
     async def find(self, request: FindRequest) -> Found:
         """See `Store.find`."""
         found = await self._indexes.find(request)
-        if not self._writer.lock.statistics().locked and (renewed := self._indexes.take_renewed()):
+        if self._transactions.is_idle and (renewed := self._indexes.take_renewed()):
             # It only saves the next process work, so it yields to whoever needs the store.
             with suppress(StoreError):
-                async with _open_session(self._writer) as session:
+                async with self._transactions.open() as session:
                     await session.run(writes.put_terms, renewed)
         return found
 
     async def scrub(self) -> bool:
         """See `Store.scrub`. The file is rewritten and its log emptied; searches continue, writers wait."""
-        await scrub(self._writer, self._patience_seconds)
+        await scrub(self._transactions, self._patience_seconds)
         return True
 
     async def get_statistics(self) -> list[CollectionStatistics]:
@@ -255,7 +254,7 @@ class SqliteStore(_SqliteReader):
     async def check(self) -> None:
         """See `Store.check`."""
         await self._readers.run(reads.get_statistics)
-        async with _open_session(self._writer) as session:
+        async with self._transactions.open() as session:
             await session.run(writes.probe)
 
     async def list_documents(self, after: tuple[Collection, str] | None, limit: int) -> list[tuple[Collection, str]]:
@@ -329,22 +328,11 @@ async def open_store(
         await _prepare(writer, clock)
         with suppress(StoreError):
             # A process that was killed while it erased left traces, and a note of them; who reads meanwhile may go on.
-            await scrub(writer, min(SCRUB_SECONDS, patience_seconds))
+            await scrub(Transactions(writer), min(SCRUB_SECONDS, patience_seconds))
         yield store
     finally:
         with anyio.CancelScope(shield=True):
             await anyio.to_thread.run_sync(store.close)
-
-
-@asynccontextmanager
-async def _open_session(writer: Writer) -> AsyncGenerator[_Session, None]:
-    async with writer.lock:
-        session = _Session(writer)
-        try:
-            yield session
-            await session.commit()
-        finally:
-            await session.end()
 
 
 async def _claim(path: Path, seal: Seal, patience_seconds: float) -> Before | None:
@@ -376,5 +364,5 @@ async def _enter(writer: Writer, patience_seconds: float) -> None:
 async def _prepare(writer: Writer, clock: Clock) -> None:
     migrations = load_migrations()
     if await writer.call(get_missing, migrations):
-        async with _open_session(writer) as session:
+        async with Transactions(writer).open() as session:
             await session.run(migrate, migrations, encode_instant(clock.now()))

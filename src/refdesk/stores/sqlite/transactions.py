@@ -1,0 +1,215 @@
+"""This process's transactions: one after another on the one writing connection, and many to one commit.
+
+What a commit costs is the sync to the disk, and one sync carries any number of transactions. So a transaction that ends
+while others wait for their turn lets them have it first, each within a savepoint of its own, and then commits for all.
+Nobody is told of success before that commit is on the disk; whoever fails is undone alone; where the commit itself
+fails, all are told. With nobody waiting, a transaction is committed the moment it ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Concatenate, ParamSpec, TypeVar
+
+import anyio
+import anyio.lowlevel
+
+from refdesk.errors import StoreError
+from refdesk.stores.sqlite.connections import UNDONE, Writer, require_transaction
+from refdesk.stores.sqlite.driver import Connection
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+MOST_MEMBERS = 64
+MOST_SECONDS = 0.05
+"""A group is committed once it is so large or old, even while others wait: another process may want the store."""
+
+
+@dataclass(slots=True, eq=False)
+class _Group:
+    """Transactions that are committed together.
+
+    Attributes:
+        members: How many have ended and are kept.
+        has_leader: Whether one of them has taken it on to commit.
+        settled: Set once all are on the disk, or none is: `failure` says why.
+    """
+
+    started: float = field(default_factory=anyio.current_time)
+    members: int = 0
+    has_leader: bool = False
+    settled: anyio.Event = field(default_factory=anyio.Event)
+    failure: StoreError | None = None
+
+    @property
+    def is_due(self) -> bool:
+        return self.members >= MOST_MEMBERS or anyio.current_time() - self.started > MOST_SECONDS
+
+    def settle(self, failure: StoreError | None = None) -> None:
+        self.failure = failure
+        self.settled.set()
+
+
+class Transactions:
+    """Hands the writing connection from task to task and commits for them."""
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+        self._turn = anyio.Lock()
+        self._group: _Group | None = None
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nobody has the connection or waits for it."""
+        return not self._turn.locked()
+
+    @asynccontextmanager
+    async def open(self) -> AsyncGenerator[Session, None]:
+        """Yield a transaction of one's own; it is on the disk when the block has ended without an error.
+
+        Raises:
+            StoreError: It could not be begun or committed, and is undone.
+        """
+        await self._turn.acquire()
+        session = Session(self, self._writer)
+        try:
+            yield session
+        except BaseException:
+            with anyio.CancelScope(shield=True), suppress(StoreError):
+                await self._leave(session.end(), is_kept=False)
+            raise
+        with anyio.CancelScope(shield=True):
+            await self._leave(session.end(), is_kept=True)
+
+    @asynccontextmanager
+    async def alone(self) -> AsyncGenerator[Writer, None]:
+        """Yield the connection for what must run outside of any transaction."""
+        async with self._turn:
+            if self._group is not None:
+                with anyio.CancelScope(shield=True):
+                    await self._commit(self._group)
+            yield self._writer
+
+    async def join(self) -> _Group:
+        """Begin a transaction, or a savepoint in the one that is to be committed for others too."""
+        if self._group is None:
+            await self._writer.begin()
+            self._group = _Group()
+        else:
+            self._writer.call_here(_enter)
+        return self._group
+
+    async def _leave(self, group: _Group | None, *, is_kept: bool) -> None:
+        """Give up the turn; return when the group is on the disk."""
+        try:
+            if group is None:
+                return
+            await self._end_member(group, is_kept=is_kept)
+            if not group.settled.is_set() and (group.is_due or not group.has_leader):
+                await self._lead(group)
+        finally:
+            self._turn.release()
+        await group.settled.wait()
+        if group.failure is not None:
+            raise StoreError(group.failure.message) from (group.failure.__cause__ or group.failure)
+
+    async def _end_member(self, group: _Group, *, is_kept: bool) -> None:
+        if is_kept:
+            is_there = self._writer.call_here(_keep, group.members > 0)
+            group.members += 1
+        else:
+            is_there = await self._writer.call(_undo, group.members > 0)
+        if not is_there:
+            self._settle(group, StoreError(UNDONE))
+        elif group.members == 0:
+            self._settle(group)
+
+    async def _lead(self, group: _Group) -> None:
+        """Commit, after whoever waits already has had their turn."""
+        group.has_leader = True
+        if self._turn.statistics().tasks_waiting and not group.is_due:
+            self._turn.release()
+            await self._turn.acquire()
+        if not group.settled.is_set():
+            await self._commit(group)
+
+    async def _commit(self, group: _Group) -> None:
+        try:
+            await self._writer.commit()
+        except StoreError as failure:
+            with suppress(StoreError):
+                await self._writer.call(_undo, False)
+            self._settle(group, failure)
+        else:
+            self._settle(group)
+
+    def _settle(self, group: _Group, failure: StoreError | None = None) -> None:
+        self._group = None
+        group.settle(failure)
+
+
+class Session:
+    """One transaction: begins at the first statement, so that nobody waits while rows are prepared."""
+
+    def __init__(self, transactions: Transactions, writer: Writer) -> None:
+        self._transactions = transactions
+        self._writer = writer
+        self._group: _Group | None = None
+        self._has_ended = False
+
+    async def run(self, function: Callable[Concatenate[Connection, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Return what `function` returns, run in the writer's thread.
+
+        Raises:
+            StoreError: A failure has ended the transaction, or it could not be begun.
+        """
+        await self._begin()
+        return await self._writer.call(lambda connection: _run(connection, function, *args, **kwargs))
+
+    async def run_here(self, function: Callable[Concatenate[Connection, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Do the same in this thread: for a few rows, which cost less than the way to another thread and back."""
+        await anyio.lowlevel.checkpoint_if_cancelled()
+        await self._begin()
+        return self._writer.call_here(lambda connection: _run(connection, function, *args, **kwargs))
+
+    def end(self) -> _Group | None:
+        """Allow no more; return the group it belongs to, if anything was done."""
+        self._has_ended = True
+        return self._group
+
+    async def _begin(self) -> None:
+        if self._has_ended:
+            raise RuntimeError("this transaction has ended")
+        if self._group is None:
+            self._group = await self._transactions.join()
+
+
+def _run(
+    connection: Connection, function: Callable[Concatenate[Connection, P], R], *args: P.args, **kwargs: P.kwargs
+) -> R:
+    require_transaction(connection)
+    return function(connection, *args, **kwargs)
+
+
+def _enter(connection: Connection) -> None:
+    connection.execute("SAVEPOINT member")
+
+
+def _keep(connection: Connection, is_within: bool) -> bool:
+    """End a member that is kept; return whether the transaction is still there."""
+    if not connection.in_transaction:
+        return False
+    if is_within:
+        connection.execute("RELEASE member")
+    return True
+
+
+def _undo(connection: Connection, is_within: bool) -> bool:
+    """Undo a member alone, or the transaction that holds nothing else; return whether it was still there."""
+    if not connection.in_transaction:
+        return False
+    connection.execute("ROLLBACK TO member; RELEASE member" if is_within else "ROLLBACK")
+    return True

@@ -1,0 +1,197 @@
+"""Many transactions to one commit: each is whole or undone, and nobody hears of success before it is on the disk."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncGenerator, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import apsw
+import pytest
+
+from refdesk.errors import StoreError
+from refdesk.model import Metadata, MetadataKey
+from refdesk.protocols import Store, Transaction
+from refdesk.stores.sqlite import open_store, transactions
+from refdesk.stores.sqlite.driver import Connection
+from tests.stores.samples import NOTES, make_document, put
+
+WRITERS = 32
+KEY = MetadataKey("acme", "count", "n")
+
+
+@dataclass(slots=True)
+class Commits:
+    """Counts the commits of the writing connection; `refuse` says which of them fail."""
+
+    count: int = 0
+    refuse: Callable[[], bool] = field(default=lambda: False)
+
+    def on_commit(self) -> bool:
+        self.count += 1
+        return self.refuse()
+
+
+@dataclass(slots=True)
+class Desk:
+    """A store whose writing connection is watched, and a connection of somebody else to its file."""
+
+    store: Store
+    commits: Commits
+    connection: Any
+    beside: Connection
+
+    def list_stored(self) -> set[str]:
+        return {id for (id,) in self.beside.execute("SELECT id FROM documents")}
+
+
+@pytest.fixture
+async def desk(tmp_path: Path) -> AsyncGenerator[Desk]:
+    opened: list[Any] = []
+    hooks: list[Any] = apsw.connection_hooks
+    hooks.append(opened.append)
+    path = tmp_path / "store.sqlite3"
+    async with open_store(path) as store:
+        hooks.remove(opened.append)
+        await put(store, make_document("first"))
+        commits = Commits()
+        opened[0].set_commit_hook(commits.on_commit)
+        beside = Connection(path, 0)
+        yield Desk(store, commits, opened[0], beside)
+        beside.close()
+
+
+async def write_all(desk: Desk, write: Callable[[Transaction, int], Any], count: int = WRITERS) -> set[int]:
+    """Let so many tasks write at once; return who was told that it is stored, each of them seen there by others."""
+    told: set[int] = set()
+
+    async def run(number: int) -> None:
+        try:
+            async with desk.store.transaction() as transaction:
+                await write(transaction, number)
+        except (StoreError, ZeroDivisionError):
+            return
+        assert f"{number}" in desk.list_stored()
+        told.add(number)
+
+    async with anyio.create_task_group() as group:
+        for number in range(count):
+            group.start_soon(run, number)
+    return told
+
+
+async def store_one(transaction: Transaction, number: int) -> None:
+    await transaction.put_documents([make_document(f"{number}")])
+
+
+async def test_one_transaction_is_one_commit(desk: Desk) -> None:
+    for number in range(3):
+        await put(desk.store, make_document(f"{number}"))
+        assert desk.commits.count == number + 1
+
+
+async def test_those_who_write_at_once_share_a_commit(desk: Desk) -> None:
+    assert await write_all(desk, store_one) == set(range(WRITERS))
+    assert desk.commits.count <= 3
+
+
+async def test_a_group_has_an_end(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transactions, "MOST_MEMBERS", 4)
+    assert await write_all(desk, store_one) == set(range(WRITERS))
+    assert desk.commits.count >= WRITERS // 4
+
+
+async def test_who_fails_is_undone_alone(desk: Desk) -> None:
+    async def write(transaction: Transaction, number: int) -> None:
+        await store_one(transaction, number)
+        if number % 3 == 0:
+            raise ZeroDivisionError
+
+    wanted = {number for number in range(WRITERS) if number % 3}
+    assert await write_all(desk, write) == wanted
+    assert desk.list_stored() == {"first", *map(str, wanted)}
+    assert desk.commits.count <= 3
+
+
+async def test_each_sees_what_those_before_it_wrote(desk: Desk) -> None:
+    async def count_up(transaction: Transaction, number: int) -> None:
+        await store_one(transaction, number)
+        record = await transaction.get_metadata(KEY)
+        value = int(str(record.value["n"])) if record is not None else 0
+        await transaction.put_metadata([Metadata(KEY, {"n": value + 1})])
+
+    await write_all(desk, count_up)
+    record = await desk.store.get_metadata(KEY)
+    assert record is not None
+    assert record.value == {"n": WRITERS}
+
+
+async def test_a_commit_that_fails_is_told_to_all_it_was_for(desk: Desk) -> None:
+    desk.commits.refuse = lambda: True
+    assert await write_all(desk, store_one) == set()
+    assert desk.list_stored() == {"first"}
+    desk.commits.refuse = lambda: False
+    assert await write_all(desk, store_one) == set(range(WRITERS))
+
+
+async def test_who_only_read_waits_for_what_it_read(desk: Desk) -> None:
+    desk.commits.refuse = lambda: True
+    seen: list[bool] = []
+
+    async def write(transaction: Transaction, number: int) -> None:
+        if number == 0:
+            await store_one(transaction, number)
+        else:
+            seen.append((await transaction.get_documents(NOTES, ["0"])) != [None])
+
+    assert await write_all(desk, write, 2) == set()
+    assert seen == [True]
+
+
+async def test_a_full_disk_ends_the_group_and_nobody_in_it_is_told_otherwise(desk: Desk) -> None:
+    pages = desk.connection.pragma("page_count")
+
+    async def write(transaction: Transaction, number: int) -> None:
+        if number == WRITERS // 2:
+            desk.connection.pragma("max_page_count", pages + 20)
+            await transaction.put_documents([make_document("large", "word " * 100_000)])
+        await store_one(transaction, number)
+
+    told = await write_all(desk, write)
+    assert {f"{number}" for number in told} | {"first"} == desk.list_stored()
+    desk.connection.pragma("max_page_count", 100_000)
+    await put(desk.store, make_document("last"))
+    assert "last" in desk.list_stored()
+
+
+@pytest.mark.parametrize("seed", range(5))
+async def test_tasks_cancelled_at_any_point_take_nobody_along(desk: Desk, seed: int) -> None:
+    chance = random.Random(seed)
+    scopes = [anyio.CancelScope() for _ in range(WRITERS)]
+    told: set[str] = set()
+
+    async def run(number: int) -> None:
+        with scopes[number]:
+            async with desk.store.transaction() as transaction:
+                for part in "ab":
+                    await transaction.put_documents([make_document(f"{number}{part}")])
+                    await anyio.lowlevel.checkpoint()
+            told.update({f"{number}a", f"{number}b"})
+
+    with anyio.fail_after(60):
+        async with anyio.create_task_group() as group:
+            for number in range(WRITERS):
+                group.start_soon(run, number)
+            for victim in chance.sample(range(WRITERS), WRITERS // 2):
+                for _ in range(chance.randrange(20)):
+                    await anyio.lowlevel.checkpoint()
+                scopes[victim].cancel()
+    stored = desk.list_stored() - {"first"}
+    assert told <= stored
+    assert {id[:-1] + other for id in stored for other in "ab"} == stored
+    await put(desk.store, make_document("last"))
+    assert "last" in desk.list_stored()
