@@ -109,13 +109,13 @@ def test_vectors_are_nearly_those_of_the_float_graph(encoders: tuple[SentenceEnc
     assert ours.is_int8
     assert not theirs.is_int8
     for text in TEXTS:
-        assert float(ours.encode(text, PASSAGE_PIECES) @ theirs.encode(text, PASSAGE_PIECES)) > MIN_COSINE
+        assert float(ours.encode(text, PASSAGE_PIECES) @ theirs.encode(text, PASSAGE_PIECES)) > 0.995 > MIN_COSINE
 
 
 def test_the_kept_vectors_are_those_of_the_packaged_file(encoders: tuple[SentenceEncoder, SentenceEncoder]) -> None:
     ours, theirs = encoders
     assert theirs.measure_cosine() == pytest.approx(1.0, abs=1e-3)
-    assert ours.measure_cosine() > 0.997
+    assert ours.measure_cosine() > 0.998
     assert len(CHECKED_TEXTS) == len(np.load(model.CHECKED_VECTORS))
 
 

@@ -92,7 +92,7 @@ async def test_vectors_are_those_of_the_published_model(embedder: LocalEmbedder)
         ["A man is eating food.", "A man is eating a piece of bread.", "A monkey is playing drums."]
     )
     # sentence-transformers gives 0.755 and 0.036 to 0.04 for the weights in full precision.
-    assert float(food @ bread) == pytest.approx(0.755, abs=0.005)
+    assert float(food @ bread) == pytest.approx(0.755, abs=0.01)
     assert abs(float(food @ monkey)) < 0.1
     assert food.shape == (embedder.model.dimensions,)
     assert food.dtype == np.float32
