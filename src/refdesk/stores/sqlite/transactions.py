@@ -2,8 +2,8 @@
 
 What a commit costs is the sync to the disk, and one sync carries any number of transactions. So a transaction that ends
 while others wait for their turn lets them have it first, each within a savepoint of its own, and then commits for all.
-Nobody is told of success before that commit is on the disk; whoever fails is undone alone; where the commit itself
-fails, all are told. With nobody waiting, a transaction is committed the moment it ends.
+None is acknowledged before that commit is on the disk; one that fails is undone alone; where the commit itself fails,
+all of them fail. With nobody waiting, a transaction is committed the moment it ends.
 """
 
 from __future__ import annotations
