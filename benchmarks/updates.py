@@ -16,7 +16,7 @@ import sqlite3
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -36,7 +36,7 @@ from refdesk.model import Principal
 from refdesk.protocols import Store
 from refdesk.stores.sqlite import open_store
 from refdesk.toolsets.azure_updates.models import COLLECTION, SearchInput
-from refdesk.toolsets.azure_updates.records import to_document
+from refdesk.toolsets.azure_updates.records import get_converter_version, to_document
 from refdesk.toolsets.azure_updates.search import search_updates
 from refdesk.toolsets.azure_updates.source import AzureUpdatesSource
 from sample_world.azure_updates import load_world
@@ -64,7 +64,14 @@ async def measure(records: list[dict[str, object]], home: Path, *, with_vectors:
     file = home / "records.json"
     file.write_text(json.dumps(records))
     async with running_emulator(records=file) as feed, open_store(home / "refdesk.sqlite3") as store:
-        syncer = Syncer(store, AzureUpdatesSource(feed.url), COLLECTION, to_document, SystemClock())
+        syncer = Syncer(
+            store,
+            AzureUpdatesSource(feed.url),
+            COLLECTION,
+            to_document,
+            SystemClock(),
+            converter_version=get_converter_version(),
+        )
         embedder = LocalEmbedder()
         base = KnowledgeBase(store, Semantics(store, embedder))
         forgetful = KnowledgeBase(store, Semantics(store, embedder, questions=QuestionVectors(most=0)))
@@ -81,15 +88,43 @@ async def measure(records: list[dict[str, object]], home: Path, *, with_vectors:
 
 
 async def time_sync(syncer: Syncer, context: Context) -> None:
-    """Time the first sync until its records are found, and a second one that finds nothing new."""
+    """Time the first sync until its records are found, and syncs that find nothing new."""
     (start, cpu) = time.perf_counter(), get_cpu_seconds()
     report = await syncer.sync()
     found = await ask(context, "kubernetes")
     show("first sync, found by words", time.perf_counter() - start, "s", f"{get_cpu_seconds() - cpu:.1f} CPU s")
     print(f"{'':34}{report.added} added, {report.quarantined} set aside, {found} found")
-    start = time.perf_counter()
-    report = await syncer.sync(full=True)
-    show("second sync, nothing new", time.perf_counter() - start, "s", f"{report.written} written")
+
+    async def read() -> int:
+        async for _ in syncer.source.read(None):
+            pass
+        return 0
+
+    async def sync(syncer: Syncer) -> int:
+        return (await syncer.sync(full=True)).written
+
+    variants: dict[str, Callable[[], Awaitable[int]]] = {
+        "sync, nothing new": lambda: sync(syncer),
+        "of that, reading the feed": read,
+        "the same, converting all": lambda: sync(replace(syncer, converter_version=None)),
+    }
+    costs = {name: await time_unchanged(name, each) for name, each in variants.items()}
+    ratio = costs["sync, nothing new"] / costs["the same, converting all"]
+    reading = costs["of that, reading the feed"] / costs["the same, converting all"]
+    print(f"{'':34}{ratio:.2f} of converting all; reading the feed alone is {reading:.2f}")
+
+
+async def time_unchanged(name: str, sync: Callable[[], Awaitable[int]]) -> float:
+    """Time what finds nothing new, the best of `ROUNDS`; return CPU seconds."""
+    times: list[tuple[float, float]] = []
+    for _ in range(ROUNDS):
+        (start, cpu) = time.perf_counter(), get_cpu_seconds()
+        written = await sync()
+        times.append((get_cpu_seconds() - cpu, time.perf_counter() - start))
+        assert written == 0
+    cpu, seconds = min(times)
+    show(name, cpu, "s", f"CPU seconds; {seconds:.2f} s by the clock")
+    return cpu
 
 
 async def time_embedding(indexer: Indexer, store: Store) -> None:

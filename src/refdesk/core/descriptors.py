@@ -58,17 +58,19 @@ class Means:
 class Sync:
     """How a toolset is kept up to date with a source. All of its documents are in the shared org's collection.
 
-    Each callable but `load_converter` takes the settings, which have the toolset's own among them.
+    Each callable but those of the converter takes the settings, which have the toolset's own among them.
 
     Attributes:
         open_source: Returns the source; nothing is asked of it yet. Raises a `ConfigurationError` where it cannot be.
         load_converter: Returns what makes a document of a record; see `Syncer.to_document`.
+        get_converter_version: See `Syncer.converter_version`.
         stale_after: The documents count as current for so long after a sync.
         full_after: A sync compares everything when the last one that did so is older.
     """
 
     open_source: Callable[[Any], Source]
     load_converter: Callable[[], ToDocument]
+    get_converter_version: Callable[[], str]
     stale_after: Callable[[Any], timedelta]
     full_after: Callable[[Any], timedelta]
 

@@ -191,6 +191,7 @@ def choose_syncer(settings: Settings, name: str, store: Store) -> Syncer:
         SystemClock(),
         stale_after=descriptor.sync.stale_after(settings),
         full_after=descriptor.sync.full_after(settings),
+        converter_version=descriptor.sync.get_converter_version(),
     )
 
 

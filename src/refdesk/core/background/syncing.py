@@ -12,7 +12,7 @@ import hashlib
 import json
 import logging
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -23,6 +23,13 @@ import anyio.to_thread
 
 from refdesk import errors
 from refdesk.core.background import sync_log
+from refdesk.core.background.conversions import (
+    Conversion,
+    Conversions,
+    digest_record,
+    read_conversions,
+    write_conversions,
+)
 from refdesk.core.background.leases import Holder, Lease
 from refdesk.core.background.sync_log import (
     MAX_CHANGES,
@@ -79,6 +86,8 @@ class Syncer:
 
     Attributes:
         to_document: Pure; raises `InvalidRecordError` for a record that cannot be read. It runs in a worker thread.
+        converter_version: Differs whenever `to_document` may give another document for some record; a record that did
+            not change is not converted again by the same version. `None`: every record is converted every time.
         stale_after: A sync is due when the last one that succeeded is older.
         full_after: A sync is a full one when the last full one is older.
         lease_duration: How long another process waits for one that vanished without a trace.
@@ -93,6 +102,7 @@ class Syncer:
     stale_after: timedelta = timedelta(hours=24)
     full_after: timedelta = timedelta(days=7)
     lease_duration: timedelta = timedelta(seconds=15)
+    converter_version: str | None = None
 
     async def get_status(self) -> SyncStatus:
         """Return the status of syncing."""
@@ -176,6 +186,36 @@ def _lost() -> LeaseLostError:
 
 
 @dataclass(slots=True)
+class _Converted:
+    """What the records of a page give.
+
+    Attributes:
+        last: By the document's id; of records that share one, the last counts.
+        documents: Those of `last` that were converted now.
+        by_record: What was converted now, by the digest of the record.
+        bad: The records that cannot be read.
+    """
+
+    last: dict[str, Conversion] = field(default_factory=dict[str, Conversion])
+    documents: dict[str, Document] = field(default_factory=dict[str, Document])
+    by_record: dict[str, Conversion] = field(default_factory=dict[str, Conversion])
+    bad: list[DeadLetter] = field(default_factory=list[DeadLetter])
+
+    def add_known(self, conversion: Conversion) -> None:
+        self.last[conversion.id] = conversion
+        self.documents.pop(conversion.id, None)
+
+    def add(self, to_document: ToDocument, record: JsonObject, digest: str) -> None:
+        try:
+            document = to_document(record)
+        except InvalidRecordError as error:
+            self.bad.append(DeadLetter(_name_record(record), error.message, json.dumps(record)[:EXCERPT_CHARACTERS]))
+        else:
+            self.documents[document.id] = document
+            self.last[document.id] = self.by_record[digest] = Conversion.of(document)
+
+
+@dataclass(slots=True)
 class _Run:
     """One sync under its lease."""
 
@@ -187,6 +227,7 @@ class _Run:
     force: bool
     on_progress: OnProgress | None
     digests: dict[str, str] = field(default_factory=dict[str, str])
+    conversions: Conversions = field(default_factory=lambda: Conversions(None))
     set_aside: dict[str, DeadLetter] = field(default_factory=dict[str, DeadLetter])
     seen: set[str] = field(default_factory=set[str])
     bad: set[str] = field(default_factory=set[str])
@@ -220,6 +261,7 @@ class _Run:
     async def _load(self) -> None:
         store = self.syncer.store
         self.digests = dict(await store.get_digests(self.syncer.collection))
+        self.conversions = await read_conversions(store, self._toolset, self.syncer.converter_version)
         self.set_aside = {each.name: each for each in await sync_log.read_dead_letters(store, self._toolset)}
 
     def _get_since(self) -> str | None:
@@ -229,11 +271,12 @@ class _Run:
 
     async def _take(self, page: SourcePage) -> None:
         """Land one page: what changed is written, what cannot be read is set aside."""
-        documents, bad = await anyio.to_thread.run_sync(_convert, self.syncer.to_document, page.records)
-        self._note_read(documents.values(), bad, page.total)
-        changed = [each for each in documents.values() if self.digests.get(each.id) != each.digest]
-        news = [each for each in bad if self.set_aside.get(each.name) != each]
-        repaired = [id for id in documents if id in self.set_aside]
+        converted = await anyio.to_thread.run_sync(self._convert, page.records)
+        self._note_read(converted.last.values(), converted.bad, page.total)
+        self.conversions.note(converted.by_record)
+        changed = [each for each in converted.documents.values() if self._is_new(converted.last[each.id])]
+        news = [each for each in converted.bad if self.set_aside.get(each.name) != each]
+        repaired = [id for id in converted.last if id in self.set_aside]
         for batch in _cut(changed):
             await self._write(batch)
         if news or repaired:
@@ -241,7 +284,23 @@ class _Run:
         if self.on_progress is not None:
             self.on_progress(SyncProgress(len(self.seen), self.total))
 
-    def _note_read(self, documents: Iterable[Document], bad: Sequence[DeadLetter], total: int | None) -> None:
+    def _is_new(self, conversion: Conversion) -> bool:
+        return self.digests.get(conversion.id) != conversion.digest
+
+    def _convert(self, records: Sequence[JsonObject]) -> _Converted:
+        """Return what the records give; those known to give what the store holds are not converted."""
+        converted = _Converted()
+        for record in records:
+            name = digest_record(record) if self.conversions.version is not None else ""
+            known = self.conversions.find(name, self.digests)
+            if known is not None:
+                converted.add_known(known)
+            else:
+                converted.add(self.syncer.to_document, record, name)
+        converted.bad = [each for each in converted.bad if each.name not in converted.last]
+        return converted
+
+    def _note_read(self, documents: Iterable[Conversion], bad: Sequence[DeadLetter], total: int | None) -> None:
         for document in documents:
             self.seen.add(document.id)
             self.bad.discard(document.id)
@@ -312,6 +371,7 @@ class _Run:
         await self._write([replace(each, state=State.WITHDRAWN) for each in documents if each is not None])
 
     async def _finish(self) -> SyncReport:
+        self.conversions.keep_only(self.digests)
         report = self._report("succeeded")
         status = SyncStatus(
             last_success=report.finished_at,
@@ -333,6 +393,7 @@ class _Run:
     async def _write_down(self, status: SyncStatus, report: SyncReport) -> None:
         async with self._fenced() as transaction:
             await sync_log.write_status(transaction, self._toolset, status)
+            await write_conversions(transaction, self._toolset, self.conversions)
             await sync_log.add_run(transaction, self._toolset, report)
 
     def _get_watermark(self, started: datetime) -> datetime | None:
@@ -369,21 +430,6 @@ class _Run:
 def _is_older(instant: datetime | None, now: datetime, age: timedelta) -> bool:
     # An instant in the future is a clock set back since: it says nothing about how old the data is.
     return instant is None or not timedelta(0) <= now - instant < age
-
-
-def _convert(to_document: ToDocument, records: Sequence[JsonObject]) -> tuple[Mapping[str, Document], list[DeadLetter]]:
-    """Return the documents by id, the last of those that share one, and the records that cannot be read."""
-    documents: dict[str, Document] = {}
-    bad: list[DeadLetter] = []
-    for record in records:
-        try:
-            document = to_document(record)
-        except InvalidRecordError as error:
-            name = _name_record(record)
-            bad.append(DeadLetter(name, error.message, json.dumps(record)[:EXCERPT_CHARACTERS]))
-        else:
-            documents[document.id] = document
-    return documents, [each for each in bad if each.name not in documents]
 
 
 def _name_record(record: JsonObject) -> str:

@@ -47,6 +47,12 @@ def _load_converter() -> ToDocument:
     return to_document
 
 
+def _get_converter_version() -> str:
+    from refdesk.toolsets.azure_updates.records import get_converter_version
+
+    return get_converter_version()
+
+
 def _get_stale_after(settings: AzureUpdatesSettings) -> timedelta:
     return timedelta(hours=settings.azure_updates_stale_hours)
 
@@ -95,6 +101,7 @@ TOOLSET = ToolsetDescriptor(
     sync=Sync(
         open_source=_open_source,
         load_converter=_load_converter,
+        get_converter_version=_get_converter_version,
         stale_after=_get_stale_after,
         full_after=_get_full_after,
     ),

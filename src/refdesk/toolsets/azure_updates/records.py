@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from calendar import monthrange
 from datetime import UTC, datetime
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
@@ -24,6 +28,9 @@ AUTHOR = "Microsoft Azure"
 BASE_URL = "https://azure.microsoft.com"
 MODIFIED = "modified"
 AVAILABILITY = "availability"
+
+_CONVERTER_MODULES = ("records.py", "models.py", "markdown.py", "markdown_writer.py")
+_CONVERTER_PACKAGES = ("refdesk", "nh3", "selectolax")
 
 _MONTH_NAMES = "january february march april may june july august september october november december"
 _MONTHS = {name: number for number, name in enumerate(_MONTH_NAMES.split(), start=1)}
@@ -60,6 +67,17 @@ class _Record(BaseModel):
     availabilities: Annotated[list[_Availability], BeforeValidator(_null_as_empty)] = []
     created: str
     modified: str
+
+
+@cache
+def get_converter_version() -> str:
+    """Return what differs whenever `to_document` may give another document: with this code and its libraries."""
+    digest = hashlib.blake2b(digest_size=16)
+    for module in _CONVERTER_MODULES:
+        digest.update(Path(__file__).with_name(module).read_bytes())
+    for package in _CONVERTER_PACKAGES:
+        digest.update(f"{package} {version(package)}\n".encode())
+    return digest.hexdigest()
 
 
 def to_document(record: JsonObject) -> Document:
