@@ -33,7 +33,7 @@ async def open_inline(path: Path, clock: Clock, synchronous: str = "FULL") -> As
     """Yield the store in a file that has the schema already; anything but `FULL` is a planted fault."""
     presence = Presence(path)
     writer = InlineWriter(open_file(path), Seal(path), presence, PATIENCE_SECONDS)
-    store = SqliteStore(InlineReaders(path, presence), writer, clock, PATIENCE_SECONDS)
+    store = SqliteStore(path, InlineReaders(path, presence), writer, clock, PATIENCE_SECONDS)
     try:
         assert await writer.call(enter_wal)
         await writer.call(configure)

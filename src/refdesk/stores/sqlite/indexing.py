@@ -1,18 +1,21 @@
-"""The in-memory search indexes of this process: derived from the tables and caught up before each search.
+"""The search indexes of this process: made from the truth, caught up before each search, thrown away at will.
 
 An index remembers the last change it has seen of its collection. A search compares that number with the collection's
-own, reads what was written since, by whichever process, and only then asks the index. What cannot be trusted (an index
-ahead of its collection, an error half way, text analysed by another version or damaged on the disk) is made anew.
+own, reads what was written since, by whichever process, and only then asks the index. Most of it is mapped from the
+files of `freezing`, which all processes share. What cannot be trusted (an index ahead of its collection, an error half
+way, a file or text of another version or damaged on the disk) is made anew.
 """
 
 from __future__ import annotations
 
 import json
+import threading
 import zlib
-from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections import OrderedDict, defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import anyio
@@ -21,9 +24,16 @@ from refdesk.core.keeping.encoding import decode_instant
 from refdesk.core.keeping.rows import decode_date_ranges, decode_facets
 from refdesk.core.writing.supersession import HEAD
 from refdesk.model import Collection, State
-from refdesk.stores.sqlite.hnsw import Grower
-from refdesk.stores.sqlite.index import ANALYSIS_VERSION, CollectionIndex, IndexRow, VectorRow, encode_terms
-from refdesk.stores.sqlite.reads import get_collection
+from refdesk.stores.sqlite import freezing
+from refdesk.stores.sqlite.freezing import Frozen, IndexFolder, Part
+from refdesk.stores.sqlite.index import (
+    ANALYSIS_VERSION,
+    CollectionIndex,
+    DoubtfulFileError,
+    IndexRow,
+    VectorRow,
+    encode_terms,
+)
 from refdesk.stores.sqlite.rows import RenewedTerms
 
 if TYPE_CHECKING:
@@ -42,65 +52,111 @@ BATCH = 1000
 MAX_RENEWED = 5 * BATCH
 """Texts analysed anew that are kept to be written back; further ones are analysed again by the next process."""
 
-_GET_WRITTEN = """
+PATIENCE_SECONDS = 1.0
+"""How long closing waits for a part that is being frozen; what is not finished is begun again by another process."""
+
+_GET_STATE = "SELECT key, changed, indexed FROM collections WHERE org = ? AND toolset = ?"
+_GET_CHANGED = """
     SELECT key, written, id, state, created_at, modified_at, title, facets, spans, analysis, terms_check, terms,
         CASE state WHEN 'superseded' THEN coalesce(nullif(data ->> :head, ''), id) END
-    FROM documents WHERE collection = :collection AND written > :seen ORDER BY written
-"""
-_GET_CHANGED_KEYS = """
-    SELECT key FROM documents WHERE collection = :collection AND written > :seen
-    UNION
-    SELECT key FROM documents WHERE collection = :collection AND embedded > 0 AND embedded > :seen
-"""
-_GET_MODEL = "SELECT key, dimensions FROM models WHERE name = ?"
-_GET_EMBEDDED_KEYS = """
-    SELECT DISTINCT document FROM vectors JOIN documents ON documents.key = vectors.document
-    WHERE model = ? AND collection = ? AND state <> 'withdrawn'
+    FROM documents WHERE key IN (
+        SELECT key FROM documents WHERE collection = :collection AND written > :seen
+        UNION
+        SELECT key FROM documents WHERE collection = :collection AND embedded > 0 AND embedded > :seen
+    )
 """
 # A blob of another length than the model's is damage: that document counts as not embedded until it is embedded again.
 _GET_VECTORS = """
-    SELECT document, first, last, vector FROM vectors JOIN documents ON documents.key = vectors.document
-    WHERE document IN (SELECT value FROM json_each(:keys)) AND model = :model AND state <> 'withdrawn'
-    AND length(vector) = 2 * :dimensions ORDER BY document, vectors.key
+    SELECT name, dimensions, document, first, last, vector
+    FROM vectors JOIN documents ON documents.key = vectors.document JOIN models ON models.key = vectors.model
+    WHERE document IN (SELECT value FROM json_each(?)) AND state <> 'withdrawn' AND length(vector) = 2 * dimensions
+    ORDER BY document, vectors.key
 """
 
 
 @dataclass(slots=True)
 class _KeptIndex:
-    """An index, the last change it has seen, and the models (with their widths) whose vectors it holds."""
+    """An index and the last change it has seen.
+
+    Attributes:
+        parts: Those that it is made of, as they were mapped.
+        indexed: How often the collection's parts had changed when they were mapped.
+        doubtful: The same, when they could not be mapped.
+        named: The names of the parts that there were then, whether or not they could be.
+        next_size: How many changed documents are worth the next part.
+    """
 
     lock: anyio.Lock = field(default_factory=anyio.Lock)
     index: CollectionIndex = field(default_factory=CollectionIndex)
     seen: int = 0
-    models: dict[str, int] = field(default_factory=dict[str, int])
+    parts: list[Part] = field(default_factory=list[Part])
+    indexed: int = 0
+    doubtful: int | None = None
+    named: tuple[str, ...] = ()
+    next_size: int = field(default_factory=lambda: freezing.FREEZE_ABOVE)
 
     def reset(self) -> None:
-        self.index, self.seen, self.models = CollectionIndex(), 0, {}
+        self.index, self.seen, self.parts, self.named, self.indexed = CollectionIndex(), 0, [], (), 0
+
+
+class OutdatedError(Exception):
+    """A file that a read found named is gone: it was replaced meanwhile, or it is lost."""
 
 
 class DerivedIndexes:
     """One index for each collection that was searched lately."""
 
-    def __init__(self, readers: Readers) -> None:
+    def __init__(self, readers: Readers, path: Path) -> None:
         self._readers = readers
+        self._folder = IndexFolder(path)
         self._kept: OrderedDict[Collection, _KeptIndex] = OrderedDict()
         self._renewed: list[RenewedTerms] = []
-        self._grower = Grower()
+        self._frozen: list[Frozen] = []
+        self._thread: threading.Thread | None = None
 
     async def find(self, request: FindRequest) -> Found:
         """See `Store.find`."""
         kept = self._get(request.collection)
         async with kept.lock:
-            return await self._readers.run(self._find, kept, request)
+            try:
+                return await self._readers.run(self._find, kept, request)
+            except OutdatedError:
+                return await self._readers.run(self._find, kept, request)
 
     def take_renewed(self) -> list[RenewedTerms]:
-        """Return the texts analysed again since the last call, to be written back."""
+        """Return what was analysed anew since the last call, to be written back."""
         renewed, self._renewed = self._renewed, []
         return renewed
 
+    def put_back(self, frozen: list[Frozen]) -> None:
+        """Take back what could not be named now."""
+        self._frozen += frozen
+
+    def take_frozen(self) -> list[Frozen]:
+        """Return the parts that were frozen since the last call, to be named."""
+        frozen, self._frozen = self._frozen, []
+        return frozen
+
+    def name_parts(self, connection: Connection, frozen: list[Frozen]) -> None:
+        """Name the parts in the store, in a transaction that writes."""
+        for each in frozen:
+            if not freezing.name_part(connection, each):
+                self._folder.remove([each.name])
+
+    def tidy(self, connection: Connection, frozen: list[Frozen]) -> None:
+        """Remove the files that parts have replaced, once that is committed."""
+        named = freezing.list_named(connection)
+        self._folder.remove([name for each in frozen for name in each.replaced if name not in named])
+        self._folder.sweep(named)
+
+    def remove_unnamed(self, connection: Connection) -> None:
+        """Remove the files of parts that no table row names any more, however new they are."""
+        self._folder.sweep(freezing.list_named(connection), 0.0)
+
     def close(self) -> None:
-        """Stop background work."""
-        self._grower.close()
+        """Stop what goes on in the background."""
+        if self._thread is not None:
+            self._thread.join(PATIENCE_SECONDS)
 
     def _get(self, collection: Collection) -> _KeptIndex:
         kept = self._kept.setdefault(collection, _KeptIndex())
@@ -111,32 +167,57 @@ class DerivedIndexes:
 
     def _find(self, connection: Connection, kept: _KeptIndex, request: FindRequest) -> Found:
         try:
-            key = self._catch_up(connection, kept, request.collection)
-            if request.vector is not None and request.vector.model not in kept.models:
-                _load_model(connection, kept, key, request.vector.model)
+            self._catch_up(connection, kept, request.collection)
         except BaseException:
             kept.reset()
             raise
-        found = kept.index.find(request)
-        if request.vector is not None:
-            self._grower.grow(kept.index)
-        return found
+        return kept.index.find(request)
 
-    def _catch_up(self, connection: Connection, kept: _KeptIndex, collection: Collection) -> int:
-        """Show the index every commit made so far; return the collection's number."""
-        key, changed = get_collection(connection, collection) or (0, 0)
+    def _catch_up(self, connection: Connection, kept: _KeptIndex, collection: Collection) -> None:
+        """Show the index every commit made so far."""
+        state = connection.get_row(_GET_STATE, (collection.org, collection.toolset))
+        key, changed, indexed = state or (0, 0, 0)
         if changed < kept.seen:
             kept.reset()
+        if indexed != kept.indexed:
+            self._load_parts(connection, kept, key, changed, indexed)
         if changed == kept.seen:
-            return key
-        for batch in _batch(
-            connection.stream(_GET_WRITTEN, {"collection": key, "seen": kept.seen, "head": HEAD}), BATCH
-        ):
-            kept.index.apply([self._make_row(connection, row) for row in batch])
-        if kept.models:
-            _reload_vectors(connection, kept, key)
+            return
+        before = kept.index.size
+        bindings = {"collection": key, "seen": kept.seen, "head": HEAD}
+        for batch in _batch(connection.stream(_GET_CHANGED, bindings), BATCH):
+            self._apply(connection, kept.index, batch)
         kept.seen = changed
-        return key
+        if kept.index.size + len(kept.index.gone) >= kept.next_size:
+            self._freeze(key, kept, in_background=kept.index.size - before < freezing.FREEZE_ABOVE)
+
+    def _load_parts(self, connection: Connection, kept: _KeptIndex, key: int, changed: int, indexed: int) -> None:
+        """Begin anew with the parts that the store names now."""
+        named = freezing.list_parts(connection, key)
+        mapped = {part.name: part for part in kept.parts if part.name}
+        self._folder.remove(mapped.keys() - {name for name, _ in named})
+        kept.reset()
+        try:
+            parts = [mapped.get(name) or self._folder.load(name, last, changed) for name, last in named]
+        except DoubtfulFileError as error:
+            if kept.doubtful != indexed:
+                kept.doubtful = indexed
+                raise OutdatedError from error
+            parts = []
+        kept.parts, kept.indexed, kept.named = parts, indexed, tuple(name for name, _ in named)
+        kept.index = CollectionIndex(freezing.bury(parts))
+        kept.seen = parts[-1].last if parts else 0
+        kept.next_size = freezing.FREEZE_ABOVE
+
+    def _apply(self, connection: Connection, index: CollectionIndex, batch: list[Row]) -> None:
+        """Show the index some documents as they are now, with all their vectors."""
+        rows = [self._make_row(connection, row) for row in batch]
+        keys = [row.key for row in rows]
+        index.apply(rows)
+        passages: defaultdict[tuple[str, int], list[VectorRow]] = defaultdict(list)
+        for name, dimensions, *passage in connection.stream(_GET_VECTORS, (json.dumps(keys),)):
+            passages[name, dimensions].append(VectorRow(*passage))
+        index.set_all_vectors(keys, passages)
 
     def _make_row(self, connection: Connection, row: Row) -> IndexRow:
         key, written, id, state, created_at, modified_at, title, facets, spans, analysis, check, terms, head_id = row
@@ -163,35 +244,31 @@ class DerivedIndexes:
             self._renewed.append(RenewedTerms(key, written, terms, ANALYSIS_VERSION))
         return terms
 
+    def _freeze(self, key: int, kept: _KeptIndex, *, in_background: bool) -> None:
+        """Freeze what changed: at once where reading it took long anyway, else while searches go on."""
+        if self._thread is not None and self._thread.is_alive():
+            return
+        changes = freezing.Changes(
+            key, kept.seen, tuple(kept.parts), kept.named, kept.index.parts, kept.index.size, tuple(kept.index.gone)
+        )
+        kept.next_size = 2 * max(kept.index.size, freezing.FREEZE_ABOVE)
+        if in_background:
+            self._thread = threading.Thread(target=self._write, args=(changes,), name="refdesk-index", daemon=True)
+            self._thread.start()
+        elif (part := self._write(changes)) is not None:
+            # There is no room for it on the disk: it is as good in memory.
+            kept.parts = [*kept.parts[: changes.first], part]
+            kept.index = CollectionIndex(freezing.bury(kept.parts))
+            kept.next_size = freezing.FREEZE_ABOVE
 
-def _load_model(connection: Connection, kept: _KeptIndex, collection: int, name: str) -> None:
-    model = connection.get_row(_GET_MODEL, (name,))
-    if model is None:
-        return
-    keys = [row[0] for row in connection.stream(_GET_EMBEDDED_KEYS, (model[0], collection))]
-    _load_vectors(connection, kept, name, model, keys)
-    kept.models[name] = model[1]
-
-
-def _reload_vectors(connection: Connection, kept: _KeptIndex, collection: int) -> None:
-    """Give the documents changed since `kept.seen` the vectors they have now, of every model in memory."""
-    bindings = {"collection": collection, "seen": kept.seen}
-    keys = [row[0] for row in connection.stream(_GET_CHANGED_KEYS, bindings)]
-    for name, dimensions in list(kept.models.items()):
-        model = connection.get_row(_GET_MODEL, (name,))
-        if model is not None and model[1] == dimensions:
-            _load_vectors(connection, kept, name, model, keys)
-        else:
-            kept.index.drop_model(name)
-            del kept.models[name]
-
-
-def _load_vectors(connection: Connection, kept: _KeptIndex, name: str, model: Row, keys: Sequence[int]) -> None:
-    model_key, dimensions = model
-    for batch in _batch(keys, BATCH):
-        bindings = {"keys": json.dumps(batch), "model": model_key, "dimensions": dimensions}
-        rows = [VectorRow(*row) for row in connection.stream(_GET_VECTORS, bindings)]
-        kept.index.set_vectors(name, dimensions, batch, rows)
+    def _write(self, changes: freezing.Changes) -> Part | None:
+        """Write a part that is to be named; return it where that failed."""
+        part = freezing.freeze(changes)
+        try:
+            self._frozen.append(self._folder.write(changes, part))
+        except OSError:
+            return part
+        return None
 
 
 def _batch(items: Iterable[T], size: int) -> Iterator[list[T]]:

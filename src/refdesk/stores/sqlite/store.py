@@ -212,14 +212,14 @@ class SqliteTransaction(_SqliteReader):
 class SqliteStore(_SqliteReader):
     """See `Store`."""
 
-    def __init__(self, readers: Readers, writer: Writer, clock: Clock, patience_seconds: float) -> None:
+    def __init__(self, path: Path, readers: Readers, writer: Writer, clock: Clock, patience_seconds: float) -> None:
         super().__init__(readers)
         self._patience_seconds = patience_seconds
         self._readers = readers
         self._writer = writer
         self._transactions = Transactions(writer)
         self._clock = clock
-        self._indexes = DerivedIndexes(readers)
+        self._indexes = DerivedIndexes(readers, path)
 
     @property
     def engine(self) -> str:
@@ -235,15 +235,27 @@ class SqliteStore(_SqliteReader):
     async def find(self, request: FindRequest) -> Found:
         """See `Store.find`."""
         found = await self._indexes.find(request)
-        if self._transactions.is_idle and (renewed := self._indexes.take_renewed()):
-            # It only saves the next process work, so it yields to whoever needs the store.
+        if self._transactions.is_idle:
+            await self._keep_derived()
+        return found
+
+    async def _keep_derived(self) -> None:
+        """Write down what searches have made anew: it saves the next process work, so it yields to whoever writes."""
+        if renewed := self._indexes.take_renewed():
             with suppress(StoreError):
                 async with self._transactions.open() as session:
                     await session.run(writes.put_terms, renewed)
-        return found
+        if frozen := self._indexes.take_frozen():
+            try:
+                async with self._transactions.open() as session:
+                    await session.run(self._indexes.name_parts, frozen)
+                await self._readers.run(self._indexes.tidy, frozen)
+            except StoreError:
+                self._indexes.put_back(frozen)
 
     async def scrub(self) -> bool:
         """See `Store.scrub`. The file is rewritten and its log emptied; searches continue, writers wait."""
+        await self._readers.run(self._indexes.remove_unnamed)
         await scrub(self._transactions, self._patience_seconds)
         return True
 
@@ -319,7 +331,7 @@ async def open_store(
         seal.close()
         raise
     writer = Writer(connection, seal, presence, patience_seconds)
-    store = SqliteStore(Readers(path, presence), writer, clock, patience_seconds)
+    store = SqliteStore(path, Readers(path, presence), writer, clock, patience_seconds)
     try:
         await _enter(writer, patience_seconds)
         await writer.call(examine, before, seal)

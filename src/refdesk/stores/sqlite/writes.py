@@ -11,6 +11,7 @@ from refdesk.core.keeping.rows import encode_audit, encode_link, encode_metadata
 from refdesk.errors import ConflictError, InvalidInputError
 from refdesk.model import AuditEntry, Collection, Document, EmbeddingModel, Link, Metadata, MetadataKey, State
 from refdesk.stores.sqlite.driver import Connection, Value
+from refdesk.stores.sqlite.freezing import discard_parts
 from refdesk.stores.sqlite.index import ANALYSIS_VERSION, encode_terms
 from refdesk.stores.sqlite.rows import DocumentRow, RenewedTerms, encode_document, encode_terms_columns
 
@@ -88,6 +89,8 @@ def erase_documents(connection: Connection, rows: Sequence[DocumentRow], recorde
         collections = {row.collection: _touch(connection, row.collection, last) for row in rows}
         for written, row in enumerate(rows, last - len(rows) + 1):
             _erase_document(connection, collections[row.collection], row, recorded_at, written)
+        for key in collections.values():
+            discard_parts(connection, key)
         connection.execute("INSERT INTO counters (name, value) VALUES (?, 1) ON CONFLICT DO NOTHING", (UNSCRUBBED,))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from random import Random
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from refdesk.core.search.analysis import analyse
 from refdesk.core.writing.supersession import find_head_id
 from refdesk.model import (
+    BEST_FIRST,
     And,
     Collection,
     DateRange,
@@ -36,6 +38,9 @@ from refdesk.model import (
 )
 from refdesk.stores.memory import MemoryStore
 from refdesk.stores.sqlite.index import CollectionIndex, IndexRow, VectorRow, encode_terms
+from refdesk.stores.sqlite.index.content import from_content, to_content
+from refdesk.stores.sqlite.index.files import map_content, write_content
+from refdesk.stores.sqlite.index.merging import merge_snapshots
 
 COLLECTION = Collection("local", "notes")
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -95,6 +100,7 @@ class RandomCollection:
         self.index = index
         self.reference = MemoryStore()
         self.documents: dict[int, Document] = {}
+        self.vectors: dict[tuple[str, int], list[VectorRow]] = {}
         self.seq = 0
 
     async def change(self) -> None:
@@ -115,15 +121,29 @@ class RandomCollection:
         async with self.reference.transaction() as transaction:
             await transaction.put_documents(written)
         self.documents.update(zip(numbers, written, strict=True))
-        self.seq += 1
-        self.index.apply([to_row(document, seq=self.seq) for document in written])
         for model in MODELS:
-            self.index.set_vectors(model.name, model.dimensions, changed_text, [])
+            self.vectors.update({(model.name, number): [] for number in changed_text})
+        self._touch(numbers)
+
+    def _touch(self, numbers: Sequence[int]) -> None:
+        """Show the index everything there is of some documents."""
+        self.seq += 1
+        self.index.apply([to_row(self.documents[number], seq=self.seq) for number in numbers])
+        for model in MODELS:
+            rows = [row for number in numbers for row in self.vectors.get((model.name, number), [])]
+            self.index.set_vectors(model.name, model.dimensions, numbers, rows)
+
+    def freeze(self, folder: Path) -> None:
+        """Put what the index holds, or the newest of it, into a file, and go on with what is mapped from that."""
+        parts = self.index.parts
+        first = self.random.choice((0, len(parts) - 1))
+        path = folder / f"{self.seq}-{self.random.random()}"
+        write_content(path, to_content(merge_snapshots(parts[first:]), {}))
+        self.index = CollectionIndex((*parts[:first], from_content(map_content(path))), compact_above=10)
 
     async def _embed(self, model: EmbeddingModel) -> None:
         living = [number for number, each in self.documents.items() if each.state is not State.WITHDRAWN]
         numbers = self.random.sample(living, min(len(living), self.random.choice((1, 5, 30))))
-        rows: list[VectorRow] = []
         async with self.reference.transaction() as transaction:
             for number in numbers:
                 document = self.documents[number]
@@ -132,8 +152,9 @@ class RandomCollection:
                     for start in range(self.random.choice((0, 1, 1, 2, 3)))
                 ]
                 await transaction.put_vectors(COLLECTION, document.id, model, document.text_digest, passages)
-                rows += [to_vector_row(number, each.vector, each.start, each.end) for each in passages]
-        self.index.set_vectors(model.name, model.dimensions, numbers, rows)
+                rows = [to_vector_row(number, each.vector, each.start, each.end) for each in passages]
+                self.vectors[model.name, number] = rows
+        self._touch(numbers)
 
     def make_vector(self, model: EmbeddingModel) -> Vector:
         """Return a vector of unit length whose products are exact in any arithmetic, with many ties."""
@@ -180,14 +201,16 @@ class RandomCollection:
             vector=VectorQuery(self.make_vector(model), model.name) if self.random.random() < 0.5 else None,
             where=self.make_filter(3) if self.random.random() < 0.6 else None,
             depth=self.random.choice((1, 2, 5, 100)),
-            order=tuple(
-                SortKey(self.random.choice(SORT_KEYS), self.random.random() < 0.5)
-                for _ in range(self.random.randrange(4))
-            ),
+            order=self.random.choice((BEST_FIRST, self._make_order())),
             facets=tuple(self.random.sample(("tag", "kind", "none"), self.random.randrange(4))),
             title_contains=self.random.choice((None, None, "", "eta", " Gamma", "a b", "absent")),
             effort=self.random.choice((None, 1, 200)),
+            counts=self.random.random() < 0.5,
         )
+
+    def _make_order(self) -> tuple[SortKey, ...]:
+        keys = self.random.choices(SORT_KEYS, k=self.random.randrange(4))
+        return tuple(SortKey(key, self.random.random() < 0.5) for key in keys)
 
     def _make_text(self) -> TextQuery:
         terms = self.random.sample((*WORDS, "absent"), self.random.randrange(4))
@@ -223,4 +246,5 @@ class RandomCollection:
 
     async def find_both(self, request: FindRequest) -> tuple[Found, Found]:
         """Return what the index finds, and what the reference engine finds."""
-        return self.index.find(request), await self.reference.find(request)
+        found, expected = self.index.find(request), await self.reference.find(request)
+        return found if request.counts else replace(found, total=expected.total), expected

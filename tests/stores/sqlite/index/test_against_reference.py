@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from refdesk.stores.sqlite.index import CollectionIndex
@@ -7,10 +9,12 @@ from tests.stores.sqlite.index.corpus import RandomCollection, to_row
 
 
 @pytest.mark.parametrize("seed", range(6))
-async def test_a_changing_index_finds_what_the_reference_engine_finds(seed: int) -> None:
+async def test_a_changing_index_finds_what_the_reference_engine_finds(seed: int, tmp_path: Path) -> None:
     world = RandomCollection(seed, CollectionIndex(compact_above=10))
     for _ in range(30):
         await world.change()
+        if world.random.random() < 0.3:
+            world.freeze(tmp_path)
         for _ in range(6):
             request = world.make_request()
             found, expected = await world.find_both(request)

@@ -17,7 +17,6 @@ def test_an_empty_index_finds_nothing_however_it_is_asked() -> None:
     index.apply([])
     index.set_vectors("m", 2, [], [])
     index.drop_model("unknown")
-    assert index.extend_graphs() == 0
     request = FindRequest(
         COLLECTION,
         text=ask("red", phrases=("red car",)),

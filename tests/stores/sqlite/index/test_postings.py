@@ -30,7 +30,8 @@ def make_stream(
 
 
 def describe(segment: Segment) -> dict[str, object]:
-    return {each.name: np.asarray(getattr(segment, each.name)).tolist() for each in fields(segment)}
+    made = [each.name for each in fields(segment) if each.name not in ("bounds", "mean_length")]
+    return {name: np.asarray(getattr(segment, name)).tolist() for name in made}
 
 
 def make_documents(seed: int, count: int, terms: list[int]) -> list[tuple[list[int], list[int]]]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from operator import attrgetter
 
 import numpy as np
@@ -17,28 +18,28 @@ from refdesk.stores.sqlite.index.search import Snapshot, find
 from refdesk.stores.sqlite.index.vectors import PassageColumns
 
 COMPACT_ABOVE = 1024
-GRAPH_ABOVE = 100_000
 
 
 class CollectionIndex:
-    """Finds the documents of one collection, in memory; made from the store's rows, and gone with the process.
+    """Finds the documents of one collection: those of some frozen parts, and what changed since, in memory.
 
     Searches may run in any number of threads, also beside a change: each sees the index as the last finished change
     left it. Changes wait for each other.
     """
 
-    def __init__(self, *, compact_above: int = COMPACT_ABOVE, graph_above: int = GRAPH_ABOVE) -> None:
-        """Make an empty index.
+    def __init__(self, base: Sequence[Snapshot] = (), *, compact_above: int = COMPACT_ABOVE) -> None:
+        """Make an index of what the frozen parts hold.
 
         Args:
+            base: Made by `merge_snapshots`; each document is alive in one of them at most.
             compact_above: Space is reclaimed once more than this many rows, and more than half of all, are dead.
-            graph_above: Up to so many passages of a model, all are compared; see `extend_graphs`.
         """
         self._compact_above = compact_above
-        self._graph_above = graph_above
+        self._base = tuple(base)
         self._documents = DocumentColumns()
         self._is_live: Mask = np.zeros(0, np.bool_)
         self._row_of: dict[int, int] = {}
+        self._gone: set[int] = set()
         self._segments: tuple[Segment, ...] = ()
         self._passages: dict[str, PassageColumns] = {}
         self._changes = threading.Lock()
@@ -47,12 +48,16 @@ class CollectionIndex:
     def apply(self, rows: Sequence[IndexRow]) -> None:
         """Add or replace documents by key; a withdrawn one is dropped.
 
-        Of several rows with one key the one of the highest `seq` counts. A document's vectors stay with it.
+        Of several rows with one key the one of the highest `seq` counts. A document's vectors stay with it, but for
+        those of a frozen part, which are to be set anew.
         A row costs some 20 µs, a call some 0.3 ms, so many rows are best given in one call.
         """
         latest = {row.key: row for row in sorted(rows, key=attrgetter("seq"))}
         with self._changes:
+            self._gone.difference_update(latest)
+            self._gone.update(key for key, row in latest.items() if row.state is State.WITHDRAWN)
             self._bury(latest)
+            self._bury_frozen(list(latest))
             self._append([row for row in latest.values() if row.state is not State.WITHDRAWN])
             if len(self._is_live) - len(self._row_of) > max(self._compact_above, len(self._row_of)):
                 self._compact()
@@ -68,49 +73,55 @@ class CollectionIndex:
         with self._changes:
             passages = self._passages.get(model)
             if passages is None or passages.dimensions != dimensions:
-                passages = PassageColumns(dimensions, compact_above=self._compact_above, graph_above=self._graph_above)
+                passages = PassageColumns(dimensions, compact_above=self._compact_above)
                 self._passages[model] = passages
             passages.replace(keys, rows, self._row_of)
             self._publish()
 
+    def set_all_vectors(self, keys: Sequence[int], rows: Mapping[tuple[str, int], Sequence[VectorRow]]) -> None:
+        """Give the documents of `keys` exactly these passages, by model and its width, and none of any other model."""
+        known = {(model, passages.dimensions): () for model, passages in self._passages.items()}
+        for (model, dimensions), passages in {**known, **rows}.items():
+            self.set_vectors(model, dimensions, keys, passages)
+
     def drop_model(self, model: str) -> None:
-        """Forget every vector of a model."""
+        """Forget every vector of a model that was set since the last part was frozen."""
         with self._changes:
             self._passages.pop(model, None)
             self._publish()
 
-    def extend_graphs(self, limit: int = 64) -> int:
-        """Make searches by vector faster where a model has more than `graph_above` passages.
-
-        Adds at most `limit` passages (0 or more) of each such model to its graph, some 0.5 ms each. Searches take the
-        graph as far as it goes and compare the rest; without the library (extra `hnsw`) they compare all, and this does
-        nothing.
-
-        Returns:
-            How many passages are still to be added: call again, in a thread of no importance, until there are none.
-        """
-        with self._changes:
-            waiting = sum(passages.extend_graph(limit) for passages in self._passages.values())
-            if limit:
-                self._publish()
-            return waiting
-
     def find(self, request: FindRequest) -> Found:
         """Return what matches; see `refdesk.protocols.Store.find`. Changes nothing."""
-        return find(request, self._snapshot)
+        return find(request, self.parts)
+
+    @property
+    def size(self) -> int:
+        """How many documents changed since the last part was frozen, those that are gone left out."""
+        return len(self._row_of)
+
+    @property
+    def gone(self) -> list[int]:
+        """Keys of documents that were withdrawn since the last part was frozen."""
+        return sorted(self._gone)
 
     def _publish(self) -> None:
-        self._snapshot = Snapshot(
+        changed = Snapshot(
             documents=self._documents.view(self._is_live),
             segments=self._segments,
             passages={model: passages.view for model, passages in self._passages.items()},
         )
+        self.parts = (*self._base, changed)
+        """Everything as it stands now, the frozen parts first."""
 
     def _bury(self, keys: Iterable[int]) -> None:
         dead = [row for key in keys if (row := self._row_of.pop(key, None)) is not None]
         if dead:
             self._is_live = self._is_live.copy()
             self._is_live[dead] = False
+
+    def _bury_frozen(self, keys: Sequence[int]) -> None:
+        buried = [part.documents.bury(part.documents.find_rows(keys)) for part in self._base]
+        self._base = tuple(replace(part, documents=each) for part, each in zip(self._base, buried, strict=True))
 
     def _append(self, rows: Sequence[IndexRow]) -> None:
         if not rows:

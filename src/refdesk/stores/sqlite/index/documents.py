@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
@@ -17,11 +16,21 @@ from numpy.typing import NDArray
 
 from refdesk.core.search.bm25 import TITLE_WEIGHT
 from refdesk.model import State, facet_key
-from refdesk.stores.sqlite.index.columns import Column, Floats, Integers, Mask, Rows, expand_ranges, get_offsets
+from refdesk.stores.sqlite.index.columns import (
+    Column,
+    Floats,
+    Integers,
+    Mask,
+    RowNumbers,
+    Rows,
+    expand_ranges,
+    get_offsets,
+)
 from refdesk.stores.sqlite.index.date_ranges import DateRangeColumn, Spans, to_number
 from refdesk.stores.sqlite.index.facets import Facet, FacetColumn
 from refdesk.stores.sqlite.index.postings import GAPS, TokenStream
 from refdesk.stores.sqlite.index.rows import IndexRow
+from refdesk.stores.sqlite.index.texts import Grams
 
 STATES = tuple(State)
 
@@ -35,31 +44,38 @@ class Documents:
     Attributes:
         is_live: Whether a row is its document's present version.
         living: How many are.
-        mean_length: Mean of `lengths` over the living; 1.0 where every text is empty.
-        ids: By row; may be longer than there are rows. So may `titles` and `instants`.
+        total_length: Sum of `lengths` over the living.
+        keys: The document's number in the store, by row.
+        ids: By row; may be longer than there are rows. So may `titles`.
         id_checks: CRC-32 of each id.
         heads: See `refdesk.model.Candidate.head_id`, by row; the others have none.
         titles: `facet_key` of the title.
-        instants: When modified.
+        grams: Of the titles, where they are many.
         states: Place in `STATES`.
         created: Microseconds since 1970; so is `modified`.
         lengths: Terms of the body plus `TITLE_WEIGHT` times those of the title.
+        title_lengths: Terms of the title; `text_lengths` of title and body.
         starts: Position of the first token.
+        positions: How many positions the tokens of all rows take.
     """
 
     is_live: Mask
     living: int
-    mean_length: float
+    total_length: float
+    keys: Integers
     ids: Sequence[str]
     id_checks: NDArray[np.uint32]
     heads: Mapping[int, str]
     titles: Sequence[str]
-    instants: Sequence[datetime]
+    grams: Grams | None
     states: NDArray[np.int8]
     created: Integers
     modified: Integers
     lengths: Floats
+    title_lengths: Integers
+    text_lengths: Integers
     starts: Integers
+    positions: int
     facets: Mapping[str, Facet]
     date_ranges: Mapping[str, Spans]
 
@@ -67,6 +83,27 @@ class Documents:
     def count(self) -> int:
         """How many rows there are, dead ones included."""
         return len(self.is_live)
+
+    @property
+    def mean_length(self) -> float:
+        """Mean of `lengths` over the living; 1.0 where every text is empty."""
+        return self.total_length / max(self.living, 1) or 1.0
+
+    def find_rows(self, keys: Sequence[int] | Integers) -> RowNumbers:
+        """Return the rows of those of the documents that have one, where rows are ordered by key."""
+        wanted = np.asarray(keys, np.int64)
+        rows = np.searchsorted(self.keys, wanted)
+        return rows[np.append(self.keys, np.int64(-1))[rows] == wanted] if len(self.keys) else rows[:0]
+
+    def bury(self, rows: RowNumbers) -> Documents:
+        """Return the same with these rows dead."""
+        dying = rows[self.is_live[rows]]
+        if not len(dying):
+            return self
+        is_live = self.is_live.copy()
+        is_live[dying] = False
+        total_length = self.total_length - float(self.lengths[dying].sum())
+        return replace(self, is_live=is_live, living=self.living - len(dying), total_length=total_length)
 
     def mark_ids(self, ids: Sequence[str]) -> Mask:
         """Return which rows are versions of these documents."""
@@ -78,7 +115,9 @@ class Documents:
 
     def mark_titled(self, text: str, among: Mask) -> Mask:
         """Return which of the marked rows have a title that contains the text, by `facet_key`."""
-        wanted, rows = facet_key(text), np.flatnonzero(among)
+        wanted = facet_key(text)
+        holders = self.grams.find_holders(wanted) if self.grams else None
+        rows = np.flatnonzero(among) if holders is None else holders[among[holders]]
         mask = np.zeros(self.count, np.bool_)
         mask[rows] = [wanted in title for title in map(self.titles.__getitem__, rows.tolist())]
         return mask
@@ -92,11 +131,11 @@ class DocumentColumns:
         self._id_checks = Column(np.uint32)
         self._heads: dict[int, str] = {}
         self._titles: list[str] = []
-        self._instants: list[datetime] = []
+        self._keys = Column(np.int64)
         self._states = Column(np.int8)
         self._created = Column(np.int64)
         self._modified = Column(np.int64)
-        self._numbers = (self._id_checks, self._states, self._created, self._modified)
+        self._numbers = (self._keys, self._id_checks, self._states, self._created, self._modified)
         self._title_lengths = Column(np.int64)
         self._text_lengths = Column(np.int64)
         self._lengths = Column(np.float64)
@@ -116,17 +155,21 @@ class DocumentColumns:
         return Documents(
             is_live=is_live,
             living=living,
-            mean_length=float(np.sum(lengths, where=is_live)) / max(living, 1) or 1.0,
+            total_length=float(np.sum(lengths, where=is_live)),
+            keys=self._keys.view,
             ids=self._ids,
             id_checks=self._id_checks.view,
             heads=self._heads,
             titles=self._titles,
-            instants=self._instants,
+            grams=None,
             states=self._states.view,
             created=self._created.view,
             modified=self._modified.view,
             lengths=lengths,
+            title_lengths=self._title_lengths.view,
+            text_lengths=self._text_lengths.view,
             starts=self._starts.view,
+            positions=self.positions,
             facets={name: column.view for name, column in self._facets.items()},
             date_ranges={name: column.view for name, column in self._spans.items()},
         )
@@ -135,11 +178,11 @@ class DocumentColumns:
         """Append documents and return their tokens."""
         stream = _read_tokens(rows, len(self), self.positions)
         self._extend_named(rows, len(self))
+        self._keys.extend([row.key for row in rows])
         self._id_checks.extend([_check_id(row.id) for row in rows])
         self._heads.update({at: row.head_id for at, row in enumerate(rows, len(self)) if row.head_id is not None})
         self._ids.extend(row.id for row in rows)
         self._titles.extend(facet_key(row.title) for row in rows)
-        self._instants.extend(row.modified_at for row in rows)
         self._states.extend([STATES.index(row.state) for row in rows])
         self._created.extend([to_number(row.created_at) for row in rows])
         self._modified.extend([to_number(row.modified_at) for row in rows])
@@ -159,7 +202,6 @@ class DocumentColumns:
         columns._ids = [self._ids[row] for row in kept.tolist()]
         columns._heads = {int(new_rows[row]): head for row, head in self._heads.items() if new_rows[row] >= 0}
         columns._titles = [self._titles[row] for row in kept.tolist()]
-        columns._instants = [self._instants[row] for row in kept.tolist()]
         for column, values in zip(columns._numbers, self._numbers, strict=True):
             column.extend(values.view[kept])
         columns._facets = {name: column.renumber(new_rows) for name, column in self._facets.items()}
@@ -185,8 +227,13 @@ class DocumentColumns:
         self._starts.extend(self.positions + get_offsets(stream.lengths + GAPS)[:-1])
         self._title_lengths.extend(stream.title_lengths)
         self._text_lengths.extend(stream.lengths)
-        self._lengths.extend(stream.lengths + (TITLE_WEIGHT - 1) * stream.title_lengths)
+        self._lengths.extend(get_lengths(stream.title_lengths, stream.lengths))
         self.positions += stream.size
+
+
+def get_lengths(title_lengths: Integers, text_lengths: Integers) -> Floats:
+    """Return the weighted lengths of documents from the terms of their titles and of their texts."""
+    return (text_lengths + (TITLE_WEIGHT - 1) * title_lengths).astype(np.float64)
 
 
 def _check_id(id: str) -> int:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from refdesk.model import FacetCount, facet_key
-from refdesk.stores.sqlite.index.columns import Column, Integers, Mask, RowNumbers, Rows, expand_ranges
+from refdesk.stores.sqlite.index.columns import Column, Integers, Mask, RowNumbers, Rows, expand_ranges, get_offsets
 
 FEW = 16
 """When fewer than one row in this many matches, their values are looked up row by row instead of by a scan of all."""
@@ -26,6 +26,8 @@ class Facet:
         numbers: The value numbers by `facet_key`. May know more values than the entries hold.
         texts: The spellings by their number. May be longer, too.
         value_of: The value number of each spelling.
+        holders: The rows that hold each value, one value behind the other, where that was made; else `None`.
+        offsets: `holders[offsets[i]:offsets[i + 1]]` hold value i.
     """
 
     rows: Integers
@@ -35,14 +37,46 @@ class Facet:
     numbers: Mapping[str, int]
     texts: Sequence[str]
     value_of: Rows
+    holders: Rows | None = None
+    offsets: Integers | None = None
+
+    def by_value(self) -> Facet:
+        """Return the same with the holders of each value beside it."""
+        first = np.flatnonzero(self.is_first)
+        order = first[np.argsort(self.values[first], kind="stable")]
+        counts = np.bincount(self.values[first], minlength=len(self.numbers))
+        return replace(self, holders=self.rows[order].astype(np.int32), offsets=get_offsets(counts))
+
+    def get_key(self, spelling: int) -> str:
+        """Return the `facet_key` of a spelling."""
+        return facet_key(self.texts[spelling])
 
     def mark_holders(self, value: str, rows: int) -> Mask:
         """Return a mask over `rows` rows: which hold the value."""
         mask = np.zeros(rows, np.bool_)
         number = self.numbers.get(facet_key(value))
-        if number is not None:
+        if number is None:
+            return mask
+        if self.holders is not None and self.offsets is not None:
+            mask[self.holders[int(self.offsets[number]) : int(self.offsets[number + 1])]] = True
+        else:
             mask[self.rows[self.values == number]] = True
         return mask
+
+    def tally(self, matching: Mask) -> tuple[dict[str, int], dict[str, int]]:
+        """Return how many matching documents hold each value, by `facet_key`, and how often each spelling is used."""
+        entries = self._get_entries(matching)
+        uses = np.bincount(self.spellings[entries])
+        used = np.flatnonzero(uses)
+        spelled = {
+            self.texts[spelling]: count for spelling, count in zip(used.tolist(), uses[used].tolist(), strict=True)
+        }
+        firsts = np.bincount(self.spellings[entries[self.is_first[entries]]])
+        held: dict[str, int] = {}
+        for spelling in np.flatnonzero(firsts).tolist():
+            key = self.get_key(spelling)
+            held[key] = held.get(key, 0) + int(firsts[spelling])
+        return held, spelled
 
     def count(self, matching: Mask) -> tuple[FacetCount, ...]:
         """Return how many matching documents hold each value, most frequent first, ties by value."""

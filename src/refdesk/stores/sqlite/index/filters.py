@@ -22,7 +22,7 @@ def mark_passing(condition: Filter, documents: Documents) -> Mask:
         case Overlaps():
             return _mark_overlaps(condition, documents)
         case InState(states):
-            return np.isin(documents.states, [STATES.index(state) for state in states])
+            return _combine(np.logical_or, [documents.states == STATES.index(state) for state in states], documents)
         case HasId(ids):
             return documents.mark_ids(ids)
         case Not(inner):

@@ -20,8 +20,22 @@ def select_first(rows: RowNumbers, order: Sequence[SortValues], depth: int) -> R
     """Return the first `depth` of the rows, in order; the last key must be unique."""
     if len(rows) > depth:
         rows = _prune(rows, order, depth)
-    values = [get_values(rows, len(rows)) for get_values in reversed(order)]
-    return rows[np.lexsort(values)]
+    return _sort(rows, order)
+
+
+def _sort(rows: RowNumbers, order: Sequence[SortValues]) -> RowNumbers:
+    """Return the rows in order; later keys are looked at only where the earlier ones tie."""
+    values: list[NDArray[np.float64] | NDArray[np.int64]] = []
+    at = np.arange(len(rows))
+    for get_values in order:
+        values.insert(0, get_values(rows, len(rows)))
+        at = np.lexsort(values)
+        ties = np.ones(max(len(rows) - 1, 0), np.bool_)
+        for each in values:
+            ties &= each[at[1:]] == each[at[:-1]]
+        if not ties.any():
+            break
+    return rows[at]
 
 
 def _prune(rows: RowNumbers, order: Sequence[SortValues], depth: int) -> RowNumbers:

@@ -8,17 +8,20 @@ positions differ by one.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from refdesk.core.search.bm25 import TITLE_WEIGHT
-from refdesk.stores.sqlite.index.columns import Integers, Rows, Scalar, expand_ranges, get_offsets
+from refdesk.core.search.bm25 import K1, TITLE_WEIGHT, B
+from refdesk.stores.sqlite.index.columns import Floats, Integers, Rows, Scalar, expand_ranges, get_offsets
 
 MERGE_RATIO = 8
 """So there are few segments (at most six at 100,000 rows), and each row is rewritten some eight times for each factor
 of eight that the index grows."""
+
+BOUND_STEPS = 255
+_PIECE = 1 << 18
 
 GAPS = 2
 """Positions of a document that hold no token: one behind its title, one behind its body."""
@@ -59,6 +62,8 @@ class Segment:
         frequencies: Beside `rows`: occurrences in the body plus `TITLE_WEIGHT` times those in the title.
         position_offsets: The same for `positions`.
         size: How many rows it was made of.
+        bounds: Beside `rows`: see `with_bounds`; `None` where it was not made.
+        mean_length: Of the documents, when `bounds` was.
     """
 
     base: int
@@ -69,6 +74,22 @@ class Segment:
     position_offsets: Integers
     positions: NDArray[np.uint32]
     size: int
+    bounds: NDArray[np.uint8] | None = None
+    mean_length: float = 1.0
+
+    def with_bounds(self, lengths: Floats, mean_length: float) -> Segment:
+        """Return the same with what each posting adds to a score at most, in steps of one in `BOUND_STEPS` of the idf.
+
+        Rounded up, so it is at most a step too high, while documents are of this length on average.
+        """
+        bounds = np.empty(len(self.rows), np.uint8)
+        for start in range(0, len(bounds), _PIECE):
+            at = slice(start, start + _PIECE)
+            frequencies = self.frequencies[at].astype(np.float64)
+            relative_lengths = lengths[self.rows[at]] / mean_length
+            saturated = frequencies / (frequencies + K1 * (1.0 - B + B * relative_lengths))
+            bounds[at] = np.ceil(saturated * BOUND_STEPS)
+        return replace(self, bounds=bounds, mean_length=mean_length)
 
     def locate(self, terms: NDArray[np.uint64]) -> list[int]:
         """Return the place of each term in `terms`, -1 where it does not occur."""

@@ -1,4 +1,4 @@
-"""The embeddings of one model: nearest documents, and the similarity of a document."""
+"""The vectors of one model: which documents are nearest, and how near a document is."""
 
 from __future__ import annotations
 
@@ -9,100 +9,120 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from refdesk.stores.sqlite.index.binary import Codes, select_least
 from refdesk.stores.sqlite.index.columns import Column, Integers, Mask, RowNumbers, Rows, expand_ranges, get_offsets
-from refdesk.stores.sqlite.index.hnsw import Graph, is_available
 from refdesk.stores.sqlite.index.rows import VectorRow
 
 if TYPE_CHECKING:
     from refdesk.model import Vector
 
+CODES_FROM = 4096
+"""From so many passages on codes are made of them: fewer are compared as fast as they are."""
+
+EXACT_BELOW = 1024
+"""Up to so many wanted documents, and up to one in `EXACT_SHARE`, all are compared, whatever their codes."""
+
+EXACT_SHARE = 100
+
+OVER_FETCH = 4
+"""How many times as many passages as documents wanted survive the comparison of codes, at least."""
+
+GROWTH = 4
+
+PIECE = 512
+"""Vectors made whole and compared at a time: what is computed of them stays in the processor's cache."""
+
 GATHER_SHARE = 4
 """When fewer than one in this many is wanted, copying those out beats comparing all (measured: at 15 to 25 %)."""
-
-MIN_FETCH = 256
-"""The graph is asked for at least so many passages: its recall grows with them (random ones: 0.83 to 0.94)."""
-
-OVER_FETCH = 3
-"""The graph is asked for this many times the passages that should be enough, given the share that is wanted."""
-
-EXACT_FETCH = 8
-"""Asking the graph for more than one passage in this many costs more than comparing all."""
 
 Similarities: TypeAlias = "NDArray[np.float32]"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Passages:
-    """A snapshot of the passages. Those of a document are contiguous and form a group.
+    """The passages as they stood at one time. Those of a document stand together and form a group.
 
     Attributes:
         vectors: Shape `(passages, dimensions)`, unit length, contiguous.
         starts: Where each passage begins in the body; `ends` where it ends, in code points.
-        group_starts: First passage of each group.
+        group_starts: First passage of each group, ascending.
         group_sizes: How many it has, at least one.
         group_rows: Row of its document, -1 when there is none (any more).
-        graph: Holds all but the newest of the passages, where there are so many that it pays.
-        exact_below: Fewer wanted documents than this are all compared, graph or not.
+        group_of_row: The other way round, -1 where a document has none; `None` where that is still to be found out.
+        codes: Of all vectors, where there are so many that it pays.
     """
 
-    vectors: Similarities
+    vectors: NDArray[np.float16] | Similarities
     starts: Rows
     ends: Rows
     group_starts: Integers
     group_sizes: Integers
     group_rows: Rows
-    graph: Graph | None
-    exact_below: int
+    group_of_row: Rows | None = None
+    codes: Codes | None = None
 
     def find_groups_of(self, rows: RowNumbers, count: int) -> Integers:
         """Return the group of each row's document, -1 where it has none; there are `count` rows in all."""
+        if self.group_of_row is not None:
+            return self.group_of_row[rows].astype(np.int64)
         groups = np.full(count + 1, -1, np.int64)
         groups[self.group_rows] = np.arange(len(self.group_rows))
         return groups[rows]
 
     def find_nearest(
-        self, wanted: Mask, query: Vector, depth: int, effort: int | None
+        self, wanted: Mask | None, query: Vector, depth: int, effort: int | None
     ) -> tuple[Integers, Similarities]:
         """Return groups among which are the `depth` nearest of the wanted documents, and their cosines, unordered.
 
         Args:
-            wanted: One truth value per row.
-            effort: The fewest passages requested from HNSW; `None` is `MIN_FETCH`.
+            wanted: One truth value per row; `None` where all are.
+            effort: Raises how many passages are compared exactly, where not all are.
         """
-        is_wanted = np.append(wanted, np.False_)[self.group_rows]
-        groups = self._search_graph(self.graph, is_wanted, query, depth, effort or MIN_FETCH) if self.graph else None
-        if groups is None:
-            groups = np.flatnonzero(is_wanted)
+        if self.codes is not None and len(query) == self.vectors.shape[1]:
+            found = self._search_codes(self.codes, wanted, query, depth, effort or 0)
+            if found is not None:
+                return found
+        is_wanted = self.group_rows >= 0 if wanted is None else np.append(wanted, np.False_)[self.group_rows]
+        groups = np.flatnonzero(is_wanted)
         return groups, self._compare_groups(groups, query)
 
     def find_best_passages(self, groups: Integers, query: Vector) -> tuple[Similarities, Integers]:
         """Return the cosine of each group's best passage and which it is; of equals the first."""
         sizes = self.group_sizes[groups]
         passages = expand_ranges(self.group_starts[groups], sizes)
-        cosines = _compare(self.vectors[passages], query)
+        cosines = self._compare_some(passages, query)
         offsets = get_offsets(sizes)[:-1]
         best = np.maximum.reduceat(cosines, offsets) if len(groups) else cosines
         at_best = np.flatnonzero(cosines == np.repeat(best, sizes))
         return best, passages[at_best[np.searchsorted(at_best, offsets)]]
 
-    def _search_graph(self, graph: Graph, is_wanted: Mask, query: Vector, depth: int, effort: int) -> Integers | None:
-        """Return groups near the query, or `None` where all of them must be compared to be right.
-
-        The graph leads to the nearest of all documents. Only where it leads to `depth` that are wanted are they the
-        nearest of those.
-        """
-        count = int(np.count_nonzero(is_wanted))
-        fetch = max(effort, OVER_FETCH * depth * len(self.vectors) // max(count, 1))
-        if count < self.exact_below or EXACT_FETCH * fetch > graph.size:
+    def _search_codes(
+        self, codes: Codes, wanted: Mask | None, query: Vector, depth: int, effort: int
+    ) -> tuple[Integers, Similarities] | None:
+        """Return groups near the query with their cosines, or `None` where all that are wanted must be compared."""
+        groups = len(self.group_rows)
+        count = groups if wanted is None else int(np.count_nonzero(wanted))
+        if count <= max(EXACT_BELOW, groups // EXACT_SHARE):
             return None
-        # What is added from here on is compared twice, which does no harm.
-        size = graph.size
-        passages = graph.search(query, fetch)
-        found = np.searchsorted(self.group_starts, passages[passages < len(self.vectors)], side="right") - 1
-        near = np.unique(found[is_wanted[found]])
-        first_newer = max(0, int(np.searchsorted(self.group_starts, size)) - 1)
-        newer = first_newer + np.flatnonzero(is_wanted[first_newer:])
-        return np.union1d(near, newer) if len(near) >= depth else None
+        survivors = max(codes.survivors, OVER_FETCH * max(depth, effort))
+        probes = -(-codes.probes * groups // count)
+        while True:
+            passages, differing = codes.find_near(query, probes)
+            if wanted is not None:
+                is_wanted = wanted[self.group_rows[self._find_groups(passages)]]
+                passages, differing = passages[is_wanted], differing[is_wanted]
+            chosen = np.sort(passages[select_least(differing, survivors)])
+            found, starts = np.unique(self._find_groups(chosen), return_index=True)
+            if len(found) >= min(depth, count):
+                return found, np.maximum.reduceat(self._compare_some(chosen, query), starts)
+            if probes >= len(codes.centres) and survivors >= len(passages):
+                return None
+            probes, survivors = GROWTH * probes, GROWTH * survivors
+
+    def _find_groups(self, passages: Rows | Integers) -> Integers:
+        if len(self.group_starts) == len(self.vectors):
+            return passages.astype(np.int64, copy=False)
+        return np.searchsorted(self.group_starts, passages, side="right") - 1
 
     def _compare_groups(self, groups: Integers, query: Vector) -> Similarities:
         """Return the cosine of each group's best passage, in [-1, 1]."""
@@ -116,17 +136,22 @@ class Passages:
         return np.maximum.reduceat(cosines, get_offsets(sizes)[:-1])
 
     def _compare_passages(self, passages: Integers, query: Vector) -> Similarities:
-        if GATHER_SHARE * len(passages) < len(self.vectors):
-            return _compare(self.vectors[passages], query)
+        if self.vectors.dtype != np.float32 or GATHER_SHARE * len(passages) < len(self.vectors):
+            return self._compare_some(passages, query)
         return _compare(self.vectors, query)[passages]
 
+    def _compare_some(self, passages: Integers | Rows, query: Vector) -> Similarities:
+        pieces = [passages[start : start + PIECE] for start in range(0, len(passages), PIECE)]
+        compared = [_compare(self.vectors[piece].astype(np.float32, copy=False), query) for piece in pieces]
+        return np.concatenate(compared) if compared else np.empty(0, np.float32)
 
-def _compare(vectors: Similarities, query: Vector) -> Similarities:
+
+def _compare(vectors: NDArray[np.float16] | Similarities, query: Vector) -> Similarities:
     """Return the cosine of each vector.
 
     One product per vector, in one thread: as fast as a product with the whole matrix in one thread (14 ms for
     100,000 of 384), while the threads of that one wait for each other (3.3 ms instead of 0.7 for 10,000), and equal
-    vectors have equal cosines at any position.
+    vectors have equal cosines wherever they stand.
     """
     return np.clip(np.vecdot(vectors, query), -1.0, 1.0)
 
@@ -138,10 +163,9 @@ class PassageColumns:
     half of the passages are such, and more than `compact_above`.
     """
 
-    def __init__(self, dimensions: int, *, compact_above: int, graph_above: int) -> None:
+    def __init__(self, dimensions: int, *, compact_above: int) -> None:
         self.dimensions = dimensions
         self._compact_above = compact_above
-        self._graph_above = graph_above
         self._clear()
 
     def _clear(self) -> None:
@@ -153,7 +177,6 @@ class PassageColumns:
         self._group_rows: Rows = np.empty(0, np.int32)
         self._group_of: dict[int, int] = {}
         self._dead = 0
-        self._graph: Graph | None = None
 
     @property
     def view(self) -> Passages:
@@ -165,12 +188,10 @@ class PassageColumns:
             group_starts=self._group_starts.view,
             group_sizes=self._group_sizes.view,
             group_rows=self._group_rows,
-            graph=self._graph,
-            exact_below=self._graph_above // 5,
         )
 
     def replace(self, keys: Sequence[int], rows: Sequence[VectorRow], row_of: Mapping[int, int]) -> None:
-        """Give the documents exactly these passages; `row_of` returns the row of a document by its key."""
+        """Give the documents exactly these passages; `row_of` tells the row of a document by its key."""
         held: dict[int, list[VectorRow]] = {key: [] for key in keys}
         for row in rows:
             held.setdefault(row.key, []).append(row)
@@ -193,17 +214,6 @@ class PassageColumns:
             moved[list(at)] = to
             self._group_rows = moved
 
-    def extend_graph(self, limit: int) -> int:
-        """Add at most `limit` passages to the graph, where one pays; return how many are still to be added."""
-        if len(self._vectors) <= self._graph_above or not is_available():
-            return 0
-        size = self._graph.size if self._graph else 0
-        added = self._vectors.view[size:][:limit]
-        if len(added):
-            self._graph = self._graph or Graph(self.dimensions)
-            self._graph.extend(added)
-        return len(self._vectors) - size - len(added)
-
     def _append(self, held: Mapping[int, Sequence[VectorRow]], row_of: Mapping[int, int]) -> None:
         rows = [row for passages in held.values() for row in passages]
         sizes = np.array([len(passages) for passages in held.values()], np.int64)
@@ -217,7 +227,7 @@ class PassageColumns:
         self._ends.extend([row.end for row in rows])
 
     def _compact(self) -> None:
-        """Leave out the passages of groups that are no document's; the HNSW index is rebuilt."""
+        """Leave out the passages of groups that are no document's."""
         old, group_of = self.view, self._group_of
         groups = np.array(sorted(group_of.values()), np.int64)
         sizes = old.group_sizes[groups]

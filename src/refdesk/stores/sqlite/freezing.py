@@ -1,0 +1,211 @@
+"""The part of the search indexes that is kept on disk: files beside the store's own, which names them.
+
+An index grows by parts: what changed lately is frozen into a file, together with the parts before it that are not much
+larger, so that there are few. A file is written whole before the store names it, in a transaction that finds the other
+parts as they were; one that nobody names is nobody's and goes. Whatever is missing, damaged or of another version is
+left aside, and the index is made from the rows.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import numpy as np
+
+from refdesk.stores.sqlite.index import (
+    ANALYSIS_VERSION,
+    FORMAT,
+    DoubtfulFileError,
+    Snapshot,
+    from_content,
+    map_content,
+    merge_snapshots,
+    to_content,
+    write_content,
+)
+
+if TYPE_CHECKING:
+    from refdesk.stores.sqlite.driver import Connection
+    from refdesk.stores.sqlite.index.columns import Integers
+
+VERSION = FORMAT * 1_000_000 + ANALYSIS_VERSION
+"""Of what the files hold. The newest wins: who knows only older ones keeps its own in memory."""
+
+FREEZE_ABOVE = 500
+"""How many documents may have changed since the last part before another is frozen."""
+
+MERGE_RATIO = 4
+"""A part is merged with what comes behind it unless it is more than so many times larger."""
+
+FORGOTTEN_SECONDS = 3600
+"""A file that is named nowhere, and no older than this, may be one that another process is about to name."""
+
+_LIST_PARTS = "SELECT name, last FROM index_parts WHERE collection = ? AND format = ? ORDER BY last"
+_GET_NEWEST = "SELECT max(format) FROM index_parts WHERE collection = ?"
+_PUT_PART = "INSERT INTO index_parts (collection, format, last, name) VALUES (?, ?, ?, ?)"
+_NOTE_CHANGE = "UPDATE collections SET indexed = indexed + 1 WHERE key = ?"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """A frozen part.
+
+    Attributes:
+        last: The change up to which it and the parts before it hold the collection.
+        gone: Keys of documents that changed within it and are not in it.
+    """
+
+    name: str
+    last: int
+    snapshot: Snapshot
+    gone: Integers
+
+
+@dataclass(frozen=True, slots=True)
+class Frozen:
+    """A part that is written and not yet named.
+
+    Attributes:
+        collection: The collection's number.
+        known: The names of the parts that there were.
+        replaced: Those of them that it stands for.
+    """
+
+    collection: int
+    name: str
+    last: int
+    known: tuple[str, ...]
+    replaced: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Changes:
+    """What changed in a collection, and what it changed in.
+
+    Attributes:
+        collection: The collection's number.
+        last: The last change.
+        parts: The frozen parts.
+        named: The names of those that the store names, trusted or not.
+        snapshots: The whole index: the parts as far as they are alive, and behind them what changed.
+        size: How many documents changed.
+        gone: Keys of those that are withdrawn.
+    """
+
+    collection: int
+    last: int
+    parts: tuple[Part, ...]
+    named: tuple[str, ...]
+    snapshots: tuple[Snapshot, ...]
+    size: int
+    gone: tuple[int, ...]
+
+    @property
+    def first(self) -> int:
+        """From which part on all are merged with what changed: at least those that have no file."""
+        first, changed = len(self.parts), self.size + len(self.gone)
+        while first and (
+            not self.parts[first - 1].name or self.parts[first - 1].snapshot.documents.count <= MERGE_RATIO * changed
+        ):
+            first -= 1
+            changed += self.parts[first].snapshot.documents.count
+        return first
+
+
+def freeze(changes: Changes) -> Part:
+    """Return a part of what changed and of the parts before it that are not much larger; it has no name yet."""
+    first = changes.first
+    snapshot = merge_snapshots(changes.snapshots[first:])
+    keys = [np.asarray(changes.gone, np.int64), *(part.gone for part in changes.parts[first:])]
+    gone = np.unique(np.concatenate(keys)) if first else np.empty(0, np.int64)
+    return Part("", changes.last, snapshot, gone[~np.isin(gone, snapshot.documents.keys)])
+
+
+class IndexFolder:
+    """The files of one store's indexes."""
+
+    def __init__(self, store: Path) -> None:
+        self._path = store.with_name(f"{store.name}-index")
+
+    def load(self, name: str, last: int, changed: int) -> Part:
+        """Return a part that ends at the change `last` of a collection whose last change is `changed`.
+
+        Raises:
+            DoubtfulFileError: It cannot be used.
+        """
+        content = map_content(self._path / name)
+        if content.notes.get("last") != last or last > changed:
+            raise DoubtfulFileError("The file holds another part.")
+        return Part(name, last, from_content(content), content.arrays["gone"])
+
+    def write(self, changes: Changes, part: Part) -> Frozen:
+        """Write what was frozen.
+
+        Raises:
+            OSError: There is no room, or no right to write there.
+        """
+        name = f"{changes.collection}-{uuid4().hex}"
+        write_content(self._path / name, to_content(part.snapshot, {"gone": part.gone}, last=part.last))
+        kept = {each.name for each in changes.parts[: changes.first]}
+        replaced = tuple(each for each in changes.named if each not in kept)
+        return Frozen(changes.collection, name, part.last, changes.named, replaced)
+
+    def remove(self, names: Iterable[str]) -> None:
+        """Remove files; what cannot be removed now is found by `sweep`."""
+        for name in names:
+            with suppress(OSError):
+                (self._path / name).unlink()
+
+    def sweep(self, named: frozenset[str], age: float = FORGOTTEN_SECONDS) -> None:
+        """Remove what is named nowhere and is older than this, in seconds."""
+        with suppress(OSError):
+            for path in self._path.iterdir():
+                if path.name not in named and time.time() - path.stat().st_mtime >= age:
+                    path.unlink()
+
+
+def bury(parts: Sequence[Part]) -> list[Snapshot]:
+    """Return the parts with those documents dead that a later part has or knows to be gone."""
+    snapshots = [part.snapshot for part in parts]
+    for number, part in enumerate(parts):
+        for earlier in range(number):
+            documents = snapshots[earlier].documents
+            for keys in (part.snapshot.documents.keys, part.gone):
+                documents = documents.bury(documents.find_rows(keys))
+            snapshots[earlier] = Snapshot(documents, snapshots[earlier].segments, snapshots[earlier].passages)
+    return snapshots
+
+
+def list_parts(connection: Connection, collection: int) -> list[tuple[str, int]]:
+    """Return name and last change of each part of a collection, in order."""
+    return [(name, last) for name, last in connection.execute(_LIST_PARTS, (collection, VERSION))]
+
+
+def name_part(connection: Connection, frozen: Frozen) -> bool:
+    """Name a part; return whether it is, which it is not where the parts are others by now."""
+    ((newest,),) = connection.execute(_GET_NEWEST, (frozen.collection,))
+    known = tuple(name for name, _ in list_parts(connection, frozen.collection))
+    if known != frozen.known or (newest or 0) > VERSION:
+        return False
+    connection.execute("DELETE FROM index_parts WHERE collection = ? AND format < ?", (frozen.collection, VERSION))
+    connection.execute_many("DELETE FROM index_parts WHERE name = ?", [(name,) for name in frozen.replaced])
+    connection.execute(_PUT_PART, (frozen.collection, VERSION, frozen.last, frozen.name))
+    connection.execute(_NOTE_CHANGE, (frozen.collection,))
+    return True
+
+
+def discard_parts(connection: Connection, collection: int) -> None:
+    """Name no part of a collection any more, so that nothing of what they hold is found or kept."""
+    connection.execute("DELETE FROM index_parts WHERE collection = ?", (collection,))
+    connection.execute(_NOTE_CHANGE, (collection,))
+
+
+def list_named(connection: Connection) -> frozenset[str]:
+    """Return the names of all parts there are."""
+    return frozenset(name for (name,) in connection.execute("SELECT name FROM index_parts"))

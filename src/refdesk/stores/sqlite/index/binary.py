@@ -1,0 +1,176 @@
+"""One bit for each component of a vector: fewer bytes first, then the exact vectors of what survives.
+
+A code holds, for each component, whether it lies above the mean of all vectors; the fewer bits two codes differ in, the
+nearer the vectors. Codes are kept word by word, so that a search runs through memory in one direction, and by cluster,
+so that it runs through the part where the nearest are.
+
+Sources: Charikar, "Similarity estimation techniques from rounding algorithms" (2002), for the codes; Jégou, Douze and
+Schmid, "Product Quantization for Nearest Neighbor Search" (2011), for the inverted lists.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from refdesk.stores.sqlite.index.columns import Integers, RowNumbers, Rows, get_offsets
+
+if TYPE_CHECKING:
+    from refdesk.model import Vector
+
+CHUNK = 1 << 15
+"""Codes compared at a time: what is computed of them stays in the processor's cache."""
+
+CLUSTER_SIZE = 512
+"""How many vectors a cluster has on average, where there are clusters."""
+
+TRIALS, TOP, MISSED = 64, 10, 500
+"""Questions tried, how many nearest of each must be found, and of how many of these one may be missed."""
+
+SCAN_SHARE = 3
+"""From one in so many clusters on all codes are compared: gathering costs more than it saves."""
+
+ROUNDS = 4
+SAMPLE_PER_CLUSTER = 24
+
+Floats32 = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Codes:
+    """The codes of vectors 0 to n - 1, ordered by cluster.
+
+    Attributes:
+        mean: Shape `(dimensions,)`.
+        words: Shape `(words, n)`: the codes, 64 components to a word.
+        vectors: Which vector each code is of.
+        centres: Shape `(clusters, dimensions)`.
+        offsets: `words[:, offsets[i]:offsets[i + 1]]` are those of cluster i.
+        probes: In how many clusters the nearest were found, where it was tried.
+        survivors: Among how many of the least differing codes they were then.
+    """
+
+    mean: Floats32
+    words: NDArray[np.uint64]
+    vectors: Rows
+    centres: Floats32
+    offsets: Integers
+    probes: int
+    survivors: int
+
+    def encode(self, query: Vector) -> NDArray[np.uint64]:
+        """Return the code of a query, word by word."""
+        return _encode(query[np.newaxis] - self.mean)[:, 0]
+
+    def find_near(self, query: Vector, probes: int) -> tuple[Rows, NDArray[np.uint16]]:
+        """Return the vectors of the `probes` clusters nearest to the query, and in how many bits their codes differ."""
+        asked = self.encode(query)
+        if SCAN_SHARE * probes >= len(self.centres):
+            return self.vectors, count_differing(asked, self.words)
+        nearest = np.argpartition(-(self.centres @ query), probes)[:probes]
+        nearest.sort()
+        starts, ends = self.offsets[nearest].tolist(), self.offsets[nearest + 1].tolist()
+        ranges = [slice(start, end) for start, end in zip(starts, ends, strict=True)]
+        words = np.concatenate([self.words[:, each] for each in ranges], axis=1)
+        return np.concatenate([self.vectors[each] for each in ranges]), count_differing(asked, words)
+
+
+def make_codes(vectors: NDArray[np.float16] | Floats32) -> Codes:
+    """Return the codes of vectors, shape `(n, dimensions)`, n above 0."""
+    count = max(1, len(vectors) // CLUSTER_SIZE)
+    mean = np.asarray(vectors.mean(axis=0, dtype=np.float64), np.float32)
+    centres = _find_centres(vectors, count)
+    clusters = np.concatenate([_assign(piece, centres) for piece in _cut(vectors)])
+    order = np.argsort(clusters, kind="stable").astype(np.int32)
+    words = np.concatenate([_encode(piece - mean) for piece in _cut(vectors)], axis=1)
+    sizes = np.bincount(clusters, minlength=count)
+    codes = Codes(mean, np.ascontiguousarray(words[:, order]), order, centres, get_offsets(sizes), count, len(vectors))
+    return _tune(codes, vectors)
+
+
+def _tune(codes: Codes, vectors: NDArray[np.float16] | Floats32) -> Codes:
+    """Return the codes with what a search must look at to miss no more than one in `MISSED` of the nearest.
+
+    Asked are vectors half way between some that are held and noise: questions are not nearer to what answers them.
+    """
+    generator = np.random.default_rng(len(vectors))
+    asked = np.asarray(vectors[generator.integers(0, len(vectors), TRIALS)], np.float32)
+    noise = generator.standard_normal(asked.shape, dtype=np.float32)
+    asked += noise / np.linalg.norm(noise, axis=1, keepdims=True)
+    nearest = _find_nearest(vectors, asked / np.linalg.norm(asked, axis=1, keepdims=True))
+    place_of = np.empty(len(vectors), np.int64)
+    place_of[codes.vectors] = np.arange(len(vectors))
+    probes, survivors = list[int](), list[int]()
+    for query, near in zip(asked, nearest, strict=True):
+        places = place_of[near]
+        differing = count_differing(codes.encode(query), codes.words)
+        survivors += np.searchsorted(np.sort(differing), differing[places], side="right").tolist()
+        ranks = np.argsort(np.argsort(-(codes.centres @ query)))
+        probes += (1 + ranks[np.searchsorted(codes.offsets, places, side="right") - 1]).tolist()
+    share = 1.0 - 1.0 / MISSED
+    return replace(codes, probes=int(np.quantile(probes, share)), survivors=int(np.quantile(survivors, share)))
+
+
+def _find_nearest(vectors: NDArray[np.float16] | Floats32, asked: Floats32) -> Integers:
+    """Return the `TOP` nearest to each, by comparing all."""
+    count, best, numbers = min(TOP, len(vectors)), np.empty((len(asked), 0), np.float32), np.empty((len(asked), 0), int)
+    for start, piece in zip(range(0, len(vectors), CHUNK), _cut(vectors), strict=True):
+        products = asked @ piece.T
+        best = np.concatenate((best, products), axis=1)
+        numbers = np.concatenate((numbers, np.tile(np.arange(start, start + len(piece)), (len(asked), 1))), axis=1)
+        first = np.argpartition(-best, count - 1, axis=1)[:, :count]
+        best, numbers = np.take_along_axis(best, first, axis=1), np.take_along_axis(numbers, first, axis=1)
+    return numbers
+
+
+def _cut(vectors: NDArray[np.float16] | Floats32) -> list[Floats32]:
+    starts = range(0, len(vectors), CHUNK)
+    return [np.asarray(vectors[start : start + CHUNK], np.float32) for start in starts]
+
+
+def _find_centres(vectors: NDArray[np.float16] | Floats32, count: int) -> Floats32:
+    """Return the centres of so many clusters, by some rounds of k-means over a sample."""
+    step = max(1, len(vectors) // (count * SAMPLE_PER_CLUSTER))
+    sample = np.asarray(vectors[::step], np.float32)
+    centres = sample[np.linspace(0, len(sample) - 1, count).astype(np.int64)].copy()
+    for _ in range(ROUNDS if count > 1 else 0):
+        clusters = _assign(sample, centres)
+        order = np.argsort(clusters, kind="stable")
+        held, starts = np.unique(clusters[order], return_index=True)
+        sums = np.add.reduceat(sample[order], starts, axis=0)
+        centres[held] = sums / np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), np.finfo(np.float32).tiny)
+    return centres
+
+
+def _assign(vectors: Floats32, centres: Floats32) -> NDArray[np.int32]:
+    return np.argmax(vectors @ centres.T, axis=1).astype(np.int32)
+
+
+def _encode(centred: Floats32) -> NDArray[np.uint64]:
+    """Return the signs of vectors, shape `(n, dimensions)`, as words, shape `(words, n)`."""
+    width = -(-centred.shape[1] // 64) * 64
+    bits = np.zeros((len(centred), width), np.bool_)
+    np.greater(centred, 0.0, out=bits[:, : centred.shape[1]])
+    return np.ascontiguousarray(np.packbits(bits, axis=1).view(np.uint64).T)
+
+
+def count_differing(asked: NDArray[np.uint64], words: NDArray[np.uint64]) -> NDArray[np.uint16]:
+    """Return in how many bits each code, shape `(words, n)`, differs from the one asked."""
+    count = words.shape[1]
+    differing = np.zeros(count, np.uint16)
+    for start in range(0, count, CHUNK):
+        piece = differing[start : start + CHUNK]
+        for word, one in zip(words, asked, strict=True):
+            piece += np.bitwise_count(word[start : start + CHUNK] ^ one)
+    return differing
+
+
+def select_least(values: NDArray[np.uint16], count: int) -> RowNumbers:
+    """Return where the `count` least values stand, and all that equal the last of them."""
+    if count >= len(values):
+        return np.arange(len(values))
+    reached = np.cumsum(np.bincount(values))
+    return np.flatnonzero(values <= np.uint16(np.searchsorted(reached, count)))
