@@ -62,6 +62,7 @@ bench: $(READY) ## speed, as ratios in one run
 	$(BIN)/python -m benchmarks.writes
 	$(BIN)/python -m benchmarks.articles
 	$(BIN)/python -m benchmarks.tokens
+	$(BIN)/python -m benchmarks.fairness
 
 eval: $(READY) ## retrieval quality, how well learned skills are found, and how well one list finds what four toolsets know
 	$(BIN)/python -m benchmarks.quality
