@@ -88,6 +88,19 @@ def test_stray_output_never_reaches_the_client_and_the_end_of_stdin_ends_a_call_
     assert "stray output of a child" in err
 
 
+def test_the_process_ends_with_stdin_although_a_model_is_being_loaded_and_keeps_what_was_stored(tmp_path: Path) -> None:
+    with start(["-m", "tests.acceptance.stuck_model", "serve", "--stdio"], tmp_path) as server:
+        shake_hands(server)
+        call(server, "store_knowledge", {"title": "Refund limit", "body": "500 EUR"})
+        assert server.process.stderr is not None
+        assert any(b"loading" in line for line in server.process.stderr)
+        assert call(server, "search_knowledge", {"query": "refund"})["results"]
+        assert server.close()[0] == 0
+    with start(SERVE, tmp_path, REFDESK_EMBEDDER="hashing") as server:
+        shake_hands(server)
+        assert call(server, "search_knowledge", {"query": "refund"})["results"]
+
+
 def test_a_signal_ends_the_process_although_stdin_stays_open(tmp_path: Path) -> None:
     with start(SERVE, tmp_path) as server:
         shake_hands(server)

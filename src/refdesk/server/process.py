@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import sys
+import threading
 from typing import TYPE_CHECKING
 
 import anyio
@@ -38,6 +39,7 @@ def serve_stdio(settings: Settings, toolsets: Sequence[Toolset]) -> None:
     """Serve one client over stdin and stdout until stdin ends or a signal comes."""
     logs.configure(settings.log_level)
     anyio.run(_serve_stdio, settings, toolsets)
+    _leave()
 
 
 async def _serve_stdio(settings: Settings, toolsets: Sequence[Toolset]) -> None:
@@ -48,6 +50,20 @@ async def _serve_stdio(settings: Settings, toolsets: Sequence[Toolset]) -> None:
         group.start_soon(_cancel_at_signal, group.cancel_scope)
         await stdio.serve(mcp.build_server(desk, identify), settings.stdio_era, mcp.find_message_bytes(desk.toolsets))
         group.cancel_scope.cancel()
+
+
+def _leave() -> None:
+    """End the process at once where a thread still works on what nobody waits for, such as loading a model.
+
+    Called when the desk is closed: what was acknowledged is on disk, and threads that write were waited for. Python
+    would wait for the others, too, and clients kill a server that takes more than two seconds to end.
+    """
+    if all(thread.daemon or thread is threading.main_thread() for thread in threading.enumerate()):
+        return
+    logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
 
 
 async def _cancel_at_signal(scope: anyio.CancelScope) -> None:
@@ -62,6 +78,7 @@ def run_worker(settings: Settings, toolsets: Sequence[Toolset]) -> None:
     """Do the background work, embedding and syncing, until SIGINT or SIGTERM."""
     logs.configure(settings.log_level)
     anyio.run(_run_worker, settings, toolsets)
+    _leave()
 
 
 async def _run_worker(settings: Settings, toolsets: Sequence[Toolset]) -> None:
@@ -111,6 +128,7 @@ def serve_http(
     with _listen(host, port) as listener:
         logs.configure(settings.log_level)
         anyio.run(_serve_http, named, toolsets, listener, sse, no_auth, announce)
+    _leave()
 
 
 async def _serve_http(
