@@ -383,7 +383,13 @@ async def _open_base(settings: Settings, open_store: OpenStore, apart: Mapping[s
             own = Semantics(other, wanted, reopen, questions=semantics.questions)
             others[toolset] = Base(KnowledgeBase(other, own, clock), own, Indexer(other, own, clock), keys)
         base = KnowledgeBase(
-            store, semantics, clock, quotas=quotas, queue=coordination.queue, scratchpad=coordination.scratchpad
+            store,
+            semantics,
+            clock,
+            quotas=quotas,
+            queue=coordination.queue,
+            scratchpad=coordination.scratchpad,
+            protects_authors=getattr(settings, "supersede", "either") == "own",
         )
         indexer = Indexer(store, semantics, clock, queue=coordination.queue)
         yield Base(base, semantics, indexer, keys, coordination.queue, others)

@@ -84,6 +84,26 @@ def supersede(old: str, new: str, org: str | None, agent: str | None, as_json: b
     _show(answer, as_json, f"{answer['oldId']} no longer holds; what holds now is {answer['headId']}.")
 
 
+@knowledge.command()
+@click.argument("id")
+@invocation.caller_options
+@invocation.json_option
+def withdraw(id: str, org: str | None, agent: str | None, as_json: bool) -> None:
+    """Take the entry with this ID out of sight; restore brings it back. To erase for good: refdesk erase."""
+    answer = invocation.ask(TOOLSET, "withdraw_knowledge", {"id": id}, org, agent)
+    _show(answer, as_json, f"{answer['id']} is withdrawn; refdesk knowledge restore {answer['id']} brings it back.")
+
+
+@knowledge.command()
+@click.argument("id")
+@invocation.caller_options
+@invocation.json_option
+def restore(id: str, org: str | None, agent: str | None, as_json: bool) -> None:
+    """Bring the withdrawn entry with this ID back, or let it hold again though it was superseded."""
+    answer = invocation.ask(TOOLSET, "restore_knowledge", {"id": id}, org, agent)
+    _show(answer, as_json, f"{answer['id']} is {answer['state']}; what holds now is {answer['headId']}.")
+
+
 def read_body(body: str | None, path: Path | None) -> str:
     """Return an entry's text from where the caller says it is.
 

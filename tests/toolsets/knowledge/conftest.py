@@ -57,6 +57,12 @@ class Desk:
         pair = models.SupersedeInput.model_validate({"oldId": old, "newId": new})
         return (await operations.supersede_knowledge(self.context, pair)).head_id
 
+    async def withdraw(self, id: str) -> models.LifeOutput:
+        return await operations.withdraw_knowledge(self.context, models.LifeInput(id=id))
+
+    async def restore(self, id: str) -> models.LifeOutput:
+        return await operations.restore_knowledge(self.context, models.LifeInput(id=id))
+
     async def get(self, id: str, **more: object) -> models.KnowledgeEntry:
         asked = models.GetInput.model_validate({"id": id, **more})
         return await operations.get_knowledge(self.context, asked)

@@ -19,7 +19,7 @@ from refdesk.errors import ConflictError, InvalidInputError, NotFoundError, Stor
 from refdesk.model import Link, Metadata, MetadataKey, Reference, State
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime
 
     from refdesk.model import Collection, Document, JsonValue
@@ -29,6 +29,7 @@ SUPERSEDES = "supersedes"
 SUPERSEDED_BY = "superseded_by"
 HEAD = "head"
 KIND = "chain"
+_EVERY = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +114,34 @@ async def supersede(transaction: Transaction, old: Document, new: Document, now:
     source, target = _refer(old.collection, new.id), _refer(old.collection, old.id)
     await transaction.put_links([Link(old.collection.org, source, SUPERSEDES, target, now)])
     return head
+
+
+async def undo(transaction: Transaction, document: Document) -> Document:
+    """Let a superseded document, and what it superseded, stand by itself again; return it as it is now.
+
+    Costs as much as the chain is long: who heads each part of it is written anew.
+    """
+    collection, successor = document.collection, get_successor_id(document)
+    head = (await find_heads(transaction, [document]))[document.id]
+    own, _ = await list_chain(transaction, collection, document.id, 0, _EVERY)
+    all_members, _ = await list_chain(transaction, collection, head, 0, _EVERY)
+    rest = [id for id in all_members if id not in set(own)]
+    source, target = _refer(collection, str(successor)), _refer(collection, document.id)
+    links = await transaction.get_links(collection.org, target)
+    await transaction.remove_links([link for link in links if (link.source, link.kind) == (source, SUPERSEDES)])
+    await transaction.put_metadata([*_make_chain(collection, own), *_make_chain(collection, rest)])
+    data = {name: value for name, value in document.data.items() if name not in (SUPERSEDED_BY, HEAD)}
+    restored = replace(document, state=State.CURRENT, version=document.version + 1, data=data)
+    await transaction.put_documents([restored])
+    return restored
+
+
+def _make_chain(collection: Collection, ids: Sequence[str]) -> list[Metadata]:
+    """Return the records of a chain whose members are given from its head on."""
+    if not ids:
+        return []
+    value: dict[str, JsonValue] = {"head": ids[0], "size": len(ids)}
+    return [Metadata(_key(collection, ids[0]), value), *(point(collection, id, ids[0]) for id in ids[1:])]
 
 
 async def _is_gone(reader: Reader, collection: Collection, id: str) -> bool:

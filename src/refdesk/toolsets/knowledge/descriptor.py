@@ -58,7 +58,8 @@ TOOLSET = ToolsetDescriptor(
     scopes={
         "knowledge:read": "search and read what agents of the org wrote",
         "knowledge:write": "store entries, and supersede by or of one's own",
-        "knowledge:write_others": "supersede entries that others wrote",
+        "knowledge:write_others": "supersede, withdraw and restore entries that others wrote",
+        "knowledge:supersede_own": "narrows: supersede only entries of one's own, whatever the server allows",
     },
     load_settings=_load_settings,
     list_quotas=_list_quotas,

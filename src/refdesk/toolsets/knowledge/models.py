@@ -147,6 +147,20 @@ class SupersedeOutput(Message):
     head_id: str = Field(description="The entry at the end of the chain: what holds now.")
 
 
+class LifeInput(Message):
+    """What `withdraw_knowledge` and `restore_knowledge` take."""
+
+    id: Uuid = Field(description="The entry's.")
+
+
+class LifeOutput(Message):
+    """What `withdraw_knowledge` and `restore_knowledge` answer."""
+
+    id: str
+    state: Literal["current", "superseded", "withdrawn"]
+    head_id: str = Field(description="What holds now in its chain: the entry itself, or what superseded it.")
+
+
 CHAIN_PAGE = 50
 """How many entries of a chain one answer holds."""
 

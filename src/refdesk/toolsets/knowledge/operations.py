@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from refdesk.core.context import Context
@@ -16,6 +17,8 @@ from refdesk.toolsets.knowledge import TOOLSET_NAME, models, search
 from refdesk.toolsets.knowledge.models import (
     GetInput,
     KnowledgeEntry,
+    LifeInput,
+    LifeOutput,
     SearchInput,
     SearchOutput,
     StoreInput,
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
 READ_SCOPE = "knowledge:read"
 WRITE_SCOPE = "knowledge:write"
 WRITE_OTHERS_SCOPE = "knowledge:write_others"
+SUPERSEDE_OWN_SCOPE = "knowledge:supersede_own"
 QUOTA_NAME = "knowledge_stored"
 TASK = "task"
 
@@ -82,14 +86,76 @@ async def supersede_knowledge(context: Context, pair: SupersedeInput) -> Superse
         old, new = await supersession.read_pair(
             transaction, models.get_collection(principal.org), pair.old_id, pair.new_id
         )
-        owners = {old.author, new.author}
-        if principal.agent not in owners and WRITE_OTHERS_SCOPE not in principal.scopes:
-            raise PermissionDeniedError(
-                "You wrote neither of these entries. Store your own replacement and supersede with that, "
-                f"or ask for the scope {WRITE_OTHERS_SCOPE}."
-            )
+        _require_owner(context, old, new)
         head = await supersession.supersede(transaction, old, new, base.clock.now())
     return SupersedeOutput(old_id=pair.old_id, new_id=pair.new_id, head_id=head)
+
+
+async def withdraw_knowledge(context: Context, asked: LifeInput) -> LifeOutput:
+    """Take an entry out of sight; it can be restored until it is erased."""
+    base, collection = context.knowledge_base, models.get_collection(context.principal.org)
+    async with base.store.transaction() as transaction:
+        document = await _read_whatever_its_state(transaction, collection, asked.id)
+        _require_author(context, document)
+        if document.state is not State.WITHDRAWN:
+            document = replace(document, state=State.WITHDRAWN, version=document.version + 1)
+            await transaction.put_documents([document])
+        output = await _tell_life(transaction, document)
+    base.note_change(document)
+    return output
+
+
+async def restore_knowledge(context: Context, asked: LifeInput) -> LifeOutput:
+    """Bring a withdrawn entry back, or let a superseded one hold again. Doing it again changes nothing."""
+    base, collection = context.knowledge_base, models.get_collection(context.principal.org)
+    async with base.store.transaction() as transaction:
+        document = await _read_whatever_its_state(transaction, collection, asked.id)
+        if document.state is State.WITHDRAWN:
+            _require_author(context, document)
+            superseded = supersession.get_successor_id(document) is not None
+            state = State.SUPERSEDED if superseded else State.CURRENT
+            document = replace(document, state=state, version=document.version + 1)
+            await transaction.put_documents([document])
+        elif document.state is State.SUPERSEDED:
+            successor_id = supersession.get_successor_id(document) or document.id
+            [successor] = await transaction.get_documents(collection, [successor_id])
+            _require_owner(context, document, successor or document)
+            document = await supersession.undo(transaction, document)
+        output = await _tell_life(transaction, document)
+    base.note_change(document)
+    return output
+
+
+async def _read_whatever_its_state(reader: Reader, collection: Collection, id: str) -> Document:
+    [document] = await reader.get_documents(collection, [id])
+    if document is None:
+        raise NotFoundError(f"There is no entry {id}. Use an id that a search or a store returned.")
+    if is_erased(document):
+        raise NotFoundError(f"The entry {id} was erased, for good.")
+    return document
+
+
+async def _tell_life(reader: Reader, document: Document) -> LifeOutput:
+    head = (await supersession.find_heads(reader, [document]))[document.id]
+    return LifeOutput.model_validate({"id": document.id, "state": document.state.value, "headId": head})
+
+
+def _require_author(context: Context, document: Document) -> None:
+    principal = context.principal
+    if principal.agent != document.author and WRITE_OTHERS_SCOPE not in principal.scopes:
+        raise PermissionDeniedError(f"You did not write this entry; ask for the scope {WRITE_OTHERS_SCOPE}.")
+
+
+def _require_owner(context: Context, old: Document, new: Document) -> None:
+    """Return when the caller may let one entry replace the other, or take that back."""
+    principal = context.principal
+    if context.knowledge_base.protects_authors or SUPERSEDE_OWN_SCOPE in principal.scopes:
+        _require_author(context, old)
+    elif principal.agent not in {old.author, new.author} and WRITE_OTHERS_SCOPE not in principal.scopes:
+        raise PermissionDeniedError(
+            "You wrote neither of these entries. Store your own replacement and supersede with that, "
+            f"or ask for the scope {WRITE_OTHERS_SCOPE}."
+        )
 
 
 async def get_knowledge(context: Context, asked: GetInput) -> KnowledgeEntry:
@@ -100,7 +166,8 @@ async def get_knowledge(context: Context, asked: GetInput) -> KnowledgeEntry:
     if document is None:
         raise NotFoundError(f"There is no entry {asked.id}. Use an id that a search or a store returned.")
     if document.state is State.WITHDRAWN:
-        raise NotFoundError(f"The entry {asked.id} was {'erased' if is_erased(document) else 'withdrawn'}.")
+        what = "erased, for good" if is_erased(document) else "withdrawn; restore_knowledge brings it back"
+        raise NotFoundError(f"The entry {asked.id} was {what}.")
     [status] = await base.get_embedding_statuses(collection, [document.id])
     expiry = models.get_expiry(document)
     history = await base.get_history(collection, document.id)
@@ -247,6 +314,51 @@ SUPERSEDE_KNOWLEDGE = Operation(
     examples=({"oldId": "01930000-0000-7000-8000-000000000001", "newId": "01930000-0000-7000-8000-000000000002"},),
 )
 
+_NOT_AUTHOR = f"The caller did not write the entry and lacks {WRITE_OTHERS_SCOPE}, or lacks {WRITE_SCOPE}."
+
+WITHDRAW_KNOWLEDGE = Operation(
+    name="withdraw_knowledge",
+    title="Withdraw knowledge",
+    description=(
+        "Take an entry of yours out of sight, because it was a mistake. It is kept, and restore_knowledge brings it "
+        "back. If something else holds instead, supersede it."
+    ),
+    input=LifeInput,
+    output=LifeOutput,
+    handler=withdraw_knowledge,
+    scopes=frozenset({WRITE_SCOPE}),
+    effects=Effects(read_only=False, idempotent=True, destructive=True),
+    route=Route("POST", "/knowledge/{id}/withdraw"),
+    errors={
+        "INVALID_INPUT": "The id is no UUID.",
+        "NOT_FOUND": _NO_SUCH_ENTRY,
+        **_LACKS_WRITE,
+        "PERMISSION_DENIED": _NOT_AUTHOR,
+    },
+    examples=({"id": "01930000-0000-7000-8000-000000000001"},),
+    listed=False,
+)
+
+RESTORE_KNOWLEDGE = Operation(
+    name="restore_knowledge",
+    title="Restore knowledge",
+    description="Bring a withdrawn entry back, or take back that an entry was superseded, so that it holds again.",
+    input=LifeInput,
+    output=LifeOutput,
+    handler=restore_knowledge,
+    scopes=frozenset({WRITE_SCOPE}),
+    effects=Effects(read_only=False, idempotent=True),
+    route=Route("POST", "/knowledge/{id}/restore"),
+    errors={
+        "INVALID_INPUT": "The id is no UUID.",
+        "NOT_FOUND": _NO_SUCH_ENTRY,
+        **_LACKS_WRITE,
+        "PERMISSION_DENIED": "The caller may not supersede the entry, or did not write what was withdrawn.",
+    },
+    examples=({"id": "01930000-0000-7000-8000-000000000001"},),
+    listed=False,
+)
+
 GET_KNOWLEDGE = Operation(
     name="get_knowledge",
     title="Get knowledge",
@@ -262,4 +374,11 @@ GET_KNOWLEDGE = Operation(
     examples=({"id": "01930000-0000-7000-8000-000000000001"},),
 )
 
-OPERATIONS = (STORE_KNOWLEDGE, SEARCH_KNOWLEDGE, SUPERSEDE_KNOWLEDGE, GET_KNOWLEDGE)
+OPERATIONS = (
+    STORE_KNOWLEDGE,
+    SEARCH_KNOWLEDGE,
+    SUPERSEDE_KNOWLEDGE,
+    GET_KNOWLEDGE,
+    WITHDRAW_KNOWLEDGE,
+    RESTORE_KNOWLEDGE,
+)

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import BaseModel, Field
 
 from refdesk.kit.settings import MostKept
 
 
 class KnowledgeSettings(BaseModel):
-    """How much may be stored."""
+    """How much may be stored, and who may supersede."""
+
+    supersede: Literal["either", "own"] = Field(
+        "either",
+        description="Who may let one entry replace another: the author of `either`, or only of the old one (`own`); "
+        "with the scope knowledge:write_others anybody.",
+    )
 
     knowledge_org_quota: MostKept = Field(
         1_000_000, description="How many entries an org may store; with 0 nobody can store any, `none` sets no limit."
