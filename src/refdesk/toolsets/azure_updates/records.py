@@ -8,9 +8,10 @@ import re
 from calendar import monthrange
 from datetime import UTC, datetime
 from functools import cache
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
@@ -29,7 +30,10 @@ BASE_URL = "https://azure.microsoft.com"
 MODIFIED = "modified"
 AVAILABILITY = "availability"
 
-_CONVERTER_MODULES = ("records.py", "models.py", "markdown.py", "markdown_writer.py")
+_CONVERTER_MODULES = (
+    *(__name__, "refdesk.toolsets.azure_updates.models"),
+    *("refdesk.kit.markdown", "refdesk.kit.markdown_writer"),
+)
 _CONVERTER_PACKAGES = ("refdesk", "nh3", "selectolax")
 
 _MONTH_NAMES = "january february march april may june july august september october november december"
@@ -74,7 +78,7 @@ def get_converter_version() -> str:
     """Return what differs whenever `to_document` may give another document: with this code and its libraries."""
     digest = hashlib.blake2b(digest_size=16)
     for module in _CONVERTER_MODULES:
-        digest.update(Path(__file__).with_name(module).read_bytes())
+        digest.update(Path(cast("str", import_module(module).__file__)).read_bytes())
     for package in _CONVERTER_PACKAGES:
         digest.update(f"{package} {version(package)}\n".encode())
     return digest.hexdigest()
