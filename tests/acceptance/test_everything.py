@@ -151,4 +151,4 @@ async def test_the_command_shows_one_list_and_below_it_who_did_not_answer(
     answer = json.loads(printed)
     assert [line["toolset"] for line in answer["coverage"]] == ["skills", HELP_DESK]
     assert answer["coverage"][1]["status"] == "late"
-    assert {result["read"]["tool"] for result in answer["results"]} <= {"search_skills"}
+    assert {result["read"]["tool"] for result in answer["results"]} <= {"get_skill"}
