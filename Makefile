@@ -6,7 +6,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 PORT ?= 8350
 
-.PHONY: help setup serve demo test test-engines soak soak-engines check bench eval docs new-toolset lock clean
+.PHONY: help setup serve demo test test-engines conformance soak soak-engines check bench eval docs new-toolset lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -34,6 +34,9 @@ test: $(READY) ## the tests
 
 test-engines: .venv/.engines ## the same suites on PostgreSQL, Redis and Neo4j, installed and started for it
 	REFDESK_TEST_ENGINES=postgres,redis,neo4j $(BIN)/python -m pytest -n 2 -m "engines and not soak" --timeout 300
+
+conformance: $(READY) ## the protocol's own suite and inspector against the server; installs them
+	REFDESK_CONFORMANCE=1 $(BIN)/python -m pytest tests/protocol
 
 .venv/.engines: $(READY) requirements/engines.txt
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements/engines.txt

@@ -22,4 +22,4 @@ def test_a_reference_page_is_what_the_code_says(name: str) -> None:
 
 
 def test_every_page_is_of_something_that_is_there() -> None:
-    assert {path.name for path in FOLDER.glob("*.md")} == {*pages(), "glossary.md", "queue.md"}
+    assert {path.name for path in FOLDER.glob("*.md")} == {*pages(), "glossary.md", "protocol.md", "queue.md"}
