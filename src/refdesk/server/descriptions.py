@@ -48,11 +48,12 @@ MOST_LISTED_STRINGS = 2
 
 def describe_tools(toolset: Toolset) -> list[types.Tool]:
     """Return what tools/list says of a toolset's operations, in the table's order."""
-    records = {_freeze(contracts.get_output_schema(each.output)): each.name for each in toolset.operations}
-    return [_describe_tool(operation, records) for operation in toolset.operations]
+    answers = [contracts.get_output_schema(each.output) for each in toolset.operations]
+    records = {_freeze(answer): each.name for answer, each in zip(answers, toolset.operations, strict=True)}
+    return [_describe_tool(*pair, records) for pair in zip(toolset.operations, answers, strict=True)]
 
 
-def _describe_tool(operation: Operation, records: Mapping[str, str]) -> types.Tool:
+def _describe_tool(operation: Operation, answer: Mapping[str, Any], records: Mapping[str, str]) -> types.Tool:
     effects = operation.effects
     others = {schema: name for schema, name in records.items() if name != operation.name}
     return types.Tool(
@@ -60,7 +61,7 @@ def _describe_tool(operation: Operation, records: Mapping[str, str]) -> types.To
         title=operation.title,
         description=operation.description,
         input_schema=_lean_input(contracts.get_input_schema(operation.input)),
-        output_schema=_lean_output(contracts.get_output_schema(operation.output), others),
+        output_schema=_lean_output(answer, others),
         annotations=types.ToolAnnotations(
             # Of what only reads, the protocol gives the other two no meaning; who says nothing is not idempotent.
             read_only_hint=effects.read_only,

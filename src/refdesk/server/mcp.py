@@ -6,12 +6,11 @@ protocol is the SDK's.
 
 from __future__ import annotations
 
-import difflib
 import re
 from base64 import b64encode
 from dataclasses import dataclass, field
 from functools import partial
-from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import unquote
 
@@ -262,7 +261,9 @@ class _DeclareExtensions:
 
 def _read_mark() -> str:
     """Return the picture of the desk as an address that holds it."""
-    return "data:image/svg+xml;base64," + b64encode((files("refdesk.server") / "assets/mark.svg").read_bytes()).decode()
+    return (
+        "data:image/svg+xml;base64," + b64encode((Path(__file__).parent / "assets" / "mark.svg").read_bytes()).decode()
+    )
 
 
 def _refuse_cursor(params: types.PaginatedRequestParams | None) -> None:
@@ -286,6 +287,8 @@ def choose_tools(toolsets: Sequence[Toolset], wanted: Sequence[str]) -> frozense
     groups = {"all": names, "default": {operation.name for operation in operations if operation.listed}}
     unknown = [name for name in wanted if name not in names | groups.keys()]
     if unknown:
+        import difflib  # for this alone
+
         near = difflib.get_close_matches(unknown[0], names, n=1) or [", ".join(sorted(names))]
         raise errors.ConfigurationError(f"There is no tool {unknown[0]}; there is {near[0]}, and `all` or `default`.")
     return frozenset(tool for name in wanted or ("default",) for tool in groups.get(name, {name}))
