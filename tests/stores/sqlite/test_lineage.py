@@ -12,6 +12,7 @@ import pytest
 from refdesk.errors import StoreError
 from refdesk.stores.sqlite import open_store
 from refdesk.stores.sqlite.connections import make_folder
+from refdesk.stores.sqlite.driver import Connection
 from refdesk.stores.sqlite.lineage import SEAL_SUFFIX
 from tests.stores.samples import NOTES, make_document, put
 
@@ -94,6 +95,20 @@ async def test_after_a_kill_everything_acknowledged_is_there(tmp_path: Path) -> 
     [left] = await cut_off(tmp_path / "a", ["x", "y", "z"])
     assert await open_again(left) == 3
     assert await open_again(left) == 3
+
+
+async def test_a_kill_while_the_log_was_moved_into_the_file_damages_nothing(tmp_path: Path) -> None:
+    [left] = await cut_off(tmp_path / "desk", ["a", "b"])
+    connection = Connection(left / NAME, 0)
+    connection.execute("CREATE TABLE passing (x)")
+    connection.execute("DROP TABLE passing")
+    copy_all(left, tmp_path / "torn")
+    with (tmp_path / "torn" / NAME).open("r+b") as file:
+        # The first page, on which the kill came: the log has it whole.
+        file.seek(100)
+        file.write(b"\xff" * 400)
+    assert await open_again(tmp_path / "torn") == 2
+    connection.close()
 
 
 async def test_a_store_that_was_closed_may_be_copied_and_one_in_use_not_without_its_log(tmp_path: Path) -> None:

@@ -25,6 +25,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import apsw
+
 from refdesk.errors import StoreError
 from refdesk.stores.sqlite.driver import open_snapshot
 
@@ -179,8 +181,14 @@ def look(path: Path) -> Before:
         if has_log:
             raise StoreError(f"The store's file is gone, and only its log (`-wal`) is left. {_HELP}")
         return Before(None, has_log, is_new=True)
-    with open_snapshot(path) as connection:
-        return Before(read_marks(connection), has_log)
+    try:
+        with open_snapshot(path) as connection:
+            return Before(read_marks(connection), has_log)
+    except (apsw.CorruptError, apsw.FormatError):
+        # Whoever moved the log into the file was killed over it: the file is whole only together with its log.
+        if not has_log:
+            raise
+        return Before(None, has_log)
 
 
 def judge(before: Before, now: Marks | None, seal: tuple[int, int] | None) -> bool:
