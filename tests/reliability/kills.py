@@ -137,7 +137,9 @@ async def check_each(client: httpx2.AsyncClient, ledger: Ledger, ids: Sequence[s
         ledger.faults |= await find_fault(client, id, ledger.stored[id])
     for id in ids[-MOST_SEARCHED:]:
         asked = {"query": ledger.stored[id].word, "includeSuperseded": True, "limit": 50}
-        found = (await client.post("/knowledge/search", json=asked)).json()["results"]
+        answer = await client.post("/knowledge/search", json=asked)
+        assert answer.status_code == 200, answer.text
+        found = answer.json()["results"]
         if id not in [result["id"] for result in found]:
             ledger.faults.add("not found")
 

@@ -63,16 +63,16 @@ class Sync:
     Attributes:
         open_source: Returns the source; nothing is asked of it yet. Raises a `ConfigurationError` where it cannot be.
         load_converter: Returns what makes a document of a record; see `Syncer.to_document`.
-        get_converter_version: See `Syncer.converter_version`.
         stale_after: The documents count as current for so long after a sync.
         full_after: A sync compares everything when the last one that did so is older.
+        get_converter_version: See `Syncer.converter_version`; `None` converts every record anew at each sync.
     """
 
     open_source: Callable[[Any], Source]
     load_converter: Callable[[], ToDocument]
-    get_converter_version: Callable[[], str]
     stale_after: Callable[[Any], timedelta]
     full_after: Callable[[Any], timedelta]
+    get_converter_version: Callable[[], str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -183,6 +183,7 @@ def choose_syncer(settings: Settings, name: str, store: Store) -> Syncer:
     from refdesk.core.writing import audit
     from refdesk.model import SHARED_ORG, Collection
 
+    get_version = descriptor.sync.get_converter_version
     return Syncer(
         audit.watch(store, SystemClock(), audit.SERVER, f"sync {name}", documents_only=True),
         descriptor.sync.open_source(settings),
@@ -191,7 +192,7 @@ def choose_syncer(settings: Settings, name: str, store: Store) -> Syncer:
         SystemClock(),
         stale_after=descriptor.sync.stale_after(settings),
         full_after=descriptor.sync.full_after(settings),
-        converter_version=descriptor.sync.get_converter_version(),
+        converter_version=get_version() if get_version is not None else None,
     )
 
 

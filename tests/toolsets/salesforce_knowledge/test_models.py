@@ -69,7 +69,10 @@ def test_what_is_asked_has_the_names_defaults_and_limits_of_the_seed() -> None:
     assert shape(contracts.get_input_schema(GetInput)) == {
         "type": "object",
         "additionalProperties": False,
-        "properties": {"article_id": {"type": "string", "maxLength": 100}},
+        "properties": {
+            "article_id": {"type": "string", "maxLength": 100},
+            "offset": {"type": "integer", "default": 0, "minimum": 0},  # reads on in a long article; not in the seed
+        },
         "required": ["article_id"],
     }
 
