@@ -6,6 +6,7 @@ import re
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from typing import cast
 
 import anyio
 import httpx2
@@ -45,6 +46,17 @@ async def test_a_store_that_never_answers_holds_up_no_probe(desk: Desk, path: st
         assert response.status_code == 503
         assert "has not answered" in response.json()["problems"][0]
         group.cancel_scope.cancel()
+
+
+async def test_a_bug_in_the_check_is_told_and_ends_nothing_else(desk: Desk) -> None:
+    broken = Desk(desk.settings, desk.toolsets, never_open)
+    broken._base = cast("Base", object())  # pyright: ignore[reportPrivateUsage] - no other way to plant it
+    async with open_http(broken, None) as rest:
+        for _ in range(2):
+            response = await rest.get("/health")
+            assert response.status_code == 503
+            assert "by a bug" in response.json()["problems"][0]
+        assert (await rest.get("/openapi.json")).status_code == 200
 
 
 async def test_a_server_that_works_is_ready(rest: httpx2.AsyncClient) -> None:

@@ -7,6 +7,7 @@ waits for it only so long.
 
 from __future__ import annotations
 
+import logging
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from refdesk.app import Desk
     from refdesk.model import Principal
 
+logger = logging.getLogger(__name__)
+
 MOST_SECONDS = IDENTIFY_SECONDS
 
 METRICS_SCOPE = "metrics:read"
@@ -39,6 +42,14 @@ METRICS_SCOPE = "metrics:read"
 SILENT = f"The store has not answered for {MOST_SECONDS:g} seconds. See whether it runs and can be reached."
 
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+@dataclass(slots=True)
+class _Look:
+    """One look at the health of a desk, and what it found."""
+
+    done: anyio.Event = field(default_factory=anyio.Event)
+    found: Health | None = None
 
 
 @dataclass(slots=True)
@@ -52,8 +63,7 @@ class HealthCheck:
     desk: Desk
     most_seconds: float = MOST_SECONDS
     _group: TaskGroup | None = None
-    _running: anyio.Event | None = None
-    _found: Health | None = None
+    _running: _Look | None = None
 
     @asynccontextmanager
     async def run(self) -> AsyncGenerator[None]:
@@ -67,24 +77,29 @@ class HealthCheck:
     async def measure(self) -> Health:
         """Return the health of the desk; `failing` when it cannot be determined within `most_seconds`."""
         if self._group is None:
-            return Health("failing", ("The server is shutting down.",), {}, SystemClock().now())
+            return _fail("The server is shutting down.")
         if self._running is None:
-            self._running = anyio.Event()
+            self._running = _Look()
             self._group.start_soon(self._look, self._running)
-        done = self._running
+        look = self._running
         with anyio.move_on_after(self.most_seconds):
-            await done.wait()
-        if done.is_set() and self._found is not None:
-            return self._found
-        return Health("failing", (SILENT,), {}, SystemClock().now())
+            await look.done.wait()
+        return look.found or _fail(SILENT)
 
-    async def _look(self, done: anyio.Event) -> None:
-        self._found = None
+    async def _look(self, look: _Look) -> None:
         try:
-            self._found = await self.desk.get_health()
+            look.found = await self.desk.get_health()
+        except Exception:
+            # Whoever asks learns of it; everything else goes on.
+            logger.exception("looking at the health broke")
+            look.found = _fail("Looking at the health ended by a bug; see the server's log.")
         finally:
             self._running = None
-            done.set()
+            look.done.set()
+
+
+def _fail(reason: str) -> Health:
+    return Health("failing", (reason,), {}, SystemClock().now())
 
 
 @dataclass(frozen=True, slots=True)
