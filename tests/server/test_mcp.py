@@ -103,7 +103,7 @@ async def test_a_tool_beyond_the_scopes_is_denied_and_says_which_scope(desk: Des
         ({"limit": 99}, "`limit` must be at most 10."),
         ({"query": "x" * 21}, "`query` must have at most 20 characters."),
         ({"color": "blue"}, "`color` must be one of 'red' or 'green'."),
-        ({"filters": {"tags": ["a", 1]}}, "`filters.tags[1]` must be a valid string."),
+        ({"filters": {"tags": ["a", 1]}}, "`filters.tags[1]` must be a text."),
         ({"query": "both", "color": "red"}, "query and color exclude each other."),
         ({"query": "a\x00b"}, "`query` holds a NUL character; remove it."),
     ],

@@ -76,13 +76,16 @@ def _find_filters(operation: Operation) -> Mapping[str, Any]:
 
 def _gather(operation: Operation, pairs: Iterable[str]) -> dict[str, object]:
     """Return the arguments that filters make; a list gathers its values."""
+    from refdesk.server.json_types import read_text
+
     known, gathered = _find_filters(operation), dict[str, Any]()
     for pair in pairs:
         name, _, value = pair.partition("=")
         if known[name].get("type") == "array":
-            gathered.setdefault(name, []).append(value)
+            gathered.setdefault(name, []).append(read_text(value, known[name]["items"]))
         else:
-            gathered[name] = value
+            is_switch = known[name].get("type") == "boolean"
+            gathered[name] = read_text(value.lower() if is_switch else value, known[name])
     has_filters = "filters" in _schema(operation)["properties"]
     return {"filters": gathered} if has_filters and gathered else gathered
 

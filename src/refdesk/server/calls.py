@@ -12,15 +12,17 @@ import time
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 from uuid import uuid4
 
 from pydantic import ValidationError
 
 from refdesk import errors
+from refdesk.core import contracts
 from refdesk.core.operations import Call
 from refdesk.core.writing import audit
-from refdesk.server import answers, strict_json, wording
+from refdesk.server import answers, json_types, strict_json, wording
 from refdesk.server.deadlines import answer_within
 
 if TYPE_CHECKING:
@@ -205,6 +207,12 @@ class Caller:
         raise errors.WorldError(f"No answer within {seconds:g} seconds; try again, or ask for less at once.")
 
 
+@cache
+def get_schema(model: type[BaseModel]) -> contracts.Schema:
+    """Return the schema of an input, as callers are shown it."""
+    return contracts.get_input_schema(model)
+
+
 def validate(operation: Operation, arguments: object) -> BaseModel:
     """Return the arguments as the operation's input.
 
@@ -214,8 +222,11 @@ def validate(operation: Operation, arguments: object) -> BaseModel:
     if not isinstance(arguments, Mapping):
         raise errors.InvalidInputError("The arguments must be one JSON object.")
     strict_json.check(cast("object", arguments))
+    schema = get_schema(operation.input)
+    if faults := list(json_types.find_faults(cast("object", arguments), schema)):
+        raise wording.wrong_types(faults)
     try:
-        return operation.input.model_validate(arguments)
+        return operation.input.model_validate(arguments, by_alias=True, by_name=False)
     except ValidationError as error:
         raise wording.invalid_input(error, operation.input) from None
 

@@ -23,7 +23,7 @@ from refdesk import __version__, errors
 from refdesk.core.clock import SystemClock
 from refdesk.core.operations import NESTED, Resource
 from refdesk.model import Principal
-from refdesk.server import answers, ceiling, protocol_errors, skill_files, strict_json
+from refdesk.server import answers, calls, ceiling, json_types, protocol_errors, skill_files, strict_json
 from refdesk.server.calls import Caller
 from refdesk.server.descriptions import (
     JSON,
@@ -193,14 +193,15 @@ class Adapter:
             if found is not None:
                 caller.require(found.scopes if isinstance(found, Resource) else found.operation.scopes)
 
-    def _find_address(self, uri: str) -> tuple[Resource | ResourceTemplate | None, dict[str, str]]:
+    def _find_address(self, uri: str) -> tuple[Resource | ResourceTemplate | None, dict[str, object]]:
         """Return what is read at an address, and the values in it."""
         if uri in self._resources:
             return self._resources[uri][0], {}
         for template, _ in self._templates:
             value = _match(template.uri, uri)
             if value is not None:
-                return template, {template.argument: value}
+                schema = calls.get_schema(template.operation.input)
+                return template, json_types.read_texts({template.argument: value}, schema)
         return None, {}
 
     def build_server(self) -> Server[Any]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from starlette.routing import Route
 
 from refdesk import errors
-from refdesk.server import answers, strict_json
+from refdesk.server import answers, calls, json_types, strict_json
 from refdesk.server.calls import Caller
 from refdesk.server.credentials import get_caller
 from refdesk.server.replies import reply, reply_error, status_of
@@ -56,7 +56,7 @@ async def _run(desk: Desk, toolset: Toolset, operation: Operation, request: Requ
     try:
         caller = Caller(desk, get_caller(request), "rest")
         await caller.admit(operation)
-        answer = await caller.run(operation, await read_arguments(request, operation.most_bytes))
+        answer = await caller.run(operation, await read_arguments(request, operation))
         warnings = answers.get_warnings(answer.meta)
         return reply(answer.value, headers={WARNING: "; ".join(warnings)} if warnings else None)
     except errors.RefdeskError as error:
@@ -71,26 +71,30 @@ async def _read(desk: Desk, toolset: Toolset, resource: Resource, request: Reque
     return reply(answer, headers={"cache-control": f"private, max-age={resource.max_age_seconds}"})
 
 
-async def read_arguments(request: Request, most_bytes: int | None = None) -> dict[str, Any]:
+async def read_arguments(request: Request, operation: Operation) -> dict[str, Any]:
     """Return an operation's arguments: those of the path, with the body of a POST or the query of a GET.
+
+    What is in the address is text, and is read by the operation's schema.
 
     Raises:
         InvalidInputError: The body is not one strict JSON object, or a parameter is given twice.
-        TooLargeError: The body is larger than `most_bytes`, or than is allowed everywhere.
+        TooLargeError: The body is larger than the operation takes.
     """
+    schema = calls.get_schema(operation.input)
+    in_path = json_types.read_texts(request.path_params, schema)
     if request.method == "POST":
-        return _add_path(request, await _read_body(request, most_bytes or strict_json.MAX_BYTES))
+        return _join(await _read_body(request, operation.most_bytes or strict_json.MAX_BYTES), in_path)
     pairs = request.query_params.multi_items()
     if len({name for name, _ in pairs}) != len(pairs):
         raise errors.InvalidInputError("A query parameter is given twice; give each once.")
-    return _add_path(request, dict(pairs))
+    return _join(json_types.read_texts(dict(pairs), schema), in_path)
 
 
-def _add_path(request: Request, arguments: Mapping[str, object]) -> dict[str, Any]:
-    for name, value in request.path_params.items():
+def _join(arguments: Mapping[str, object], in_path: Mapping[str, object]) -> dict[str, Any]:
+    for name, value in in_path.items():
         if arguments.get(name, value) != value:
             raise errors.InvalidInputError(f"`{name}` is in the address already, with another value; leave it out.")
-    return {**arguments, **request.path_params}
+    return {**arguments, **in_path}
 
 
 async def _read_body(request: Request, most_bytes: int) -> dict[str, Any]:

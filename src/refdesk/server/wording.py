@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 MOST_PROBLEMS = 5
 """More are counted, not listed: a caller mends the first ones first."""
 
+_MOST_PATH = 120
+
 _WORDS = {
     "Input should": "must",
     "String should": "must",
@@ -37,8 +39,18 @@ def invalid_input(error: ValidationError, model: type[BaseModel]) -> errors.Inva
         for problem in error.errors(include_url=False, include_input=False)
         if problem["type"] != "none_required"
     ]
-    sentences = list(dict.fromkeys(_sentence(problem, schema) for problem in found))
-    fields = list(dict.fromkeys(_path(problem, schema) for problem in found if problem["loc"]))[:MOST_PROBLEMS]
+    sentences = [_sentence(problem, schema) for problem in found]
+    return _refuse(sentences, [_path(problem, schema) for problem in found if problem["loc"]])
+
+
+def wrong_types(faults: Sequence[tuple[str, str]]) -> errors.InvalidInputError:
+    """Return the error a caller sees whose values are of wrong types: where, and the rest of a sentence on it."""
+    paths = [path[:_MOST_PATH] for path, _ in faults]
+    return _refuse([f"`{path}` {rest}." for path, (_, rest) in zip(paths, faults, strict=True)], paths)
+
+
+def _refuse(told: Sequence[str], paths: Sequence[str]) -> errors.InvalidInputError:
+    sentences, fields = list(dict.fromkeys(told)), list(dict.fromkeys(paths))[:MOST_PROBLEMS]
     message = " ".join(sentences[:MOST_PROBLEMS])
     if len(sentences) > MOST_PROBLEMS:
         message += f" And {len(sentences) - MOST_PROBLEMS} more."
@@ -85,7 +97,7 @@ def _path(problem: ErrorDetails, schema: Mapping[str, Any]) -> str:
             continue
         path += f"[{part}]" if isinstance(part, int) else f".{part}" if path else part
         schema = inner or {}
-    return path.replace("\x00", "?")[:120]
+    return path.replace("\x00", "?")[:_MOST_PATH]
 
 
 def _step(schema: Mapping[str, Any], part: int | str) -> Mapping[str, Any] | None:

@@ -1,0 +1,93 @@
+"""The types of arguments, exactly as the schemas that callers are shown have them: nothing is taken for something else.
+
+The models alone would read `"5"` and `true` as numbers and a number as an instant. What comes as text by its nature
+(a path, a query parameter, an option of the command line) is read by its schema first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeAlias, cast
+
+Schema: TypeAlias = Mapping[str, Any]
+
+_WORDS = {
+    "integer": "must be a whole number, such as 10",
+    "number": "must be a number, such as 0.5",
+    "boolean": "must be true or false",
+    "string": "must be a text",
+    "array": "must be a list",
+    "object": "must be an object",
+}
+_NO_INSTANT = "is no instant: write 2026-03-31T12:00:00Z"
+_INSTANT = re.compile(r"\s*\d{4}-\d\d-\d\d(?!\d)")
+_MOST_DIGITS = 18
+_INTEGER = re.compile(rf"-?(?:0|[1-9][0-9]{{0,{_MOST_DIGITS - 1}}})")
+_NUMBER = re.compile(rf"{_INTEGER.pattern}(?:\.[0-9]{{1,{_MOST_DIGITS}}})?(?:[eE][+-]?[0-9]{{1,2}})?")
+
+
+def find_faults(value: object, schema: Schema, path: str = "") -> Iterator[tuple[str, str]]:
+    """Yield for each value of a wrong type where it is, and a sentence's rest that says what it must be.
+
+    A null is left to the model, and so is what the schema does not name. As in JSON Schema, 5.0 is a whole number.
+    """
+    kind = schema.get("type")
+    if "anyOf" in schema and value is not None:
+        yield from min((list(find_faults(value, each, path)) for each in schema["anyOf"]), key=len)
+    if value is None or kind is None:
+        return
+    if not _is_of(kind, value):
+        yield path, _tell(kind, value)
+    elif schema.get("format") == "date-time" and not _INSTANT.match(str(value)):
+        yield path, _NO_INSTANT
+    elif isinstance(value, Mapping):
+        properties = cast("Mapping[str, Schema]", schema.get("properties", {}))
+        for name, inner in cast("Mapping[str, object]", value).items():
+            yield from find_faults(inner, properties.get(name, {}), f"{path}.{name}" if path else name)
+    elif isinstance(value, Sequence) and not isinstance(value, str):
+        for index, inner in enumerate(cast("Sequence[object]", value)):
+            yield from find_faults(inner, schema.get("items", {}), f"{path}[{index}]")
+
+
+def read_texts(texts: Mapping[str, str], schema: Schema) -> dict[str, object]:
+    """Return what comes as text by its nature as values of the types that the schema's properties have.
+
+    A text that is none of its type stays a text, for `find_faults` to name.
+    """
+    properties = cast("Mapping[str, Schema]", schema.get("properties", {}))
+    return {name: read_text(text, properties.get(name, {})) for name, text in texts.items()}
+
+
+def read_text(text: str, schema: Schema) -> object:
+    """Return one such value; errors as in `read_texts`."""
+    match schema.get("type"):
+        case "integer" if _INTEGER.fullmatch(text):
+            return int(text)
+        case "number" if _NUMBER.fullmatch(text):
+            return float(text)
+        case "boolean" if text in ("true", "false"):
+            return text == "true"
+        case _:
+            return text
+
+
+def _is_of(kind: str, value: object) -> bool:
+    match kind:
+        case "integer":
+            return isinstance(value, int | float) and not isinstance(value, bool) and value == value // 1
+        case "number":
+            return isinstance(value, int | float) and not isinstance(value, bool)
+        case "boolean":
+            return isinstance(value, bool)
+        case "string":
+            return isinstance(value, str)
+        case "array":
+            return isinstance(value, Sequence) and not isinstance(value, str)
+        case _:
+            return isinstance(value, Mapping)
+
+
+def _tell(kind: str, value: object) -> str:
+    is_quoted = isinstance(value, str) and not isinstance(read_text(value, {"type": kind}), str)
+    return _WORDS[kind] + (", without quotes" if is_quoted else "")
