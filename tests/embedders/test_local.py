@@ -38,7 +38,15 @@ def show(pieces: WordPiece, text: str, limit: int = 256) -> list[str]:
 
 @pytest.mark.parametrize(
     ("text", "is_read"),
-    [("refund limit", True), ("500 €?", True), ("Rückerstattung", True), ("退款限额是多少", False), ("возврат", False)],
+    [
+        ("refund limit", True),
+        ("500 €?", True),
+        ("Rückerstattung", True),
+        ("退款限额是多少", False),
+        ("возврат", False),
+        ("🚀 !", False),
+        ("500", True),
+    ],
 )
 def test_it_reads_latin_script(text: str, is_read: bool) -> None:
     assert LocalEmbedder().reads(text) is is_read

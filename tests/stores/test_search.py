@@ -57,6 +57,30 @@ async def test_punctuation_parts_words_and_is_no_syntax(store: Store) -> None:
         assert await find_ids(store, asking(text)) == ["a"], text
 
 
+async def test_an_emoji_is_found_whatever_its_skin_tone_and_by_its_parts(store: Store) -> None:
+    await put(
+        store,
+        make_document("rocket", "Launch day 🚀"),
+        make_document("coder", "👩🏽\u200d💻 fixed it"),
+        make_document("heart", "❤️ from the team"),
+        make_document("flags", "🇩🇪🇫🇷"),
+        make_document("none", "nothing of it"),
+    )
+    for text, ids in {
+        "🚀": ["rocket"],
+        "day🚀!": ["rocket"],
+        '"day 🚀"': ["rocket"],
+        "👩\u200d💻": ["coder"],
+        "👩🏿\u200d💻": ["coder"],
+        "💻": ["coder"],
+        "❤": ["heart"],
+        "🇫🇷": ["flags"],
+        "🇪🇫": [],
+        "🛰": [],
+    }.items():
+        assert await find_ids(store, asking(text)) == ids, text
+
+
 @pytest.mark.parametrize("text", HOSTILE)
 async def test_hostile_questions_only_find_less(store: Store, text: str) -> None:
     await put(store, make_document("a", "plain words"))

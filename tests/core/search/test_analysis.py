@@ -33,6 +33,9 @@ ANY_TEXT = st.text(st.characters(categories=None))
         ("½", "1⁄2"),
         ("VMs", "vm"),
         ("ｶﾞｷﾞ", "ガギ"),
+        ("👍🏿", "👍"),
+        ("❤️", "❤"),
+        ("1️⃣", "1"),
     ],
 )
 def test_spellings_of_the_same_words_give_the_same_terms(one: str, other: str) -> None:
@@ -48,6 +51,10 @@ def test_spellings_of_the_same_words_give_the_same_terms(one: str, other: str) -
         ("snake_case", ["snake", "case"]),
         ("ASP.NET", ["asp", "net"]),
         ("v2.10.3", ["v2", "10", "3"]),
+        ("ship it🚀🚀now", ["ship", "it", "🚀", "🚀", "now"]),
+        ("👨🏽\u200d👩\u200d👧", ["👨", "👩", "👧"]),
+        ("🇩🇪🇫🇷", ["🇩🇪", "🇫🇷"]),
+        ("Azure™ © 2026 ▪ ready‼", ["azur", "2026", "readi"]),
     ],
 )
 def test_parts_of_technical_names_are_terms(text: str, parts: list[str]) -> None:

@@ -39,6 +39,16 @@ async def test_text_is_never_syntax(desk: Desk) -> None:
     assert await find(desk, '"orders') == ["Discounts"]
 
 
+async def test_an_emoji_is_searched_like_a_word(desk: Desk) -> None:
+    await desk.store("Rollout", "We ship today 🚀")
+    await desk.store("👩🏽\u200d💻 on call", "Ask her first.")
+    await desk.store("Rollback", "We do not ship today.")
+    await desk.embed()
+    [result, *_] = await desk.search("🚀")
+    assert (result.title, result.snippet) == ("Rollout", "We ship today 🚀")
+    assert (await find(desk, "👩\u200d💻"))[0] == "👩🏽\u200d💻 on call"
+
+
 async def test_several_tags_mean_all_of_them_in_any_spelling(desk: Desk) -> None:
     await desk.store("refund one", tags=["a", "b-c"])
     await desk.store("refund two", tags=["a"])

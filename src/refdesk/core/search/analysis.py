@@ -3,7 +3,8 @@
 A word is a run of letters and digits of any script. It is compared without case, diacritics and compatibility forms,
 and English inflection is taken off (Snowball's English stemmer, "Porter2"; words of other languages pass nearly
 unchanged). Scripts written without blanks (Han, kana, Hangul, Thai, Lao, Khmer, Burmese) give overlapping pairs
-of characters. Nothing in a text is syntax but the double quotes of a question.
+of characters. An emoji is a word of its own: of a joined sequence each part is one, skin tones and variation selectors
+say nothing, and a flag is its pair of letters. Nothing in a text is syntax but the double quotes of a question.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import Stemmer
 
 from refdesk.model import TextQuery
 
-VERSION = 1
+VERSION = 2
 """Raised by one whenever some text gives other terms than before, so that what was indexed must be analysed anew."""
 
 MAX_TERMS = 64
@@ -46,11 +47,14 @@ _UNSPACED = (
     r"\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\u30fc\uff70\uff9e\uff9f\u3005\u3007"
 )
 _LETTER = rf"[\p{{L}}\p{{N}}\u3300-\u33ff--[{_UNSPACED}]]"
+_EMOJI = r"\p{Extended_Pictographic}--[\p{Emoji_Modifier}©®™‼⁉Ⓜ▪▫]"
+"""Without what is punctuation, a bullet or a mark of trade in nearly every text."""
 _WORD = regex.compile(
     rf"""
     [{_UNSPACED}][{_UNSPACED}\p{{M}}]*+
     | [A-Za-z](?:\#|\+\+)(?!\w)
     | {_LETTER}[\p{{L}}\p{{N}}\p{{M}}\u3300-\u33ff{_INVISIBLE}--[{_UNSPACED}]]*+ (?:['’](?i:s|t|d|m|re|ve|ll)(?!\w))?
+    | [{_EMOJI}] | \p{{Regional_Indicator}}{{1,2}}
     """,
     regex.VERBOSE | regex.VERSION1,
 )
@@ -59,7 +63,7 @@ _ASCII_WORD = re.compile(r"[A-Za-z](?:#|\+\+)(?!\w)|[A-Za-z0-9]++(?:'(?i:s|t|d|m
 _STARTS_UNSPACED = regex.compile(f"[{_UNSPACED}]", regex.VERSION1)
 _CONTRACTION = regex.compile(r"['’](?:s|d|m|re|ve|ll)$")
 _DIACRITIC = regex.compile(
-    rf"[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u064b-\u065f\u0670\u1ab0-\u1aff\u1dc0-\u1dff\ufe20-\ufe2f{_INVISIBLE}]"
+    rf"[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u064b-\u065f\u0670\u1ab0-\u1aff\u1dc0-\u1dff\u20e3\ufe0e\ufe0f\ufe20-\ufe2f{_INVISIBLE}]"
 )
 _PLURAL_INITIALS = regex.compile(r"[b-df-hj-np-tv-xz]{1,2}[b-df-hj-np-rtv-xz]s")
 """VMs, TVs: Snowball leaves words without a vowel alone."""
