@@ -11,14 +11,14 @@ import logging
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 import anyio
 
 from refdesk import errors
-from refdesk.core.context import Context
+from refdesk.core.context import Context, report_nothing
 from refdesk.core.fairness import FairTurns
 from refdesk.core.writing.refusals import Refusals
 from refdesk.discovery import list_scopes
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
     from refdesk.core.background.embedding import Indexer
     from refdesk.core.background.health import Health, ToolsetHealth
+    from refdesk.core.context import Report
     from refdesk.core.keys import KeyRing
     from refdesk.core.knowledge_base import KnowledgeBase
     from refdesk.core.operations import Call, Operation, Resource, Toolset
@@ -160,7 +161,11 @@ class Desk:
         return self._base
 
     async def get_context(
-        self, principal: Principal, toolset: str, watch: Callable[[KnowledgeBase], KnowledgeBase] = lambda base: base
+        self,
+        principal: Principal,
+        toolset: str,
+        watch: Callable[[KnowledgeBase], KnowledgeBase] = lambda base: base,
+        report: Report = report_nothing,
     ) -> Context:
         """Return what a toolset's handlers get for this caller; errors as in `get_base`.
 
@@ -168,13 +173,14 @@ class Desk:
             principal: Who calls.
             toolset: Whose handlers.
             watch: Puts on record what they write.
+            report: Told how far they are.
         """
         base = await self.get_base()
 
         def get_other(name: str) -> Context:
             return Context(principal, watch(base.of(name).knowledge_base), get_other)
 
-        return get_other(toolset)
+        return replace(get_other(toolset), report=report)
 
     def find_toolset(self, entry: Operation | Resource) -> str:
         """Return the name of the toolset that has an entry of this name."""

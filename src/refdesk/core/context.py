@@ -1,14 +1,27 @@
-"""The context of a call: the principal and the knowledge base a handler works with."""
+"""The context of a call: the principal, the knowledge base a handler works with, and whom it tells how far it is."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from refdesk.core.knowledge_base import KnowledgeBase
     from refdesk.model import Principal
+
+
+class Report(Protocol):
+    """Told how far a call is. It neither waits nor raises, and costs nothing where nobody listens."""
+
+    def __call__(self, done: float, total: float | None = None, message: str = "") -> None:
+        """Take note that `done` of `total` is done (`None`: nobody knows of how much), and what is being done next."""
+        ...
+
+
+def report_nothing(done: float, total: float | None = None, message: str = "") -> None:
+    """Take no note."""
+    del done, total, message
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,12 +30,14 @@ class Context:
 
     Attributes:
         get_other: Returns what handlers of another toolset get for the same caller; `None` where all get the same.
+        report: Told how far the call is, where it takes long.
     """
 
     principal: Principal
     knowledge_base: KnowledgeBase
     get_other: Callable[[str], Context] | None = None
+    report: Report = report_nothing
 
     def of(self, toolset: str) -> Context:
-        """Return what a toolset's handlers get for this caller."""
+        """Return what a toolset's handlers get for this caller, who hears of no progress of theirs."""
         return self.get_other(toolset) if self.get_other is not None else self

@@ -20,6 +20,7 @@ from pydantic import ValidationError
 
 from refdesk import errors
 from refdesk.core import contracts
+from refdesk.core.context import report_nothing
 from refdesk.core.operations import Call
 from refdesk.core.writing import audit
 from refdesk.server import answers, json_types, strict_json, wording
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from refdesk.app import Desk
-    from refdesk.core.context import Context
+    from refdesk.core.context import Context, Report
     from refdesk.core.fairness import Turn
     from refdesk.core.knowledge_base import KnowledgeBase
     from refdesk.core.operations import Completions, Operation, Resource, ResourceTemplate
@@ -63,8 +64,8 @@ class Caller:
     principal: Principal
     transport: str
 
-    async def run(self, operation: Operation, arguments: object) -> Answered:
-        """Return the answer of an operation.
+    async def run(self, operation: Operation, arguments: object, report: Report = report_nothing) -> Answered:
+        """Return the answer of an operation, which tells `report` how far it is.
 
         Raises:
             RefdeskError: The arguments are wrong, the caller may not, or the operation refused or failed.
@@ -73,7 +74,7 @@ class Caller:
             with _guard(self, operation.name):
                 self.require_operation(operation)
                 validated = validate(operation, arguments)
-                return await self._answer(operation, validated)
+                return await self._answer(operation, validated, report)
         except (errors.PermissionDeniedError, errors.QuotaExceededError) as error:
             await self.record_refusal(operation.name, error)
             raise
@@ -99,7 +100,7 @@ class Caller:
     def _actor(self) -> Actor:
         return audit.make_actor(self.principal, self.transport)
 
-    async def _answer(self, operation: Operation, validated: BaseModel) -> Answered:
+    async def _answer(self, operation: Operation, validated: BaseModel, report: Report) -> Answered:
         subjects = _find_subjects(validated)
 
         def watch(base: KnowledgeBase) -> KnowledgeBase:
@@ -109,7 +110,7 @@ class Caller:
 
         toolset = self.desk.find_toolset(operation)
         answer = await self._within_time(
-            toolset, lambda context: operation.handler(context, validated), operation.least_seconds, watch
+            toolset, lambda context: operation.handler(context, validated), operation.least_seconds, watch, report
         )
         if operation.effects.read_only and self.desk.settings.audit_reads:
             await self._record_read(operation, subjects)
@@ -189,6 +190,7 @@ class Caller:
         ask: Callable[[Context], Awaitable[Answer]],
         least_seconds: float = 0.0,
         watch: Callable[[KnowledgeBase], KnowledgeBase] = lambda base: base,
+        report: Report = report_nothing,
     ) -> Answer:
         seconds = max(self.desk.settings.request_timeout_seconds, least_seconds)
         turns, taken = self.desk.turns, list["Turn"]()
@@ -196,7 +198,7 @@ class Caller:
         async def work() -> Answer:
             async with turns.take(self.principal.org, self.principal.agent) as turn:
                 taken.append(turn)
-                return await ask(await self.desk.get_context(self.principal, toolset, watch))
+                return await ask(await self.desk.get_context(self.principal, toolset, watch, report))
 
         try:
             return await answer_within(self.desk.questions, seconds, work)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import logging
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 from uuid import uuid4
 
-from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -28,11 +27,11 @@ from refdesk.server.oauth.configuration import MCP, read_oauth
 from refdesk.server.probes import HealthCheck, Probes
 from refdesk.server.replies import reply, reply_error
 from refdesk.server.step_up import StepUp
+from refdesk.server.streaming import build_streamable
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
 
-    from mcp.server.lowlevel import Server
     from starlette.requests import Request
     from starlette.responses import Response
     from starlette.types import ASGIApp, Scope
@@ -73,17 +72,17 @@ def build_app(
     adapter = mcp.Adapter(desk, partial(_identify, anonymous))
     server, message_bytes = adapter.build_server(), mcp.find_message_bytes(desk.toolsets)
     sessions = Sessions(desk.settings.max_sessions)
-    manager = _build_manager(server, message_bytes)
+    streamable = build_streamable(server, message_bytes, adapter.may_ask)
     probes = Probes(HealthCheck(desk), anonymous)
     desk.listeners.append(probes.metrics.count)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncGenerator[None]:
-        async with probes.check.run(), manager.run():
+        async with probes.check.run(), streamable.run():
             yield
 
     routes: list[BaseRoute] = [
-        Route(MCP, _guard_sessions(StreamableHTTPASGIApp(manager), sessions, adapter, message_bytes)),
+        Route(MCP, _guard_sessions(streamable, sessions, adapter, message_bytes)),
         *probes.build_routes(),
         *_own_routes(desk, anonymous, probes, sse=sse),
         *rest.routes(desk),
@@ -177,16 +176,6 @@ def _own_routes(desk: Desk, anonymous: Principal | None, probes: Probes, *, sse:
 
 def _base(request: Request) -> str:
     return str(request.base_url).rstrip("/")
-
-
-def _build_manager(server: Server[Any], message_bytes: int) -> StreamableHTTPSessionManager:
-    return StreamableHTTPSessionManager(
-        server,
-        json_response=True,
-        security_settings=streams.UNGUARDED,
-        max_request_body_size=message_bytes,
-        max_sessions=None,
-    )
 
 
 def _guard_sessions(app: ASGIApp, sessions: Sessions, adapter: mcp.Adapter, message_bytes: int) -> Messages:

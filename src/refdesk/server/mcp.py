@@ -24,7 +24,7 @@ from refdesk.core.clock import SystemClock
 from refdesk.core.operations import NESTED, Resource
 from refdesk.model import Principal
 from refdesk.server import answers, calls, ceiling, json_types, protocol_errors, skill_files, strict_json
-from refdesk.server.calls import Caller
+from refdesk.server.calls import Answered, Caller
 from refdesk.server.descriptions import (
     JSON,
     describe_resource,
@@ -33,6 +33,7 @@ from refdesk.server.descriptions import (
     instructions,
     server_name,
 )
+from refdesk.server.progress import reporting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -115,7 +116,7 @@ class Adapter:
         if entry is None:
             raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name[:80]!r}; call tools/list for the names.")
         try:
-            answer = await self._caller(context).run(entry.operation, params.arguments or {})
+            answer = await self._run(context, entry.operation, params.arguments or {})
         except errors.RefdeskError as error:
             return _error_result(error, entry.toolset)
         value = ceiling.shorten(answer.value, entry.operation.shortening, params.arguments or {})
@@ -123,6 +124,14 @@ class Adapter:
         return types.CallToolResult(
             content=[_text(value)], structured_content=value if is_structured else None, _meta=answer.meta or None
         )
+
+    async def _run(self, context: RequestContext, operation: Operation, arguments: Mapping[str, Any]) -> Answered:
+        """Return an operation's answer; tell a client that asked for it how far it is."""
+        caller = self._caller(context)
+        if (context.meta or {}).get("progress_token") is None:
+            return await caller.run(operation, arguments)
+        async with reporting(context.session.report_progress) as report:
+            return await caller.run(operation, arguments, report)
 
     async def list_resources(
         self, context: RequestContext, params: types.PaginatedRequestParams | None
@@ -192,6 +201,11 @@ class Adapter:
             found, _ = self._find_address(str(params.get("uri")))
             if found is not None:
                 caller.require(found.scopes if isinstance(found, Resource) else found.operation.scopes)
+
+    def may_ask(self, message: Mapping[str, Any]) -> bool:
+        """Return whether serving a message may take a question to its client."""
+        del message
+        return False
 
     def _find_address(self, uri: str) -> tuple[Resource | ResourceTemplate | None, dict[str, object]]:
         """Return what is read at an address, and the values in it."""

@@ -244,6 +244,7 @@ async def ask_all(
     question: Question,
     seconds: float,
     group: TaskGroup,
+    on_outcome: Callable[[str, int], None] | None = None,
 ) -> dict[str, Outcome]:
     """Return the outcome of each toolset, in the order given, after `seconds` at the latest.
 
@@ -256,6 +257,7 @@ async def ask_all(
         question: What they are asked.
         seconds: The deadline for each.
         group: Outlives the call, and stays open until what was cancelled has ended.
+        on_outcome: Called with each toolset whose outcome is known, and how many that makes.
     """
     outcomes, scopes, done = dict[str, Outcome](), list["CancelScope"](), anyio.Event()
     if not providers:
@@ -264,6 +266,8 @@ async def ask_all(
     async def ask(name: str, provider: SearchProvider, scope: CancelScope) -> None:
         with scope:
             outcomes[name] = await _ask(name, provider, get_context(name), question)
+            if on_outcome is not None:
+                on_outcome(name, len(outcomes))
             if len(outcomes) == len(providers):
                 done.set()
 

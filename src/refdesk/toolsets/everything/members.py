@@ -51,7 +51,11 @@ class Members:
         readable = {name: provider for name, provider in served.items() if provider.scopes <= context.principal.scopes}
         if served and not readable:
             raise _deny(served)
-        outcomes = await federation.ask_all(readable, context.of, question, seconds, self.group)
+
+        def note(name: str, known: int) -> None:
+            context.report(known, len(readable), f"{name} is through")
+
+        outcomes = await federation.ask_all(readable, context.of, question, seconds, self.group, note)
         ranked = federation.rank({name: outcome.answer.hits for name, outcome in outcomes.items()})
         best = ranked[: question.limit]
         shown = Counter(one.toolset for one in best)

@@ -17,6 +17,7 @@ import anyio
 import anyio.to_thread
 
 from refdesk import errors
+from refdesk.core.context import report_nothing
 from refdesk.core.search.federation import ALWAYS
 from refdesk.toolsets.salesforce_knowledge import rows, statements
 from refdesk.toolsets.salesforce_knowledge.catalogue import Catalogue
@@ -38,6 +39,7 @@ from refdesk.toolsets.salesforce_knowledge.transport import Request
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from refdesk.core.context import Report
     from refdesk.core.search.federation import Period
     from refdesk.toolsets.salesforce_knowledge.configuration import SalesforceSettings
     from refdesk.toolsets.salesforce_knowledge.models import Article
@@ -97,7 +99,13 @@ class SalesforceSource:
         await self.client.__aexit__(kind, error, traceback)
 
     async def search(
-        self, text: str, *, language: str = "en_US", limit: int = 10, period: Period = ALWAYS
+        self,
+        text: str,
+        *,
+        language: str = "en_US",
+        limit: int = 10,
+        period: Period = ALWAYS,
+        report: Report = report_nothing,
     ) -> SearchOutput:
         """Return published articles of one language, best first by Salesforce's own judgement.
 
@@ -106,12 +114,13 @@ class SalesforceSource:
             language: As Salesforce writes it.
             limit: How many at most, 1 to 25.
             period: Of the last publication.
+            report: Told how far it is.
 
         Raises:
             RefdeskError: With one of the contract's codes.
         """
         async with self._answering():
-            found, method = await self._searcher.search(Search(text, language, limit, period))
+            found, method = await self._searcher.search(Search(text, language, limit, period), report)
         articles = [each for each in rows.show_summaries(found, limit) if period.covers(each.last_published)]
         answer = SearchOutput(articles=articles, total_count=len(articles), search_method=method)
         self._warn(answer)

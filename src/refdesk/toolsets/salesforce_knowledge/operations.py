@@ -72,11 +72,10 @@ def make_toolset(source: SalesforceSource) -> Toolset:
     """Return the toolset whose answers come from `source`, which must stay open as long as it is called."""
 
     async def search(context: Context, request: SearchInput) -> SearchOutput:
-        del context
-        return await source.search(request.query, language=request.language, limit=request.limit)
+        return await source.search(request.query, language=request.language, limit=request.limit, report=context.report)
 
     async def get(context: Context, request: GetInput) -> GetOutput:
-        del context
+        context.report(0, 1, "Asking Salesforce")
         return (await source.get_article(request.article_id)).read_on(request.offset)
 
     async def find(context: Context, question: Question) -> ProviderAnswer | LeftOut:

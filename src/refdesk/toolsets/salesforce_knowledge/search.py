@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from refdesk.core.context import report_nothing
 from refdesk.core.retrying import Budget
 from refdesk.toolsets.salesforce_knowledge import rows, statements
 from refdesk.toolsets.salesforce_knowledge.client import MAX_TRIES
@@ -17,6 +18,7 @@ from refdesk.toolsets.salesforce_knowledge.failures import MALFORMED_SEARCH_CODE
 from refdesk.toolsets.salesforce_knowledge.transport import Request
 
 if TYPE_CHECKING:
+    from refdesk.core.context import Report
     from refdesk.toolsets.salesforce_knowledge.catalogue import Catalogue
     from refdesk.toolsets.salesforce_knowledge.client import SalesforceClient
     from refdesk.toolsets.salesforce_knowledge.models import SearchMethod
@@ -30,6 +32,9 @@ MISSING_STATUS = frozenset({404, 405, 415, 501})
 MISSING_CODES = frozenset({"METHOD_NOT_ALLOWED", "JSON_PARSER_ERROR", "UNSUPPORTED_MEDIA_TYPE"})
 FIELD_CODES = frozenset({"INVALID_FIELD"})
 TYPE_CODES = ("INVALID_TYPE",)
+STEPS = 3
+"""Of which a client hears: describing, full text, and what is tried instead."""
+
 LIKE_FIELDS = ("Title", "Summary")
 
 
@@ -41,7 +46,7 @@ class Searcher:
         self._catalogue = catalogue
         self._is_parameterized = True
 
-    async def search(self, search: Search) -> tuple[list[Row], SearchMethod]:
+    async def search(self, search: Search, report: Report = report_nothing) -> tuple[list[Row], SearchMethod]:
         """Return what was found and how; a field that was removed since it was described is no longer requested.
 
         Raises:
@@ -49,15 +54,18 @@ class Searcher:
             UnreachableError: It cannot be reached.
             AuthError: No session can be obtained.
         """
+        report(0, STEPS, "Asking Salesforce what its articles are like")
         description = await self.describe_versions()
+        report(1, STEPS, "Searching the articles in full text")
         try:
-            return await self._search(search, description, description.keep(rows.STANDARD_FIELDS, with_type=True))
+            fields = description.keep(rows.STANDARD_FIELDS, with_type=True)
+            return await self._search(search, description, fields, report)
         except RefusedError as refusal:
             if not refusal.has(FIELD_CODES):
                 raise
         self._catalogue.forget(statements.ARTICLE_VERSIONS)
         description = await self.describe_versions()
-        return await self._search(search, description, description.keep(rows.STANDARD_FIELDS))
+        return await self._search(search, description, description.keep(rows.STANDARD_FIELDS), report)
 
     async def describe_versions(self) -> ObjectDescription:
         """Return the description of the object that all articles share.
@@ -73,7 +81,7 @@ class Searcher:
             raise
 
     async def _search(
-        self, search: Search, description: ObjectDescription, fields: tuple[str, ...]
+        self, search: Search, description: ObjectDescription, fields: tuple[str, ...], report: Report
     ) -> tuple[list[Row], SearchMethod]:
         tries = Budget(MAX_TRIES)
         try:
@@ -82,6 +90,7 @@ class Searcher:
             if not _may_fall_back(failure) or tries.left <= 0:
                 raise
             logger.info("search falls back", extra={"reason": str(failure)})
+        report(2, STEPS, "Full-text search is not available: looking through titles and summaries")
         searched = tuple(name for name in LIKE_FIELDS if description.fields.get(name)) or LIKE_FIELDS[:1]
         statement = statements.build_like(search, fields, searched)
         reply = await self._client.ask(Request("GET", "query", query={"q": statement}), tries)

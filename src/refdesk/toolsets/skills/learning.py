@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 MAX_ROUNDS = 8
 """How often a refinement is made anew because another process was faster."""
 
+LEARNING_STEPS = 3
+"""Of which a client hears: reading, writing, storing."""
+
 MAX_TITLE = 200
 MAX_TEXT = 4000
 CONFIRMATION = 0.10
@@ -50,13 +53,16 @@ class Learner:
             LanguageModelError: The model failed.
             EmbedderError: The vector could not be made.
         """
+        context.report(0, LEARNING_STEPS, "Reading the conversation")
         turns = await anyio.to_thread.run_sync(prepare, conversation)
         source, queries = _digest(turns), get_queries(context)
         async with self._lock(context.principal.org, source):
             known = await queries.find_by_source(source)
             if known is not None:
                 return Creation(known, 1.0, is_known_source=True)
+            context.report(1, LEARNING_STEPS, "Writing the playbook")
             draft = require_whole(clean(await self.language_model.extract(turns)))
+            context.report(2, LEARNING_STEPS, f"Storing: {draft.title}")
             skill = await self._build(context, draft, confirmed, metadata)
             async with self._lock(context.principal.org, ""):
                 creation = await queries.create_if_new(skill, source)
@@ -73,6 +79,7 @@ class Learner:
             LanguageModelError: The model failed.
             EmbedderError: The vector could not be made.
         """
+        context.report(0, LEARNING_STEPS, "Reading the conversation")
         turns = await anyio.to_thread.run_sync(prepare, conversation)
         feedback = masking.mask(feedback)
         async with self._lock(context.principal.org, skill_id):
@@ -88,10 +95,12 @@ class Learner:
         skill = await queries.get_skill(skill_id)
         if skill is None:
             raise NotFoundError(f"There is no skill {skill_id}. Use an id that a search or a create returned.")
+        context.report(1, LEARNING_STEPS, f"Refining: {skill.title}")
         refinement = await self.language_model.refine(skill.draft, turns, feedback)
         proposed = replace(clean(refinement.draft), **_get_settled(skill))
         refined = refining.refine(skill.draft, replace(refinement, draft=proposed), turns, feedback)
         draft = refined.draft
+        context.report(2, LEARNING_STEPS, f"Storing: {draft.title}")
         update = SkillUpdate(
             title=draft.title,
             problem=draft.problem,

@@ -1,0 +1,149 @@
+"""Streamable HTTP: each answer is one body of JSON, unless its request can only be served by a stream of events.
+
+A body of JSON costs two thirds of a stream. A stream is needed where something precedes the answer: progress that the
+client asked for, or, before the revision of 2026-07-28, a question to the client. The SDK decides once for all requests
+of a session; here each request is looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+from mcp.server.streamable_http import StreamableHTTPServerTransport
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+from starlette.datastructures import Headers
+
+from refdesk.server.limits.sessions import PROTOCOL_VERSION
+from refdesk.server.messages import MESSAGE
+from refdesk.server.streams import UNGUARDED
+
+if TYPE_CHECKING:
+    from mcp.server.auth.middleware.bearer_auth import AuthorizationContext
+    from mcp.server.lowlevel import Server
+    from starlette.types import Receive, Scope, Send
+
+EVENTS = "text/event-stream"
+
+_in_one_body: ContextVar[bool] = ContextVar("in_one_body", default=False)
+"""Whether the request being served gets one body; its session's other tasks do not inherit it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Streamable:
+    """The transport as an ASGI application.
+
+    Attributes:
+        sessions: Serves the sessions of the handshake era, and what of the later one needs no stream.
+        streams: Serves what of the later era does.
+    """
+
+    sessions: StreamableHTTPSessionManager
+    streams: StreamableHTTPSessionManager
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        version = Headers(scope=scope).get(PROTOCOL_VERSION)
+        is_modern = version is not None and version not in HANDSHAKE_PROTOCOL_VERSIONS
+        manager = self.streams if is_modern and takes_events(scope) and wants_progress(scope) else self.sessions
+        await manager.handle_request(scope, receive, send)
+
+    @asynccontextmanager
+    async def run(self) -> AsyncGenerator[None]:
+        """Serve until the block is left, which ends every session."""
+        async with self.sessions.run(), self.streams.run():
+            yield
+
+
+def build_streamable(
+    server: Server[Any], message_bytes: int, may_ask: Callable[[Mapping[str, Any]], bool]
+) -> Streamable:
+    """Return the transport of a server.
+
+    Args:
+        server: The SDK's.
+        message_bytes: The most that a message may have.
+        may_ask: Returns whether serving a message may take a question to the client.
+    """
+    streams = StreamableHTTPSessionManager(
+        server, security_settings=UNGUARDED, max_request_body_size=message_bytes, max_sessions=None
+    )
+    return Streamable(_Sessions(server, message_bytes, may_ask), streams)
+
+
+def takes_events(scope: Scope) -> bool:
+    """Return whether the client reads streams."""
+    return EVENTS in Headers(scope=scope).get("accept", "")
+
+
+def wants_progress(scope: Scope) -> bool:
+    """Return whether a request asks to be told how far it is."""
+    return _get(_get(_get(scope, MESSAGE), "params"), "_meta").get("progressToken") is not None
+
+
+def _get(holder: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    value: object = holder.get(name)
+    return cast("Mapping[str, Any]", value) if isinstance(value, dict) else {}
+
+
+class _Sessions(StreamableHTTPSessionManager):
+    """Opens sessions whose requests are each answered in the way they need."""
+
+    def __init__(self, server: Server[Any], message_bytes: int, may_ask: Callable[[Mapping[str, Any]], bool]) -> None:
+        super().__init__(
+            server,
+            json_response=True,
+            security_settings=UNGUARDED,
+            max_request_body_size=message_bytes,
+            max_sessions=None,
+        )
+        self._may_ask = may_ask
+
+    def _admit_session(self, requestor: AuthorizationContext | None) -> StreamableHTTPServerTransport | None:
+        opened = super()._admit_session(requestor)
+        if opened is None or opened.mcp_session_id is None:
+            return opened
+        own = _Transport(
+            opened.mcp_session_id, security_settings=self.security_settings, idle_timeout=self.session_idle_timeout
+        )
+        own.may_ask = self._may_ask
+        self._server_instances[opened.mcp_session_id] = own
+        return own
+
+
+class _Transport(StreamableHTTPServerTransport):
+    """One session; whether a request is answered in one body is decided by what it is."""
+
+    may_ask: Callable[[Mapping[str, Any]], bool]
+    _is_client_asked = False
+
+    @property
+    def is_json_response_enabled(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Whether the request at hand is answered in one body."""
+        return _in_one_body.get()
+
+    @is_json_response_enabled.setter
+    def is_json_response_enabled(self, value: bool) -> None:
+        del value  # the SDK's constructor sets it for all requests
+
+    async def handle_request(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        self._note_capabilities(scope)
+        before = _in_one_body.set(not self._needs_stream(scope))
+        try:
+            await super().handle_request(scope, receive, send)
+        finally:
+            _in_one_body.reset(before)
+
+    def _note_capabilities(self, scope: Scope) -> None:
+        message = _get(scope, MESSAGE)
+        if message.get("method") == "initialize":
+            self._is_client_asked = "elicitation" in _get(_get(message, "params"), "capabilities")
+
+    def _needs_stream(self, scope: Scope) -> bool:
+        is_asking = self._is_client_asked and self.may_ask(_get(scope, MESSAGE))
+        return takes_events(scope) and (is_asking or wants_progress(scope))
