@@ -35,7 +35,8 @@ from refdesk.model import (
 )
 from refdesk.protocols import Store
 from refdesk.stores import sqlite
-from refdesk.toolsets.knowledge.search import DEPTH, rank
+from refdesk.toolsets.knowledge.ranking import rank
+from refdesk.toolsets.knowledge.search import DEPTH
 
 BATCH = 500
 TOP = 10
@@ -116,6 +117,7 @@ def make_document(place: Collection, number: int, title: str, body: str) -> Docu
         author="benchmark",
         created_at=instant,
         modified_at=instant,
+        data={"confidence": 50},
     )
 
 
@@ -139,7 +141,7 @@ async def answer(store: Store, place: Collection, judged: Judged, vectors: Vecto
         started = perf_counter()
         found = await store.find(make_request(place, query, vector, vectors.model))
         answers.seconds.append(perf_counter() - started)
-        answers.rankings.append([int(candidate.id) for candidate, _ in rank(found.candidates)])
+        answers.rankings.append([int(candidate.id) for candidate, _ in rank(found.candidates, parse_query(query))])
     return answers
 
 

@@ -40,7 +40,7 @@ from refdesk.core.search.passages import embedding_text, split
 from refdesk.core.search.snippets import WIDTH
 from refdesk.embedders.local import PASSAGE_PIECES, QUERY_PIECES
 from refdesk.model import Candidate
-from refdesk.toolsets.knowledge.search import rank as rank_knowledge
+from refdesk.toolsets.knowledge.ranking import rank as rank_knowledge
 
 COLLECTIONS = ("emanual", "cacm", "scifact", "xquad-en")
 """In one language and about four subjects, so that each question is about one of them."""
@@ -156,7 +156,7 @@ def search(shelf: Shelf, asked: Asked) -> list[list[ProviderHit]]:
     scores = dict(zip(cosines, fusion.absolute(candidates, text), strict=True))
     worded = sorted((c for c in candidates if c.lexical > 0), key=lambda c: (not c.all_terms, -c.lexical))
     fused = sorted(scores, key=lambda id: -scores[id])
-    own = [[candidate.id for candidate, _ in rank_knowledge(candidates)], fused, fused]
+    own = [[candidate.id for candidate, _ in rank_knowledge(candidates, text)], fused, fused]
 
     def find(id: str) -> ProviderHit:
         judged = fusion.relevance_of_words(text, shelf.terms[int(id)], cosines[id])

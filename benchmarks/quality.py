@@ -3,15 +3,17 @@
 Each collection is a folder with `corpus.jsonl`, `queries.jsonl` and `qrels.tsv`, as in BEIR, below `retrieval/` in the
 folder of real records. Vectors are kept in `.benchmarks/`, so that only the first run embeds.
 
-    python -m benchmarks.quality [--collections NAME …] [--vectors int8 | float | kept]
+    python -m benchmarks.quality [--collections NAME …] [--vectors int8 | float | kept] [--no-tool]
 
 `--vectors` says which graph of the local model makes them: the one in int8, the packaged file in float32, or, as in a
-store filled before, passages in float32 and questions in int8.
+store filled before, passages in float32 and questions in int8. The last line of each table is what `search_knowledge`
+answers over a store in a file, its first 50 results; the others rank outside of any store.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import csv
 import hashlib
 import json
@@ -22,7 +24,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from math import log2
 from pathlib import Path
 from typing import TypeAlias
@@ -37,7 +39,8 @@ from refdesk.core.search.fusion import convex, reciprocal_rank
 from refdesk.core.search.passages import embedding_text, split
 from refdesk.embedders.local import LocalEmbedder
 from refdesk.model import Candidate
-from refdesk.toolsets.knowledge.search import rank
+from refdesk.toolsets.knowledge.options import Fusion
+from refdesk.toolsets.knowledge.ranking import rank
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 CACHE = REPOSITORY / ".benchmarks" / "vectors"
@@ -140,8 +143,13 @@ class LexicalIndex:
 
 
 def rank_scores(scores: Scores) -> list[int]:
-    """Return the `DEPTH` best, ties by number."""
-    return sorted(scores, key=lambda number: (-scores[number], number))[:DEPTH]
+    """Return the `DEPTH` best, ties as the product breaks them: the later in the collection counts as the newer."""
+    return sorted(scores, key=lambda number: (-scores[number], -number))[:DEPTH]
+
+
+def rank_cosines(cosines: NDArray[float32]) -> list[int]:
+    """Return the `DEPTH` nearest, ties likewise."""
+    return [int(number) for number in np.lexsort((-np.arange(len(cosines)), -cosines))[:DEPTH]]
 
 
 def rank_by_fts5(collection: Judged) -> Ranking:
@@ -214,7 +222,7 @@ def fuse(
 ) -> list[int]:
     """Return the ranking that `combine` makes of the lexical list, the dense list and their union."""
     words = rank_scores(lexical)
-    dense = [int(number) for number in np.argsort(-cosines, kind="stable")[:DEPTH]]
+    dense = rank_cosines(cosines)
     union = list(dict.fromkeys([*words, *dense]))
     return rank_scores(combine(words, dense, union))
 
@@ -234,28 +242,33 @@ def get_rankings(collection: Judged, vectors: str = "int8") -> dict[str, Ranking
 
         return fuse(scores, row, combine)
 
-    def by_knowledge(number: int) -> list[int]:
+    def by_knowledge(number: int, how: Fusion = "rrf") -> list[int]:
         scores, row = lexical[number], cosines[number]
         is_read = LocalEmbedder().reads(collection.queries[number])
 
-        def combine(words: list[int], _dense: list[int], union: list[int]) -> Scores:
-            candidates = [
-                Candidate(str(entry), NEVER, scores.get(entry, 0.0), float(row[entry]) if is_read else None)
-                for entry in (union if is_read else words)
-            ]
-            return {int(candidate.id): score for candidate, score in rank(candidates)}
-
-        return fuse(scores, row, combine)
+        words, dense = rank_scores(scores), rank_cosines(row) if is_read else []
+        candidates = [
+            # The later in the collection the newer: ties are broken as the product does.
+            Candidate(
+                str(entry),
+                NEVER + timedelta(seconds=entry),
+                scores.get(entry, 0.0),
+                float(row[entry]) if is_read else None,
+            )
+            for entry in dict.fromkeys([*words, *dense])
+        ]
+        return [int(candidate.id) for candidate, _ in rank(candidates, parse_query(collection.queries[number]), how)]
 
     return {
         "FTS5 porter (peer)": rank_by_fts5(collection),
         "lexical": lambda number: rank_scores(lexical[number]),
-        "dense": lambda number: list(np.argsort(-cosines[number], kind="stable")[:DEPTH]),
+        "dense": lambda number: rank_cosines(cosines[number]),
         "reciprocal rank": lambda number: fuse(
             lexical[number], cosines[number], lambda words, dense, _: reciprocal_rank([words, dense])
         ),
         "convex": by_convex,
         "as knowledge ranks": by_knowledge,
+        "… fused as convex": lambda number: by_knowledge(number, "convex"),
     }
 
 
@@ -266,6 +279,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--collections", nargs="+", choices=known, default=known, metavar="NAME")
     parser.add_argument("--vectors", choices=VECTORS, default="int8")
+    parser.add_argument("--no-tool", action="store_true", help="do not ask the tool itself")
     options = parser.parse_args()
     names: list[str] = options.collections
     if not names:
@@ -273,7 +287,12 @@ def main() -> None:
     print(f"{'collection':<12}{'ranking':<22}{'nDCG@10':>8}{'Recall@100':>12}")
     for name in names:
         collection = read_collection(folder / name)
-        for title, ranking in get_rankings(collection, options.vectors).items():
+        rankings = get_rankings(collection, options.vectors)
+        if not options.no_tool:
+            from benchmarks.asking import ask_search_knowledge
+
+            rankings["search_knowledge"] = asyncio.run(ask_search_knowledge(collection)).__getitem__
+        for title, ranking in rankings.items():
             quality = measure(collection.relevant, ranking)
             print(f"{name:<12}{title:<22}{quality.ndcg:>8.3f}{quality.recall:>12.3f}", flush=True)
 

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.engines import Answers, get_overlap, make_document, make_request
+from refdesk.core.search.analysis import parse_query
 from refdesk.model import (
     And,
     Collection,
@@ -45,7 +46,7 @@ from refdesk.model import (
 from refdesk.protocols import Store
 from refdesk.stores import sqlite
 from refdesk.toolsets.knowledge.models import EXPIRES, TAGS
-from refdesk.toolsets.knowledge.search import rank
+from refdesk.toolsets.knowledge.ranking import rank
 
 DOCUMENTS = 100_000
 PARTS = (1, 10, 100)
@@ -223,7 +224,9 @@ async def answer(store: Store, part: Part, questions: Sequence[Question], tag: s
         started = perf_counter()
         found = await store.find(request)
         answers.seconds.append(perf_counter() - started)
-        answers.rankings.append([int(candidate.id) for candidate, _ in rank(found.candidates)])
+        answers.rankings.append(
+            [int(candidate.id) for candidate, _ in rank(found.candidates, parse_query(question.text))]
+        )
     return Answers(answers.rankings[1:], answers.seconds[1:])
 
 

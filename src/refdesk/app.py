@@ -25,6 +25,7 @@ from refdesk.discovery import list_scopes
 from refdesk.factories.embedders import choose_embedder, find_embedder
 from refdesk.factories.stores import check_coordination, choose_store, open_coordination
 from refdesk.factories.toolsets import (
+    choose_options,
     choose_own_stores,
     choose_syncer,
     connect_live,
@@ -395,7 +396,7 @@ async def _open_base(settings: Settings, open_store: OpenStore, apart: Mapping[s
             quotas=quotas,
             queue=coordination.queue,
             scratchpad=coordination.scratchpad,
-            protects_authors=getattr(settings, "supersede", "either") == "own",
+            options=choose_options(settings),
         )
         indexer = Indexer(store, semantics, clock, queue=coordination.queue)
         yield Base(base, semantics, indexer, keys, coordination.queue, others)

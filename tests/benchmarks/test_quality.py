@@ -18,7 +18,7 @@ def test_quality_is_that_of_the_definitions() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "least_ndcg", "least_recall"), [("emanual", 0.74, 0.975), ("cacm", 0.475, 0.68), ("xquad-zh", 0.955, 0.99)]
+    ("name", "least_ndcg", "least_recall"), [("emanual", 0.72, 0.975), ("cacm", 0.475, 0.68), ("xquad-zh", 0.955, 0.99)]
 )
 def test_the_words_alone_rank_at_least_so_well(
     shared_data: Path, name: str, least_ndcg: float, least_recall: float

@@ -40,7 +40,12 @@ def connect(tmp_path: Path) -> psycopg.Connection:
 
 
 def asking(query: str, **changes: object) -> FindRequest:
-    values: dict[str, object] = {"collection": NOTES, "text": parse_query(query), "as_written": query, "depth": 1000}
+    values: dict[str, object] = {
+        "collection": NOTES,
+        "text": parse_query(query, quotes_bind=True),
+        "as_written": query,
+        "depth": 1000,
+    }
     return FindRequest(**(values | changes))  # pyright: ignore[reportArgumentType]
 
 
@@ -69,7 +74,7 @@ async def test_what_is_marked_is_exactly_what_the_operator_of_postgresql_matches
         for query in queries:
             expected = match(connection, documents, query)
             # A part in double quotes must occur as a phrase; that stands above.
-            if not parse_query(query).phrases:
+            if not parse_query(query, quotes_bind=True).phrases:
                 assert set(await find_as_written(store, asking(query))) == expected, query
                 found += len(expected)
     assert found > 1000

@@ -164,7 +164,7 @@ async def test_searches_use_the_index_behind_the_wall(store: Store, tmp_path: Pa
     ]
     await put(store, *documents)
     request = FindRequest(
-        NOTES, parse_query('w7 x9 "apple w7"'), where=HasAll("tags", ("t3",)), title_contains="note 1"
+        NOTES, parse_query('w7 x9 "apple w7"', quotes_bind=True), where=HasAll("tags", ("t3",)), title_contains="note 1"
     )
     for asked in (request, replace(request, text=None)):
         plan = await explain(store, asked)

@@ -67,7 +67,10 @@ def near(direction: Sequence[float], model: str = MODEL.name) -> VectorQuery:
 
 
 def asking(text: str | None = None, **changes: object) -> FindRequest:
-    values: dict[str, object] = {"collection": NOTES, "text": None if text is None else parse_query(text)}
+    values: dict[str, object] = {
+        "collection": NOTES,
+        "text": None if text is None else parse_query(text, quotes_bind=True),
+    }
     return FindRequest(**(values | changes))  # pyright: ignore[reportArgumentType]
 
 

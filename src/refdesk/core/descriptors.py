@@ -181,6 +181,7 @@ class ToolsetDescriptor:
             looks whether the source answers.
         exporter: How its documents become files; `None` where they cannot.
         list_quotas: Returns how much may be written to it.
+        choose_options: Returns how the settings let it behave; its handlers find that in `KnowledgeBase.options`.
         own_store: The setting that holds the URL of a store of its own, where somebody sets it.
     """
 
@@ -196,4 +197,5 @@ class ToolsetDescriptor:
     check: Callable[[Any], Awaitable[Sequence[Check]]] | None = None
     exporter: Exporter | None = None
     list_quotas: Callable[[Any], Sequence[Quota]] | None = None
+    choose_options: Callable[[Any], object] | None = None
     own_store: str | None = None

@@ -30,7 +30,7 @@ class KnowledgeBase:
         semantics: Where question vectors come from; `None` where search is lexical only.
         quotas: By name; what is not named is counted and not limited.
         queue: Tells workers what changed; without one they find it at their next look.
-        protects_authors: Whether what somebody wrote is superseded by its author alone, or who may write for others.
+        options: How the settings let toolsets behave, by toolset; each knows its own.
         scratchpad: What is known of calls in other processes; without one each process knows its own.
     """
 
@@ -41,7 +41,7 @@ class KnowledgeBase:
     quotas: Mapping[str, Quota] = field(default_factory=dict[str, "Quota"])
     queue: JobQueue | None = None
     scratchpad: Scratchpad | None = None
-    protects_authors: bool = False
+    options: Mapping[str, object] = field(default_factory=dict[str, object])
 
     async def search(self, request: SearchRequest) -> SearchResult:
         """Return one page of what matches, best first. See `retrieval.search`."""

@@ -214,3 +214,8 @@ def list_quotas(settings: Settings) -> dict[str, Quota]:
     """Return how much may be kept, by the quotas' names."""
     listed = [quota for each in find_descriptors() if each.list_quotas for quota in each.list_quotas(settings)]
     return {quota.name: quota for quota in listed}
+
+
+def choose_options(settings: Settings) -> dict[str, object]:
+    """Return how the settings let toolsets behave, by toolset."""
+    return {each.name: each.choose_options(settings) for each in find_descriptors() if each.choose_options}

@@ -39,6 +39,7 @@ class CollectionSearch:
         things: What its documents are, in the plural.
         dates: The date range that says when a document was last changed or published.
         tags: The facet that labels documents; `None` where they carry none.
+        quotes_bind: Whether words in double quotes must occur in its own search.
     """
 
     toolset: str
@@ -49,6 +50,7 @@ class CollectionSearch:
     things: str
     dates: str
     tags: str | None = None
+    quotes_bind: bool = False
 
     def to_provider(self) -> SearchProvider:
         """Return how it takes part."""
@@ -65,6 +67,7 @@ class CollectionSearch:
             semantic=True,
             limit=question.limit,
             asker=context.principal.org,
+            quotes_bind=self.quotes_bind,
         )
         base, text = context.knowledge_base, parse_query(question.text)
         found = await base.search(request)

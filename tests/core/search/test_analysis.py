@@ -169,7 +169,11 @@ def test_threads_get_the_terms_one_thread_gets() -> None:
     ],
 )
 def test_a_question_becomes_terms_and_phrases(text: str, query: TextQuery) -> None:
-    assert parse_query(text) == query
+    assert parse_query(text, quotes_bind=True) == query
+
+
+def test_quotes_that_do_not_bind_are_just_text() -> None:
+    assert parse_query('"private endpoint" for storage') == parse_query("private endpoint for storage")
 
 
 def test_a_question_is_cut_to_its_first_terms() -> None:
@@ -178,13 +182,13 @@ def test_a_question_is_cut_to_its_first_terms() -> None:
 
 
 def test_quoted_words_beyond_the_last_phrase_are_plain_words() -> None:
-    query = parse_query(" ".join(f'"p{number}"' for number in range(MAX_PHRASES + 1)))
+    query = parse_query(" ".join(f'"p{number}"' for number in range(MAX_PHRASES + 1)), quotes_bind=True)
     assert len(query.phrases) == MAX_PHRASES
     assert query.terms == (f"p{MAX_PHRASES}",)
 
 
 def test_a_phrase_is_cut_to_its_first_terms() -> None:
-    [phrase] = parse_query('"' + "word " * 1000 + '"').phrases
+    [phrase] = parse_query('"' + "word " * 1000 + '"', quotes_bind=True).phrases
     assert phrase == ("word",) * MAX_TERMS
 
 
@@ -196,5 +200,6 @@ def test_names_are_not_stop_words() -> None:
 @settings(max_examples=50)
 @given(ANY_TEXT)
 def test_a_question_with_a_word_asks_for_something(text: str) -> None:
-    query = parse_query(text)
-    assert bool(query.terms or query.phrases) == bool(analyse(text))
+    for quotes_bind in (False, True):
+        query = parse_query(text, quotes_bind=quotes_bind)
+        assert bool(query.terms or query.phrases) == bool(analyse(text))

@@ -17,7 +17,7 @@ SENTENCES = st.lists(st.sampled_from(["word", "café", "数据库", FAMILY, "e\u
 
 
 def cut(body: str, question: str, passage: tuple[int, int] | None = None, width: int = WIDTH) -> str:
-    return snippet(body, parse_query(question), passage, width)
+    return snippet(body, parse_query(question, quotes_bind=True), passage, width)
 
 
 def test_a_short_body_is_shown_whole_with_blanks_folded() -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from refdesk.core.background.embedding import Indexer
 from refdesk.core.context import Context
 from refdesk.core.knowledge_base import KnowledgeBase
 from refdesk.core.search.semantics import Semantics
@@ -141,6 +142,13 @@ async def test_a_phrase_in_quotes_must_occur() -> None:
     )
     assert get_ids(await ask(context, query='"managed identity" storage')) == ["1"]
     assert get_ids(await ask(context, query="managed identities")) == ["1", "2"]
+
+
+async def test_where_nothing_holds_the_phrase_it_says_so_and_shows_what_there_is() -> None:
+    context = await make_context([make_record("1", title="Identity that is managed"), make_record("2", title="Other")])
+    answer = await ask(context, query='"managed identity"')
+    assert get_ids(answer) == ["1"]
+    assert "No update holds the words in quotes as a phrase: these hold some of them." in answer["notes"]
 
 
 async def test_a_query_of_stop_words_alone_still_searches() -> None:
@@ -352,3 +360,12 @@ async def test_semantic_search_with_a_model_keeps_bm25_as_relevance() -> None:
     answer = await ask(await make_semantic(ScriptedEmbedder()), query="vault", semantic=True)
     assert answer["results"][0]["relevance"] < 0
     assert not any("keyword" in note for note in answer["notes"])
+
+
+async def test_a_phrase_must_occur_in_what_is_near_in_meaning_too() -> None:
+    context = await make_semantic(ScriptedEmbedder())
+    base = context.knowledge_base
+    assert base.semantics is not None
+    await Indexer(base.store, base.semantics, base.clock).run_once()
+    assert get_ids(await ask(context, query="vault keys", semantic=True)) == ["1", "2"]
+    assert get_ids(await ask(context, query='vault "keys in"', semantic=True)) == ["1"]

@@ -12,6 +12,7 @@ from refdesk.core.keeping import erasing
 from refdesk.core.writing import audit
 from refdesk.errors import ConflictError, NotFoundError, PermissionDeniedError
 from refdesk.toolsets.knowledge import models
+from refdesk.toolsets.knowledge.options import Options
 from tests.toolsets.knowledge.conftest import Desk
 
 
@@ -78,7 +79,7 @@ async def test_whoever_may_supersede_may_take_it_back_and_nobody_else(desk: Desk
 async def test_an_author_can_be_protected(desk: Desk, by_scope: bool) -> None:
     mine = (await desk.store("Mine")).id
     bob = desk.as_agent("bob", "acme", *(["knowledge:supersede_own"] if by_scope else []))
-    bob = replace(bob, base=replace(desk.base, protects_authors=not by_scope))
+    bob = replace(bob, base=replace(desk.base, options={"knowledge": Options(protects_authors=not by_scope)}))
     theirs = (await bob.store("Theirs")).id
     with pytest.raises(PermissionDeniedError):
         await bob.supersede(mine, theirs)

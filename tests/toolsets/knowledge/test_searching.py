@@ -1,14 +1,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 from pydantic import ValidationError
 
-from refdesk.model import Candidate, Collection, Document
+from refdesk.model import Candidate, Collection, Document, TextQuery
 from refdesk.toolsets.knowledge.models import SearchInput
-from refdesk.toolsets.knowledge.search import rank
+from refdesk.toolsets.knowledge.options import Options
+from refdesk.toolsets.knowledge.ranking import rank
 from tests.core.fakes import NOW
 from tests.toolsets.knowledge.conftest import Desk
 
@@ -37,6 +39,7 @@ async def test_text_is_never_syntax(desk: Desk) -> None:
     assert await find(desk, "%") == []
     assert await find(desk, "_") == []
     assert await find(desk, '"orders') == ["Discounts"]
+    assert await find(desk, 'the message "orders old or new"') == ["Discounts"]
 
 
 async def test_an_emoji_is_searched_like_a_word(desk: Desk) -> None:
@@ -193,18 +196,20 @@ def test_what_the_contract_does_not_allow_is_refused(wrong: dict[str, object]) -
         SearchInput.model_validate({"query": "x", **wrong})
 
 
+ASKED = TextQuery(("refund",))
+
+
 def test_first_in_every_list_scores_one_and_a_pending_vector_costs_nothing() -> None:
-    ranked = rank(
-        [
-            Candidate("both", NOW, lexical=2.0, cosine=0.9),
-            Candidate("words", NOW, lexical=1.0, cosine=0.1),
-            Candidate("pending", NOW, lexical=3.0),
-        ]
-    )
-    scores = {candidate.id: score for candidate, score in ranked}
+    found = [
+        Candidate("both", NOW, lexical=2.0, cosine=0.9),
+        Candidate("words", NOW, lexical=1.0, cosine=0.1),
+        Candidate("pending", NOW, lexical=3.0),
+    ]
+    scores = {candidate.id: score for candidate, score in rank(found, ASKED)}
     assert scores["pending"] == 1.0
     assert 1.0 > scores["both"] > scores["words"] > 0.0
-    assert [score for _, score in rank([Candidate("only", NOW, lexical=1.0, cosine=0.5, title_contains=True)])] == [1.0]
+    only = Candidate("only", NOW, lexical=1.0, cosine=0.5, title_contains=True)
+    assert [score for _, score in rank([only], ASKED)] == [1.0]
 
 
 def test_entries_that_hold_the_question_as_it_is_written_come_first_in_the_list_by_words() -> None:
@@ -213,4 +218,24 @@ def test_entries_that_hold_the_question_as_it_is_written_come_first_in_the_list_
         Candidate("written", NOW, lexical=1.0, as_written=True),
         Candidate("signs", NOW, as_written=True),
     ]
-    assert [candidate.id for candidate, _ in rank(found)] == ["written", "signs", "stems"]
+    assert [candidate.id for candidate, _ in rank(found, ASKED)] == ["written", "signs", "stems"]
+
+
+def test_meaning_counts_by_how_near_it_is_and_not_by_its_place() -> None:
+    # By places alone the fifty that are nearly as far from the question as the one are all better than it.
+    vague = [Candidate(f"vague{n:02}", NOW, lexical=0.0, cosine=0.21) for n in range(50)]
+    found = [*vague, Candidate("words", NOW, lexical=4.0, cosine=0.2)]
+    assert rank(found, ASKED)[0][0].id == "words"
+    assert rank([*vague, Candidate("near", NOW, cosine=0.9), found[-1]], ASKED)[0][0].id == "words"
+
+
+async def test_the_convex_fusion_can_be_chosen_and_its_scores_are_absolute(desk: Desk) -> None:
+    for number in range(3):
+        await desk.store(f"Refund rule {number}", "The limit is 300.")
+    await desk.store("Reauthentication")
+    await desk.embed()
+    convex = replace(desk, base=replace(desk.base, options={"knowledge": Options(fusion="convex")}))
+    [best, *_] = await convex.search("refund limit of a voucher that nobody has heard of")
+    assert best.title == "Refund rule 2"
+    assert best.score < 0.9 < (await desk.search("refund limit of a voucher that nobody has heard of"))[0].score
+    assert "Reauthentication" in await find(convex, "authentic")

@@ -4,7 +4,8 @@ A word is a run of letters and digits of any script. It is compared without case
 and English inflection is taken off (Snowball's English stemmer, "Porter2"; words of other languages pass nearly
 unchanged). Scripts written without blanks (Han, kana, Hangul, Thai, Lao, Khmer, Burmese) give overlapping pairs
 of characters. An emoji is a word of its own: of a joined sequence each part is one, skin tones and variation selectors
-say nothing, and a flag is its pair of letters. Nothing in a text is syntax but the double quotes of a question.
+say nothing, and a flag is its pair of letters. Nothing in a text is syntax but the double quotes of a question, where
+they bind.
 """
 
 from __future__ import annotations
@@ -97,12 +98,11 @@ def locate(text: str, start: int = 0) -> Iterator[tuple[int, int, str]]:
             yield (begin + index, begin + index + 2, term) if is_paired else (begin, end, term)
 
 
-def parse_query(text: str) -> TextQuery:
-    """Return what a question asks for.
+def parse_query(text: str, *, quotes_bind: bool = False) -> TextQuery:
+    """Return what a question asks for. Each term counts once, stop words only where nothing else remains.
 
-    Words in double quotes, straight or curly, form a phrase (a single word too). A quote without its partner, and one
-    behind a digit (the inch sign), is just text. Of the other words each term counts once, stop words only where
-    nothing else remains. See `MAX_TERMS` and `MAX_PHRASES`.
+    Where quotes bind, words in double quotes, straight or curly, form a phrase (a single word too) that must occur. A
+    quote without its partner, and one behind a digit (the inch sign), is just text. See `MAX_TERMS` and `MAX_PHRASES`.
     """
     phrases: dict[tuple[str, ...], None] = {}
 
@@ -113,7 +113,7 @@ def parse_query(text: str) -> TextQuery:
             phrases[tuple(phrase)] = None
         return "\n"
 
-    asked = dict.fromkeys(analyse(_QUOTED.sub(take, text)))
+    asked = dict.fromkeys(analyse(_QUOTED.sub(take, text) if quotes_bind else text))
     terms = [term for term in asked if term not in get_stop_terms()]
     if not terms and not phrases:
         terms = list(asked)

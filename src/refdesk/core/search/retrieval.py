@@ -41,6 +41,7 @@ class SearchRequest:
         limit: How many hits to return at most, 1 or more.
         facets: Names of facets to count over everything that matches.
         asker: The org that asks; that of the collection unless another is named.
+        quotes_bind: Whether words in double quotes must occur. Where no document holds them, all words are searched.
     """
 
     collection: Collection
@@ -52,6 +53,7 @@ class SearchRequest:
     limit: int = 10
     facets: tuple[str, ...] = ()
     asker: str | None = None
+    quotes_bind: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,26 +81,37 @@ class SearchResult:
     Attributes:
         total: How many match in all, over every page.
         semantic: Whether vectors took part, and if they were requested and did not, why.
+        quotes_ignored: Whether quotes bind and no document holds what is in them, so that these hits do without.
     """
 
     hits: tuple[Hit, ...]
     total: int
     facets: Mapping[str, tuple[FacetCount, ...]] = field(default_factory=dict[str, "tuple[FacetCount, ...]"])
     semantic: SemanticStatus = "off"
+    quotes_ignored: bool = False
 
 
 async def search(store: Store, semantics: Semantics | None, request: SearchRequest) -> SearchResult:
     """Return one page of what matches `request`, best first."""
-    text = parse_query(request.text) if request.text and request.text.strip() else None
+    has_text = bool(request.text and request.text.strip())
+    text = parse_query(request.text or "", quotes_bind=request.quotes_bind) if has_text else None
     vector, status = await _embed(semantics, request)
     if text is not None and not text.terms and not text.phrases and vector is None:
         return SearchResult((), 0, semantic=status)
-    found = await store.find(_find_request(request, text, vector))
-    if vector is not None:
-        found = _keep_nearest(found)
+    found = await _find(store, request, text, vector)
+    if text is not None and text.phrases and not found.total:
+        return replace(await search(store, semantics, replace(request, quotes_bind=False)), quotes_ignored=True)
     ranked = _rank(found.candidates, text, is_fused=vector is not None)
     page = ranked[request.offset : request.offset + request.limit]
     return SearchResult(await _hits(store, request.collection, page), found.total, found.facets, status)
+
+
+async def _find(store: Store, request: SearchRequest, text: TextQuery | None, vector: VectorQuery | None) -> Found:
+    """Return the candidates: what holds every phrase where there are some, else the nearest beside the text matches."""
+    found = await store.find(_find_request(request, text, vector))
+    if text is not None and text.phrases:
+        return replace(found, candidates=tuple(each for each in found.candidates if each.lexical > 0))
+    return found if vector is None else _keep_nearest(found)
 
 
 def _rank(candidates: Sequence[Candidate], text: TextQuery | None, *, is_fused: bool) -> list[tuple[Candidate, float]]:

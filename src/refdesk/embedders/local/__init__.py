@@ -30,8 +30,8 @@ MODEL = EmbeddingModel(name="all-minilm-l6-v2-int8", dimensions=384)
 PASSAGE_PIECES = 256
 """Word pieces of a passage that are read, as in the model's training."""
 
-QUERY_PIECES = 64
-"""Word pieces of a question that are read: a longer one costs as much as a passage and is found no better."""
+QUERY_PIECES = 256
+"""Word pieces of a question that are read: as many as of a passage, for problems are told at length."""
 
 _LETTER = regex.compile(r"\p{L}")
 _DIGIT = regex.compile(r"\p{N}")

@@ -28,4 +28,5 @@ PROVIDER = CollectionSearch(
     things="updates",
     dates="modified",
     tags="tags",
+    quotes_bind=True,
 ).to_provider()

@@ -96,6 +96,7 @@ def _to_search_request(request: SearchInput, asker: str) -> SearchRequest:
         limit=request.limit,
         facets=tuple(dict.fromkeys(request.facets)),
         asker=asker,
+        quotes_bind=True,
     )
 
 
@@ -186,6 +187,8 @@ def _explain(request: SearchInput, found: SearchResult, *, is_cut: bool) -> Iter
         yield "Semantic search is unavailable: these are keyword matches."
     if request.semantic and request.query.strip() and request.sort_by not in (None, "relevance"):
         yield "Semantic search orders by relevance: with another sortBy these are keyword matches."
+    if found.quotes_ignored:
+        yield "No update holds the words in quotes as a phrase: these hold some of them."
     if is_cut:
         yield "Long descriptions are cut; fetch an update by id to read it whole."
 

@@ -40,6 +40,12 @@ def _list_quotas(settings: KnowledgeSettings) -> Sequence[Quota]:
     return [Quota(QUOTA_NAME, settings.knowledge_org_quota, settings.knowledge_agent_quota)]
 
 
+def _choose_options(settings: KnowledgeSettings) -> object:
+    from refdesk.toolsets.knowledge.options import Options
+
+    return Options(protects_authors=settings.supersede == "own", fusion=settings.knowledge_fusion)
+
+
 async def _export(request: ExportRequest) -> Exported:
     from refdesk.toolsets.knowledge.transfer.files import export_entries
     from refdesk.toolsets.knowledge.transfer.reports import tell_exported
@@ -63,5 +69,6 @@ TOOLSET = ToolsetDescriptor(
     },
     load_settings=_load_settings,
     list_quotas=_list_quotas,
+    choose_options=_choose_options,
     exporter=Exporter(formats=("jsonl", "markdown"), export=_export),
 )

@@ -27,6 +27,7 @@ from refdesk.toolsets.knowledge.models import (
     SupersedeOutput,
     TaskReference,
 )
+from refdesk.toolsets.knowledge.options import get_options
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -149,7 +150,7 @@ def _require_author(context: Context, document: Document) -> None:
 def _require_owner(context: Context, old: Document, new: Document) -> None:
     """Return when the caller may let one entry replace the other, or take that back."""
     principal = context.principal
-    if context.knowledge_base.protects_authors or SUPERSEDE_OWN_SCOPE in principal.scopes:
+    if get_options(context.knowledge_base).protects_authors or SUPERSEDE_OWN_SCOPE in principal.scopes:
         _require_author(context, old)
     elif principal.agent not in {old.author, new.author} and WRITE_OTHERS_SCOPE not in principal.scopes:
         raise PermissionDeniedError(

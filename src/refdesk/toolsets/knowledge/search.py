@@ -1,6 +1,5 @@
-"""Ranking of knowledge entries: three lists fused by reciprocal rank; a superseded entry leads to its replacement.
+"""Searching knowledge entries: candidates are ranked, and a superseded entry leads to its replacement.
 
-The lists are the semantic, the keyword, and the newest entries whose title contains the question.
 An entry that is superseded is never shown as current; when its wording matches, its chain's head takes its place.
 """
 
@@ -9,13 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from refdesk.core.search import fusion
 from refdesk.core.search.analysis import parse_query
 from refdesk.core.search.federation import ALWAYS
 from refdesk.core.search.snippets import snippet
 from refdesk.core.writing import supersession
 from refdesk.model import And, Filter, FindRequest, HasAll, HasId, InState, Not, Or, Overlaps, State
 from refdesk.toolsets.knowledge import models
+from refdesk.toolsets.knowledge.options import get_options
+from refdesk.toolsets.knowledge.ranking import is_in_words, rank
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,11 +30,6 @@ DEPTH = 100
 """How many entries of each list are fused at first; more when superseded ones leave the page short."""
 
 GROWTH = 4
-
-WEIGHTS = (0.2, 0.8, 0.3)
-"""Of the lists by meaning, words and title. With equal ones search falls below BM25 alone on manuals (`make eval`)."""
-
-_VECTOR, _TEXT, _TITLE = range(3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,35 +85,12 @@ async def find(base: KnowledgeBase, collection: Collection, asked: SearchInput, 
     while True:
         wanted = _get_filter(asked, period, now)
         found = await base.store.find(_find_request(collection, asked, wanted, text, vector, depth))
-        ranked = await _name_heads(base, collection, asked, rank(found.candidates))
+        ranked = await _name_heads(base, collection, asked, rank(found.candidates, text, get_options(base).fusion))
         matches = await _resolve(base, collection, asked, wanted, ranked)
         if len(matches) >= asked.limit or len(found.candidates) == seen:
             good = [match for match in matches if match.score >= asked.min_score]
             return Matches(await _read(base, collection, asked, period, good), found.candidates)
         depth, seen = depth * GROWTH, len(found.candidates)
-
-
-def rank(candidates: Sequence[Candidate]) -> list[tuple[Candidate, float]]:
-    """Return the candidates with their fused scores in (0, 1], best first, ties newest first, then by id.
-
-    An entry without a vector is judged by the other lists alone. In the keyword list those that hold the question as
-    it is written come first, where the engine marks them.
-    """
-    newest_first = sorted(candidates, key=lambda c: (-c.modified_at.timestamp(), c.id))
-    near = [c for c in newest_first if c.cosine is not None]
-    lists = [
-        [c.id for c in sorted(near, key=lambda c: -(c.cosine or 0.0))],
-        [c.id for c in sorted(filter(_is_in_words, newest_first), key=lambda c: (not c.as_written, -c.lexical))],
-        [c.id for c in newest_first if c.title_contains],
-    ]
-    pending = {c.id: (_VECTOR,) for c in candidates if c.cosine is None}
-    scores = fusion.reciprocal_rank(lists, weights=WEIGHTS, absent=pending)
-    ranked = [(candidate, scores[candidate.id]) for candidate in newest_first if candidate.id in scores]
-    return sorted(ranked, key=lambda pair: -pair[1])
-
-
-def _is_in_words(candidate: Candidate) -> bool:
-    return candidate.lexical > 0 or candidate.as_written
 
 
 def _find_request(
@@ -202,7 +174,7 @@ async def _find_passing_heads(
 
 def _match(head: str, score: float, found: Candidate, own: Candidate | None) -> Match:
     """Return the head's match. Its own words explain it before an old entry's do."""
-    if own is not None and (own.id == found.id or _is_in_words(own) or own.title_contains):
+    if own is not None and (own.id == found.id or is_in_words(own) or own.title_contains):
         return Match(head, score, found.id, own.passage)
     return Match(head, score, found.id, None, matched_via=found.id)
 

@@ -10,7 +10,7 @@ from refdesk.kit.settings import MostKept
 
 
 class KnowledgeSettings(BaseModel):
-    """How much may be stored, and who may supersede."""
+    """How much may be stored, who may supersede, and how searches rank."""
 
     supersede: Literal["either", "own"] = Field(
         "either",
@@ -18,6 +18,11 @@ class KnowledgeSettings(BaseModel):
         "with the scope knowledge:write_others anybody.",
     )
 
+    knowledge_fusion: Literal["rrf", "convex"] = Field(
+        "rrf",
+        description="How `search_knowledge` makes one ranking of several: by reciprocal ranks (`rrf`), or by a convex "
+        "combination of the scores for words and meaning (`convex`), whose scores are absolute.",
+    )
     knowledge_org_quota: MostKept = Field(
         1_000_000, description="How many entries an org may store; with 0 nobody can store any, `none` sets no limit."
     )

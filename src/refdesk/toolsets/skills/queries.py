@@ -94,7 +94,7 @@ class SkillQueries:
             where: A condition on the skills, applied while candidates are made.
         """
         text, vector = parse_query(query_text), self._to_query(query_embedding)
-        if vector is None and not text.terms and not text.phrases:
+        if vector is None and not text.terms:
             return []
         request = FindRequest(self._collection, text=text, vector=vector, where=where, depth=DEPTH, counts=False)
         found = await self.store.find(request)

@@ -1,0 +1,56 @@
+"""Asks the tools themselves the questions of a collection, over a store in a file; vectors come from the cache."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from benchmarks.engines import embed_locally, load
+from refdesk.core.context import Context
+from refdesk.core.knowledge_base import KnowledgeBase
+from refdesk.core.search.semantics import Semantics
+from refdesk.embedders.local import LocalEmbedder
+from refdesk.model import Principal
+from refdesk.stores.sqlite import open_store
+from refdesk.toolsets.knowledge.models import SearchInput, get_collection
+from refdesk.toolsets.knowledge.operations import search_knowledge
+
+if TYPE_CHECKING:
+    from benchmarks.quality import Judged
+    from refdesk.model import Vector
+
+ORG = "benchmark"
+LIMIT = 50
+
+
+class _KeptEmbedder(LocalEmbedder):
+    """The local model that has its vectors of certain questions already."""
+
+    def __init__(self, vectors: Mapping[str, Vector]) -> None:
+        super().__init__()
+        self._vectors = vectors
+
+    @property
+    def is_ready(self) -> bool:
+        return True
+
+    async def embed_query(self, text: str) -> Vector:
+        return self._vectors[text]
+
+
+async def ask_search_knowledge(collection: Judged, options: Mapping[str, object] | None = None) -> list[list[int]]:
+    """Return for each question the numbers of the documents that `search_knowledge` answers, best first."""
+    vectors, place = embed_locally(collection), get_collection(ORG)
+    embedder = _KeptEmbedder(dict(zip(collection.queries, vectors.queries, strict=True)))
+    with tempfile.TemporaryDirectory() as folder:
+        async with open_store(Path(folder) / "store.sqlite3") as store:
+            await load(store, place, collection, vectors)
+            base = KnowledgeBase(store, Semantics(store, embedder), options=options or {})
+            context = Context(Principal(ORG, "reader", frozenset({"knowledge:read"})), base)
+            answers = [
+                await search_knowledge(context, SearchInput.model_validate({"query": query, "limit": LIMIT}))
+                for query in collection.queries
+            ]
+    return [[int(result.id) for result in answer.results] for answer in answers]

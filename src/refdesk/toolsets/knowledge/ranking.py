@@ -1,0 +1,70 @@
+"""The order of knowledge entries that were found: three lists fused by reciprocal rank, or a convex combination.
+
+The lists are the hybrid one (words and meaning, by `fusion.convex`), the keyword list, and the newest entries
+whose title contains the question.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from refdesk.core.search import fusion
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from refdesk.model import Candidate, TextQuery
+    from refdesk.toolsets.knowledge.options import Fusion
+
+WEIGHTS = (0.9, 0.1, 0.3)
+"""Of the hybrid list, the keyword list and the titles. A semantic list beside the keyword list falls below keyword
+search on manuals and dialogues whatever its weight, and gives away a part of what it finds where it is the better one
+(decision 0012)."""
+
+_HYBRID = 0
+
+TITLE_ALONE = 0.01
+"""The convex score of an entry of which nothing but a part of its title matches."""
+
+
+def rank(candidates: Sequence[Candidate], text: TextQuery, how: Fusion = "rrf") -> list[tuple[Candidate, float]]:
+    """Return the candidates with their fused scores in (0, 1], best first, ties newest first, then by id."""
+    newest_first = sorted(candidates, key=lambda c: (-c.modified_at.timestamp(), c.id))
+    scores = _fuse_scores(newest_first, text) if how == "convex" else _fuse_ranks(newest_first)
+    ranked = [(candidate, scores[candidate.id]) for candidate in newest_first if candidate.id in scores]
+    return sorted(ranked, key=lambda pair: -pair[1])
+
+
+def is_in_words(candidate: Candidate) -> bool:
+    """Return whether words of the question occur in an entry."""
+    return candidate.lexical > 0 or candidate.as_written
+
+
+def _fuse_ranks(newest_first: Sequence[Candidate]) -> dict[str, float]:
+    """Return the scores by reciprocal rank.
+
+    An entry without a vector is scored by keywords alone in the hybrid list. In the keyword list those that hold the
+    question as it is written come first, where the engine marks them; it decides alone where nothing has a vector.
+    """
+    lists = [
+        [id for id, _ in sorted(_combine(newest_first).items(), key=lambda pair: -pair[1])],
+        [c.id for c in sorted(filter(is_in_words, newest_first), key=lambda c: (not c.as_written, -c.lexical))],
+        [c.id for c in newest_first if c.title_contains],
+    ]
+    pending = {c.id: (_HYBRID,) for c in newest_first if c.cosine is None}
+    return fusion.reciprocal_rank(lists, weights=WEIGHTS, absent=pending)
+
+
+def _combine(candidates: Sequence[Candidate]) -> dict[str, float]:
+    """Return the convex scores of those that words or meaning found; of nobody where nothing has a vector."""
+    found = [c for c in candidates if c.cosine is not None or c.lexical > 0]
+    if all(c.cosine is None for c in found):
+        return {}
+    scores = fusion.convex([c.lexical for c in found], [c.cosine for c in found])
+    return {candidate.id: score for candidate, score in zip(found, scores, strict=True)}
+
+
+def _fuse_scores(candidates: Sequence[Candidate], text: TextQuery) -> dict[str, float]:
+    scores = zip(candidates, fusion.absolute(candidates, text), strict=True)
+    scored = {candidate.id: score or (TITLE_ALONE if candidate.title_contains else 0.0) for candidate, score in scores}
+    return {id: score for id, score in scored.items() if score > 0.0}
