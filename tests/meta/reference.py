@@ -11,7 +11,7 @@ import click
 from refdesk import errors
 from refdesk.cli import cli
 from refdesk.core import contracts
-from refdesk.core.operations import Operation, Resource, Toolset
+from refdesk.core.operations import Operation, Prompt, Resource, Toolset
 from refdesk.factories.toolsets import describe_toolsets
 from refdesk.server.replies import status_of
 from refdesk.settings import compose, variable
@@ -61,9 +61,10 @@ def render_commands() -> str:
 
 
 def render_toolset(toolset: Toolset) -> str:
-    """Return the page of a toolset: its tools and resources with their arguments, answers, errors and examples."""
+    """Return the page of a toolset: its tools, resources and prompts, with all that belongs to each."""
     parts = [_render_operation(operation) for operation in toolset.operations]
     parts += [_render_resource(resource) for resource in toolset.resources]
+    parts += [_render_prompt(prompt) for prompt in toolset.prompts]
     return _page(toolset.name, toolset.description, "\n\n".join(parts))
 
 
@@ -102,6 +103,23 @@ def _render_resource(resource: Resource) -> str:
             resource.description,
             f"REST: `{resource.route.method} {resource.route.path}` · scopes: {_code(sorted(resource.scopes))}",
             _table(("In the answer", "Type", "What it is"), [(row[0], row[1], row[3]) for row in _rows(answer, ())]),
+        ]
+    )
+
+
+def _render_prompt(prompt: Prompt) -> str:
+    rows = [
+        (f"`{each.name}`", "required" if each.is_required else "–", "yes" if each.completer else "–", each.description)
+        for each in prompt.arguments
+    ]
+    return "\n\n".join(
+        [
+            f"## Prompt `{prompt.name}`",
+            f"{prompt.title} {prompt.description}"
+            if prompt.title[-1] in "?!"
+            else f"{prompt.title}: {prompt.description}",
+            f"Offered to whoever may call {_code(prompt.tools)}.",
+            _table(("Argument", "Default", "Completed", "What it is"), rows),
         ]
     )
 

@@ -18,7 +18,7 @@ from refdesk.core import contracts
 from refdesk.core.operations import Toolset
 from refdesk.discovery import find_descriptors
 from refdesk.factories.toolsets import describe_toolsets
-from refdesk.server import descriptions, openapi
+from refdesk.server import descriptions, openapi, prompts
 from refdesk.server.answers import to_text
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
@@ -32,10 +32,12 @@ def describe(toolset: Toolset) -> dict[str, Any]:
     tools = descriptions.describe_tools(toolset)
     resources = [descriptions.describe_resource(resource) for resource in toolset.resources]
     templates = [descriptions.describe_template(template) for template in toolset.templates]
+    listed = [prompts.describe_prompt(prompt) for prompt in toolset.prompts]
     return {
         "tools": [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools],
         "resources": [resource.model_dump(mode="json", by_alias=True, exclude_none=True) for resource in resources],
         "templates": [template.model_dump(mode="json", by_alias=True, exclude_none=True) for template in templates],
+        "prompts": [prompt.model_dump(mode="json", by_alias=True, exclude_none=True) for prompt in listed],
     }
 
 
@@ -143,6 +145,17 @@ def test_a_template_leaves_open_the_one_required_argument_of_its_operation(tools
         required = contracts.get_input_schema(template.operation.input)["required"]
         assert required == [template.argument]
         assert len(re.findall(r"\{\w+\}", template.uri)) == 1
+
+
+@each_toolset
+def test_a_prompt_names_tools_that_there_are_and_each_of_them_in_its_text(toolset: Toolset) -> None:
+    for prompt in toolset.prompts:
+        filled = {argument.name: "something" for argument in prompt.arguments}
+        required = {argument.name: "something" for argument in prompt.arguments if argument.is_required}
+        for text in (prompt.writer(filled), prompt.writer(required)):
+            assert set(prompt.tools) == {each.name for each in toolset.operations if each.name in text}
+        assert len(prompt.name) <= 40
+        assert prompt.title != prompt.name
 
 
 @each_toolset

@@ -175,6 +175,37 @@ class ResourceTemplate:
 
 
 @dataclass(frozen=True, slots=True)
+class PromptArgument:
+    """What a user fills in.
+
+    Attributes:
+        completer: Called with the context and what is written so far; `None` where it is free text.
+    """
+
+    name: str
+    description: str
+    is_required: bool = False
+    completer: Callable[[Context, str], Awaitable[Completions]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A task that a user picks from a client's menu, and an agent does with the toolset's tools.
+
+    Attributes:
+        tools: Those it names; only who may call all of them is offered it.
+        writer: Called with what the user filled in, blanks left out; returns the message to the agent.
+    """
+
+    name: str
+    title: str
+    description: str
+    tools: tuple[str, ...]
+    writer: Callable[[Mapping[str, str]], str]
+    arguments: tuple[PromptArgument, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Toolset:
     """A folder under `toolsets/`: its operations, resources and templates, under one server label.
 
@@ -191,6 +222,7 @@ class Toolset:
     error_format: ErrorFormat = NESTED
     provider: SearchProvider | None = None
     recipe: str = ""
+    prompts: tuple[Prompt, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from mcp.shared.exceptions import MCPError
 
 from refdesk import __version__, errors
 from refdesk.core.clock import SystemClock
-from refdesk.core.operations import NESTED, Resource
+from refdesk.core.operations import NESTED, Completions, Resource
 from refdesk.model import Principal
 from refdesk.server import answers, calls, ceiling, json_types, protocol_errors, skill_files, strict_json
 from refdesk.server.calls import Answered, Caller
@@ -34,6 +34,7 @@ from refdesk.server.descriptions import (
     server_name,
 )
 from refdesk.server.progress import reporting
+from refdesk.server.prompts import Prompts, collect_prompts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
 RESOURCE_NOT_FOUND = -32002
 """What handshake-era clients know as "no such resource"; later ones get -32602."""
 
-LISTS = ("tools/list", "resources/list", "resources/templates/list", "server/discover")
+LISTS = ("tools/list", "resources/list", "resources/templates/list", "prompts/list", "server/discover")
 LIST_HINT = CacheHint(ttl_ms=300_000, scope="private")
 _FIRST_MODERN = "2026-07-28"
 _FIRST_STRUCTURED = "2025-06-18"
@@ -87,6 +88,8 @@ class Adapter:
         default_factory=list["tuple[ResourceTemplate, types.ResourceTemplate]"]
     )
 
+    _prompts: Prompts = field(init=False)
+
     def __post_init__(self) -> None:
         chosen = choose_tools(self.desk.toolsets, self.desk.settings.tools)
         for toolset in self.desk.toolsets:
@@ -96,6 +99,7 @@ class Adapter:
             for resource in toolset.resources:
                 self._resources[resource.uri] = resource, describe_resource(resource)
             self._templates += [(template, describe_template(template)) for template in toolset.templates]
+        self._prompts = collect_prompts(self.desk.toolsets, chosen)
 
     async def list_tools(
         self, context: RequestContext, params: types.PaginatedRequestParams | None
@@ -173,18 +177,52 @@ class Adapter:
             raise _to_protocol(error) from None
         raise _not_found(context, "No such resource; call resources/list for the addresses.", uri)
 
-    async def complete(self, context: RequestContext, params: types.CompleteRequestParams) -> types.CompleteResult:
-        """Return what the half-written argument of a template may become, for this caller.
+    async def list_prompts(
+        self, context: RequestContext, params: types.PaginatedRequestParams | None
+    ) -> types.ListPromptsResult:
+        """Return the prompts whose tools the caller may call, in the table's order."""
+        _refuse_cursor(params)
+        return types.ListPromptsResult(prompts=self._prompts.list(self._caller(context)))
+
+    async def get_prompt(
+        self, context: RequestContext, params: types.GetPromptRequestParams
+    ) -> types.GetPromptResult | types.InputRequiredResult:
+        """Return a prompt, filled in.
 
         Raises:
-            MCPError: There is no such template, or completing failed.
+            MCPError: There is none of that name, or what was filled in does not fit it.
+        """
+        try:
+            return self._prompts.write(self._caller(context), params.name, params.arguments or {})
+        except errors.RefdeskError as error:
+            raise _to_protocol(error) from None
+
+    async def complete(self, context: RequestContext, params: types.CompleteRequestParams) -> types.CompleteResult:
+        """Return what the half-written argument of a template or a prompt may become, for this caller.
+
+        Raises:
+            MCPError: There is no such template or prompt, or completing failed.
         """
         caller = self._caller(context)
+        if isinstance(params.ref, types.PromptReference):
+            return await self._complete_prompt(caller, params.ref.name, params.argument)
         for template, _ in self._templates:
-            is_meant = isinstance(params.ref, types.ResourceTemplateReference) and params.ref.uri == template.uri
-            if is_meant and f"{{{params.argument.name}}}" in template.uri and caller.may(template.operation.scopes):
+            if (
+                params.ref.uri == template.uri
+                and f"{{{params.argument.name}}}" in template.uri
+                and caller.may(template.operation.scopes)
+            ):
                 return await _complete(caller, template, params.argument.value)
         raise MCPError(types.INVALID_PARAMS, "No such template; call resources/templates/list for those there are.")
+
+    async def _complete_prompt(
+        self, caller: Caller, name: str, argument: types.CompletionArgument
+    ) -> types.CompleteResult:
+        try:
+            found = await self._prompts.complete(caller, name, argument.name, argument.value)
+        except errors.RefdeskError as error:
+            raise _to_protocol(error) from None
+        return _to_completions(found or Completions(()))
 
     def check(self, caller: Caller, method: object, params: Mapping[str, Any]) -> None:
         """Return when the caller has the scopes that a message needs, which calls or reads what there is.
@@ -197,6 +235,8 @@ class Adapter:
         elif method == "tools/call":
             if entry := self._entries.get(str(params.get("name"))):
                 caller.require_operation(entry.operation)
+        elif method == "prompts/get":
+            self._prompts.require(caller, str(params.get("name")))
         elif method == "resources/read":
             found, _ = self._find_address(str(params.get("uri")))
             if found is not None:
@@ -231,6 +271,8 @@ class Adapter:
             on_list_resources=self.list_resources,
             on_list_resource_templates=self.list_resource_templates,
             on_read_resource=self.read_resource,
+            on_list_prompts=self.list_prompts,
+            on_get_prompt=self.get_prompt,
             on_completion=self.complete,
         )
         server.tell = lambda: instructions(self.desk.toolsets, self.clock.now().date())
@@ -353,6 +395,10 @@ async def _complete(caller: Caller, template: ResourceTemplate, written: str) ->
         found = await caller.complete(template, written)
     except errors.RefdeskError as error:
         raise _to_protocol(error) from None
+    return _to_completions(found)
+
+
+def _to_completions(found: Completions) -> types.CompleteResult:
     return types.CompleteResult(completion=types.Completion(values=list(found.values), has_more=found.has_more))
 
 

@@ -23,10 +23,11 @@ CHECK_SECONDS = 5.0
 def _load(means: Means) -> Toolset:
     from refdesk.core.operations import Toolset
     from refdesk.toolsets.azure_updates.operations import OPERATIONS, RESOURCES
+    from refdesk.toolsets.azure_updates.prompts import PROMPTS
     from refdesk.toolsets.azure_updates.provider import PROVIDER
 
     del means
-    return Toolset(TOOLSET_NAME, DESCRIPTION, OPERATIONS, RESOURCES, provider=PROVIDER, recipe=RECIPE)
+    return Toolset(TOOLSET_NAME, DESCRIPTION, OPERATIONS, RESOURCES, provider=PROVIDER, recipe=RECIPE, prompts=PROMPTS)
 
 
 def _load_settings() -> type[AzureUpdatesSettings]:

@@ -14,6 +14,7 @@ from refdesk.errors import ConfigurationError
 from refdesk.toolsets.everything import DESCRIPTION, TOOLSET_NAME
 from refdesk.toolsets.everything.members import Members
 from refdesk.toolsets.everything.models import Read, Result, SearchInput, SearchOutput, name_toolsets
+from refdesk.toolsets.everything.prompts import ASK
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -117,4 +118,5 @@ def _describe(
         description=DESCRIPTION,
         recipe="Start here when you do not know where an answer is, then read with the tool that a result names.",
         operations=(operation,),
+        prompts=(ASK,),
     )

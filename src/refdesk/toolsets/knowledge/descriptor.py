@@ -20,11 +20,20 @@ if TYPE_CHECKING:
 def _load(means: Means) -> Toolset:
     from refdesk.core.operations import Toolset
     from refdesk.toolsets.knowledge.operations import OPERATIONS
+    from refdesk.toolsets.knowledge.prompts import PROMPTS
     from refdesk.toolsets.knowledge.provider import PROVIDER
     from refdesk.toolsets.knowledge.resources import TEMPLATES
 
     del means
-    return Toolset(TOOLSET_NAME, DESCRIPTION, OPERATIONS, templates=TEMPLATES, provider=PROVIDER, recipe=RECIPE)
+    return Toolset(
+        TOOLSET_NAME,
+        DESCRIPTION,
+        OPERATIONS,
+        templates=TEMPLATES,
+        provider=PROVIDER,
+        recipe=RECIPE,
+        prompts=PROMPTS,
+    )
 
 
 def _load_settings() -> type[KnowledgeSettings]:

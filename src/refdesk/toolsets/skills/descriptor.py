@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 def _load(means: Means) -> Toolset:
     from refdesk.core.operations import FLAT, Toolset
     from refdesk.toolsets.skills.operations import make_operations
+    from refdesk.toolsets.skills.prompts import PROMPTS
     from refdesk.toolsets.skills.provider import PROVIDER
     from refdesk.toolsets.skills.resources import TEMPLATES
 
@@ -27,6 +28,7 @@ def _load(means: Means) -> Toolset:
         error_format=FLAT,
         provider=PROVIDER,
         recipe=RECIPE,
+        prompts=PROMPTS,
     )
 
 
