@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refdesk.core.search.fusion import absolute, convex, reciprocal_rank
+from refdesk.core.search.fusion import absolute, convex, level, reciprocal_rank
 from refdesk.model import Candidate, TextQuery
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -110,3 +110,9 @@ def test_an_entry_found_in_a_list_it_should_not_be_in_still_scores_at_most_one()
 
 def test_an_empty_list_is_in_play_for_nobody() -> None:
     assert reciprocal_rank([["a"], []])["a"] == pytest.approx(1.0)
+
+
+def test_what_rises_is_levelled_and_what_falls_stays() -> None:
+    assert level([0.9, 0.5, 0.7, 0.3]) == pytest.approx([0.9, 0.6, 0.6, 0.3])
+    assert level([0.1, 0.2, 0.6]) == pytest.approx([0.3, 0.3, 0.3])
+    assert level([]) == []

@@ -314,13 +314,15 @@ def rank(lists: Mapping[str, Sequence[ProviderHit]]) -> list[Ranked]:
     """Return all hits in one order, best first; ties newest first, then in the order of the lists, then by id.
 
     The score is the reciprocal rank of a hit in its toolset's list (k = 60, 1.0 for the first) times its relevance, so
-    that all scores are low where nobody knows the subject. `make eval` prints what it does beside plain reciprocal
-    ranks, and beside relevance alone.
+    that all scores are low where nobody knows the subject. Hits that are more relevant than those before them share
+    their relevance: a toolset knows its own order best, and keeps it. `make eval` prints what this does beside plain
+    reciprocal ranks, and beside relevance alone.
     """
     ranked: list[Ranked] = []
     for name, found in lists.items():
         ranks = fusion.reciprocal_rank([[hit.id for hit in found]])
-        ranked += [Ranked(name, hit, ranks[hit.id] * hit.relevance) for hit in found]
+        levels = fusion.level([hit.relevance for hit in found])
+        ranked += [Ranked(name, hit, ranks[hit.id] * level) for hit, level in zip(found, levels, strict=True)]
     order = list(lists)
     return sorted(ranked, key=lambda one: (-one.score, *_break_tie(one, order)))
 

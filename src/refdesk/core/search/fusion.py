@@ -122,3 +122,19 @@ def reciprocal_rank(
         if entry in fused
     }
     return {entry: min(1.0, score / (most - excused.get(entry, 0.0))) for entry, score in fused.items()}
+
+
+def level(values: Sequence[float]) -> list[float]:
+    """Return the values nearest to these, by least squares, that never rise from one to the next.
+
+    Source: the algorithm that pools adjacent violators; Barlow et al., "Statistical Inference under Order Restrictions"
+    (1972).
+    """
+    pools: list[tuple[float, int]] = []
+    for value in values:
+        mean, size = value, 1
+        while pools and pools[-1][0] < mean:
+            before, number = pools.pop()
+            mean, size = (before * number + mean * size) / (number + size), number + size
+        pools.append((mean, size))
+    return [mean for mean, size in pools for _ in range(size)]
