@@ -63,6 +63,10 @@ def _facts(entry: Mapping[str, Any]) -> Iterator[str]:
         yield f"superseded  what holds now is {entry['headId']}"
     for task in entry["taskRefs"]:
         yield f"task        {task['taskId']} ({task['kind']})"
+    for link in entry["links"]:
+        if link["kind"] != "supersedes" and link["toolset"] != "task":
+            arrow = "to" if link["direction"] == "out" else "from"
+            yield f"link        {link['kind']} {arrow} {link['toolset']}/{link['id']}"
     yield f"embedding   {entry['embeddingStatus']}"
 
 

@@ -152,22 +152,28 @@ def _refer(schema: Mapping[str, Any], records: Mapping[str, str]) -> Mapping[str
 
 
 def _shorten_record(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return an equal schema in fewer words: one of a record says once for all its plain strings that they are."""
+    """Return a schema in fewer words: one of a record says once for all its strings that they are."""
     if "enum" in schema:
         return {"enum": schema["enum"]}
     fields, required = schema.get("properties", {}), schema.get("required", [])
     plain = [name for name, field in fields.items() if field == {"type": "string"}]
-    if len(set(plain) & set(required)) <= MOST_LISTED_STRINGS:
+    others = {name: field for name, field in fields.items() if name not in plain and not _is_word(field)}
+    has_words = len(fields) > len(plain) + len(others)
+    if len(set(plain) & set(required)) <= MOST_LISTED_STRINGS and (others or not has_words):
         return schema
-    others = {name: field for name, field in fields.items() if name not in plain}
-    return {**schema, "properties": others, "additionalProperties": {"type": "string"}}
+    rest = {key: value for key, value in schema.items() if key != "properties"}
+    return {**({"properties": others} if others else {}), **rest, "additionalProperties": {"type": "string"}}
+
+
+def _is_word(field: Mapping[str, Any]) -> bool:
+    return all(isinstance(value, str) for value in field.get("enum", [0]))
 
 
 def _allow_truncation(schema: dict[str, Any]) -> dict[str, Any]:
     """Return the schema of an answer so that it may say what was cut of it."""
     if schema.get("additionalProperties") is None:
         return schema
-    return {**schema, "properties": {**schema["properties"], TRUNCATED: {"type": "object"}}}
+    return {**schema, "properties": {**schema.get("properties", {}), TRUNCATED: {"type": "object"}}}
 
 
 def _lean(

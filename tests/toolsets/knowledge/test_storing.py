@@ -9,6 +9,8 @@ from pydantic import ValidationError
 
 from refdesk.core.writing.quotas import Quota, read_usage
 from refdesk.errors import ConflictError, InvalidInputError, NotFoundError, QuotaExceededError
+from refdesk.model import Link, Reference
+from refdesk.toolsets.knowledge import models
 from refdesk.toolsets.knowledge.models import StoreInput, StoreOutput, get_collection
 from tests.core.fakes import NOW
 from tests.toolsets.knowledge.conftest import Desk
@@ -32,6 +34,46 @@ async def test_what_is_left_out_gets_the_defaults(desk: Desk) -> None:
 async def test_a_task_reference_can_be_read_back(desk: Desk, kind: str) -> None:
     stored = await desk.store("x", taskRef={"taskId": "T-1", "kind": kind})
     assert [task.model_dump() for task in (await desk.get(stored.id)).task_refs] == [{"task_id": "T-1", "kind": kind}]
+
+
+async def test_an_entry_is_read_with_its_links_and_what_they_are(desk: Desk) -> None:
+    task = {"taskId": "T-1", "kind": "produced"}
+    one, two, three = [
+        (await desk.store(title, taskRef=task)).id for title, task in (("one", None), ("two", task), ("three", None))
+    ]
+    for old, new in ((one, two), (two, three)):
+        desk.clock.advance(timedelta(seconds=1))
+        await desk.supersede(old, new)
+    update = Reference("azure-updates", "569743")
+    async with desk.base.store.transaction() as transaction:
+        await transaction.put_links([Link("acme", update, "affects", Reference("knowledge", two), desk.clock.now())])
+        await transaction.put_links([Link("zenith", update, "affects", Reference("knowledge", two), desk.clock.now())])
+    links = [(link.kind, link.direction, link.toolset, link.id) for link in (await desk.get(two)).links]
+    assert links == [
+        ("produced", "in", "task", "T-1"),
+        ("supersedes", "out", "knowledge", one),
+        ("affects", "in", "azure-updates", "569743"),
+        ("supersedes", "in", "knowledge", three),
+    ]
+    assert (await desk.get(two)).links[1].created_at == NOW + timedelta(seconds=1)
+    assert (await desk.get(three)).omitted_links is None
+
+
+async def test_the_newest_of_very_many_links_are_read(desk: Desk) -> None:
+    id, most = (await desk.store("hub")).id, models.MOST_LINKS
+    tasks, entry_itself = (
+        [Reference("task", f"T-{number:03}") for number in range(most + 7)],
+        Reference("knowledge", id),
+    )
+    async with desk.base.store.transaction() as transaction:
+        await transaction.put_links(
+            [
+                Link("acme", task, "references", entry_itself, NOW + timedelta(seconds=number))
+                for number, task in enumerate(tasks)
+            ]
+        )
+    entry = await desk.get(id)
+    assert ([link.id for link in entry.links], entry.omitted_links) == ([task.id for task in tasks[7:]], 7)
 
 
 async def test_an_expiry_must_lie_in_the_future(desk: Desk) -> None:

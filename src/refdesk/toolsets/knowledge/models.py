@@ -11,12 +11,12 @@ from pydantic.json_schema import SkipJsonSchema
 
 from refdesk.core.writing import supersession
 from refdesk.kit.wire import Message, Text
-from refdesk.model import Collection, DateRange, Document, State
+from refdesk.model import Collection, DateRange, Document, Reference, State
 from refdesk.toolsets.knowledge import TOOLSET_NAME
 from refdesk.toolsets.knowledge.tags import MOST_TAGS, normalise_tags
 
 if TYPE_CHECKING:
-    from refdesk.model import JsonValue
+    from refdesk.model import JsonValue, Link
 
 TAGS = "tags"
 AUTHOR = "author"
@@ -169,7 +169,7 @@ class GetInput(Message):
     """What `get_knowledge` takes."""
 
     id: Uuid = Field(description="As a search or a store returned it.")
-    chain_offset: int = Field(0, ge=0, le=1_000_000, description="For older entries of a long chain.")
+    chain_offset: int = Field(0, ge=0, description="For older entries of a long chain.")
     offset: int = Field(0, ge=0, description="How many characters of the body to skip: to read on in a long one.")
 
 
@@ -181,6 +181,20 @@ class ChainMember(Message):
     author: str
     created_at: datetime
     superseded_by: str | SkipJsonSchema[None] = Field(None, description="The entry that directly replaced it.")
+
+
+MOST_LINKS = 50
+"""How many links of an entry one answer holds."""
+
+
+class EntryLink(Message):
+    """A typed link of an entry to another thing."""
+
+    kind: str = Field(description="What the one does to the other: supersedes, references, produced, affects, …")
+    direction: Literal["out", "in"] = Field(description="`out`: this entry does it to the other; `in`: the other way.")
+    toolset: str = Field(description="What the other is kept in; `task` for a task of whoever wrote it.")
+    id: str = Field(description="The other's.")
+    created_at: datetime
 
 
 class KnowledgeEntry(Message):
@@ -204,6 +218,8 @@ class KnowledgeEntry(Message):
     chain: list[ChainMember] = Field(description="Its chain of supersessions, oldest first: the 50 newest of them.")
     next_chain_offset: int | SkipJsonSchema[None] = Field(None, description="The `chainOffset` for older entries.")
     task_refs: list[TaskReference]
+    links: list[EntryLink] = Field(description="All of its links, tasks and direct supersessions too; the 50 newest.")
+    omitted_links: int | SkipJsonSchema[None] = Field(None, description="How many older links there are.")
     embedding_status: EmbeddingStatus
 
 
@@ -285,4 +301,17 @@ def to_chain_member(document: Document) -> ChainMember:
         author=document.author,
         created_at=document.created_at,
         superseded_by=supersession.get_successor_id(document),
+    )
+
+
+def to_entry_link(link: Link, document: Document) -> EntryLink:
+    """Return a link of the entry as a reader of the entry meets it."""
+    is_outgoing = link.source == Reference(TOOLSET_NAME, document.id)
+    other = link.target if is_outgoing else link.source
+    return EntryLink(
+        kind=link.kind,
+        direction="out" if is_outgoing else "in",
+        toolset=other.toolset,
+        id=other.id,
+        created_at=link.created_at,
     )

@@ -30,6 +30,7 @@ from refdesk.toolsets.knowledge.models import (
 from refdesk.toolsets.knowledge.options import get_options
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import datetime
 
     from refdesk.core.knowledge_base import KnowledgeBase
@@ -174,6 +175,7 @@ async def get_knowledge(context: Context, asked: GetInput) -> KnowledgeEntry:
     history = await base.get_history(collection, document.id)
     heads = await supersession.find_heads(base.store, [document])
     members, has_older = await _read_chain(base, collection, heads[document.id], asked)
+    links = await base.store.get_links(org, _reference(document))
     return KnowledgeEntry(
         id=document.id,
         title=document.title,
@@ -190,7 +192,9 @@ async def get_knowledge(context: Context, asked: GetInput) -> KnowledgeEntry:
         head_id=heads[document.id],
         chain=[models.to_chain_member(member) for member in members],
         next_chain_offset=asked.chain_offset + models.CHAIN_PAGE if has_older else None,
-        task_refs=await _read_tasks(base.store, document),
+        task_refs=_list_tasks(links),
+        links=[models.to_entry_link(link, document) for link in links[-models.MOST_LINKS :]],
+        omitted_links=len(links) - models.MOST_LINKS if len(links) > models.MOST_LINKS else None,
         embedding_status=status,
     )
 
@@ -206,8 +210,7 @@ async def _read_chain(
     return [member for member in members if member is not None], has_older
 
 
-async def _read_tasks(reader: Reader, document: Document) -> list[TaskReference]:
-    links = await reader.get_links(document.collection.org, _reference(document))
+def _list_tasks(links: Sequence[Link]) -> list[TaskReference]:
     return [
         TaskReference.model_validate({"taskId": link.source.id, "kind": link.kind})
         for link in links
@@ -363,7 +366,7 @@ RESTORE_KNOWLEDGE = Operation(
 GET_KNOWLEDGE = Operation(
     name="get_knowledge",
     title="Get knowledge",
-    description=("Read one entry whole, with its chain of supersessions."),
+    description=("Read one entry whole, with its chain of supersessions and its links."),
     input=GetInput,
     output=KnowledgeEntry,
     handler=get_knowledge,
