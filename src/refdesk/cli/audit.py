@@ -68,7 +68,7 @@ def show(
 
     def passes(entry: AuditEntry) -> bool:
         act = entry.act
-        wanted = agent in (None, act["agent"]) and action in (None, act["action"])
+        wanted = agent in (None, act.get("agent")) and action in (None, act["action"])
         outcome = not refused or act["outcome"] != "done"
         return wanted and outcome and (record is None or record in json.dumps([act.get("records"), act.get("details")]))
 
@@ -163,4 +163,4 @@ def _tell_act(entry: AuditEntry) -> str:
     outcome = "" if act["outcome"] == "done" else f" {act['outcome'].upper()}"
     stamp = datetime.isoformat(entry.at, timespec="seconds").replace("+00:00", "Z")
     what = f"{act['action']}{outcome} {', '.join(told)}".rstrip()
-    return f"{stamp} {entry.org}#{entry.number} {act['agent']} ({place}) {what}"
+    return f"{stamp} {entry.org}#{entry.number} {act.get('agent', 'nobody')} ({place}) {what}"

@@ -9,13 +9,14 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections.abc import Awaitable, Callable, Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 from uuid import uuid4
 
+import anyio
 from pydantic import ValidationError
 
 from refdesk import errors
@@ -23,6 +24,7 @@ from refdesk.core import contracts
 from refdesk.core.context import report_nothing
 from refdesk.core.operations import Call
 from refdesk.core.writing import audit
+from refdesk.core.writing.refusals import MOST_SECONDS
 from refdesk.server import answers, json_types, strict_json, wording
 from refdesk.server.deadlines import answer_within
 
@@ -70,14 +72,11 @@ class Caller:
         Raises:
             RefdeskError: The arguments are wrong, the caller may not, or the operation refused or failed.
         """
-        try:
+        async with self._on_record(operation.name):
             with _guard(self, operation.name):
                 self.require_operation(operation)
                 validated = validate(operation, arguments)
                 return await self._answer(operation, validated, report)
-        except (errors.PermissionDeniedError, errors.QuotaExceededError) as error:
-            await self.record_refusal(operation.name, error)
-            raise
 
     async def admit(self, operation: Operation) -> None:
         """Return when the caller may call an operation, before its arguments are read.
@@ -85,16 +84,25 @@ class Caller:
         Raises:
             PermissionDeniedError: It may not, which is put on record.
         """
-        try:
+        async with self._on_record(operation.name):
             self.require_operation(operation)
-        except errors.PermissionDeniedError as error:
-            await self.record_refusal(operation.name, error)
-            raise
 
     async def record_refusal(self, action: str, error: errors.CallerError) -> None:
         """Put on record that the caller was refused; a store that fails does not change the answer."""
-        base = (await self.desk.get_base()).knowledge_base
-        await self.desk.refusals.note(base.store, base.clock, self._actor, action, error.code)
+        try:
+            with anyio.move_on_after(MOST_SECONDS):
+                base = (await self.desk.get_base()).knowledge_base
+                await self.desk.refusals.note(base.store, base.clock, self._actor, action, error.code)
+        except errors.RefdeskError as failure:
+            logger.warning("refusal not on record", extra={"code": error.code, "reason": failure.message})
+
+    @asynccontextmanager
+    async def _on_record(self, action: str) -> AsyncGenerator[None]:
+        try:
+            yield
+        except (errors.PermissionDeniedError, errors.QuotaExceededError) as error:
+            await self.record_refusal(action, error)
+            raise
 
     @property
     def _actor(self) -> Actor:
@@ -124,25 +132,28 @@ class Caller:
 
     async def read(self, resource: Resource) -> dict[str, Any]:
         """Return a resource as plain JSON values; errors as in `run`."""
-        with _guard(self, resource.uri):
-            self.require(resource.scopes)
-            return answers.to_json(await self._within_time(self.desk.find_toolset(resource), resource.reader))
+        async with self._on_record(resource.uri):
+            with _guard(self, resource.uri):
+                self.require(resource.scopes)
+                return answers.to_json(await self._within_time(self.desk.find_toolset(resource), resource.reader))
 
     async def ask(
         self, toolset: str, target: str, scopes: frozenset[str], reader: Callable[[Context], Awaitable[Answer]]
     ) -> Answer:
         """Return what a reader returns, for what is no entry of a toolset's table; errors as in `run`."""
-        with _guard(self, target):
-            self.require(scopes)
-            return await self._within_time(toolset, reader)
+        async with self._on_record(target):
+            with _guard(self, target):
+                self.require(scopes)
+                return await self._within_time(toolset, reader)
 
     async def complete(self, template: ResourceTemplate, written: str) -> Completions:
         """Return what a half-written argument may become; errors as in `run`."""
-        with _guard(self, template.uri):
-            self.require(template.operation.scopes)
-            strict_json.check(written)
-            toolset = self.desk.find_toolset(template.operation)
-            return await self._within_time(toolset, lambda context: template.completer(context, written))
+        async with self._on_record(template.uri):
+            with _guard(self, template.uri):
+                self.require(template.operation.scopes)
+                strict_json.check(written)
+                toolset = self.desk.find_toolset(template.operation)
+                return await self._within_time(toolset, lambda context: template.completer(context, written))
 
     def may_run(self, operation: Operation) -> bool:
         """Return whether the caller may run an operation here."""

@@ -247,6 +247,14 @@ class Adapter:
         del message
         return False
 
+    def name_target(self, method: object, params: Mapping[str, Any]) -> str:
+        """Return what a message calls or reads, as the audit log names it."""
+        if method == "tools/call" and (entry := self._entries.get(str(params.get("name")))):
+            return entry.operation.name
+        if method == "resources/read" and (found := self._find_address(str(params.get("uri")))[0]):
+            return found.uri if isinstance(found, Resource) else found.operation.name
+        return str(method)[:64]
+
     def _find_address(self, uri: str) -> tuple[Resource | ResourceTemplate | None, dict[str, object]]:
         """Return what is read at an address, and the values in it."""
         if uri in self._resources:

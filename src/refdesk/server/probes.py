@@ -20,6 +20,7 @@ from refdesk import errors
 from refdesk.core.background.health import Health
 from refdesk.core.clock import SystemClock
 from refdesk.core.operations import NESTED
+from refdesk.server.calls import Caller
 from refdesk.server.credentials import IDENTIFY_SECONDS, find_caller
 from refdesk.server.metrics import Metrics
 from refdesk.server.replies import reply, reply_error
@@ -140,5 +141,8 @@ class Probes:
     async def _tell_metrics(self, request: Request) -> Response:
         caller = find_caller(request)
         if caller is None or not (caller is self.anonymous or caller.scopes & {METRICS_SCOPE, "admin"}):
-            return reply_error(errors.PermissionDeniedError(f"This needs the scope {METRICS_SCOPE}."), NESTED)
+            error = errors.PermissionDeniedError(f"This needs the scope {METRICS_SCOPE}.")
+            if caller is not None:
+                await Caller(self.check.desk, caller, "rest").record_refusal("metrics", error)
+            return reply_error(error, NESTED)
         return Response(self.metrics.render(await self.check.measure()), media_type=METRICS_TYPE)

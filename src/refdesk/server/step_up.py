@@ -37,18 +37,17 @@ class StepUp:
         """Serve one connection."""
         message = cast("dict[str, Any]", scope.get(MESSAGE) or {})
         caller = Caller(self.adapter.desk, get_caller(Request(scope)), "mcp")
-        try:
-            self._check(caller, message)
-        except errors.PermissionDeniedError as error:
-            await caller.record_refusal(str(message.get("method"))[:64], error)
-            await _refuse(message, error)(scope, receive, send)
-            return
-        await self.app(scope, receive, send)
-
-    def _check(self, caller: Caller, message: dict[str, Any]) -> None:
-        params = message.get("params")
+        method, params = message.get("method"), message.get("params")
         known = cast("dict[str, Any]", params) if isinstance(params, dict) else {}
-        self.adapter.check(caller, message.get("method"), known)
+        try:
+            self.adapter.check(caller, method, known)
+        except errors.PermissionDeniedError as error:
+            if _list_missing(error):
+                await caller.record_refusal(self.adapter.name_target(method, known), error)
+                await _refuse(message, error)(scope, receive, send)
+                return
+            # No scope would help: the call itself says why.
+        await self.app(scope, receive, send)
 
 
 def _refuse(message: dict[str, Any], error: errors.PermissionDeniedError) -> Response:
@@ -60,6 +59,9 @@ def _refuse(message: dict[str, Any], error: errors.PermissionDeniedError) -> Res
             code=types.INVALID_REQUEST, message=error.message, data=answers.error_to_json(error, NESTED)
         ),
     )
-    missing = cast("list[str]", (error.details or {})["missingScopes"])
     body = refusal.model_dump(mode="json", by_alias=True)
-    return reply(body, 403, {"www-authenticate": want_scopes(missing)})
+    return reply(body, 403, {"www-authenticate": want_scopes(_list_missing(error))})
+
+
+def _list_missing(error: errors.PermissionDeniedError) -> list[str]:
+    return cast("list[str]", (error.details or {}).get("missingScopes", []))
