@@ -87,6 +87,16 @@ def test_cleaning_again_changes_nothing_and_no_text_grows() -> None:
         assert not set(once) & {"\x1b", "\u202e", "\u200b"}
 
 
+def test_what_looks_harmless_at_first_sight_is() -> None:
+    # What hides in front makes the rest be looked at closely.
+    chance = random.Random(11)
+    marks = ["<", "!", "!-- ", "|", "i", "\u017fcript>", "IMG>", "[", ";base64,", "`", "\n", "\r\n", "A" * 70, "…", "é"]
+    texts = ["".join(chance.choices(marks, k=chance.randrange(1, 9))) for _ in range(2000)]
+    texts += [chr(point) for point in (*range(0x3400), *range(0xD7B0, 0x10000), *range(0xE0000, 0xE0200))]
+    for text in texts:
+        assert clean(f"\u200b\n{text}") == f"\n{clean(text)}"
+
+
 @pytest.mark.parametrize(
     "piece", ["<!--", "`", "```\n", "![", "<img ", "\x1b]", "\u200d", "<|a", ";base64,", "data:" * 3]
 )

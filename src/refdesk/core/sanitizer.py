@@ -29,9 +29,6 @@ ELEMENT = "[removed]"
 MOST_ROUNDS = 4
 """What is taken out may join what stood around it to something that has to go, too; nobody nests deeper by chance."""
 
-_SUSPECT = re.compile(r"[^\t\n\x20-\x7e]|!\[|<[!|A-Za-z]|;base64,")
-"""Most texts hold none of it, and are done with."""
-
 _RIGHT_TO_LEFT = r"[\p{Hebrew}\p{Arabic}\p{Syriac}\p{Thaana}\p{Nko}]"
 _JOINED = (
     r"[\p{Arabic}\p{Syriac}\p{Mongolian}\p{Nko}\p{Devanagari}\p{Bengali}\p{Gurmukhi}\p{Gujarati}\p{Oriya}\p{Tamil}"
@@ -58,6 +55,10 @@ _INVISIBLE = (
     r"\u202A-\u202E\u2060-\u206F\u3164\uFE00-\uFE0F\uFEFF\uFFA0\uFFF0-\uFFFB\U0001BCA0-\U0001BCA3\U0001D173-\U0001D17A"
     r"\U000E0000-\U000E0FFF]+"
 )
+_SUSPECT_SIGN = re.compile("[" + _INVISIBLE[1:-2] + r"\r\x1B\x9B\u2028\u2029]")
+_SUSPECT_MARKUP = re.compile(r"<[!|A-Za-z\u0080-\U0010FFFF]")
+"""Most texts hold none of either, and are done with."""
+
 _FENCED = (
     r"(?m:^ {0,3}(?<ticks>`{3,}|~{3,})[^\n]*\n(?s:.*?)(?:^ {0,3}(?P=ticks)[`~]*[ \t]*$|\Z))",
     r"(?<!`)(?<span>`{1,8})(?!`)[^\n]+?(?<!`)(?P=span)(?!`)",
@@ -66,13 +67,23 @@ _FENCED = (
 
 def clean(text: str) -> str:
     """Return a text as it may be shown; at most as long as it was."""
-    if _SUSPECT.search(text) is None:
+    if not _is_suspect(text):
         return text
     for _ in range(MOST_ROUNDS):
         before, text = text, _active().sub(_replace_active, _unseen().sub(_replace_unseen, text))
         if text == before:
             return text
     return text.replace("<", "‹").replace("![", "[")
+
+
+def _is_suspect(text: str) -> bool:
+    """Return whether something may have to go: nothing is taken out of a text that holds no beginning of it."""
+    return (
+        _SUSPECT_SIGN.search(text) is not None
+        or ("<" in text and _SUSPECT_MARKUP.search(text) is not None)
+        or "![" in text
+        or ";base64," in text
+    )
 
 
 def clean_json(value: Any) -> Any:  # noqa: ANN401 - JSON in, JSON of the same shape out
