@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -36,7 +36,6 @@ NESTED = ErrorFormat()
 FLAT = ErrorFormat(is_flat=True)
 
 
-@runtime_checkable
 class HasMeta(Protocol):
     """An answer with something beside it that is no part of its contract, such as a warning."""
 

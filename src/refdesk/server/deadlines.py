@@ -46,7 +46,8 @@ async def answer_within(group: TaskGroup | None, seconds: float, ask: Callable[[
         with anyio.move_on_after(seconds):
             await done.wait()
     finally:
-        scope.cancel()
+        if not done.is_set():
+            scope.cancel()
     if failures:
         raise failures[0]
     if answers:

@@ -339,12 +339,10 @@ async def get_statuses(
     """Return for each document whether its vectors are `ready`, `pending`, or `failed` until somebody retries."""
     embedder = await semantics.get_active() or semantics.wanted
     embedded = await store.get_embedded(collection, embedder.model.name, ids)
-    return ["ready" if id in embedded else await _get_status(store, collection, id) for id in ids]
-
-
-async def _get_status(store: Store, collection: Collection, id: str) -> EmbeddingStatus:
-    record = await store.get_metadata(_failure_key(collection, id))
-    return "failed" if record is not None and _failure(record).is_final else "pending"
+    waiting = [id for id in ids if id not in embedded]
+    records = await store.get_many_metadata([_failure_key(collection, id) for id in waiting]) if waiting else []
+    final = {_failure(record).id for record in records if record is not None and _failure(record).is_final}
+    return ["ready" if id in embedded else "failed" if id in final else "pending" for id in ids]
 
 
 async def _embed_all(embedder: Embedder, documents: Sequence[Document]) -> list[Embedded]:

@@ -112,15 +112,18 @@ def reciprocal_rank(
     weights = weights or [1.0] * len(lists)
     fused: dict[Entry, float] = {}
     for entries, weight in zip(lists, weights, strict=True):
-        for rank, entry in enumerate(entries, start=1):
-            fused[entry] = fused.get(entry, 0.0) + weight / (k + rank)
+        for place, entry in enumerate(entries, start=k + 1):
+            fused[entry] = fused.get(entry, 0.0) + weight / place
     in_play = {number: weight / (k + 1) for number, weight in enumerate(weights) if lists[number]}
     most = sum(in_play.values())
+    members = [frozenset(entries) for entries in lists] if absent else []
     excused = {
-        entry: sum(in_play.get(number, 0.0) for number in set(numbers) if entry not in lists[number])
+        entry: sum(in_play.get(number, 0.0) for number in set(numbers) if entry not in members[number])
         for entry, numbers in (absent or {}).items()
         if entry in fused
     }
+    if not excused:
+        return {entry: score / most if score < most else 1.0 for entry, score in fused.items()}
     return {entry: min(1.0, score / (most - excused.get(entry, 0.0))) for entry, score in fused.items()}
 
 

@@ -47,6 +47,9 @@ class QuestionVectors:
             EmbedderError: It could not be embedded; the next to ask tries again.
         """
         key = (embedder.model, asker, text)
+        if (known := self._vectors.get(key)) is not None:
+            self._vectors.move_to_end(key)
+            return known
         async with self._take_turn(key):
             vector = self._vectors.get(key)
             if vector is None:

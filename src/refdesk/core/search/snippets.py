@@ -93,11 +93,11 @@ def _align(text: str, start: int, end: int) -> tuple[int, int]:
 
 def _find(body: str, query: TextQuery) -> tuple[int, int] | None:
     """Return (start, end) of the first run of terms in the body that the query asks for."""
-    runs, beginnings = _prepare(query)
+    runs, beginnings, longest = _prepare(query)
     lowered = body.lower()
     if len(lowered) != len(body):
         return _scan(body, runs)
-    found = [match for beginning in beginnings if (match := _find_beginning(body, lowered, beginning, runs))]
+    found = [match for beginning in beginnings if (match := _find_beginning(body, lowered, beginning, runs, longest))]
     if found or body.isascii():
         return min(found, default=None)
     # Words may be there in another spelling, such as with accents: only where one looks so is each word analysed.
@@ -105,20 +105,25 @@ def _find(body: str, query: TextQuery) -> tuple[int, int] | None:
     return _scan(body, runs) if any(beginning in folded for beginning in beginnings) else None
 
 
-def _find_beginning(body: str, lowered: str, beginning: str, runs: Runs) -> tuple[int, int] | None:
-    longest = max(len(run) for runs_of_term in runs.values() for run in runs_of_term)
+def _find_beginning(body: str, lowered: str, beginning: str, runs: Runs, longest: int) -> tuple[int, int] | None:
     start = lowered.find(beginning)
     looked_at = 0
     while start >= 0:
         if looked_at > _MAX_LOOKS:
             return _scan(body, runs)
-        if not _IN_WORD.search(lowered, max(0, start - 2), start) or is_unspaced(beginning):
+        if not _is_within_word(lowered, start) or is_unspaced(beginning):
             looked_at += 1
             located = list(islice(locate(body, start), longest))
             if match := _match(located, 0, runs):
                 return match
         start = lowered.find(beginning, start + 1)
     return None
+
+
+def _is_within_word(text: str, start: int) -> bool:
+    before = text[start - 1] if start else " "
+    # Nearly always a blank or a letter of English, which need no closer look.
+    return before not in " \n" and ("a" <= before <= "z" or _IN_WORD.search(text, max(0, start - 2), start) is not None)
 
 
 def _scan(body: str, runs: Runs) -> tuple[int, int] | None:
@@ -139,12 +144,13 @@ def _match(located: Sequence[tuple[int, int, str]], index: int, runs: Runs) -> t
 
 
 @lru_cache(maxsize=256)
-def _prepare(query: TextQuery) -> tuple[Runs, tuple[str, ...]]:
-    """Return the runs to look for, and how the words may begin that begin them."""
+def _prepare(query: TextQuery) -> tuple[Runs, tuple[str, ...], int]:
+    """Return the runs to look for, how the words may begin that begin them, and the length of the longest run."""
     runs: defaultdict[str, list[tuple[str, ...]]] = defaultdict(list)
     for run in query.phrases or [(term,) for term in query.terms]:
         runs[run[0]].append(run)
-    return dict(runs), tuple(beginning for term in runs for beginning in get_beginnings(term))
+    longest = max((len(run) for together in runs.values() for run in together), default=0)
+    return dict(runs), tuple(beginning for term in runs for beginning in get_beginnings(term)), longest
 
 
 def get_beginnings(term: str) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """Connections to the file: one writer and a few readers, all in threads.
 
-A hop to a thread costs more than a statement, so each hop carries a whole unit of work, and what writes a few rows does
-without one.
+A hop to a thread costs more than a statement, so each hop carries a whole unit of work, and what reads or writes a few
+rows does without one.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
 import anyio
+import anyio.lowlevel
 import anyio.to_thread
 import apsw
 
@@ -115,30 +116,41 @@ class Readers:
 
     async def run(self, function: Callable[Concatenate[Connection, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Return what `function` returns; all it reads is of one moment, after every commit made before the call."""
-        return await anyio.to_thread.run_sync(
-            lambda: self._call(lambda connection: function(connection, *args, **kwargs)), limiter=self._limiter
-        )
+
+        def call() -> R:
+            with translated():
+                return self._call(lambda connection: function(connection, *args, **kwargs))
+
+        return await anyio.to_thread.run_sync(call, limiter=self._limiter)
+
+    async def run_here(self, function: Callable[Concatenate[Connection, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Do the same in this thread, for a few rows; where that would have to wait for something, in another one."""
+        await anyio.lowlevel.checkpoint()
+        if self._idle:
+            with translated(), suppress(apsw.BusyError):
+                return self._call(lambda connection: function(connection, *args, **kwargs), 0)
+        return await self.run(function, *args, **kwargs)
 
     def close(self) -> None:
         """Close what is idle."""
         while self._idle:
             self._idle.pop().close()
 
-    def _call(self, function: Callable[[Connection], R]) -> R:
-        with translated():
+    def _call(self, function: Callable[[Connection], R], patience_milliseconds: int = PATIENCE_MILLISECONDS) -> R:
+        self._presence.require()
+        connection = self._take()
+        try:
+            connection.set_busy_timeout(patience_milliseconds)
+            connection.execute("BEGIN")
+            result = function(connection)
+            connection.execute("COMMIT")
             self._presence.require()
-            connection = self._take()
-            try:
-                connection.execute("BEGIN")
-                result = function(connection)
-                connection.execute("COMMIT")
-                self._presence.require()
-            except BaseException:
-                # Its transaction, and after an I/O error more than that, is in doubt: the next read gets a new one.
-                connection.close()
-                raise
-            self._idle.append(connection)
-            return result
+        except BaseException:
+            # Its transaction, and after an I/O error more than that, is in doubt: the next read gets a new one.
+            connection.close()
+            raise
+        self._idle.append(connection)
+        return result
 
     def _take(self) -> Connection:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime
@@ -51,9 +52,11 @@ _GET_UNEMBEDDED = """
     )
     ORDER BY id LIMIT ?
 """
-_HAS_VECTORS = """
-    SELECT 1 FROM documents JOIN vectors ON vectors.document = documents.key
-    WHERE collection = ? AND id = ? AND vectors.model = (SELECT key FROM models WHERE name = ?) LIMIT 1
+_GET_EMBEDDED = """
+    SELECT id FROM documents WHERE collection = ? AND id IN (SELECT value FROM json_each(?)) AND EXISTS (
+        SELECT 1 FROM vectors
+        WHERE vectors.document = documents.key AND vectors.model = (SELECT key FROM models WHERE name = ?)
+    )
 """
 # Without its name SQLite walks all links of the org rather than the index by target.
 _GET_LINKS = """
@@ -144,9 +147,8 @@ def get_unembedded(connection: Connection, collection: Collection, model: str, l
 def get_embedded(connection: Connection, collection: Collection, model: str, ids: Sequence[str]) -> frozenset[str]:
     """See `Reader.get_embedded`."""
     found = get_collection(connection, collection)
-    if found is None:
-        return frozenset()
-    return frozenset(id for id in ids if connection.get_row(_HAS_VECTORS, (found[0], id, model)))
+    rows = [] if found is None else connection.execute(_GET_EMBEDDED, (found[0], json.dumps(ids), model))
+    return frozenset(id for (id,) in rows)
 
 
 def get_links(connection: Connection, org: str, reference: Reference) -> list[Link]:

@@ -68,17 +68,31 @@ WRITTEN_HERE, ROWS_HERE = 64_000, 8
 """Characters and rows that are written on the event loop's thread, which is quicker than to go to another and back."""
 
 
+READ_HERE = 16
+"""Documents, or other rows, that are read on the event loop's thread for the same reason."""
+
+
 class _Runner(Protocol):
     async def run(self, function: Callable[Concatenate[Connection, P], R], *args: P.args, **kwargs: P.kwargs) -> R: ...
+
+    async def run_here(
+        self, function: Callable[Concatenate[Connection, P], R], *args: P.args, **kwargs: P.kwargs
+    ) -> R: ...
 
 
 class _SqliteReader:
     def __init__(self, runner: _Runner) -> None:
         self._runner = runner
 
+    async def _read(
+        self, rows: int, function: Callable[Concatenate[Connection, P], R], *args: P.args, **kwargs: P.kwargs
+    ) -> R:
+        run = self._runner.run_here if rows <= READ_HERE else self._runner.run
+        return await run(function, *args, **kwargs)
+
     async def get_documents(self, collection: Collection, ids: Sequence[str]) -> list[Document | None]:
         """See `Reader.get_documents`."""
-        return await self._runner.run(reads.get_documents, collection, ids)
+        return await self._read(len(ids), reads.get_documents, collection, ids)
 
     async def get_revisions(self, collection: Collection, id: str) -> list[Revision]:
         """See `Reader.get_revisions`."""
@@ -94,7 +108,7 @@ class _SqliteReader:
 
     async def get_embedded(self, collection: Collection, model: str, ids: Sequence[str]) -> frozenset[str]:
         """See `Reader.get_embedded`."""
-        return await self._runner.run(reads.get_embedded, collection, model, ids)
+        return await self._read(len(ids), reads.get_embedded, collection, model, ids)
 
     async def get_links(self, org: str, reference: Reference) -> list[Link]:
         """See `Reader.get_links`."""
@@ -102,11 +116,11 @@ class _SqliteReader:
 
     async def get_metadata(self, key: MetadataKey) -> Metadata | None:
         """See `Reader.get_metadata`."""
-        return await self._runner.run(reads.get_metadata, key)
+        return await self._runner.run_here(reads.get_metadata, key)
 
     async def get_many_metadata(self, keys: Sequence[MetadataKey]) -> list[Metadata | None]:
         """See `Reader.get_many_metadata`."""
-        return await self._runner.run(reads.get_many_metadata, keys)
+        return await self._read(len(keys), reads.get_many_metadata, keys)
 
     async def list_metadata(
         self, kind: str, *, org: str | None = None, due_until: datetime | None = None, limit: int = 1000
@@ -120,7 +134,7 @@ class _SqliteReader:
 
     async def get_last_audit(self, org: str) -> AuditEntry | None:
         """See `Reader.get_last_audit`."""
-        return await self._runner.run(reads.get_last_audit, org)
+        return await self._runner.run_here(reads.get_last_audit, org)
 
 
 class SqliteTransaction(_SqliteReader):
@@ -148,14 +162,6 @@ class SqliteTransaction(_SqliteReader):
             rows = await anyio.to_thread.run_sync(writes.prepare_documents, documents)
         run = self._session.run_here if size <= WRITTEN_HERE and len(rows) <= ROWS_HERE else self._session.run
         await run(writes.put_documents, rows, encode_instant(recorded_at))
-
-    async def get_metadata(self, key: MetadataKey) -> Metadata | None:
-        """See `Reader.get_metadata`."""
-        return await self._session.run_here(reads.get_metadata, key)
-
-    async def get_last_audit(self, org: str) -> AuditEntry | None:
-        """See `Reader.get_last_audit`."""
-        return await self._session.run_here(reads.get_last_audit, org)
 
     async def put_vectors(
         self,

@@ -6,6 +6,7 @@ whose title contains the question.
 
 from __future__ import annotations
 
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING
 
 from refdesk.core.search import fusion
@@ -29,10 +30,11 @@ TITLE_ALONE = 0.01
 
 def rank(candidates: Sequence[Candidate], text: TextQuery, how: Fusion = "rrf") -> list[tuple[Candidate, float]]:
     """Return the candidates with their fused scores in (0, 1], best first, ties newest first, then by id."""
-    newest_first = sorted(candidates, key=lambda c: (-c.modified_at.timestamp(), c.id))
+    newest_first = sorted(candidates, key=attrgetter("id"))
+    newest_first.sort(key=attrgetter("modified_at"), reverse=True)
     scores = _fuse_scores(newest_first, text) if how == "convex" else _fuse_ranks(newest_first)
     ranked = [(candidate, scores[candidate.id]) for candidate in newest_first if candidate.id in scores]
-    return sorted(ranked, key=lambda pair: -pair[1])
+    return sorted(ranked, key=itemgetter(1), reverse=True)
 
 
 def is_in_words(candidate: Candidate) -> bool:
@@ -46,9 +48,10 @@ def _fuse_ranks(newest_first: Sequence[Candidate]) -> dict[str, float]:
     An entry without a vector is scored by keywords alone in the hybrid list. In the keyword list those that hold the
     question as it is written come first, where the engine marks them; it decides alone where nothing has a vector.
     """
+    worded = [c for c in newest_first if is_in_words(c)]
     lists = [
-        [id for id, _ in sorted(_combine(newest_first).items(), key=lambda pair: -pair[1])],
-        [c.id for c in sorted(filter(is_in_words, newest_first), key=lambda c: (not c.as_written, -c.lexical))],
+        [id for id, _ in sorted(_combine(newest_first).items(), key=itemgetter(1), reverse=True)],
+        [c.id for c in sorted(worded, key=attrgetter("as_written", "lexical"), reverse=True)],
         [c.id for c in newest_first if c.title_contains],
     ]
     pending = {c.id: (_HYBRID,) for c in newest_first if c.cosine is None}

@@ -18,7 +18,7 @@ from refdesk.toolsets.knowledge.options import get_options
 from refdesk.toolsets.knowledge.ranking import is_in_words, rank
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from refdesk.core.knowledge_base import KnowledgeBase
@@ -49,6 +49,27 @@ class Match:
     placed_by: str
     passage: tuple[int, int] | None
     matched_via: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """Who gets which place.
+
+    Attributes:
+        ranked: Of each entry to show, best first: its id, its score, and the candidate that gave it its place.
+        own: The candidates that show themselves, by id.
+    """
+
+    ranked: Sequence[tuple[str, float, Candidate]]
+    own: Mapping[str, Candidate]
+
+    def get_match(self, place: tuple[str, float, Candidate]) -> Match:
+        """Return the match of a place. Its own words explain it before an old entry's do."""
+        head, score, found = place
+        own = self.own.get(head)
+        if own is not None and (own.id == found.id or is_in_words(own) or own.title_contains):
+            return Match(head, score, found.id, own.passage)
+        return Match(head, score, found.id, None, matched_via=found.id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +107,9 @@ async def find(base: KnowledgeBase, collection: Collection, asked: SearchInput, 
         wanted = _get_filter(asked, period, now)
         found = await base.store.find(_find_request(collection, asked, wanted, text, vector, depth))
         ranked = await _name_heads(base, collection, asked, rank(found.candidates, text, get_options(base).fusion))
-        matches = await _resolve(base, collection, asked, wanted, ranked)
-        if len(matches) >= asked.limit or len(found.candidates) == seen:
-            good = [match for match in matches if match.score >= asked.min_score]
-            return Matches(await _read(base, collection, asked, period, good), found.candidates)
+        places = await _resolve(base, collection, asked, wanted, ranked)
+        if len(places.ranked) >= asked.limit or len(found.candidates) == seen:
+            return Matches(await _read(base, collection, asked, period, places), found.candidates)
         depth, seen = depth * GROWTH, len(found.candidates)
 
 
@@ -144,18 +164,19 @@ async def _resolve(
     asked: SearchInput,
     wanted: Filter,
     ranked: Sequence[tuple[Candidate, float]],
-) -> list[Match]:
+) -> _Places:
     """Put the head of its chain in the place of each superseded entry, each head once, at its best place."""
     if asked.include_superseded:
-        return [Match(candidate.id, score, candidate.id, candidate.passage) for candidate, score in ranked]
+        shown = {candidate.id: candidate for candidate, _ in ranked}
+        return _Places([(candidate.id, score, candidate) for candidate, score in ranked], shown)
     own = {candidate.id: candidate for candidate, _ in ranked if candidate.head_id is None}
     passing = {*own, *await _find_passing_heads(base, collection, wanted, ranked)}
-    matches: dict[str, Match] = {}
+    places: dict[str, tuple[str, float, Candidate]] = {}
     for candidate, score in ranked:
         head = candidate.head_id or candidate.id
-        if head in passing and head not in matches:
-            matches[head] = _match(head, score, candidate, own.get(head))
-    return list(matches.values())
+        if head in passing:
+            places.setdefault(head, (head, score, candidate))
+    return _Places(list(places.values()), own)
 
 
 async def _find_passing_heads(
@@ -172,21 +193,15 @@ async def _find_passing_heads(
     return [candidate.id for candidate in passing.candidates]
 
 
-def _match(head: str, score: float, found: Candidate, own: Candidate | None) -> Match:
-    """Return the head's match. Its own words explain it before an old entry's do."""
-    if own is not None and (own.id == found.id or is_in_words(own) or own.title_contains):
-        return Match(head, score, found.id, own.passage)
-    return Match(head, score, found.id, None, matched_via=found.id)
-
-
 async def _read(
-    base: KnowledgeBase, collection: Collection, asked: SearchInput, period: Period, matches: Sequence[Match]
+    base: KnowledgeBase, collection: Collection, asked: SearchInput, period: Period, places: _Places
 ) -> list[tuple[Match, Document]]:
-    """Return the first `asked.limit` matches with their documents, without those that changed and pass no more."""
+    """Return the first `asked.limit` matches that score enough with their documents, without those that changed and
+    pass no more."""
     shown: list[tuple[Match, Document]] = []
-    waiting = list(matches)
+    waiting = [place for place in places.ranked if place[1] >= asked.min_score]
     while waiting and len(shown) < asked.limit:
-        piece = waiting[: asked.limit - len(shown)]
+        piece = [places.get_match(place) for place in waiting[: asked.limit - len(shown)]]
         del waiting[: len(piece)]
         documents = await base.get(collection, [match.id for match in piece])
         pairs = zip(piece, documents, strict=True)
