@@ -10,6 +10,7 @@ import apsw
 from refdesk.protocols import Store
 from refdesk.stores.sqlite.connections import Readers
 from refdesk.stores.sqlite.driver import Connection
+from refdesk.stores.sqlite.failures import Damage
 from refdesk.stores.sqlite.presence import Presence
 
 
@@ -17,7 +18,7 @@ async def test_a_few_rows_are_read_in_this_thread_and_in_another_where_that_woul
     sqlite: Store, tmp_path: Path
 ) -> None:
     path = tmp_path / "store.sqlite3"
-    readers, threads, is_busy = Readers(path, Presence(path)), list[threading.Thread](), False
+    readers, threads, is_busy = Readers(path, Presence(path), Damage()), list[threading.Thread](), False
 
     def read(connection: Connection) -> int:
         threads.append(threading.current_thread())

@@ -125,6 +125,11 @@ async def verify(reader: Reader, org: str, expected: str | None = None) -> Verdi
     return Verdict(org, number, previous)
 
 
+def is_unchanged(entry: AuditEntry) -> bool:
+    """Return whether an entry is as it was written, as far as it tells by itself."""
+    return entry.digest == _digest(entry.org, entry.number, entry.at, entry.act, entry.previous)
+
+
 def watch(
     store: Store,
     clock: Clock,
@@ -231,7 +236,7 @@ def _digest(org: str, number: int, at: datetime, act: JsonObject, previous: str)
 def _find_fault(entry: AuditEntry, number: int, previous: str) -> str | None:
     if entry.number != number:
         return f"entry {number} is missing"
-    if entry.digest != _digest(entry.org, entry.number, entry.at, entry.act, entry.previous):
+    if not is_unchanged(entry):
         return f"entry {number} is not as it was written"
     if entry.previous != previous:
         return f"entry {number} does not follow the one before it"

@@ -10,6 +10,7 @@ import numpy as np
 from refdesk.core.keeping.rows import decode_link, decode_metadata
 from refdesk.model import Collection, EmbeddedPassage, EmbeddingModel, Link, Metadata, MetadataKey
 from refdesk.stores.sqlite import reads
+from refdesk.stores.sqlite.checksums import require_row
 from refdesk.stores.sqlite.driver import Connection
 
 if TYPE_CHECKING:
@@ -28,12 +29,12 @@ _GET_VECTORS = """
     WHERE org = ? AND toolset = ? AND id = ? ORDER BY models.name, vectors.key
 """
 _LIST_LINKS = """
-    SELECT org, source_toolset, source_id, kind, target_toolset, target_id, created_at FROM links
+    SELECT org, source_toolset, source_id, kind, target_toolset, target_id, created_at, checksum FROM links
     WHERE (org, source_toolset, source_id, kind, target_toolset, target_id) > (?, ?, ?, ?, ?, ?)
     ORDER BY org, source_toolset, source_id, kind, target_toolset, target_id LIMIT ?
 """
 _LIST_RECORDS = """
-    SELECT org, kind, name, due_at, value FROM records
+    SELECT org, kind, name, due_at, value, checksum FROM records
     WHERE (org, kind, name) > (?, ?, ?) ORDER BY org, kind, name LIMIT ?
 """
 
@@ -71,7 +72,7 @@ def list_links(connection: Connection, after: Link | None, limit: int) -> list[L
     start = ("",) * 6
     if after is not None:
         start = (after.org, after.source.toolset, after.source.id, after.kind, after.target.toolset, after.target.id)
-    return [decode_link(row) for row in connection.execute(_LIST_LINKS, (*start, limit))]
+    return [decode_link(require_row(row)) for row in connection.execute(_LIST_LINKS, (*start, limit))]
 
 
 def list_audited_orgs(connection: Connection) -> list[str]:
@@ -82,4 +83,4 @@ def list_audited_orgs(connection: Connection) -> list[str]:
 def list_all_metadata(connection: Connection, after: MetadataKey | None, limit: int) -> list[Metadata]:
     """See `Archive.list_all_metadata`."""
     start = ("", "", "") if after is None else (after.org, after.kind, after.name)
-    return [decode_metadata(row) for row in connection.execute(_LIST_RECORDS, (*start, limit))]
+    return [decode_metadata(require_row(row)) for row in connection.execute(_LIST_RECORDS, (*start, limit))]

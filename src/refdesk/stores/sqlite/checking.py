@@ -1,46 +1,165 @@
-"""Whether the file is sound: a short look at each opening, a longer one after a crash, all of it when asked."""
+"""Whether the file is sound: looked at when it is opened after a crash or was touched by others, and when asked.
+
+SQLite's own check says whether pages and indexes hold together, the checksums whether rows are as they were written,
+and the change sequence whether an index that is caught up by it would miss a document.
+"""
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
-from refdesk.errors import StoreError
+from refdesk.core.keeping.rows import decode_audit
+from refdesk.core.writing.audit import is_unchanged
+from refdesk.model import Collection
+from refdesk.stores.sqlite.checksums import compute_checksum, is_as_written
+from refdesk.stores.sqlite.failures import DamageError, translated
 from refdesk.stores.sqlite.lineage import Before, Seal, judge, read_marks
 
 if TYPE_CHECKING:
-    from refdesk.stores.sqlite.driver import Connection
+    from collections.abc import Iterator
 
-LARGEST_QUICK = 64 * 1024 * 1024
-"""Bytes of a file that is looked through before it serves after a crash; that takes a tenth of a second at most."""
+    from refdesk.core.keeping.rows import Columns
+    from refdesk.stores.sqlite.driver import Connection, Row
 
-DAMAGED = "The store's file is damaged. Stop every process that uses it, keep the file, and restore it from a backup."
+LARGEST_AT_ONCE = 256 * 1024 * 1024
+"""Bytes of a file that is looked through before it serves: three seconds per gigabyte at most."""
+
+MOST_FAULTS = 20
+
+DAMAGED = (
+    "The store's file is damaged. Nothing was changed. Keep the file, and put back a backup (refdesk restore); refdesk "
+    "doctor --deep says what is damaged."
+)
+
+_BODY = 9
+"""The place of the body in a row of a version."""
+
+_DOCUMENTS = """
+    SELECT org, toolset, id, recorded_at, version, state, created_at, modified_at, author, title, facets, spans, body,
+        data, checksum
+    FROM documents JOIN collections ON collections.key = documents.collection
+"""
+# The newest first: a version without a body has that of the next one.
+_REVISIONS = """
+    SELECT org, toolset, id, key, present, revisions.*
+    FROM (
+        SELECT document, recorded_at, version, state, created_at, modified_at, author, title, facets, spans, body, data,
+            checksum
+        FROM revisions
+    ) AS revisions
+    JOIN (
+        SELECT org, toolset, id, documents.key, body AS present
+        FROM documents JOIN collections ON collections.key = documents.collection
+    ) ON key = document
+    ORDER BY document, version DESC
+"""
+_RECORDS = "SELECT org, kind, name, due_at, value, checksum FROM records"
+_LINKS = "SELECT org, source_toolset, source_id, kind, target_toolset, target_id, created_at, checksum FROM links"
+_AUDIT = "SELECT org, number, at, act, previous, digest FROM audit"
+# Whoever keeps an index up to date reads what is above the number it has seen, up to that of the collection.
+_AHEAD = """
+    SELECT org, toolset FROM collections WHERE changed < max(
+        (SELECT coalesce(max(written), 0) FROM documents WHERE collection = collections.key),
+        (SELECT coalesce(max(embedded), 0) FROM documents WHERE collection = collections.key AND embedded > 0)
+    )
+"""
 
 
-def examine(connection: Connection, before: Before | None, seal: Seal) -> None:
-    """Return when the file goes on from what was acknowledged; after a crash, when its pages hold together.
+def examine(connection: Connection, before: Before | None, seal: Seal) -> bool:
+    """Look at the file where there is reason to; return whether all was looked at that there was reason to.
 
     Args:
+        connection: Open on the file, in its own mode.
         before: What stood there before it was opened, or `None` while others use it, who looked then.
         seal: The record beside it.
 
     Raises:
         StoreError: Something is missing or damaged; the file and its log are left as they are.
     """
+    is_done = True
     if before is not None:
         was_cut_off = judge(before, read_marks(connection), seal.read())
-        if was_cut_off and _measure(connection) <= LARGEST_QUICK:
-            require_sound(connection)
+        if was_cut_off or not before.is_untouched:
+            is_done = _measure(connection) <= LARGEST_AT_ONCE
+            if is_done:
+                require_sound(connection)
     connection.set_checkpoint_on_close(is_on=True)
+    return is_done
 
 
 def require_sound(connection: Connection) -> None:
-    """Return when the pages of the file hold together.
+    """Return when the file is sound.
 
     Raises:
-        StoreError: They do not.
+        DamageError: It is not.
     """
-    if connection.execute("PRAGMA quick_check(1)") != [("ok",)]:
-        raise StoreError(DAMAGED)
+    if list_faults(connection, 1):
+        raise DamageError(DAMAGED)
+
+
+def list_faults(connection: Connection, most: int = MOST_FAULTS) -> list[str]:
+    """Return what is wrong with the file, at most so much of it, in words for whoever runs the server."""
+    found: list[str] = []
+    try:
+        with translated():
+            found.extend(islice(_find_faults(connection, most), most))
+    except DamageError as error:
+        # Where a page cannot be read at all, the rest is not looked at.
+        found.append(f"it cannot be read to its end: {error.__cause__}")
+    return found
+
+
+def _find_faults(connection: Connection, most: int) -> Iterator[str]:
+    for (line,) in connection.execute(f"PRAGMA integrity_check({most})"):
+        if line != "ok":
+            yield f"pages: {' '.join(str(line).split())}"
+    for table, row, parent, _ in islice(connection.stream("PRAGMA foreign_key_check"), most):
+        yield f"row {row} of {table} belongs to a row of {parent} that is not there"
+    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+    if "collections" not in tables:
+        return
+    for org, toolset in connection.execute(_AHEAD):
+        yield f"the change sequence is behind the documents of {toolset} of {org}"
+    if connection.get_row("SELECT 1 FROM pragma_table_info('documents') WHERE name = 'checksum'") is not None:
+        yield from _check_rows(connection)
+    if "audit" in tables:
+        yield from _check_audit(connection)
+
+
+def _check_rows(connection: Connection) -> Iterator[str]:
+    for org, toolset, id, *row in connection.stream(_DOCUMENTS):
+        if not _is_version(org, toolset, id, row):
+            yield f"{toolset} {id} of {org} is not as it was written"
+    key, body = None, None
+    for org, toolset, id, document, present, _, *row in connection.stream(_REVISIONS):
+        key, body = document, present if document != key else body
+        row[_BODY] = body = body if row[_BODY] is None else row[_BODY]
+        if not _is_version(org, toolset, id, row):
+            yield f"version {row[1]} of {toolset} {id} of {org} is not as it was written"
+    for row in connection.stream(_RECORDS):
+        if row[-1] != compute_checksum(*row[:-1]):
+            yield f"a record of {row[0]} is not as it was written: {row[1]} {row[2]}"
+    for row in connection.stream(_LINKS):
+        if row[-1] != compute_checksum(*row[:-1]):
+            yield f"a link of {row[0]} is not as it was written: {row[2]} {row[3]} {row[5]}"
+
+
+def _is_version(org: str, toolset: str, id: str, row: Columns) -> bool:
+    return is_as_written(Collection(org, toolset), id, row)
+
+
+def _check_audit(connection: Connection) -> Iterator[str]:
+    for row in connection.stream(_AUDIT):
+        if not _is_unchanged(row):
+            yield f"entry {row[1]} of the audit log of {row[0]} is not as it was written"
+
+
+def _is_unchanged(row: Row) -> bool:
+    try:
+        return is_unchanged(decode_audit(row))
+    except (ValueError, OverflowError):
+        return False
 
 
 def _measure(connection: Connection) -> int:

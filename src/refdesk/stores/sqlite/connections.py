@@ -20,7 +20,7 @@ import apsw
 from refdesk.errors import ConfigurationError, RefdeskError, StoreError
 from refdesk.stores.sqlite import lineage
 from refdesk.stores.sqlite.driver import Connection
-from refdesk.stores.sqlite.failures import translated
+from refdesk.stores.sqlite.failures import Damage, translated
 from refdesk.stores.sqlite.lineage import Seal
 from refdesk.stores.sqlite.presence import Presence
 
@@ -108,9 +108,10 @@ def configure(connection: Connection) -> None:
 class Readers:
     """Connections that only read; opened when needed, kept for the next read."""
 
-    def __init__(self, path: Path, presence: Presence) -> None:
+    def __init__(self, path: Path, presence: Presence, damage: Damage) -> None:
         self._path = path
         self._presence = presence
+        self._damage = damage
         self._limiter = anyio.CapacityLimiter(READERS)
         self._idle: list[Connection] = []
 
@@ -118,7 +119,7 @@ class Readers:
         """Return what `function` returns; all it reads is of one moment, after every commit made before the call."""
 
         def call() -> R:
-            with translated():
+            with translated(self._damage.note):
                 return self._call(lambda connection: function(connection, *args, **kwargs))
 
         return await anyio.to_thread.run_sync(call, limiter=self._limiter)
@@ -127,7 +128,7 @@ class Readers:
         """Do the same in this thread, for a few rows; where that would have to wait for something, in another one."""
         await anyio.lowlevel.checkpoint()
         if self._idle:
-            with translated(), suppress(apsw.BusyError):
+            with translated(self._damage.note), suppress(apsw.BusyError):
                 return self._call(lambda connection: function(connection, *args, **kwargs), 0)
         return await self.run(function, *args, **kwargs)
 
@@ -168,8 +169,11 @@ class Readers:
 class Writer:
     """The one connection of this process that writes; one task at a time may use it (`Transactions`)."""
 
-    def __init__(self, connection: Connection, seal: Seal, presence: Presence, patience_seconds: float) -> None:
+    def __init__(
+        self, connection: Connection, seal: Seal, presence: Presence, damage: Damage, patience_seconds: float
+    ) -> None:
         self._connection = connection
+        self._damage = damage
         self._seal = seal
         self._presence = presence
         self._is_marked = False
@@ -195,7 +199,7 @@ class Writer:
 
     def call_here(self, function: Callable[Concatenate[Connection, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Return what `function` returns, run in this thread: it must neither wait for others nor take long."""
-        with translated():
+        with translated(self._damage.note):
             return function(self._connection, *args, **kwargs)
 
     async def commit(self) -> None:
@@ -209,11 +213,14 @@ class Writer:
 
     def close(self) -> None:
         """Close the connection; the last one to go says in the file that it is complete."""
+        is_last = False
         try:
             with suppress(RefdeskError):
-                self._leave()
+                is_last = self._leave()
         finally:
             self._connection.close()
+            if is_last and self._damage.is_ruled_out:
+                self._seal.note_closed()
             self._seal.close()
 
     def _commit(self, connection: Connection) -> None:
@@ -229,7 +236,8 @@ class Writer:
         if counted is not None:
             self._seal.write(*counted)
 
-    def _leave(self) -> None:
+    def _leave(self) -> bool:
+        """Say in the file that it is complete, if nobody else has it open; return whether that is so."""
         with translated():
             self._presence.require()
             if (
@@ -237,12 +245,13 @@ class Writer:
                 or not self._seal.claim()
                 or not _try_begin(self._connection, SLICE_MILLISECONDS)
             ):
-                return
+                return False
             is_noted = lineage.note_use(self._connection, is_used=False)
             counted = lineage.count_commit(self._connection) if is_noted else None
             self._connection.execute("COMMIT")
             if counted is not None:
                 self._seal.write(*counted)
+            return True
 
 
 def _try_begin(connection: Connection, milliseconds: int) -> bool:

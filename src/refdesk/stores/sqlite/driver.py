@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -65,6 +65,10 @@ class Connection:
         """Move the log into the file, as far as no reader needs it; return whether all of it is there now."""
         ((busy, frames, moved),) = self.execute("PRAGMA wal_checkpoint(PASSIVE)")
         return not busy and frames == moved
+
+    def define(self, name: str, function: Callable[..., Value]) -> None:
+        """Let statements of this connection call a function of any number of values; equal ones give the same."""
+        self._driver.create_scalar_function(name, function, deterministic=True)
 
     @contextmanager
     def savepoint(self) -> Generator[None, None, None]:

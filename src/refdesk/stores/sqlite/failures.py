@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
 import apsw
 
 from refdesk.errors import InvalidInputError, StoreError
+
+
+class DamageError(StoreError):
+    """What is in the file is not what was written; it does not pass."""
+
+
+_DAMAGED = (apsw.CorruptError, apsw.FormatError, apsw.NotADBError, UnicodeDecodeError)
 
 _MEANINGS: tuple[tuple[tuple[type[Exception], ...], str], ...] = (
     (
@@ -17,11 +24,12 @@ _MEANINGS: tuple[tuple[tuple[type[Exception], ...], str], ...] = (
     ((apsw.FullError,), "The disk that holds the store is full. Free some space and try again."),
     (
         (apsw.CorruptError, apsw.FormatError),
-        "The store's file is damaged. Stop every process that uses it and restore it from a backup.",
+        "The store's file is damaged. Stop every process that uses it and put back a backup (refdesk restore); refdesk "
+        "doctor --deep says what is damaged.",
     ),
     (
         (apsw.NotADBError,),
-        "The store's file is not a SQLite database. Choose another file or restore it from a backup.",
+        "The store's file is not a SQLite database. Choose another file or put back a backup (refdesk restore).",
     ),
     (
         (apsw.ReadOnlyError, apsw.PermissionsError),
@@ -36,16 +44,58 @@ _MEANINGS: tuple[tuple[tuple[type[Exception], ...], str], ...] = (
 )
 
 
+class Damage:
+    """What was found damaged since the file was opened: it does not pass, so the store is not well until it is mended.
+
+    Attributes:
+        is_examined: Whether everything was looked at that there was reason to look at.
+    """
+
+    def __init__(self) -> None:
+        self._found: DamageError | None = None
+        self.is_examined = True
+
+    @property
+    def is_ruled_out(self) -> bool:
+        """Whether nothing was found and nothing is left to look at."""
+        return self._found is None and self.is_examined
+
+    def note(self, error: DamageError) -> None:
+        """Remember what was found."""
+        self._found = error
+
+    def require_none(self) -> None:
+        """Return when nothing was found.
+
+        Raises:
+            DamageError: Something was.
+        """
+        if self._found is not None:
+            raise DamageError(self._found.message)
+
+
 @contextmanager
-def translated() -> Generator[None, None, None]:
+def translated(note: Callable[[DamageError], None] = lambda _: None) -> Generator[None, None, None]:
     """Run the block; whatever SQLite or the file system raises in it leaves as an error of refdesk.
+
+    Args:
+        note: Gets damage that shows.
 
     Raises:
         StoreError: SQLite failed or refused; the cause is chained, the message names no path.
+        DamageError: The file is damaged.
         InvalidInputError: A text holds half of a surrogate pair.
     """
     try:
         yield
+    except _DAMAGED as error:
+        # Text that is no UTF-8 any more is damage, too.
+        damage = DamageError(describe(error if isinstance(error, apsw.Error) else apsw.CorruptError()))
+        note(damage)
+        raise damage from error
+    except DamageError as damage:
+        note(damage)
+        raise
     except apsw.Error as error:
         raise StoreError(describe(error)) from error
     except UnicodeEncodeError as error:

@@ -42,6 +42,10 @@ SEAL_SUFFIX = "-seal"
 
 _LOG_HEADER = 32
 _RECORD = struct.Struct("<8sqqI")
+_OUTSIDE = struct.Struct("<8sqqqqI")
+_OUTSIDE_OFFSET = 64
+"""Where the second record is in the seal, behind that of commits: the closed file's size, times and number."""
+
 _MAGIC = b"refdesk1"
 _GET_MARKS = "SELECT name, value FROM counters WHERE name IN ('store', 'epoch', 'began', 'in_use', 'commits')"
 _SET = "INSERT INTO counters (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
@@ -103,6 +107,7 @@ class Seal:
 
     def __init__(self, path: Path) -> None:
         self._handle: int | None = None
+        self._path = path
         if fcntl is None:
             return
         with suppress(OSError):
@@ -139,6 +144,23 @@ class Seal:
         with suppress(OSError):
             os.pwrite(self._handle, data + struct.pack("<I", zlib.crc32(data)), 0)
 
+    def note_closed(self) -> None:
+        """Record what the file looks like from outside, now that nobody has it open and its log is in it."""
+        status = _look_from_outside(self._path) if _measure(f"{self._path}-wal") == 0 else None
+        if self._handle is not None and status is not None:
+            data = _OUTSIDE.pack(_MAGIC, *status, 0)[:-4]
+            with suppress(OSError):
+                os.pwrite(self._handle, data + struct.pack("<I", zlib.crc32(data)), _OUTSIDE_OFFSET)
+
+    def is_untouched(self) -> bool:
+        """Return whether the file looks as it did when it was closed."""
+        data = os.pread(self._handle, _OUTSIDE.size, _OUTSIDE_OFFSET) if self._handle is not None else b""
+        if len(data) < _OUTSIDE.size:
+            return False
+        magic, *status, check = _OUTSIDE.unpack(data)
+        is_sound = magic == _MAGIC and check == zlib.crc32(data[:-4])
+        return is_sound and tuple(status) == _look_from_outside(self._path)
+
     def close(self) -> None:
         """Give the lock up."""
         if self._handle is not None:
@@ -163,14 +185,16 @@ class Before:
         marks: What the file alone says, without its log.
         has_log: Whether a log with content stood beside it.
         is_new: Whether there was no file.
+        is_untouched: Whether nobody wrote to it since refdesk closed it, as far as the file system tells.
     """
 
     marks: Marks | None
     has_log: bool
     is_new: bool = False
+    is_untouched: bool = False
 
 
-def look(path: Path) -> Before:
+def look(path: Path, seal: Seal) -> Before:
     """Return what stands there, touching nothing.
 
     Raises:
@@ -180,10 +204,10 @@ def look(path: Path) -> Before:
     if _measure(str(path)) == 0:
         if has_log:
             raise StoreError(f"The store's file is gone, and only its log (`-wal`) is left. {_HELP}")
-        return Before(None, has_log, is_new=True)
+        return Before(None, has_log, is_new=True, is_untouched=True)
     try:
         with open_snapshot(path) as connection:
-            return Before(read_marks(connection), has_log)
+            return Before(read_marks(connection), has_log, is_untouched=seal.is_untouched())
     except (apsw.CorruptError, apsw.FormatError):
         # Whoever moved the log into the file was killed over it: the file is whole only together with its log.
         if not has_log:
@@ -236,6 +260,15 @@ def _judge_log(file: Marks | None, now: Marks | None) -> None:
             "The log beside the store's file (ending in `-wal`) is of another file or of an earlier time: together "
             f"they would be damaged. Nothing was changed. Move the log away if the file alone is what you mean. {_HELP}"
         )
+
+
+def _look_from_outside(path: Path) -> tuple[int, int, int, int] | None:
+    """Return size, both times of change and number; the second time cannot be set by programs."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino
 
 
 def _measure(path: str) -> int:

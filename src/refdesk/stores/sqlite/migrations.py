@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from importlib import resources
 
 from refdesk.errors import ConfigurationError
+from refdesk.stores.sqlite.checksums import compute_checksum
 from refdesk.stores.sqlite.driver import Connection
 
 APPLICATION_ID = 0x72656664
@@ -57,6 +58,7 @@ def migrate(connection: Connection, migrations: list[Migration], now: int) -> No
     Raises:
         ConfigurationError: See `get_missing`.
     """
+    connection.define("checksum", compute_checksum)
     for migration in get_missing(connection, migrations):
         _apply(connection, migration, now)
 

@@ -28,18 +28,19 @@ from refdesk.model import (
     Revision,
     State,
 )
-from refdesk.stores.sqlite.driver import Connection
+from refdesk.stores.sqlite.checksums import require_row, require_version
+from refdesk.stores.sqlite.driver import Connection, Row
 
 _GET_COLLECTION = "SELECT key, changed FROM collections WHERE org = ? AND toolset = ?"
 _GET_DOCUMENT = """
-    SELECT version, state, created_at, modified_at, author, title, facets, spans, body, data FROM documents
-    WHERE collection = ? AND id = ?
+    SELECT recorded_at, version, state, created_at, modified_at, author, title, facets, spans, body, data, checksum
+    FROM documents WHERE collection = ? AND id = ?
 """
 _GET_REVISIONS = """
-    SELECT recorded_at, version, state, created_at, modified_at, author, title, facets, spans, body, data
+    SELECT recorded_at, version, state, created_at, modified_at, author, title, facets, spans, body, data, checksum
     FROM revisions WHERE document = :key
     UNION ALL
-    SELECT recorded_at, version, state, created_at, modified_at, author, title, facets, spans, body, data
+    SELECT recorded_at, version, state, created_at, modified_at, author, title, facets, spans, body, data, checksum
     FROM documents WHERE key = :key
     ORDER BY version
 """
@@ -60,28 +61,28 @@ _GET_EMBEDDED = """
 """
 # Without its name SQLite walks all links of the org rather than the index by target.
 _GET_LINKS = """
-    SELECT org, source_toolset, source_id, kind, target_toolset, target_id, created_at
+    SELECT org, source_toolset, source_id, kind, target_toolset, target_id, created_at, checksum
     FROM links
     WHERE org = :org AND source_toolset = :toolset AND source_id = :id
     UNION
-    SELECT org, source_toolset, source_id, kind, target_toolset, target_id, created_at
+    SELECT org, source_toolset, source_id, kind, target_toolset, target_id, created_at, checksum
     FROM links INDEXED BY links_by_target
     WHERE org = :org AND target_toolset = :toolset AND target_id = :id
     ORDER BY created_at, kind, source_toolset, source_id, target_toolset, target_id
 """
-_GET_RECORD = "SELECT org, kind, name, due_at, value FROM records WHERE org = ? AND kind = ? AND name = ?"
+_GET_RECORD = "SELECT org, kind, name, due_at, value, checksum FROM records WHERE org = ? AND kind = ? AND name = ?"
 _LIST_RECORDS = """
-    SELECT org, kind, name, due_at, value FROM records WHERE kind = :kind
+    SELECT org, kind, name, due_at, value, checksum FROM records WHERE kind = :kind
     ORDER BY due_at IS NULL, due_at, org, name LIMIT :limit
 """
 _LIST_DUE_RECORDS = """
-    SELECT org, kind, name, due_at, value FROM records
+    SELECT org, kind, name, due_at, value, checksum FROM records
     WHERE kind = :kind AND (due_at IS NULL) = 0 AND due_at <= :due_until
     ORDER BY due_at, org, name LIMIT :limit
 """
 # The plus keeps SQLite from walking every org's records in due order: those of one org are few.
 _LIST_RECORDS_OF_ORG = """
-    SELECT org, kind, name, due_at, value FROM records
+    SELECT org, kind, name, due_at, value, checksum FROM records
     WHERE org = :org AND kind = :kind AND (:due_until IS NULL OR due_at <= :due_until)
     ORDER BY +(due_at IS NULL), due_at, name LIMIT :limit
 """
@@ -116,7 +117,7 @@ def get_documents(connection: Connection, collection: Collection, ids: Sequence[
     if found is None:
         return [None] * len(ids)
     rows = [(id, connection.get_row(_GET_DOCUMENT, (found[0], id))) for id in ids]
-    return [None if row is None else decode_document(collection, id, row) for id, row in rows]
+    return [None if row is None else _decode_document(collection, id, row) for id, row in rows]
 
 
 def get_revisions(connection: Connection, collection: Collection, id: str) -> list[Revision]:
@@ -127,7 +128,7 @@ def get_revisions(connection: Connection, collection: Collection, id: str) -> li
     )
     row = connection.get_row(select, (collection.org, collection.toolset, id))
     rows = [] if row is None else connection.execute(_GET_REVISIONS, {"key": row[0]})
-    return [decode_revision(collection, id, row) for row in restore_bodies(rows)]
+    return [decode_revision(collection, id, require_version(collection, id, row)) for row in restore_bodies(rows)]
 
 
 def get_digests(connection: Connection, collection: Collection) -> dict[str, str]:
@@ -154,13 +155,13 @@ def get_embedded(connection: Connection, collection: Collection, model: str, ids
 def get_links(connection: Connection, org: str, reference: Reference) -> list[Link]:
     """See `Reader.get_links`."""
     bindings = {"org": org, "toolset": reference.toolset, "id": reference.id}
-    return [decode_link(row) for row in connection.execute(_GET_LINKS, bindings)]
+    return [decode_link(require_row(row)) for row in connection.execute(_GET_LINKS, bindings)]
 
 
 def get_metadata(connection: Connection, key: MetadataKey) -> Metadata | None:
     """See `Reader.get_metadata`."""
     row = connection.get_row(_GET_RECORD, (key.org, key.kind, key.name))
-    return None if row is None else decode_metadata(row)
+    return None if row is None else decode_metadata(require_row(row))
 
 
 def get_many_metadata(connection: Connection, keys: Sequence[MetadataKey]) -> list[Metadata | None]:
@@ -177,7 +178,7 @@ def list_metadata(
     if org is not None:
         statement = _LIST_RECORDS_OF_ORG
     bindings = {"kind": kind, "org": org, "due_until": due, "limit": limit}
-    return [decode_metadata(row) for row in connection.execute(statement, bindings)]
+    return [decode_metadata(require_row(row)) for row in connection.execute(statement, bindings)]
 
 
 def get_audit(connection: Connection, org: str, after: int, limit: int) -> list[AuditEntry]:
@@ -200,3 +201,7 @@ def get_statistics(connection: Connection) -> list[CollectionStatistics]:
     for org, toolset, model, count in connection.execute(_COUNT_EMBEDDED):
         embedded[Collection(org, toolset)][model] = count
     return [CollectionStatistics(each, documents[each], embedded[each]) for each in sorted(documents)]
+
+
+def _decode_document(collection: Collection, id: str, row: Row) -> Document:
+    return decode_document(collection, id, require_version(collection, id, row)[1:])

@@ -8,20 +8,29 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from refdesk.core.keeping import rows
+from refdesk.stores.sqlite.checksums import compute_checksum
 from refdesk.stores.sqlite.driver import Value
 
 if TYPE_CHECKING:
     from refdesk.model import Collection, Document, EmbeddedPassage, EmbeddingModel
 
+_SHOWN = ("version", "state", "created_at", "modified_at", "author", "title", "facets", "spans", "body", "data")
+"""The columns that `rows.decode_document` reads, in its order."""
+
 
 @dataclass(frozen=True, slots=True)
 class DocumentRow:
-    """A document ready to be written: everything that takes time is done before the store is locked."""
+    """A document ready to be written: everything that takes time is done before the store is locked.
+
+    Attributes:
+        checksum: Of all that is shown of it but when it was recorded, which comes last; see `checksums`.
+    """
 
     collection: Collection
     id: str
     version: int
     text_digest: str
+    checksum: int
     columns: Mapping[str, Value]
 
 
@@ -41,8 +50,10 @@ def encode_document(document: Document, terms: bytes, analysis: int) -> Document
     Raises:
         InvalidInputError: A text or value in it cannot be stored.
     """
-    columns = {**rows.encode_document(document), **encode_terms_columns(terms, analysis)}
-    return DocumentRow(document.collection, document.id, document.version, document.text_digest, columns)
+    own, place = rows.encode_document(document), (document.collection.org, document.collection.toolset, document.id)
+    checksum = compute_checksum(*place, *(own[name] for name in _SHOWN))
+    columns = {**own, **encode_terms_columns(terms, analysis)}
+    return DocumentRow(document.collection, document.id, document.version, document.text_digest, checksum, columns)
 
 
 def encode_terms_columns(terms: bytes, analysis: int) -> dict[str, int | bytes]:

@@ -20,7 +20,7 @@ from refdesk.stores.sqlite import archive, reads, writes
 from refdesk.stores.sqlite.checking import examine
 from refdesk.stores.sqlite.connections import Readers, Writer, configure, enter_wal, make_folder, open_file
 from refdesk.stores.sqlite.driver import SQLITE_VERSION, Connection
-from refdesk.stores.sqlite.failures import translated
+from refdesk.stores.sqlite.failures import Damage, translated
 from refdesk.stores.sqlite.indexing import DerivedIndexes
 from refdesk.stores.sqlite.lineage import Before, Seal, look
 from refdesk.stores.sqlite.migrations import get_missing, load_migrations, migrate
@@ -218,8 +218,17 @@ class SqliteTransaction(_SqliteReader):
 class SqliteStore(_SqliteReader):
     """See `Store`."""
 
-    def __init__(self, path: Path, readers: Readers, writer: Writer, clock: Clock, patience_seconds: float) -> None:
+    def __init__(
+        self,
+        path: Path,
+        readers: Readers,
+        writer: Writer,
+        damage: Damage,
+        clock: Clock,
+        patience_seconds: float,
+    ) -> None:
         super().__init__(readers)
+        self._damage = damage
         self._patience_seconds = patience_seconds
         self._readers = readers
         self._writer = writer
@@ -271,6 +280,7 @@ class SqliteStore(_SqliteReader):
 
     async def check(self) -> None:
         """See `Store.check`."""
+        self._damage.require_none()
         await self._readers.run(reads.get_statistics)
         async with self._transactions.open() as session:
             await session.run(writes.probe)
@@ -327,7 +337,7 @@ async def open_store(
         StoreError: The file cannot be used; the message says why.
     """
     require_safe(SQLITE_VERSION)
-    clock, presence = clock or SystemClock(), Presence(path)
+    clock, presence, damage = clock or SystemClock(), Presence(path), Damage()
     await anyio.to_thread.run_sync(make_folder, path)
     seal = Seal(path)
     try:
@@ -336,11 +346,11 @@ async def open_store(
     except BaseException:
         seal.close()
         raise
-    writer = Writer(connection, seal, presence, patience_seconds)
-    store = SqliteStore(path, Readers(path, presence), writer, clock, patience_seconds)
+    writer = Writer(connection, seal, presence, damage, patience_seconds)
+    store = SqliteStore(path, Readers(path, presence, damage), writer, damage, clock, patience_seconds)
     try:
         await _enter(writer, patience_seconds)
-        await writer.call(examine, before, seal)
+        damage.is_examined = await writer.call(examine, before, seal)
         presence.note()
         seal.share()
         await _prepare(writer, clock)
@@ -362,12 +372,12 @@ async def _claim(path: Path, seal: Seal, patience_seconds: float) -> Before | No
         if anyio.current_time() >= deadline:
             raise StoreError(BUSY)
         await anyio.sleep(RETRY_SECONDS)
-    return await anyio.to_thread.run_sync(lambda: _look(path)) if seal.can_lock else None
+    return await anyio.to_thread.run_sync(_look, path, seal) if seal.can_lock else None
 
 
-def _look(path: Path) -> Before:
+def _look(path: Path, seal: Seal) -> Before:
     with translated():
-        return look(path)
+        return look(path, seal)
 
 
 async def _enter(writer: Writer, patience_seconds: float) -> None:

@@ -10,6 +10,7 @@ from refdesk.core.keeping.encoding import check_texts
 from refdesk.core.keeping.rows import encode_audit, encode_link, encode_metadata
 from refdesk.errors import ConflictError, InvalidInputError
 from refdesk.model import AuditEntry, Collection, Document, EmbeddingModel, Link, Metadata, MetadataKey, State
+from refdesk.stores.sqlite.checksums import add_value, compute_checksum
 from refdesk.stores.sqlite.driver import Connection, Value
 from refdesk.stores.sqlite.freezing import discard_parts
 from refdesk.stores.sqlite.index import ANALYSIS_VERSION, encode_terms
@@ -18,22 +19,23 @@ from refdesk.stores.sqlite.rows import DocumentRow, RenewedTerms, encode_documen
 _PUT_DOCUMENT = """
     INSERT INTO documents (
         collection, id, version, state, created_at, modified_at, recorded_at, digest, text_digest, written,
-        analysis, terms_check, author, title, facets, spans, terms, body, data
+        analysis, terms_check, author, title, facets, spans, terms, body, data, checksum
     ) VALUES (
         :collection, :id, :version, :state, :created_at, :modified_at, :recorded_at, :digest, :text_digest, :written,
-        :analysis, :terms_check, :author, :title, :facets, :spans, :terms, :body, :data
+        :analysis, :terms_check, :author, :title, :facets, :spans, :terms, :body, :data, :checksum
     ) ON CONFLICT (collection, id) DO UPDATE SET
         version = :version, state = :state, created_at = :created_at, modified_at = :modified_at,
         recorded_at = :recorded_at, digest = :digest, text_digest = :text_digest, written = :written,
         analysis = :analysis, terms_check = :terms_check, author = :author, title = :title, facets = :facets,
-        spans = :spans, terms = :terms, body = :body, data = :data
+        spans = :spans, terms = :terms, body = :body, data = :data, checksum = :checksum
 """
 _KEEP_REVISION = """
     INSERT INTO revisions (
-        document, version, state, created_at, modified_at, recorded_at, author, title, facets, spans, body, data
+        document, version, state, created_at, modified_at, recorded_at, author, title, facets, spans, body, data,
+        checksum
     )
     SELECT key, version, state, created_at, modified_at, recorded_at, author, title, facets, spans,
-        CASE text_digest WHEN :text_digest THEN NULL ELSE body END, data
+        CASE text_digest WHEN :text_digest THEN NULL ELSE body END, data, checksum
     FROM documents WHERE key = :key
 """
 _NEXT_CHANGES = "UPDATE counters SET value = value + ? WHERE name = 'change' RETURNING value"
@@ -101,8 +103,7 @@ def _erase_document(connection: Connection, collection: int, row: DocumentRow, r
         raise ConflictError(CHANGED)
     connection.execute("DELETE FROM revisions WHERE document = ?", (key,))
     connection.execute("DELETE FROM vectors WHERE document = ?", (key,))
-    place: dict[str, Value] = {"collection": collection, "id": row.id, "recorded_at": recorded_at, "written": written}
-    connection.execute(_PUT_DOCUMENT, {**row.columns, **place})
+    connection.execute(_PUT_DOCUMENT, _place(row, collection, recorded_at, written))
 
 
 def is_unscrubbed(connection: Connection) -> bool:
@@ -169,7 +170,8 @@ def put_terms(connection: Connection, renewed: Sequence[RenewedTerms]) -> None:
 def put_links(connection: Connection, links: Sequence[Link]) -> None:
     """See `Transaction.put_links`."""
     connection.execute_many(
-        "INSERT INTO links VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", [encode_link(link) for link in links]
+        "INSERT INTO links VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+        [_add_checksum(encode_link(link)) for link in links],
     )
 
 
@@ -193,9 +195,10 @@ def put_audit(connection: Connection, entries: Sequence[AuditEntry]) -> None:
 def put_metadata(connection: Connection, records: Sequence[Metadata]) -> None:
     """See `Transaction.put_metadata`."""
     connection.execute_many(
-        "INSERT INTO records (org, kind, name, due_at, value) VALUES (?, ?, ?, ?, ?) "
-        "ON CONFLICT (org, kind, name) DO UPDATE SET due_at = excluded.due_at, value = excluded.value",
-        [encode_metadata(record) for record in records],
+        "INSERT INTO records (org, kind, name, due_at, value, checksum) VALUES (?, ?, ?, ?, ?, ?) "
+        "ON CONFLICT (org, kind, name) "
+        "DO UPDATE SET due_at = excluded.due_at, value = excluded.value, checksum = excluded.checksum",
+        [_add_checksum(encode_metadata(record)) for record in records],
     )
 
 
@@ -233,8 +236,16 @@ def _put_document(connection: Connection, collection: int, row: DocumentRow, rec
         connection.execute(_KEEP_REVISION, {"key": key, "text_digest": row.text_digest})
     if row.text_digest != text_digest:
         connection.execute("DELETE FROM vectors WHERE document = ?", (key,))
+    connection.execute(_PUT_DOCUMENT, _place(row, collection, recorded_at, written))
+
+
+def _place(row: DocumentRow, collection: int, recorded_at: int, written: int) -> dict[str, Value]:
     place: dict[str, Value] = {"collection": collection, "id": row.id, "recorded_at": recorded_at, "written": written}
-    connection.execute(_PUT_DOCUMENT, {**row.columns, **place})
+    return {**row.columns, **place, "checksum": add_value(row.checksum, recorded_at)}
+
+
+def _add_checksum(values: Sequence[Value]) -> tuple[Value, ...]:
+    return (*values, compute_checksum(*values))
 
 
 def _get_model(connection: Connection, model: EmbeddingModel) -> int:
