@@ -155,16 +155,20 @@ def _get_error_format(routes: Sequence[tuple[Route, ErrorFormat]], scope: Scope)
 
 def _own_routes(desk: Desk, anonymous: Principal | None, probes: Probes, *, sse: bool) -> list[Route]:
     description = openapi.describe(desk.toolsets, desk.settings.oauth_issuer)
+    proxies, public = read_proxies(desk.settings.trusted_proxies), desk.settings.public_url
+
+    def find_base(request: Request) -> str:
+        return public.rstrip("/") if public is not None else proxies.find_base(request.scope)
 
     async def described(_: Request) -> Response:
         return reply(description)
 
     async def start(request: Request) -> Response:
         found = await probes.get_shown(request)
-        return pages.start_page(desk.toolsets, found, _base(request), sse=sse, wants_keys=anonymous is None)
+        return pages.start_page(desk.toolsets, found, find_base(request), sse=sse, wants_keys=anonymous is None)
 
     async def docs(request: Request) -> Response:
-        return pages.docs_page(desk.toolsets, _base(request), wants_keys=anonymous is None)
+        return pages.docs_page(desk.toolsets, find_base(request), wants_keys=anonymous is None)
 
     return [
         Route("/openapi.json", described),
@@ -172,10 +176,6 @@ def _own_routes(desk: Desk, anonymous: Principal | None, probes: Probes, *, sse:
         Route("/docs", docs),
         Route("/assets/{name}", pages.asset),
     ]
-
-
-def _base(request: Request) -> str:
-    return str(request.base_url).rstrip("/")
 
 
 def _guard_sessions(app: ASGIApp, sessions: Sessions, adapter: mcp.Adapter, message_bytes: int) -> Messages:

@@ -52,3 +52,25 @@ def test_nobody_is_believed_unless_named() -> None:
 def test_what_is_no_address_is_said() -> None:
     with pytest.raises(ConfigurationError, match="REFDESK_TRUSTED_PROXIES"):
         read_proxies(["proxy.example"])
+
+
+@pytest.mark.parametrize(
+    ("peer", "headers", "base"),
+    [
+        ("10.0.0.1", [], "http"),
+        ("10.0.0.1", [("x-forwarded-proto", "https")], "https"),
+        ("10.0.0.1", [("x-forwarded-proto", "https, http")], "http"),
+        ("10.0.0.1", [("x-forwarded-proto", "http"), ("x-forwarded-proto", "HTTPS")], "https"),
+        ("10.0.0.1", [("x-forwarded-proto", "javascript")], "http"),
+        ("10.0.0.1", [("forwarded", "for=192.0.2.7;proto=https")], "https"),
+        ("10.0.0.1", [("forwarded", 'proto=https, for=10.1.1.1;Proto="http"')], "http"),
+        ("10.0.0.1", [("forwarded", "proto=https"), ("x-forwarded-proto", "http")], "http"),
+        ("192.0.2.9", [("x-forwarded-proto", "https"), ("forwarded", "proto=https")], "http"),
+    ],
+)
+def test_the_nearest_named_proxy_says_whether_it_was_asked_over_tls(
+    peer: str, headers: list[tuple[str, str]], base: str
+) -> None:
+    scope = request(peer, ("host", "desk.example.com"), *headers)
+    scope.update(scheme="http", path="/docs", root_path="", query_string=b"a=b", server=("x", 80))
+    assert PROXIES.find_base(scope) == f"{base}://desk.example.com"

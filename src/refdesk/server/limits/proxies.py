@@ -1,4 +1,4 @@
-"""Who asks, where a reverse proxy asks for others: only proxies that are named are believed.
+"""Who asks and how, where a reverse proxy asks for others: only proxies that are named are believed.
 
 `X-Forwarded-For` goes before `Forwarded` (RFC 7239): proxies that write the one pass the other on as the client sent
 it. A proxy that writes `Forwarded` must remove the other. The list is read from its end, up to the first address that
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address, ip_network
 from typing import TYPE_CHECKING, TypeAlias
 
-from starlette.datastructures import Headers
+from starlette.datastructures import URL, Headers
 
 from refdesk import errors
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     Address: TypeAlias = IPv4Address | IPv6Address
 
 _FOR = re.compile(r'(?:^|;)\s*for\s*=\s*("[^"]*"|[^;\s]*)', re.IGNORECASE)
+_PROTO = re.compile(r'(?:^|;)\s*proto\s*=\s*"?(https?)"?\s*(?:;|$)', re.IGNORECASE)
 _PORT = re.compile(r"^\[(?P<six>[^\]]*)\](?::\d+)?$|^(?P<four>[\d.]+):\d+$")
 
 
@@ -52,6 +53,13 @@ class TrustedProxies:
                 break
         return client
 
+    def find_base(self, scope: Scope) -> str:
+        """Return where clients reach this server, as a URL: by the name they used, over TLS where a proxy ended it."""
+        base = URL(scope={**scope, "path": scope.get("root_path", ""), "query_string": b""})
+        client = str((scope.get("client") or ("",))[0])
+        said = _find_scheme(Headers(scope=scope)) if self.networks and self.trusts(client) else None
+        return str(base.replace(scheme=said) if said is not None else base).rstrip("/")
+
 
 def read_proxies(names: Sequence[str]) -> TrustedProxies:
     """Return the proxies of the settings.
@@ -74,6 +82,16 @@ def _list_hops(headers: Headers) -> list[str]:
         return [hop.strip() for line in forwarded_for for hop in line.split(",")]
     elements = [element for line in headers.getlist("forwarded") for element in line.split(",")]
     return [found[1].strip('"') if (found := _FOR.search(element)) else "" for element in elements]
+
+
+def _find_scheme(headers: Headers) -> str | None:
+    """Return over what the nearest proxy was asked: `http`, `https`, or `None` where it does not say."""
+    said = [one.strip().lower() for line in headers.getlist("x-forwarded-proto") for one in line.split(",")]
+    if said:
+        return said[-1] if said[-1] in ("http", "https") else None
+    elements = [element for line in headers.getlist("forwarded") for element in line.split(",")]
+    found = _PROTO.search(elements[-1]) if elements else None
+    return found[1].lower() if found else None
 
 
 def _parse(text: str) -> Address | None:
