@@ -12,10 +12,12 @@ import anyio
 import pytest
 from pydantic import ValidationError
 
-from refdesk.errors import EmbedderError, InvalidInputError, LanguageModelError, NotFoundError
+from refdesk.core.writing.quotas import Quota
+from refdesk.errors import EmbedderError, InvalidInputError, LanguageModelError, NotFoundError, QuotaExceededError
 from refdesk.language_models.rules import RulesModel
 from refdesk.model import Playbook, Refinement, SkillDraft, Step
 from refdesk.toolsets.skills.operations import OUTCOMES, make_operations
+from refdesk.toolsets.skills.queries import QUOTA_NAME
 from tests.core.fakes import ScriptedEmbedder
 from tests.toolsets.skills.conftest import INVOICE, Desk, ScriptedModel
 
@@ -81,6 +83,49 @@ async def test_two_hundred_parallel_creates_of_one_conversation_make_one_skill(d
     assert len({answer["skill_id"] for answer in answers}) == 1
     assert len(await desk.queries().list_skills()) == 1
     assert len(model.shown) == 1
+
+
+def with_quota(desk: Desk, per_org: int | None = None, per_agent: int | None = None) -> Desk:
+    return replace(desk, base=replace(desk.base, quotas={QUOTA_NAME: Quota(QUOTA_NAME, per_org, per_agent)}))
+
+
+def write_talk(number: int) -> tuple[ScriptedModel, str]:
+    """A model and a conversation that teach something of their own."""
+    words = ("heating", "printer", "invoice", "parcel", "password", "scanner", "bicycle", "garden")
+    draft = SkillDraft(
+        f"Broken {words[number]}", f"The {words[number]} fails.", Playbook("", steps=(Step("Mend it."),))
+    )
+    return ScriptedModel(draft), f"Customer: My {words[number]} fails.\nAgent: Please mend it."
+
+
+async def test_a_quota_of_skills_holds_however_many_are_created_at_once(desk: Desk) -> None:
+    limited, refused = with_quota(desk, per_org=3, per_agent=2), list[dict[str, Any] | None]()
+
+    async def create(number: int, agent: str) -> None:
+        model, talk = write_talk(number)
+        try:
+            await limited.serve(model, agent=agent)("create_skill", conversation=talk)
+        except QuotaExceededError as error:
+            refused.append(error.details)
+
+    async with anyio.create_task_group() as group:
+        for number in range(8):
+            group.start_soon(create, number, "ann" if number % 2 else "bob")
+    assert len(await limited.queries().list_skills()) == 3
+    assert len(refused) == 5
+    assert {str(details and details["quota"]) for details in refused} == {QUOTA_NAME}
+
+
+async def test_a_full_quota_costs_no_model_and_lets_what_is_known_be_asked_for(desk: Desk) -> None:
+    limited, (model, talk) = with_quota(desk, per_agent=1), write_talk(0)
+    first = await limited.serve(model)("create_skill", conversation=talk)
+    again = await limited.serve(model)("create_skill", conversation=talk)
+    assert (again["created"], again["skill_id"]) == (False, first["skill_id"])
+    unpaid, other = write_talk(1)
+    with pytest.raises(QuotaExceededError, match="1 of 1"):
+        await limited.serve(unpaid)("create_skill", conversation=other)
+    assert unpaid.shown == []
+    assert (await limited.serve(unpaid, agent="bob")("create_skill", conversation=other))["created"]
 
 
 async def test_parallel_creates_of_near_conversations_by_several_servers_make_one_skill(desk: Desk) -> None:

@@ -35,9 +35,24 @@ async def spend(transaction: Transaction, quota: Quota, org: str, agent: str, am
     """Count `amount` against both limits.
 
     Raises:
-        QuotaExceededError: It would pass a limit; nothing is counted. `details` has `quota`, `scope`, `used`, `limit`.
+        QuotaExceededError: As in `require_room`; nothing is counted.
     """
-    usage = await read_usage(transaction, quota, org, agent)
+    usage = await require_room(transaction, quota, org, agent, amount)
+    await transaction.put_metadata(
+        [
+            Metadata(_org_key(quota, org), {"used": usage.org + amount}),
+            Metadata(_agent_key(quota, org, agent), {"used": usage.agent + amount}),
+        ]
+    )
+
+
+async def require_room(reader: Reader, quota: Quota, org: str, agent: str, amount: int = 1) -> Usage:
+    """Return how much has been used, if `amount` more may be kept.
+
+    Raises:
+        QuotaExceededError: It would pass a limit. `details` has `quota`, `scope`, `used`, `limit`.
+    """
+    usage = await read_usage(reader, quota, org, agent)
     for scope, used, limit in (("org", usage.org, quota.per_org), ("agent", usage.agent, quota.per_agent)):
         if limit is not None and used + amount > limit:
             raise QuotaExceededError(
@@ -45,12 +60,7 @@ async def spend(transaction: Transaction, quota: Quota, org: str, agent: str, am
                 "Ask whoever runs this server to raise it.",
                 details={"quota": quota.name, "scope": scope, "used": used, "limit": limit},
             )
-    await transaction.put_metadata(
-        [
-            Metadata(_org_key(quota, org), {"used": usage.org + amount}),
-            Metadata(_agent_key(quota, org, agent), {"used": usage.agent + amount}),
-        ]
-    )
+    return usage
 
 
 async def read_usage(reader: Reader, quota: Quota, org: str, agent: str) -> Usage:

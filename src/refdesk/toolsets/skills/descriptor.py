@@ -8,7 +8,10 @@ from refdesk.core.descriptors import Means, ToolsetDescriptor
 from refdesk.toolsets.skills import DESCRIPTION, RECIPE, TOOLSET_NAME
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from refdesk.core.operations import Toolset
+    from refdesk.core.writing.quotas import Quota
     from refdesk.toolsets.skills.settings import SkillsSettings
 
 
@@ -38,6 +41,13 @@ def _load_settings() -> type[SkillsSettings]:
     return SkillsSettings
 
 
+def _list_quotas(settings: SkillsSettings) -> Sequence[Quota]:
+    from refdesk.core.writing.quotas import Quota
+    from refdesk.toolsets.skills.queries import QUOTA_NAME
+
+    return [Quota(QUOTA_NAME, settings.skills_org_quota, settings.skills_agent_quota)]
+
+
 TOOLSET = ToolsetDescriptor(
     name=TOOLSET_NAME,
     description=DESCRIPTION,
@@ -48,4 +58,5 @@ TOOLSET = ToolsetDescriptor(
     },
     load_settings=_load_settings,
     own_store="skills_store",
+    list_quotas=_list_quotas,
 )

@@ -16,7 +16,7 @@ from refdesk.core.search.passages import embedding_text
 from refdesk.errors import ConflictError, InvalidInputError, LanguageModelError, NotFoundError
 from refdesk.model import Playbook, SkillDraft, Step
 from refdesk.toolsets.skills import masking, records, refining, transcripts
-from refdesk.toolsets.skills.queries import Creation, SkillQueries
+from refdesk.toolsets.skills.queries import QUOTA_NAME, UNLIMITED, Creation, SkillQueries
 from refdesk.toolsets.skills.records import SkillUpdate
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ class Learner:
 
         Raises:
             InvalidInputError: The conversation teaches nothing.
+            QuotaExceededError: The org or the agent may create no more, and the conversation is new.
             LanguageModelError: The model failed.
             EmbedderError: The vector could not be made.
         """
@@ -60,6 +61,8 @@ class Learner:
             known = await queries.find_by_source(source)
             if known is not None:
                 return Creation(known, 1.0, is_known_source=True)
+            # Before the model is paid for; it is checked again with the insert.
+            await queries.require_room(context.principal.agent)
             context.report(1, LEARNING_STEPS, "Writing the playbook")
             draft = require_whole(clean(await self.language_model.extract(turns)))
             context.report(2, LEARNING_STEPS, f"Storing: {draft.title}")
@@ -154,7 +157,8 @@ def get_queries(context: Context, embedder: Embedder | None = None) -> SkillQuer
     if embedder is None and base.semantics is not None:
         embedder = base.semantics.wanted
     model = embedder.model if embedder is not None else None
-    return SkillQueries(base.store, base.clock, context.principal.org, model)
+    quota = base.quotas.get(QUOTA_NAME, UNLIMITED)
+    return SkillQueries(base.store, base.clock, context.principal.org, model, quota)
 
 
 async def embed(context: Context, draft: SkillDraft) -> Sequence[float]:

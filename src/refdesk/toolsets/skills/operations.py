@@ -174,7 +174,11 @@ def _make_create(learner: Learner) -> Operation:
         route=Route("POST", "/create"),
         least_seconds=LEARN_SECONDS,
         most_bytes=MOST_BYTES,
-        errors={"INVALID_INPUT": f"{_INVALID} Or the conversation teaches nothing.", **_MODELS_FAIL},
+        errors={
+            "INVALID_INPUT": f"{_INVALID} Or the conversation teaches nothing.",
+            "QUOTA_EXCEEDED": "The org or the agent may create no more skills; details say how much is used.",
+            **_MODELS_FAIL,
+        },
         examples=(
             {"conversation": _CONVERSATION, "resolution_confirmed": True, "metadata": {"product_area": "billing"}},
         ),
@@ -207,6 +211,7 @@ def _make_update(learner: Learner) -> Operation:
             "INVALID_INPUT": _INVALID,
             "NOT_FOUND": _UNKNOWN,
             "CONFLICT": "Others kept changing the skill meanwhile.",
+            "QUOTA_EXCEEDED": "The org may keep no more; details say how many bytes it keeps.",
             **_MODELS_FAIL,
         },
         examples=({"skill_id": _ID, "conversation": _CONVERSATION, "feedback": "Step 2 was not needed."},),

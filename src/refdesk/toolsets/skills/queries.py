@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from refdesk.core.search import fusion
 from refdesk.core.search.analysis import parse_query
+from refdesk.core.writing import quotas
+from refdesk.core.writing.quotas import Quota
 from refdesk.errors import ConflictError, InvalidInputError
 from refdesk.model import (
     EmbeddedPassage,
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from refdesk.protocols import Clock, Reader, Store, Transaction
 
 DUPLICATE_SIMILARITY = 0.95
+QUOTA_NAME = "skills_stored"
+UNLIMITED = Quota(QUOTA_NAME)
 DEPTH = 100
 """How many skills each list gives to the fusion."""
 
@@ -67,12 +71,14 @@ class SkillQueries:
 
     Attributes:
         model: Whose vectors are passed in; `None` where there are none: then search is keyword search only.
+        quota: How many skills may be created.
     """
 
     store: Store
     clock: Clock
     org: str
     model: EmbeddingModel | None = None
+    quota: Quota = UNLIMITED
 
     async def hybrid_search(
         self,
@@ -111,6 +117,7 @@ class SkillQueries:
 
         Raises:
             ConflictError: There is one with its id.
+            QuotaExceededError: The org or the skill's author may create no more.
         """
         async with self.store.transaction() as transaction:
             await self._insert(transaction, skill)
@@ -169,6 +176,9 @@ class SkillQueries:
         Args:
             skill: With its vector, where there is a model.
             source: Digest of the conversation.
+
+        Raises:
+            QuotaExceededError: It is new, and the org or its author may create no more.
         """
         while True:
             generation = await self._read_generation(self.store)
@@ -185,6 +195,14 @@ class SkillQueries:
                 await self._insert(transaction, skill)
                 await self._put_source(transaction, source, skill.skill_id)
                 return Creation(skill)
+
+    async def require_room(self, author: str) -> None:
+        """Return when there is room for one more skill of this author.
+
+        Raises:
+            QuotaExceededError: There is not.
+        """
+        await quotas.require_room(self.store, self.quota, self.org, author)
 
     async def find_by_source(self, source: str, reader: Reader | None = None) -> Skill | None:
         """Return the skill that the conversation of this digest was learned into, or `None`."""
@@ -274,6 +292,7 @@ class SkillQueries:
         return records.to_skill(document, await self._read_counters(reader, document.id))
 
     async def _insert(self, transaction: Transaction, skill: Skill) -> None:
+        await quotas.spend(transaction, self.quota, self.org, skill.author)
         await self._write(transaction, skill)
         await self._put_counters(transaction, skill)
 
