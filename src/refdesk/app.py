@@ -372,6 +372,7 @@ async def _open_base(settings: Settings, open_store: OpenStore, apart: Mapping[s
     from refdesk.core.keys import KeyRing
     from refdesk.core.knowledge_base import KnowledgeBase
     from refdesk.core.search.semantics import Semantics
+    from refdesk.core.writing.sizes import open_counted
 
     async with AsyncExitStack() as stack:
         wanted = await stack.enter_async_context(choose_embedder(settings, settings.embedder))
@@ -381,14 +382,16 @@ async def _open_base(settings: Settings, open_store: OpenStore, apart: Mapping[s
             embedder = find_embedder(settings, model)
             return embedder if embedder is None else stack.push_async_exit(embedder)
 
-        store = await stack.enter_async_context(open_store())
+        store = await open_counted(await stack.enter_async_context(open_store()), settings.max_org_bytes)
         semantics = Semantics(store, wanted, reopen)
         coordination = await stack.enter_async_context(open_coordination(settings, semantics.doorbell))
         keys, others = KeyRing(store, clock, list_scopes()), dict[str, Base]()
         for toolset, open_other in apart.items():
-            other = await stack.enter_async_context(open_other())
+            other = await open_counted(await stack.enter_async_context(open_other()), settings.max_org_bytes)
             own = Semantics(other, wanted, reopen, questions=semantics.questions)
-            others[toolset] = Base(KnowledgeBase(other, own, clock), own, Indexer(other, own, clock), keys)
+            others[toolset] = Base(
+                KnowledgeBase(other, own, clock, quotas=quotas), own, Indexer(other, own, clock), keys
+            )
         base = KnowledgeBase(
             store,
             semantics,

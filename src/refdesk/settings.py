@@ -20,7 +20,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from refdesk import errors
 from refdesk.discovery import find_descriptors
-from refdesk.kit.settings import URL, Names
+from refdesk.kit.settings import URL, MostKept, Names
 
 PREFIX = "REFDESK_"
 
@@ -166,6 +166,11 @@ class Settings(BaseSettings):
     )
     read_only: bool = Field(
         False, description="Whether callers may only read: nothing that writes is offered, whatever their scopes."
+    )
+    max_org_bytes: MostKept = Field(
+        None,
+        description="How many bytes an org may keep: titles, bodies and records of every version, in UTF-8; `none` "
+        "sets no limit. The same for every process on the store.",
     )
     max_connections: int = Field(
         1000,

@@ -93,6 +93,29 @@ async def test_servers_and_workers_share_the_work_and_live_through_an_outage(
         await until(lambda: is_ready(id))
 
 
+async def test_servers_share_one_rate_and_each_keeps_its_own_while_redis_is_away(tmp_path: Path) -> None:
+    with redis.running() as server, ExitStack() as stack:
+        settings = {"REFDESK_REDIS": server.url, "REFDESK_AGENT_RATE": "60", "REFDESK_ORG_RATE": "100000"}
+        one, other = [stack.enter_context(start_server(tmp_path, settings)) for _ in range(2)]
+        made = run(["keys", "create", "--agent", "ann", "--scope", "knowledge:read", "--json"], tmp_path, **settings)
+        key = {"authorization": f"Bearer {json.loads(made.stdout)['key']}"}
+
+        def ask(address: str) -> httpx2.Response:
+            return httpx2.get(f"{address}/openapi.json", headers=key, timeout=20)
+
+        # As the other servers of a large installation would have counted already.
+        server.ask("SET", "rate:local:ann", "58", "EX", "3600")
+        assert [ask(one).status_code, ask(other).status_code] == [200, 200]
+        for address in (one, other):
+            refused = ask(address)
+            assert refused.status_code == 429
+            assert int(refused.headers["retry-after"]) > 0
+        assert server.ask("GET", "rate:local:ann") == "62"
+        server.kill()
+        # Nobody counts for all of them now: each goes on by what it has counted itself.
+        assert [ask(one).status_code, ask(other).status_code] == [200, 200]
+
+
 @pytest.mark.parametrize("arguments", [["doctor", "--json"], ["worker", "--until-idle"]])
 def test_commands_work_while_redis_is_away_and_show_no_secret(tmp_path: Path, arguments: list[str]) -> None:
     url = f"redis://:{SECRET}@127.0.0.1:{redis.find_free_port()}/0"

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 MOST_SHOWN = 3
 SOURCE_SECONDS = 5.0
+NEARLY_FULL = 0.9
+"""The part of what an org may keep from which on doctor warns."""
 _COLORS = {"ok": "green", "warn": "yellow", "fail": "red"}
 
 
@@ -84,6 +86,8 @@ async def _look(desk: Desk) -> AsyncIterator[Check]:
     for name, each in (("store", base), *((f"{name} store", other) for name, other in base.apart.items())):
         engine = each.knowledge_base.store.engine
         yield Check(name, "ok", f"{engine}: opens, is safe, takes writes; schema is current")
+        async for check in _check_sizes(name, each, desk.settings.max_org_bytes):
+            yield check
     yield _check_queue(base)
     for check in await _check_toolsets(desk):
         yield check
@@ -97,6 +101,19 @@ async def _look(desk: Desk) -> AsyncIterator[Check]:
         yield check
     for check in await check_sign_in(desk.settings):
         yield check
+
+
+async def _check_sizes(name: str, base: Base, most: int | None) -> AsyncIterator[Check]:
+    """Yield how much orgs keep, where that is counted: the largest ones first."""
+    from refdesk.core.writing import sizes
+
+    found = sorted((await sizes.read_sizes(base.knowledge_base.store)).items(), key=lambda pair: (-pair[1], pair[0]))
+    if most is None or not found:
+        return
+    told = "; ".join(f"{org} {size} bytes ({size / max(most, 1):.0%})" for org, size in found[:MOST_SHOWN])
+    advice = f"At {most} its notes and skills are refused. Raise {sizes.SETTING}, or erase what is not needed."
+    is_near = found[0][1] > NEARLY_FULL * most
+    yield Check(f"{name} size", "warn" if is_near else "ok", f"of {most} bytes: {told}", advice if is_near else "")
 
 
 def _check_queue(base: Base) -> Check:
