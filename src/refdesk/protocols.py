@@ -286,6 +286,12 @@ class Store(Reader, Archive, Protocol):
         """Return the counts of every collection that holds a document, in order."""
         ...
 
+    async def get_change_mark(self) -> str:
+        """Return a text that differs from what it was before any document was written, erased or embedded, by any
+        process; it may differ without. It costs next to nothing, so that one can ask again and again.
+        """
+        ...
+
     async def check(self) -> None:
         """Return when the store can be read and written.
 

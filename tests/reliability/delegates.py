@@ -135,6 +135,9 @@ class DelegatingStore(DelegatingReader[Store]):
     async def get_statistics(self) -> list[CollectionStatistics]:
         return await self.inner.get_statistics()
 
+    async def get_change_mark(self) -> str:
+        return await self.inner.get_change_mark()
+
     async def check(self) -> None:
         await self.inner.check()
 

@@ -132,6 +132,7 @@ class Resource:
     Attributes:
         max_age_seconds: For how long a client may keep it.
         is_public: Whether it is the same for every org, so that a copy may serve all callers.
+        volatile: Fields that change by themselves; who is subscribed does not hear of that.
     """
 
     uri: str
@@ -144,6 +145,7 @@ class Resource:
     max_age_seconds: int = 60
     is_public: bool = False
     errors: Mapping[str, str] = field(default_factory=dict[str, str])
+    volatile: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +165,7 @@ class ResourceTemplate:
         operation: Reads one; REST offers it under its own route.
         completer: Called with the context and what is written so far; sees what the operation would read.
         argument: The operation's input field that `{name}` stands for, its only required one.
+        volatile: Fields that change by themselves or by use; who is subscribed does not hear of that.
     """
 
     uri: str
@@ -171,6 +174,7 @@ class ResourceTemplate:
     operation: Operation
     completer: Callable[[Context, str], Awaitable[Completions]]
     argument: str = "id"
+    volatile: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ import re
 from base64 import b64encode
 from dataclasses import dataclass, field
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import unquote
@@ -23,7 +24,16 @@ from refdesk import __version__, errors
 from refdesk.core.clock import SystemClock
 from refdesk.core.operations import NESTED, Completions, Resource
 from refdesk.model import Principal
-from refdesk.server import answers, calls, ceiling, json_types, protocol_errors, skill_files, strict_json
+from refdesk.server import (
+    answers,
+    calls,
+    ceiling,
+    json_types,
+    protocol_errors,
+    skill_files,
+    strict_json,
+    subscriptions,
+)
 from refdesk.server.calls import Answered, Caller
 from refdesk.server.descriptions import (
     JSON,
@@ -35,6 +45,7 @@ from refdesk.server.descriptions import (
 )
 from refdesk.server.progress import reporting
 from refdesk.server.prompts import Prompts, collect_prompts
+from refdesk.server.subscriptions import Subscriptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -47,9 +58,6 @@ if TYPE_CHECKING:
 
     RequestContext: TypeAlias = ServerRequestContext[Any, Any]
     Identify: TypeAlias = Callable[[RequestContext], Principal]
-
-RESOURCE_NOT_FOUND = -32002
-"""What handshake-era clients know as "no such resource"; later ones get -32602."""
 
 LISTS = ("tools/list", "resources/list", "resources/templates/list", "prompts/list", "server/discover")
 LIST_HINT = CacheHint(ttl_ms=300_000, scope="private")
@@ -74,6 +82,7 @@ class Adapter:
     Attributes:
         identify: Tells who calls, from the request.
         clock: Says which day it is.
+        subscriptions: Who hears of changes.
     """
 
     desk: Desk
@@ -88,6 +97,7 @@ class Adapter:
         default_factory=list["tuple[ResourceTemplate, types.ResourceTemplate]"]
     )
 
+    subscriptions: Subscriptions = field(init=False)
     _prompts: Prompts = field(init=False)
 
     def __post_init__(self) -> None:
@@ -100,6 +110,8 @@ class Adapter:
                 self._resources[resource.uri] = resource, describe_resource(resource)
             self._templates += [(template, describe_template(template)) for template in toolset.templates]
         self._prompts = collect_prompts(self.desk.toolsets, chosen)
+        watcher = partial(Caller, self.desk, transport=subscriptions.WATCH)
+        self.subscriptions = Subscriptions(self.desk, lambda each: watcher(self.identify(each)), self.get_fingerprint)
 
     async def list_tools(
         self, context: RequestContext, params: types.PaginatedRequestParams | None
@@ -177,6 +189,24 @@ class Adapter:
             raise _to_protocol(error) from None
         raise _not_found(context, "No such resource; call resources/list for the addresses.", uri)
 
+    async def get_fingerprint(self, caller: Caller, uri: str) -> str:
+        """Return a text that differs when what a caller reads at an address does; errors as `Caller.read`."""
+        found, arguments = self._find_address(uri)
+        if isinstance(found, Resource):
+            value = await caller.read(found)
+        elif found is not None:
+            operation, asked = found.operation, calls.validate(found.operation, arguments)
+            toolset = self.desk.find_toolset(operation)
+            answer = await caller.ask(toolset, uri, operation.scopes, lambda each: operation.handler(each, asked))
+            value = answers.to_json(answer)
+        else:
+            text = await skill_files.find_text(caller, uri) if self._has_skills() else None
+            if text is None:
+                raise errors.NotFoundError("No such resource; call resources/list for the addresses.")
+            return sha256(text.encode()).hexdigest()
+        kept = {name: field for name, field in value.items() if name not in found.volatile}
+        return sha256(answers.to_text(kept).encode()).hexdigest()
+
     async def list_prompts(
         self, context: RequestContext, params: types.PaginatedRequestParams | None
     ) -> types.ListPromptsResult:
@@ -237,7 +267,7 @@ class Adapter:
                 caller.require_operation(entry.operation)
         elif method == "prompts/get":
             self._prompts.require(caller, str(params.get("name")))
-        elif method == "resources/read":
+        elif method in ("resources/read", "resources/subscribe"):
             found, _ = self._find_address(str(params.get("uri")))
             if found is not None:
                 caller.require(found.scopes if isinstance(found, Resource) else found.operation.scopes)
@@ -285,6 +315,7 @@ class Adapter:
         )
         server.tell = lambda: instructions(self.desk.toolsets, self.clock.now().date())
         server.middleware += [protocol_errors.explain, _DeclareExtensions(server)]
+        self.subscriptions.extend(server)
         if self._has_skills():
             skill_files.extend(server, self.desk, self.identify)
         return server
@@ -309,6 +340,14 @@ class _DatedServer(Server[Any]):
     @instructions.setter
     def instructions(self, text: str | None) -> None:
         del text  # the SDK's own constructor sets none
+
+    def get_capabilities(self, *arguments: Any, **options: Any) -> types.ServerCapabilities:  # noqa: ANN401 - as the SDK has them
+        """Return what the server can do. What it lists stays the same while it runs, so it announces no changes."""
+        found = super().get_capabilities(*arguments, **options)
+        for part in (found.tools, found.resources, found.prompts):
+            if part is not None:
+                part.list_changed = False
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -417,7 +456,7 @@ def _to_protocol(error: errors.RefdeskError) -> MCPError:
 
 def _not_found(context: RequestContext, message: str, uri: str) -> MCPError:
     is_modern = context.protocol_version >= _FIRST_MODERN
-    return MCPError(types.INVALID_PARAMS if is_modern else RESOURCE_NOT_FOUND, message, {"uri": uri})
+    return MCPError(types.INVALID_PARAMS if is_modern else protocol_errors.RESOURCE_NOT_FOUND, message, {"uri": uri})
 
 
 def _error_result(error: errors.RefdeskError, toolset: Toolset) -> types.CallToolResult:

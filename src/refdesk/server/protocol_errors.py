@@ -21,6 +21,9 @@ MOST_PROBLEMS = 3
 LIMIT_EXCEEDED = -32000
 """A server's own error, as JSON-RPC has room for."""
 
+RESOURCE_NOT_FOUND = -32002
+"""What handshake-era clients know as "no such resource"; later ones get -32602."""
+
 LIMITED = "refdesk.limited"
 """Where in a request's scope the refusal of its message is."""
 

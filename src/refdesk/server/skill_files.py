@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     Answer = TypeVar("Answer")
 
 EXTENSION = "io.modelcontextprotocol/skills"
-LIST, GET, READ = "skills/list", "skills/get", "resources/read"
+LIST, GET, READ, SUBSCRIBE = "skills/list", "skills/get", "resources/read", "resources/subscribe"
 SCOPES = frozenset({"skills:read"})
 MARKDOWN = "text/markdown"
 SCHEME = "skill://"
@@ -125,9 +125,20 @@ def extend(server: Server[Any], desk: Desk, identify: Callable[[RequestContext],
     server.add_request_handler(READ, types.ReadResourceRequestParams, files.read)
 
 
+async def find_text(caller: Caller, uri: str) -> str | None:
+    """Return the text of a skill's file, or `None` where there is none at this address; errors as `Caller.ask`."""
+    from refdesk.toolsets.skills import learning, manifest
+
+    async def find(asked: Context) -> SkillManifest | None:
+        return await manifest.find_manifest(learning.get_queries(asked), uri)
+
+    found = await caller.ask("skills", uri, SCOPES, find)
+    return found.files[0].text if found is not None else None
+
+
 def asks_for_skills(method: object, params: Mapping[str, Any]) -> bool:
     """Return whether a message asks for what the extension serves."""
-    return method in (LIST, GET) or (method == READ and str(params.get("uri")).startswith(SCHEME))
+    return method in (LIST, GET) or (method in (READ, SUBSCRIBE) and str(params.get("uri")).startswith(SCHEME))
 
 
 def describe(manifest: SkillManifest) -> dict[str, Any]:

@@ -227,6 +227,7 @@ class MemoryStore(_MemoryReader):
         super().__init__(Content())
         self._clock = clock or SystemClock()
         self._lock = anyio.Lock()
+        self._commits = 0
 
     @property
     def engine(self) -> str:
@@ -240,6 +241,7 @@ class MemoryStore(_MemoryReader):
             content = self._content.copy()
             yield MemoryTransaction(content, self._clock)
             self._content = content
+            self._commits += 1
 
     async def find(self, request: FindRequest) -> Found:
         """See `Store.find`."""
@@ -253,6 +255,10 @@ class MemoryStore(_MemoryReader):
         """See `Store.get_statistics`."""
         collections = sorted({collection for collection, _ in self._content.documents})
         return [_count(self._content, collection) for collection in collections]
+
+    async def get_change_mark(self) -> str:
+        """See `Store.get_change_mark`."""
+        return str(self._commits)
 
     async def check(self) -> None:
         """See `Store.check`; it always can."""

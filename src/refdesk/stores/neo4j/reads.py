@@ -176,6 +176,12 @@ class Neo4jReader:
         return await self._runner.run(statement, **place, **parameters)
 
 
+async def get_change_mark(runner: Runner, name: str) -> str:
+    """See `Store.get_change_mark`."""
+    ((seq,),) = await runner.run("MATCH (r:Refdesk {name: $name}) RETURN r.seq", name=name)
+    return str(seq)
+
+
 async def get_statistics(runner: Runner, namespace: str) -> list[CollectionStatistics]:
     """See `Store.get_statistics`."""
     states: defaultdict[Collection, dict[State, int]] = defaultdict(lambda: dict.fromkeys(State, 0))

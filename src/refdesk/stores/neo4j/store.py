@@ -214,6 +214,10 @@ class Neo4jStore(Neo4jReader):
         """See `Store.get_statistics`."""
         return await reads.get_statistics(self._database, self._place.space)
 
+    async def get_change_mark(self) -> str:
+        """See `Store.get_change_mark`."""
+        return await reads.get_change_mark(self._database, self._place.name)
+
     async def check(self) -> None:
         """See `Store.check`."""
         async with self._turn:

@@ -86,6 +86,9 @@ _GET_AUDIT = """
 _GET_LAST_AUDIT = """
     SELECT org, number, at, act, previous, digest FROM audit WHERE org = %s ORDER BY number DESC LIMIT 1
 """
+_GET_CHANGE_MARK = "SELECT pg_sequence_last_value('changes'), pg_snapshot_xmin(pg_current_snapshot())::text"
+"""The sequence moves before the commit; the oldest transaction in progress moves with it."""
+
 _COUNT_STATES = "SELECT org, toolset, state, count(*) FROM documents GROUP BY org, toolset, state"
 _COUNT_EMBEDDED = """
     SELECT entries.org, toolset, name, count(*) FROM vectors
@@ -186,6 +189,12 @@ async def get_last_audit(source: Statements, org: str) -> AuditEntry | None:
     """See `Reader.get_last_audit`."""
     (rows,) = await source.read(Scope(org), Statement(_GET_LAST_AUDIT, (org,)))
     return decode_audit(rows[0]) if rows else None
+
+
+async def get_change_mark(source: Statements) -> str:
+    """See `Store.get_change_mark`."""
+    (((last, oldest),),) = await source.read(ALL_ORGS, Statement(_GET_CHANGE_MARK))
+    return f"{last}:{oldest}"
 
 
 async def get_statistics(source: Statements) -> list[CollectionStatistics]:

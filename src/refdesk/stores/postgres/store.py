@@ -220,6 +220,10 @@ class PostgresStore(_PostgresReader):
         """See `Store.get_statistics`."""
         return await reads.get_statistics(self.connections)
 
+    async def get_change_mark(self) -> str:
+        """See `Store.get_change_mark`."""
+        return await reads.get_change_mark(self.connections)
+
     async def check(self) -> None:
         """See `Store.check`."""
         async with open_session(self.connections, self._turn) as session:

@@ -192,6 +192,12 @@ def get_last_audit(connection: Connection, org: str) -> AuditEntry | None:
     return None if row is None else decode_audit(row)
 
 
+def get_change_mark(connection: Connection) -> str:
+    """See `Store.get_change_mark`."""
+    ((change,),) = connection.execute("SELECT value FROM counters WHERE name = 'change'")
+    return str(change)
+
+
 def get_statistics(connection: Connection) -> list[CollectionStatistics]:
     """See `Store.get_statistics`."""
     documents: defaultdict[Collection, dict[State, int]] = defaultdict(lambda: dict.fromkeys(State, 0))

@@ -278,6 +278,10 @@ class SqliteStore(_SqliteReader):
         """See `Store.get_statistics`."""
         return await self._readers.run(reads.get_statistics)
 
+    async def get_change_mark(self) -> str:
+        """See `Store.get_change_mark`."""
+        return await self._readers.run(reads.get_change_mark)
+
     async def check(self) -> None:
         """See `Store.check`."""
         self._damage.require_none()

@@ -75,6 +75,7 @@ RESOURCES = (
         route=Route("GET", "/azure-updates/guide"),
         is_public=True,
         errors=READ_ERRORS,
+        volatile=frozenset({"dataFreshnessHours"}),
     ),
     Resource(
         uri="azure-updates://changelog",

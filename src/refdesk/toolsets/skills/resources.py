@@ -37,5 +37,6 @@ TEMPLATES = (
         operation=GET,
         completer=complete_id,
         argument="skill_id",
+        volatile=frozenset({"confidence", "times_used", "times_confirmed"}),
     ),
 )
