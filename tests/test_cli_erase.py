@@ -14,19 +14,10 @@ import pytest
 from refdesk.core.clock import SystemClock
 from refdesk.core.keeping import erasing
 from refdesk.stores.sqlite import open_store
+from tests.stores.traces import find_in_files
 from tests.test_cli import refdesk
 
 CANARY = "xylocarpine"
-
-
-def find_traces(home: Path) -> list[str]:
-    """Return where the canary is: in the bytes of a file, or in a table."""
-    found = [path.name for path in home.rglob("*") if path.is_file() and CANARY.encode() in path.read_bytes()]
-    with closing(sqlite3.connect(home / "refdesk.sqlite3")) as connection:
-        for (table,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall():
-            rows = connection.execute(f"SELECT * FROM {table}").fetchall()  # noqa: S608 - our own table's name
-            found += [table] if any(CANARY in str(value) for row in rows for value in row) else []
-    return found
 
 
 def ask(home: Path, *arguments: str) -> dict[str, Any]:
@@ -52,10 +43,10 @@ def test_an_entry_is_gone_from_the_file_and_every_table_and_its_chain_leads_on(h
         ask(home, "knowledge", "supersede", old, new)
     export = tmp_path / "export.jsonl"
     assert refdesk(home, ["export", "knowledge", "--format", "jsonl", "--output", str(export)]).exit_code == 0
-    assert find_traces(home)
+    assert find_in_files(home, CANARY)
     for id in (middle, alone):
         assert ask(home, "erase", "--entry", id, "--yes") == {"erased": 1, "isScrubbed": True}
-    assert find_traces(home) == []
+    assert find_in_files(home, CANARY) == []
     assert "was erased" in refdesk(home, ["knowledge", "get", middle]).output
     entry = ask(home, "knowledge", "get", oldest)
     assert entry["headId"] == newest
@@ -65,7 +56,7 @@ def test_an_entry_is_gone_from_the_file_and_every_table_and_its_chain_leads_on(h
     assert ask(home, "knowledge", "get", oldest)["headId"] == later
     taken = refdesk(home, ["import", "knowledge", str(export), "--format", "jsonl"])
     assert "was erased here, and stays so" in taken.output
-    assert find_traces(home) == []
+    assert find_in_files(home, CANARY) == []
     again = tmp_path / "again.jsonl"
     assert refdesk(home, ["export", "knowledge", "--format", "jsonl", "--output", str(again)]).exit_code == 0
     assert CANARY not in again.read_text()
@@ -79,7 +70,7 @@ def test_an_agent_and_an_org_are_erased_whole_and_others_stay(home: Path) -> Non
     mine, theirs = store(home, f"mine {CANARY}", "--agent", "ann"), store(home, "theirs", "--agent", "bob")
     elsewhere = store(home, "elsewhere", "--agent", "ann", "--org", "zenith")
     assert ask(home, "erase", "--agent", "ann", "--yes")["erased"] == 1
-    assert find_traces(home) == []
+    assert find_in_files(home, CANARY) == []
     assert refdesk(home, ["knowledge", "get", mine]).exit_code == 2
     assert ask(home, "knowledge", "get", theirs)["author"] == "bob"
     assert ask(home, "knowledge", "get", elsewhere, "--org", "zenith")["author"] == "ann"

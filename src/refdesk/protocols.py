@@ -382,6 +382,15 @@ class JobQueue(Protocol):
         """
         ...
 
+    async def forget(self, is_meant: Callable[[EmbeddingJob], bool]) -> bool:
+        """Forget the jobs for which this is true, those that ended and what became of them included.
+
+        Returns:
+            Whether nothing of them is left; `False` also where that cannot be known now. Answers within seconds and
+            never raises.
+        """
+        ...
+
     async def consume(self, work: Callable[[EmbeddingJob], Awaitable[JobOutcome]]) -> None:
         """Call `work` with jobs, several at a time, until cancelled; return at once where there will never be any.
 

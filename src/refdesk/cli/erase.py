@@ -60,5 +60,5 @@ async def _erase(settings: Settings, wanted: Erasable, is_sure: bool) -> tuple[i
         if not is_sure:
             counts = [len(ids) for base in bases for ids in (await erasing.find(base.store, wanted)).values()]
             click.confirm(f"Erase {sum(counts)} documents of {wanted.org} for good?", abort=True)
-        erased = await erasing.erase_everywhere([(base.store, base.clock) for base in bases], actor, wanted)
+        erased = await erasing.erase_everywhere(bases, actor, wanted)
     return erased.count, erased.is_scrubbed

@@ -28,5 +28,9 @@ class LocalQueue:
         """Return `False`: nobody else will do them."""
         return False
 
+    async def forget(self, is_meant: Callable[[EmbeddingJob], bool]) -> bool:
+        """Return `True`: there are no jobs."""
+        return True
+
     async def consume(self, work: Callable[[EmbeddingJob], Awaitable[JobOutcome]]) -> None:
         """Return at once: nothing comes from elsewhere."""

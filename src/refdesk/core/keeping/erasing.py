@@ -20,11 +20,13 @@ from refdesk.errors import NotFoundError, StoreError
 from refdesk.model import SHARED_ORG, Collection, Reference
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from datetime import datetime
 
+    from refdesk.core.knowledge_base import KnowledgeBase
     from refdesk.core.writing.audit import Actor
     from refdesk.model import Document, JsonValue, Link, Metadata, MetadataKey
-    from refdesk.protocols import Clock, Store, Transaction
+    from refdesk.protocols import Clock, EmbeddingJob, Store, Transaction
 
 ACTION = "erase"
 PIECE = 100
@@ -55,12 +57,12 @@ class Erased:
 
     Attributes:
         documents: By collection, the ids.
-        records: How many records of bookkeeping went with them.
-        is_scrubbed: Whether nothing is left in the engine's own files either.
+        records: The records of bookkeeping that went with them.
+        is_scrubbed: Whether nothing is left in the engine's own files either, nor in what processes share.
     """
 
     documents: dict[Collection, list[str]] = field(default_factory=dict[Collection, list[str]])
-    records: int = 0
+    records: list[MetadataKey] = field(default_factory=list["MetadataKey"])
     is_scrubbed: bool = True
 
     @property
@@ -89,26 +91,53 @@ async def erase(store: Store, clock: Clock, actor: Actor, wanted: Erasable) -> E
         StoreError: The store failed; what earlier transactions erased is erased.
     """
     found = await find(store, wanted)
-    records = [record async for record in _list_records(store, wanted, found)]
+    # An entry that was erased already may have left something behind: a kill half way, a write that came late.
+    ids = {id for each in found.values() for id in each} | {id for id in (wanted.entry,) if id is not None}
+    records = [record async for record in _list_records(store, wanted, ids)]
     if not found and not records:
         raise NotFoundError(_NOTHING)
-    for collection, ids in found.items():
-        for start in range(0, len(ids), PIECE):
-            await _erase_piece(store, clock, actor, collection, ids[start : start + PIECE])
-    await _erase_records(store, clock, actor, wanted, records)
-    return Erased(found, len(records), await _scrub(store))
+    for collection, there in found.items():
+        for start in range(0, len(there), PIECE):
+            await _erase_piece(store, clock, actor, collection, there[start : start + PIECE], records)
+    # What came between the reading and the erasing goes too; nothing comes any more for what is erased.
+    left = [record async for record in _list_records(store, wanted, ids)]
+    every = list(dict.fromkeys([*records, *left]))
+    await _erase_records(store, clock, actor, wanted, left, len(every))
+    return Erased(found, every, await _scrub(store))
 
 
-async def erase_everywhere(stores: Sequence[tuple[Store, Clock]], actor: Actor, wanted: Erasable) -> Erased:
-    """Erase from each of several stores; errors as in `erase`, but there need be something in one of them only."""
+async def erase_everywhere(bases: Sequence[KnowledgeBase], actor: Actor, wanted: Erasable) -> Erased:
+    """Erase from each of several stores, and from what their processes share beside them.
+
+    Errors as in `erase`, but there need be something in one of them only.
+    """
     results: list[Erased] = []
-    for store, clock in stores:
+    for base in bases:
         with suppress(NotFoundError):
-            results.append(await erase(store, clock, actor, wanted))
+            results.append(await erase(base.store, base.clock, actor, wanted))
     if not results:
         raise NotFoundError(_NOTHING)
     documents = {collection: ids for result in results for collection, ids in result.documents.items()}
-    return Erased(documents, sum(each.records for each in results), all(each.is_scrubbed for each in results))
+    records = [record for result in results for record in result.records]
+    is_forgotten = [await _forget(base, wanted, documents, records) for base in bases]
+    return Erased(documents, records, all(is_forgotten) and all(each.is_scrubbed for each in results))
+
+
+async def _forget(
+    base: KnowledgeBase, wanted: Erasable, documents: Mapping[Collection, list[str]], records: Sequence[MetadataKey]
+) -> bool:
+    """Return whether what processes share forgot what was erased: jobs, and notes of answers."""
+    erased = {(collection, id) for collection, ids in documents.items() for id in ids}
+
+    def is_meant(job: EmbeddingJob) -> bool:
+        in_org = wanted.is_whole_org and job.org == wanted.org
+        return in_org or (Collection(job.org, job.toolset), job.id) in erased
+
+    if base.scratchpad is not None:
+        for record in records:
+            if record.kind == idempotency.KIND:
+                await base.scratchpad.remove(idempotency.find_note_key(record))
+    return base.queue is None or await base.queue.forget(is_meant)
 
 
 async def list_tombstones(store: Store) -> AsyncIterator[tuple[Collection, str]]:
@@ -151,15 +180,25 @@ async def _keep_piece_erased(store: Store, clock: Clock, collection: Collection,
     return len(there)
 
 
-async def _erase_piece(store: Store, clock: Clock, actor: Actor, collection: Collection, ids: Sequence[str]) -> None:
+async def _erase_piece(
+    store: Store,
+    clock: Clock,
+    actor: Actor,
+    collection: Collection,
+    ids: Sequence[str],
+    records: Sequence[MetadataKey],
+) -> None:
+    """Erase some documents, with the records that tell of them by their name: a kill leaves both or neither."""
+    of_them = [key for key in records if key.kind != supersession.KIND and _names(key.name, set(ids))]
     async with store.transaction() as transaction:
         documents = await transaction.get_documents(collection, ids)
         there = [document for document in documents if document is not None and not is_erased(document)]
         now = clock.now()
         await _bury(transaction, there, now)
+        await transaction.remove_metadata(of_them)
         if there:
-            records = [audit.describe(document, "erased") for document in there]
-            await audit.append(transaction, collection.org, now, audit.make_act(actor, ACTION, records))
+            described = [audit.describe(document, "erased") for document in there]
+            await audit.append(transaction, collection.org, now, audit.make_act(actor, ACTION, described))
 
 
 async def _bury(transaction: Transaction, documents: Sequence[Document], now: datetime) -> None:
@@ -173,7 +212,7 @@ async def _bury(transaction: Transaction, documents: Sequence[Document], now: da
 
 
 async def _erase_records(
-    store: Store, clock: Clock, actor: Actor, wanted: Erasable, records: Sequence[MetadataKey]
+    store: Store, clock: Clock, actor: Actor, wanted: Erasable, records: Sequence[MetadataKey], count: int
 ) -> None:
     for start in range(0, len(records), PAGE):
         async with store.transaction() as transaction:
@@ -181,7 +220,7 @@ async def _erase_records(
     if wanted.entry is None:
         subject: dict[str, JsonValue] = {"of": "org"} if wanted.agent is None else {"of": "agent", "name": wanted.agent}
         async with store.transaction() as transaction:
-            act = audit.make_act(actor, ACTION, details={**subject, "records": len(records)})
+            act = audit.make_act(actor, ACTION, details={**subject, "records": count})
             await audit.append(transaction, wanted.org, clock.now(), act)
 
 
@@ -201,10 +240,7 @@ async def _list_documents(store: Store, org: str | None) -> AsyncIterator[tuple[
                 yield collection, [id for _, id in group]
 
 
-async def _list_records(
-    store: Store, wanted: Erasable, found: dict[Collection, list[str]]
-) -> AsyncIterator[MetadataKey]:
-    ids = {id for each in found.values() for id in each}
+async def _list_records(store: Store, wanted: Erasable, ids: set[str]) -> AsyncIterator[MetadataKey]:
     after: MetadataKey | None = None
     while records := await store.list_all_metadata(after, PAGE):
         after = records[-1].key

@@ -69,13 +69,19 @@ class Token:
     @property
     def note_key(self) -> str:
         """Where the shortcut to the answer is noted."""
-        return f"idem:{self.operation}:{self.org}:{self.agent}:{self.token}"
+        return find_note_key(self.key)
 
     @property
     def fingerprint(self) -> str:
         """Hex digest of the payload."""
         text = json.dumps(self.payload, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
+
+
+def find_note_key(key: MetadataKey) -> str:
+    """Return where the shortcut to the answer is noted that is kept under a key."""
+    operation, _, rest = key.name.partition(":")
+    return f"idem:{operation}:{key.org}:{rest}"
 
 
 async def recall(transaction: Transaction, token: Token, now: datetime) -> JsonObject | None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 import anyio
 import bullmq
 
+from refdesk.queues.bullmq import forgetting
 from refdesk.queues.bullmq.jobs import QUEUE_NAME, write_job
 from refdesk.queues.bullmq.working import work_off
 
@@ -25,7 +26,7 @@ AT_ONCE = 100
 """Jobs in one round trip."""
 
 
-class _Queue(Protocol):
+class _Queue(forgetting.Queue, Protocol):
     async def addBulk(self, jobs: list[dict[str, Any]]) -> list[object]: ...
 
 
@@ -69,6 +70,13 @@ class BullQueue:
             if await self._connection.call(partial(self._queue.addBulk, batch)) is None:
                 return False
         return self._connection.is_up
+
+    async def forget(self, is_meant: Callable[[EmbeddingJob], bool]) -> bool:
+        """Remove the jobs that are meant, in whatever state, and what Redis knows of them."""
+        kept = [job for job in self._announced if not is_meant(job)]
+        self._announced.clear()
+        self._announced.extend(kept)
+        return await forgetting.forget(self._connection, self._queue, is_meant)
 
     async def consume(self, work: Callable[[EmbeddingJob], Awaitable[JobOutcome]]) -> None:
         """Work until cancelled, through every outage of Redis."""

@@ -1,0 +1,100 @@
+"""Forgetting jobs: those that wait, are worked on, or ended and are still remembered, and what became of them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+import anyio
+
+from refdesk.queues.bullmq.jobs import read_job
+
+if TYPE_CHECKING:
+    from refdesk.protocols import EmbeddingJob
+    from refdesk.queues.bullmq.connection import RedisConnection
+
+STATES = ("waiting", "paused", "prioritized", "delayed", "waiting-children", "active", "completed", "failed")
+PAGE = 100
+PATIENCE_SECONDS = 5.0
+"""How long a job that is worked on may take to end; its worker finds its document gone."""
+
+LOOK_SECONDS = 0.1
+
+
+class Job(Protocol):
+    """A job as BullMQ returns it."""
+
+    @property
+    def id(self) -> str:
+        """Its id."""
+        ...
+
+    @property
+    def data(self) -> object:
+        """What its producer said."""
+        ...
+
+
+class Queue(Protocol):
+    """The part of BullMQ's queue that is used here."""
+
+    async def getJobs(self, types: list[str], start: int, end: int, asc: bool) -> list[Job]:
+        """Return jobs in these states, by their place."""
+        ...
+
+    async def remove(self, job_id: str) -> int:
+        """Return 1 when the job is gone, 0 while a worker holds it."""
+        ...
+
+    def toKey(self, type: str) -> str:
+        """Return the name of one of the queue's keys."""
+        ...
+
+
+async def forget(connection: RedisConnection, queue: Queue, is_meant: Callable[[EmbeddingJob], bool]) -> bool:
+    """Return whether no job that is meant is left, nor any word of what became of it; `False` also without Redis."""
+    gone: set[str] = set()
+    with anyio.move_on_after(PATIENCE_SECONDS):
+        while connection.is_up:
+            left = [job_id async for job_id in _list_jobs(connection, queue, is_meant)]
+            if not left:
+                break
+            for job_id in left:
+                await connection.call(partial(queue.remove, job_id))
+            gone.update(left)
+            await anyio.sleep(LOOK_SECONDS)
+        await _forget_events(connection, queue.toKey("events"), gone)
+        return connection.is_up
+    return False
+
+
+async def _list_jobs(
+    connection: RedisConnection, queue: Queue, is_meant: Callable[[EmbeddingJob], bool]
+) -> AsyncIterator[str]:
+    for state in STATES:
+        start = 0
+        while jobs := await connection.call(partial(queue.getJobs, [state], start, start + PAGE - 1, True)):
+            for job in jobs:
+                known = read_job(job.data)
+                if known is not None and is_meant(known):
+                    yield job.id
+            start += PAGE
+
+
+async def _forget_events(connection: RedisConnection, key: str, gone: set[str]) -> None:
+    """Remove what BullMQ's list of events says of jobs."""
+    after = "-"
+    while gone and (events := await connection.call(partial(_read_events, connection, key, after))):
+        named = [event_id for event_id, fields in events if fields.get("jobId") in gone]
+        if named:
+            await connection.call(partial(_delete, connection, key, named))
+        after = f"({events[-1][0]}"
+
+
+async def _read_events(connection: RedisConnection, key: str, after: str) -> list[tuple[str, Mapping[str, str]]]:
+    return await cast("Any", connection.client).xrange(key, min=after, count=PAGE)
+
+
+async def _delete(connection: RedisConnection, key: str, ids: list[str]) -> int:
+    return int(await cast("Any", connection.client).xdel(key, *ids))
