@@ -30,6 +30,10 @@ _PLAIN_TAG = re.compile(r"<(?=[a-zA-Z/!?])")
 # Zero-width characters, soft hyphens, direction marks and tag characters: they hide text or split words.
 _INVISIBLE = re.compile("[\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f]")
 _WITHOUT_TARGET = re.compile(r"!\[[^\]\n]{0,500}\]\(<?>?\)|(?<!!)\[\s?\]\([^)\s]{0,2000}\)")
+_TARGET = re.compile(
+    r"!?\[((?:[^\[\]\\]|\\.){0,1000})\]\((?:<[^<>\n]{0,4000}>|[^()\s]{0,4000}(?:\([^()\s]{0,4000}\)[^()\s]{0,4000}){0,8})\)"
+)
+_ADDRESS = re.compile(r"<?https?://[^\s<>)\]]{1,4000}>?")
 _REPEATED_TARGET = re.compile(r"\[(https?://[^\]\s]{1,1000})\]\(\1\)")
 
 _TAGS = {
@@ -71,6 +75,11 @@ def to_markdown(html: str, base_url: str) -> str:
         text = _to_text(kept)
     tidy = _tidy(text)
     return f"{tidy}\n\n…".lstrip() if len(html) > MAX_CHARACTERS else tidy
+
+
+def drop_targets(markdown: str) -> str:
+    """Return Markdown without the targets of links and images, which are addresses and no words of the text."""
+    return _ADDRESS.sub("", _TARGET.sub(r"\1", markdown))
 
 
 def to_line(text: str) -> str:

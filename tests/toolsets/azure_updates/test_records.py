@@ -8,13 +8,16 @@ from refdesk.core.background.syncing import InvalidRecordError
 from refdesk.model import DateRange
 from refdesk.toolsets.azure_updates.models import COLLECTION
 from refdesk.toolsets.azure_updates.records import to_document
+from refdesk.toolsets.azure_updates.results import get_description
 from tests.toolsets.azure_updates.samples import make_record
 
 
 def test_a_record_becomes_a_document_with_facets_spans_and_everything_it_came_with() -> None:
     record = make_record("slug-1", newField={"kept": [1]})
     document = to_document(record)
-    assert (document.collection, document.id, document.body) == (COLLECTION, "slug-1", "It is here.")
+    assert (document.collection, document.id) == (COLLECTION, "slug-1")
+    assert document.body == "It is here.\n\nVirtual Machines (VM) (VMs)"
+    assert get_description(document) == "It is here."
     assert document.facets == {
         "tags": ("Features",),
         "productCategories": ("Compute",),
@@ -24,7 +27,11 @@ def test_a_record_becomes_a_document_with_facets_spans_and_everything_it_came_wi
     }
     modified = datetime(2026, 2, 28, 15, 0, 0, 123456, tzinfo=UTC)
     march = DateRange(datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 3, 31, 23, 59, 59, 999999, tzinfo=UTC))
-    assert document.date_ranges == {"modified": (DateRange(modified, modified),), "availability": (march,)}
+    assert document.date_ranges == {
+        "modified": (DateRange(modified, modified),),
+        "availability": (march,),
+        "availability:General Availability": (march,),
+    }
     assert document.data["record"] == record
 
 
@@ -44,8 +51,32 @@ def test_missing_lists_are_empty(field: str, value: object) -> None:
 
 
 def test_missing_status_and_description_are_empty() -> None:
-    document = to_document(make_record(status=None, description=None))
-    assert (document.facets["status"], document.body) == ((), "")
+    document = to_document(make_record(status=None, description=None, products=[]))
+    assert (document.facets["status"], document.body, get_description(document)) == ((), "", "")
+
+
+def test_the_targets_of_links_are_shown_and_not_searched() -> None:
+    html = '<p>See <a href="https://learn.microsoft.com/managed-identity_(x)">the docs</a>, https://aka.ms/secret.</p>'
+    document = to_document(make_record(description=html, products=[]))
+    assert document.body == "See the docs, "
+    assert "(https://learn.microsoft.com/managed-identity" in get_description(document)
+
+
+@pytest.mark.parametrize(
+    ("title", "products"),
+    [
+        ("Retirement: Prompt Flow in Azure ML and Foundry", ("Azure Machine Learning", "Microsoft Foundry")),
+        ("Retirement: NVv4-series VMs", ("Virtual Machines",)),
+        (
+            "Generally Available: Azure Kubernetes Service on Azure Local",
+            ("Azure Kubernetes Service (AKS)", "Azure Local"),
+        ),
+        ("Update: Egress in the United Kingdom", ()),
+    ],
+)
+def test_a_record_without_products_has_those_that_its_title_names(title: str, products: tuple[str, ...]) -> None:
+    assert to_document(make_record(title=title, products=[])).facets["products"] == products
+    assert to_document(make_record(title=title)).facets["products"] == ("Virtual Machines",)
 
 
 @pytest.mark.parametrize(

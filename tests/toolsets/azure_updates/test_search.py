@@ -369,3 +369,14 @@ async def test_a_phrase_must_occur_in_what_is_near_in_meaning_too() -> None:
     await Indexer(base.store, base.semantics, base.clock).run_once()
     assert get_ids(await ask(context, query="vault keys", semantic=True)) == ["1", "2"]
     assert get_ids(await ask(context, query='vault "keys in"', semantic=True)) == ["1"]
+
+
+async def test_a_product_is_found_by_its_name_and_by_its_initials() -> None:
+    records = [
+        make_record("1", title="Premium v2 tier", products=["API Management"]),
+        make_record("2", title="Flex consumption", products=["Azure Functions"]),
+    ]
+    context = await make_context(records)
+    assert get_ids(await ask(context, query="APIM")) == ["1"]
+    assert get_ids(await ask(context, query="functions")) == ["2"]
+    assert "APIM" not in (await ask(context, query="APIM"))["results"][0]["description"]

@@ -39,6 +39,14 @@ ChangeKind: TypeAlias = Literal["added", "changed", "withdrawn", "restored"]
 
 DEFAULT_LIMIT = 50
 
+AVAILABILITY = "availability"
+"""The name of the date ranges of all of an update's availabilities."""
+
+
+def name_availability(ring: str) -> str:
+    """Return the name of the date ranges of an update's availabilities in one ring."""
+    return f"{AVAILABILITY}:{ring}"
+
 
 def _read_ring(value: object) -> object:
     rings = {ring.casefold(): ring for ring in RINGS}

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Annotated, cast
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from refdesk.core.background.syncing import InvalidRecordError
-from refdesk.kit.markdown import to_line, to_markdown
+from refdesk.kit.markdown import drop_targets, to_line, to_markdown
 from refdesk.model import DateRange, Document
-from refdesk.toolsets.azure_updates.models import COLLECTION
+from refdesk.toolsets.azure_updates.models import AVAILABILITY, COLLECTION, name_availability
+from refdesk.toolsets.azure_updates.products import describe, find_products
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -28,10 +29,9 @@ if TYPE_CHECKING:
 AUTHOR = "Microsoft Azure"
 BASE_URL = "https://azure.microsoft.com"
 MODIFIED = "modified"
-AVAILABILITY = "availability"
 
 _CONVERTER_MODULES = (
-    *(__name__, "refdesk.toolsets.azure_updates.models"),
+    *(__name__, "refdesk.toolsets.azure_updates.models", "refdesk.toolsets.azure_updates.products"),
     *("refdesk.kit.markdown", "refdesk.kit.markdown_writer"),
 )
 _CONVERTER_PACKAGES = ("refdesk", "nh3", "selectolax")
@@ -87,9 +87,10 @@ def get_converter_version() -> str:
 def to_document(record: JsonObject) -> Document:
     """Return the document of one record of the feed.
 
-    `body` is the description in Markdown, empty when there is none. `data` holds `record`, as the feed gave it with
-    every field, and `availabilities` as answers show them. A month that cannot be read gives an availability without a
-    date.
+    `body` is what is searched: the description without the targets of its links, then its products, with what else they
+    are called; empty when there is neither. `data` holds `record`, as the feed gave it with every field, and
+    `description` (Markdown) and `availabilities` as answers show them. A month that cannot be read gives an
+    availability without a date. A record without products gets those that its title names.
 
     Raises:
         InvalidRecordError: The record lacks a required field, or holds what cannot be stored; the message says which.
@@ -99,6 +100,8 @@ def to_document(record: JsonObject) -> Document:
     title = to_line(read.title)
     if not title:
         raise InvalidRecordError("title: is blank")
+    description = to_markdown(read.description or "", BASE_URL)
+    facets = _read_facets(read, title)
     months = [(each.ring.strip(), _read_month(each)) for each in read.availabilities]
     modified = _read_instant("modified", read.modified)
     availabilities = [{"ring": ring, "date": span.start.date().isoformat() if span else None} for ring, span in months]
@@ -106,16 +109,17 @@ def to_document(record: JsonObject) -> Document:
         collection=COLLECTION,
         id=read.id,
         title=title,
-        body=to_markdown(read.description or "", BASE_URL),
+        body=_join(drop_targets(description), describe(facets["products"])),
         author=AUTHOR,
         created_at=_read_instant("created", read.created),
         modified_at=modified,
-        facets=_read_facets(read, [ring for ring, _ in months]),
+        facets=facets,
         date_ranges={
             MODIFIED: (DateRange(modified, modified),),
             AVAILABILITY: tuple(span for _, span in months if span),
+            **_group_by_ring(months),
         },
-        data={"record": record, "availabilities": availabilities},
+        data={"record": record, "description": description, "availabilities": availabilities},
     )
 
 
@@ -138,14 +142,27 @@ def _refuse_unstorable(record: JsonObject) -> None:
         raise InvalidRecordError("a text holds half of a surrogate pair") from None
 
 
-def _read_facets(read: _Record, rings: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
+def _read_facets(read: _Record, title: str) -> Mapping[str, tuple[str, ...]]:
     return {
         "tags": _clean(read.tags),
         "productCategories": _clean(read.productCategories),
-        "products": _clean(read.products),
+        "products": _clean(read.products) or find_products(title),
         "status": _clean([read.status or ""]),
-        "availabilityRing": _clean(rings),
+        "availabilityRing": _clean(each.ring for each in read.availabilities),
     }
+
+
+def _group_by_ring(months: Iterable[tuple[str, DateRange | None]]) -> Mapping[str, tuple[DateRange, ...]]:
+    grouped: dict[str, tuple[DateRange, ...]] = {}
+    for ring, span in months:
+        if span is not None:
+            name = name_availability(ring)
+            grouped[name] = (*grouped.get(name, ()), span)
+    return grouped
+
+
+def _join(*parts: str) -> str:
+    return "\n\n".join(part for part in parts if part)
 
 
 def _clean(values: Iterable[str]) -> tuple[str, ...]:

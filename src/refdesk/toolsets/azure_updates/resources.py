@@ -24,7 +24,7 @@ from refdesk.toolsets.azure_updates.models import (
     SyncRun,
     UpdateChange,
 )
-from refdesk.toolsets.azure_updates.results import show_counts, show_instant
+from refdesk.toolsets.azure_updates.results import get_description, show_counts, show_instant
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -156,7 +156,10 @@ def _compare(before: Document, after: Document) -> list[FieldChange]:
         for name in new
         if old[name] != new[name]
     ]
-    return [*changed, *([FieldChange(field="description")] if before.body != after.body else [])]
+    return [
+        *changed,
+        *([FieldChange(field="description")] if get_description(before) != get_description(after) else []),
+    ]
 
 
 def _get_fields(document: Document) -> Mapping[str, str | tuple[str, ...]]:

@@ -30,7 +30,7 @@ def show_update(document: Document, *, relevance: float | None, longest: int | N
     availabilities = cast("Sequence[Mapping[str, str | None]]", document.data["availabilities"])
     optional: dict[str, object] = {}
     if longest != 0:
-        optional["description"] = _shorten(document.body, longest) or None
+        optional["description"] = _shorten(get_description(document), longest) or None
     if relevance is not None:
         optional["relevance"] = relevance
     return Update.model_validate(
@@ -48,6 +48,12 @@ def show_update(document: Document, *, relevance: float | None, longest: int | N
             **optional,
         }
     )
+
+
+def get_description(document: Document) -> str:
+    """Return the description of an update in Markdown, empty when it has none."""
+    # Updates and versions kept by a refdesk of before have it as their body, until the next sync converts them.
+    return cast("str", document.data.get("description", document.body))
 
 
 def get_public_page(id: str) -> str:

@@ -20,7 +20,7 @@ from refdesk.toolsets.azure_updates.models import (
     SearchOutput,
     UnknownValue,
 )
-from refdesk.toolsets.azure_updates.results import DESCRIPTION_CHARACTERS, show_counts, show_update
+from refdesk.toolsets.azure_updates.results import DESCRIPTION_CHARACTERS, get_description, show_counts, show_update
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -134,8 +134,9 @@ def _show(hits: Sequence[Hit], request: SearchInput) -> tuple[list[Update], bool
         longest = max(1, left // (len(hits) - place)) if request.include_description else 0
         relevance = 0.0 - round(hit.lexical, 4) if is_asked else None
         results.append(show_update(hit.document, relevance=relevance, longest=longest))
-        left -= min(longest, len(hit.document.body))
-        is_cut = is_cut or 0 < longest < len(hit.document.body)
+        whole = len(get_description(hit.document))
+        left -= min(longest, whole)
+        is_cut = is_cut or 0 < longest < whole
     return results, is_cut
 
 

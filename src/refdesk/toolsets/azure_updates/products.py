@@ -1,0 +1,146 @@
+"""What people call Azure's products: initials, short and former names, which the feed itself does not write.
+
+Source: Microsoft's product pages and documentation, and the feed's own list of products.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+ALIASES: Mapping[str, tuple[str, ...]] = {
+    "API Management": ("APIM",),
+    "App Service": ("Web Apps", "Azure Web Apps"),
+    "Application Gateway": ("AppGW", "App Gateway"),
+    "Azure AI Document Intelligence": ("Form Recognizer",),
+    "Azure AI Health Insights": (),
+    "Azure AI Search": ("Cognitive Search", "Azure Search"),
+    "Azure AI Services": ("Cognitive Services",),
+    "Azure Arc": (),
+    "Azure Backup": (),
+    "Azure Bastion": (),
+    "Azure Blob Storage": ("Blob Storage", "Blobs"),
+    "Azure Blueprints": (),
+    "Azure Boost": (),
+    "Azure Cache for Redis": (),
+    "Azure Chaos Studio": (),
+    "Azure Communication Services": ("ACS",),
+    "Azure Container Apps": ("ACA",),
+    "Azure Container Instances": ("ACI",),
+    "Azure Container Registry": ("ACR",),
+    "Azure Cosmos DB": ("CosmosDB",),
+    "Azure DDoS Protection": (),
+    "Azure DNS": (),
+    "Azure Data Explorer": ("ADX", "Kusto"),
+    "Azure Data Factory": ("ADF",),
+    "Azure Data Lake Storage": ("ADLS",),
+    "Azure Database Migration Service": ("DMS",),
+    "Azure Database for MySQL": ("Azure MySQL", "Azure DB for MySQL"),
+    "Azure Database for PostgreSQL": ("Azure PostgreSQL", "Azure Postgres", "Azure DB for PostgreSQL"),
+    "Azure Databricks": ("ADB",),
+    "Azure DevOps": ("ADO",),
+    "Azure Disk Storage": ("managed disks", "Ultra Disk", "Premium SSD v2"),
+    "Azure DocumentDB": (),
+    "Azure Elastic SAN": ("ESAN",),
+    "Azure Enclave": (),
+    "Azure ExpressRoute": ("ExpressRoute", "ER circuit"),
+    "Azure Extended Zones": (),
+    "Azure Files": ("file shares",),
+    "Azure Firewall": ("AzFW",),
+    "Azure Front Door": ("AFD",),
+    "Azure Functions": ("Function Apps",),
+    "Azure HorizonDB": (),
+    "Azure IoT Hub": (),
+    "Azure Kubernetes Fleet Manager": (),
+    "Azure Kubernetes Service (AKS)": ("AKS", "Azure Kubernetes Service"),
+    "Azure Load Testing": (),
+    "Azure Local": (),
+    "Azure Machine Learning": ("AML", "Azure ML"),
+    "Azure Managed Lustre": ("AMLFS",),
+    "Azure Managed Redis": ("AMR",),
+    "Azure Migrate": (),
+    "Azure Monitor": ("Log Analytics", "Application Insights", "App Insights"),
+    "Azure NAT Gateway": ("NATGW",),
+    "Azure NetApp Files": ("ANF",),
+    "Azure OpenAI Service": ("AOAI", "Azure OpenAI"),
+    "Azure Policy": (),
+    "Azure Private Link": ("private endpoints",),
+    "Azure Red Hat OpenShift": ("ARO",),
+    "Azure Resource Manager": ("ARM templates", "Bicep"),
+    "Azure SQL Database": ("SQL DB",),
+    "Azure SQL Managed Instance": ("SQL MI",),
+    "Azure SRE Agent": (),
+    "Azure Service Fabric": (),
+    "Azure Site Recovery": ("ASR",),
+    "Azure Sphere": (),
+    "Azure Spring Apps": (),
+    "Azure Stack HCI": (),
+    "Azure Stream Analytics": ("ASA",),
+    "Azure Synapse Analytics": ("Synapse",),
+    "Azure VMware Solution": ("AVS",),
+    "Azure Virtual Desktop": ("AVD",),
+    "Azure Virtual Network Manager": ("AVNM",),
+    "Azure confidential ledger": ("ACL ledger",),
+    "Content Delivery Network": ("Azure CDN",),
+    "Emissions Impact Dashboard": (),
+    "Event Grid": ("Azure Event Grid",),
+    "Event Hubs": ("Azure Event Hubs",),
+    "GitHub Copilot": (),
+    "Key Vault": ("AKV", "Azure Key Vault"),
+    "Load Balancer": ("ALB", "Azure Load Balancer"),
+    "Logic Apps": ("Azure Logic Apps",),
+    "Microsoft Defender for Cloud": ("MDC",),
+    "Microsoft Entra ID (formerly Azure AD)": ("Azure AD", "Entra ID", "Azure Active Directory"),
+    "Microsoft Fabric": (),
+    "Microsoft Foundry": ("Azure AI Foundry", "Foundry", "AI Studio"),
+    "Microsoft Marketplace": (),
+    "Microsoft Purview": (),
+    "Microsoft Sentinel": ("Azure Sentinel",),
+    "Network Watcher": (),
+    "SQL Server on Azure Virtual Machines": ("SQL VM",),
+    "Service Bus": ("Azure Service Bus",),
+    "Static Web Apps": ("SWA",),
+    "Traffic Manager": (),
+    "VPN Gateway": ("VPNGW",),
+    "Virtual Machine Scale Sets": ("VMSS",),
+    "Virtual Machines": ("VM", "VMs"),
+    "Virtual Network": ("VNet", "NSG", "network security groups"),
+    "Virtual WAN": ("vWAN",),
+    "Web Application Firewall": ("WAF",),
+}
+"""By the product's name in the feed."""
+
+
+def describe(products: Iterable[str]) -> str:
+    """Return the products with their initials and short names, as one line to search; empty for none.
+
+    Names of several words stay out: their words would be found in every update of the product.
+    """
+    return ", ".join(" ".join((product, *(f"({each})" for each in _list_others(product)))) for product in products)
+
+
+def _list_others(product: str) -> list[str]:
+    return [alias for alias in ALIASES.get(product, ()) if " " not in alias and alias not in product]
+
+
+def find_products(title: str) -> tuple[str, ...]:
+    """Return the products that a title names, in its order; of names that overlap the longest counts."""
+    found = (_get_names()[match[0].casefold()] for match in _get_pattern().finditer(title))
+    return tuple(dict.fromkeys(found))
+
+
+@cache
+def _get_names() -> Mapping[str, str]:
+    """Return each product by every name it has, folded."""
+    names = {alias.casefold(): product for product, aliases in ALIASES.items() for alias in aliases}
+    return names | {product.casefold(): product for product in ALIASES}
+
+
+@cache
+def _get_pattern() -> re.Pattern[str]:
+    longest_first = sorted(_get_names(), key=lambda name: (-len(name), name))
+    return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, longest_first))})(?!\w)", re.IGNORECASE)
