@@ -73,7 +73,7 @@ class CollectionSearch:
         found = await base.search(request)
         status = await sync_log.read_status(base.store, self.toolset)
         age = describe_age(status.last_success, base.clock.now(), things=self.things)
-        notes = [*age, await federation.explain_meaning(context, question)]
+        notes = [*age, federation.MISSING_MEANING.get(found.semantic, "")]
         return ProviderAnswer(
             tuple(self._to_hit(hit, text) for hit in found.hits),
             total=found.total,

@@ -18,7 +18,7 @@ FOLDER = Path(__file__).parents[3] / "contracts" / "azure-updates"
 
 def test_no_argument_is_needed_and_the_defaults_are_those_of_the_contract() -> None:
     request = SearchInput.model_validate({})
-    assert (request.limit, request.offset, request.include_description, request.semantic) == (50, 0, True, False)
+    assert (request.limit, request.offset, request.include_description, request.semantic) == (50, 0, True, True)
 
 
 @pytest.mark.parametrize(

@@ -330,11 +330,14 @@ async def test_an_answer_has_a_ceiling_and_an_update_fetched_by_id_has_none() ->
     assert len(whole["description"]) > 100_000
 
 
-async def make_semantic(embedder: ScriptedEmbedder) -> Context:
+async def make_semantic(embedder: ScriptedEmbedder, *, embedded: bool = False) -> Context:
     plain = await make_context([make_record("1", title="Keys in a vault"), make_record("2", title="Other thing")])
     store = plain.knowledge_base.store
     assert isinstance(store, MemoryStore)
-    return Context(CALLER, KnowledgeBase(store, Semantics(store, embedder), plain.knowledge_base.clock))
+    semantics = Semantics(store, embedder)
+    if embedded:
+        await Indexer(store, semantics, plain.knowledge_base.clock).run_once()
+    return Context(CALLER, KnowledgeBase(store, semantics, plain.knowledge_base.clock))
 
 
 async def get_notes(context: Context, **arguments: object) -> str:
@@ -357,18 +360,24 @@ async def test_semantic_search_in_another_order_says_that_it_is_none() -> None:
 
 
 async def test_semantic_search_with_a_model_keeps_bm25_as_relevance() -> None:
-    answer = await ask(await make_semantic(ScriptedEmbedder()), query="vault", semantic=True)
+    answer = await ask(await make_semantic(ScriptedEmbedder(), embedded=True), query="vault")
     assert answer["results"][0]["relevance"] < 0
     assert not any("keyword" in note for note in answer["notes"])
 
 
 async def test_a_phrase_must_occur_in_what_is_near_in_meaning_too() -> None:
-    context = await make_semantic(ScriptedEmbedder())
-    base = context.knowledge_base
-    assert base.semantics is not None
-    await Indexer(base.store, base.semantics, base.clock).run_once()
-    assert get_ids(await ask(context, query="vault keys", semantic=True)) == ["1", "2"]
-    assert get_ids(await ask(context, query='vault "keys in"', semantic=True)) == ["1"]
+    context = await make_semantic(ScriptedEmbedder(), embedded=True)
+    assert get_ids(await ask(context, query="vault keys")) == ["1", "2"]
+    assert get_ids(await ask(context, query='vault "keys in"')) == ["1"]
+
+
+async def test_semantic_search_is_on_unless_switched_off_and_only_where_there_are_vectors() -> None:
+    embedded = await make_semantic(ScriptedEmbedder(), embedded=True)
+    assert get_ids(await ask(embedded, query="vault")) == ["1", "2"]
+    assert get_ids(await ask(embedded, query="vault", semantic=False)) == ["1"]
+    bare = await ask(await make_semantic(ScriptedEmbedder()), query="vault")
+    assert get_ids(bare) == ["1"]
+    assert any("still being embedded" in note for note in bare["notes"])
 
 
 async def test_a_product_is_found_by_its_name_and_by_its_initials() -> None:

@@ -37,6 +37,7 @@ class SearchRequest:
         text: As the caller typed it; blank or `None` browses everything that passes `where`.
         semantic: Whether the vector list joins the lexical one.
         order: `None` is relevance with text, newest first without. Another order sorts the text matches alone.
+        lexical_order: What relevance means where vectors take no part.
         offset: How many hits to leave out, 0 or more.
         limit: How many hits to return at most, 1 or more.
         facets: Names of facets to count over everything that matches.
@@ -49,6 +50,7 @@ class SearchRequest:
     where: Filter | None = None
     semantic: bool = False
     order: tuple[SortKey, ...] | None = None
+    lexical_order: tuple[SortKey, ...] = BEST_FIRST
     offset: int = 0
     limit: int = 10
     facets: tuple[str, ...] = ()
@@ -99,6 +101,9 @@ async def search(store: Store, semantics: Semantics | None, request: SearchReque
     if text is not None and not text.terms and not text.phrases and vector is None:
         return SearchResult((), 0, semantic=status)
     found = await _find(store, request, text, vector)
+    if vector is not None and found.candidates and all(each.cosine is None for each in found.candidates):
+        vector, status = None, "missing"
+        found = await _find(store, request, text, vector)
     if text is not None and text.phrases and not found.total:
         return replace(await search(store, semantics, replace(request, quotes_bind=False)), quotes_ignored=True)
     ranked = _rank(found.candidates, text, is_fused=vector is not None)
@@ -145,9 +150,15 @@ def _find_request(request: SearchRequest, text: TextQuery | None, vector: Vector
         vector=vector,
         where=request.where,
         depth=page_end if vector is None else max(page_end, FUSED),
-        order=request.order or (NEWEST_FIRST if text is None else BEST_FIRST),
+        order=request.order or _choose_order(request, text, vector),
         facets=request.facets,
     )
+
+
+def _choose_order(request: SearchRequest, text: TextQuery | None, vector: VectorQuery | None) -> tuple[SortKey, ...]:
+    if text is None:
+        return NEWEST_FIRST
+    return request.lexical_order if vector is None else BEST_FIRST
 
 
 def _keep_nearest(found: Found) -> Found:

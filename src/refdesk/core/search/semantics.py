@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-SemanticStatus: TypeAlias = Literal["off", "used", "loading", "foreign", "unavailable"]
-"""Whether vectors took part in a search, and if not, why: `foreign` is a question in a script the model cannot read."""
+SemanticStatus: TypeAlias = Literal["off", "used", "loading", "missing", "foreign", "unavailable"]
+"""Whether vectors took part in a search, and if not, why: `missing` where nothing found has one yet, `foreign` where
+the question is in a script that the model cannot read."""
 
 _ACTIVE = MetadataKey(SHARED_ORG, "embedding_model", "active")
 

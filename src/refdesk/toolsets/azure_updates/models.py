@@ -130,8 +130,13 @@ class SearchInput(_Input):
         default=0, ge=0, description="How many results to skip: the next page starts at `offset` + `limit`."
     )
     semantic: StrictBool = Field(
-        default=False,
-        description="Also find updates that mean the same in other words. Needs `query`; relevance order only.",
+        default=True,
+        description="Also find updates that mean the same in other words; in relevance order only. `false`: keywords.",
+    )
+    interpret: StrictBool = Field(
+        default=True,
+        description='Whether a stage and a date in `query` ("retired before June 2027") become filters, which the '
+        "answer names in `understood`.",
     )
     sort_by: SortBy | SkipJsonSchema[None] = Field(
         default=None, description="Order of the results; default `relevance` with a query, `modified:desc` without."
@@ -220,6 +225,9 @@ class SearchOutput(_Answer):
     has_more: bool
     facets: dict[str, list[FacetValue]] = Field(
         default_factory=dict[str, list[FacetValue]], description="Counts of the facets that were asked for."
+    )
+    understood: dict[str, str] = Field(
+        default_factory=dict[str, str], description="Filters that were read from the query."
     )
     unknown_filter_values: list[UnknownValue] = Field(
         default_factory=list[UnknownValue], description="Filter values that no update has: the reason for no results."

@@ -53,7 +53,7 @@ SEARCH_UPDATES = Operation(
             }
         },
         {"query": "machine learning preview", "limit": 20},
-        {"query": "keep secrets out of code", "semantic": True, "includeDescription": False},
+        {"query": "keep secrets out of code", "includeDescription": False},
         {"facets": ["productCategories", "status"], "sortBy": "created:desc", "limit": 1},
         {"id": "AZ-123e4567-e89b-12d3-a456-426614174000"},
     ),

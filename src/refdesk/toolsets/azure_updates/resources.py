@@ -43,7 +43,8 @@ MOST_DETAILED = 100
 QUERY_TIPS = (
     "Filters are all AND, between and inside lists; an answer without results says which value is unknown.",
     'Words in double quotes are a phrase that must occur: "managed identity". Of the other words any may match.',
-    "For retirements use availabilityRing Retirement with dateFrom and dateTo; the source knows months, not days.",
+    "For retirements use availabilityRing Retirement with dateFrom and dateTo, or say it in the query: retired before "
+    "June 2027. The source knows months, not days.",
     "Set includeDescription to false to survey many updates, then fetch one by id.",
 )
 

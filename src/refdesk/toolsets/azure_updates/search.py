@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import UTC, datetime, time
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -13,13 +14,16 @@ from refdesk.kit.age import describe_age
 from refdesk.model import And, Filter, HasAll, Overlaps, SortKey, facet_key
 from refdesk.toolsets.azure_updates import TOOLSET_NAME
 from refdesk.toolsets.azure_updates.models import (
+    AVAILABILITY,
     COLLECTION,
     DEFAULT_LIMIT,
     Filters,
     SearchInput,
     SearchOutput,
     UnknownValue,
+    name_availability,
 )
+from refdesk.toolsets.azure_updates.questions import Reading, read_question
 from refdesk.toolsets.azure_updates.results import DESCRIPTION_CHARACTERS, get_description, show_counts, show_update
 
 if TYPE_CHECKING:
@@ -65,15 +69,22 @@ async def _get_one(knowledge_base: KnowledgeBase, id: str) -> SearchOutput:
 
 
 async def _search(context: Context, request: SearchInput) -> SearchOutput:
-    knowledge_base = context.knowledge_base
-    found = await knowledge_base.search(_to_search_request(request, context.principal.org))
-    results, is_cut = _show(found.hits, request)
+    knowledge_base, org = context.knowledge_base, context.principal.org
+    reading = _read(request, knowledge_base.clock.now().date())
+    found = await knowledge_base.search(_to_search_request(request, reading, org))
+    if reading is not None and not found.total:
+        reading = None
+        found = await knowledge_base.search(_to_search_request(request, reading, org))
+    asked = request.query if reading is None else reading.text
+    results, is_cut = _show(found.hits, request, is_ranked=bool(asked.strip()))
     extra: dict[str, object] = {}
+    if reading is not None and (understood := _describe_reading(reading)):
+        extra["understood"] = understood
     if request.facets:
         extra["facets"] = {name: show_counts(found.facets.get(name, ())) for name in dict.fromkeys(request.facets)}
     if not found.total and (unknown := await _find_unknown(knowledge_base, request.filters)):
         extra["unknown_filter_values"] = unknown
-    if notes := [*_explain(request, found, is_cut=is_cut), *await _describe_data(knowledge_base)]:
+    if notes := [*await _describe_data(knowledge_base), *_explain(request, found, is_cut=is_cut)]:
         extra["notes"] = notes
     answer = SearchOutput(
         results=results,
@@ -85,13 +96,17 @@ async def _search(context: Context, request: SearchInput) -> SearchOutput:
     return answer.model_copy(update=extra)
 
 
-def _to_search_request(request: SearchInput, asker: str) -> SearchRequest:
+def _to_search_request(request: SearchInput, reading: Reading | None, asker: str) -> SearchRequest:
+    text = request.query if reading is None else reading.text
+    conditions = [to_filter(request.filters), _to_read_filter(reading)]
+    wanted = tuple(condition for condition in conditions if condition is not None)
     return SearchRequest(
         collection=COLLECTION,
-        text=request.query if request.query.strip() else None,
-        where=to_filter(request.filters),
+        text=text if text.strip() else None,
+        where=And(wanted) if wanted else None,
         semantic=request.semantic,
-        order=_choose_order(request),
+        order=ORDERS[request.sort_by] if request.sort_by not in (None, "relevance") else None,
+        lexical_order=RELEVANCE,
         offset=min(request.offset, FARTHEST),
         limit=request.limit,
         facets=tuple(dict.fromkeys(request.facets)),
@@ -100,11 +115,40 @@ def _to_search_request(request: SearchInput, asker: str) -> SearchRequest:
     )
 
 
-def _choose_order(request: SearchInput) -> tuple[SortKey, ...] | None:
-    """Return the requested order; relevance has none of its own where vectors take part or there is no query."""
-    if request.sort_by is not None and request.sort_by != "relevance":
-        return ORDERS[request.sort_by]
-    return None if request.semantic or not request.query.strip() else RELEVANCE
+def _read(request: SearchInput, today: date) -> Reading | None:
+    """Return what the query says beside its words, where that is wanted and no filter of the caller's says it."""
+    if not (request.interpret and request.semantic and request.query.strip()):
+        return None
+    reading, filters = read_question(request.query, today), request.filters
+    if filters.date_from is not None or filters.date_to is not None:
+        reading = replace(reading, period=None)
+    if filters.availability_ring is not None or filters.status.strip() or filters.tags:
+        reading = replace(reading, ring=None)
+    return reading
+
+
+def _to_read_filter(reading: Reading | None) -> Filter | None:
+    """Return the filter of a stage and a period: the month of that stage, or with no stage any date of an update."""
+    if reading is None:
+        return None
+    conditions: list[Filter] = []
+    if reading.ring is not None:
+        conditions.append(HasAll("availabilityRing", (reading.ring,)))
+    if reading.period is not None:
+        names = (name_availability(reading.ring),) if reading.ring is not None else ("modified", AVAILABILITY)
+        since, until = _to_instant(reading.period.since, time.min), _to_instant(reading.period.until, time.max)
+        conditions.append(Overlaps(names, since, until))
+    return And(tuple(conditions)) if conditions else None
+
+
+def _describe_reading(reading: Reading) -> dict[str, str]:
+    period = reading.period
+    said = {
+        "availabilityRing": reading.ring,
+        "dateFrom": period.since.isoformat() if period and period.since else None,
+        "dateTo": period.until.isoformat() if period and period.until else None,
+    }
+    return {name: value for name, value in said.items() if value is not None}
 
 
 def to_filter(filters: Filters) -> Filter | None:
@@ -125,14 +169,13 @@ def _to_instant(day: date | None, at: time) -> datetime | None:
     return None if day is None else datetime.combine(day, at, UTC)
 
 
-def _show(hits: Sequence[Hit], request: SearchInput) -> tuple[list[Update], bool]:
+def _show(hits: Sequence[Hit], request: SearchInput, *, is_ranked: bool) -> tuple[list[Update], bool]:
     """Return the results, and whether a description was cut so that the answer stays within its ceiling."""
-    is_asked = bool(request.query.strip())
     left, is_cut = DESCRIPTION_CHARACTERS, False
     results: list[Update] = []
     for place, hit in enumerate(hits):
         longest = max(1, left // (len(hits) - place)) if request.include_description else 0
-        relevance = 0.0 - round(hit.lexical, 4) if is_asked else None
+        relevance = 0.0 - round(hit.lexical, 4) if is_ranked else None
         results.append(show_update(hit.document, relevance=relevance, longest=longest))
         whole = len(get_description(hit.document))
         left -= min(longest, whole)
@@ -182,11 +225,14 @@ def _get_pairs(key: str) -> set[str]:
 def _explain(request: SearchInput, found: SearchResult, *, is_cut: bool) -> Iterable[str]:
     if found.semantic == "loading":
         yield "The model for semantic search is still loading: these are keyword matches. Ask again in some seconds."
+    if found.semantic == "missing":
+        yield "The updates are still being embedded: these are keyword matches. Ask again in a minute."
     if found.semantic == "foreign":
         yield "The model for semantic search does not read this script: these are keyword matches."
     if found.semantic == "unavailable":
         yield "Semantic search is unavailable: these are keyword matches."
-    if request.semantic and request.query.strip() and request.sort_by not in (None, "relevance"):
+    is_wanted = request.semantic and "semantic" in request.model_fields_set
+    if is_wanted and request.query.strip() and request.sort_by not in (None, "relevance"):
         yield "Semantic search orders by relevance: with another sortBy these are keyword matches."
     if found.quotes_ignored:
         yield "No update holds the words in quotes as a phrase: these hold some of them."
