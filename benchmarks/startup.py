@@ -23,7 +23,7 @@ from typing import Any
 MOST_RATIO = 1.3
 MOST_HELP_SECONDS = 0.3
 
-REFDESK = ["-m", "refdesk", "serve", "--stdio"]
+REFDESK = ["-m", "refdesk", "serve", "--stdio", "--isolated"]
 BARE = ["-m", "benchmarks.bare_server"]
 HELP = ["-m", "refdesk", "--help"]
 

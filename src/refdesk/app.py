@@ -83,6 +83,7 @@ class Base:
     Attributes:
         queue: Announces new work to workers.
         apart: The same for each toolset that is kept in a store of its own.
+        syncing: The toolsets that are being synced right now.
     """
 
     knowledge_base: KnowledgeBase
@@ -91,6 +92,7 @@ class Base:
     keys: KeyRing
     queue: JobQueue | None = None
     apart: Mapping[str, Base] = field(default_factory=dict[str, "Base"])
+    syncing: set[str] = field(default_factory=set[str])
 
     def of(self, toolset: str) -> Base:
         """Return what a toolset is kept in."""
@@ -182,6 +184,13 @@ class Desk:
             return Context(principal, watch(base.of(name).knowledge_base), get_other)
 
         return replace(get_other(toolset), report=report)
+
+    def list_work(self) -> list[str]:
+        """Return what is being worked on in the background right now."""
+        if self._base is None:
+            return []
+        is_embedding = any(each.indexer.at_work for each in self._base.each())
+        return ["embedding"] * is_embedding + [f"syncing {name}" for name in sorted(self._base.syncing)]
 
     def find_toolset(self, entry: Operation | Resource) -> str:
         """Return the name of the toolset that has an entry of this name."""
@@ -335,7 +344,11 @@ async def keep_current(settings: Settings, name: str, base: Base) -> None:
     while True:
         try:
             if await syncer.is_due(base.knowledge_base.clock.now()):
-                report = await syncer.sync()
+                base.syncing.add(name)
+                try:
+                    report = await syncer.sync()
+                finally:
+                    base.syncing.discard(name)
                 logger.info("synced", extra={"toolset": name, "outcome": report.outcome, "written": report.written})
                 base.knowledge_base.note_change()
             pause = SYNC_RETRY_SECONDS

@@ -27,6 +27,7 @@ PREFIX = "REFDESK_"
 EmbedderName: TypeAlias = Literal["local", "hashing", "gemini", "openai"]
 LanguageModelName: TypeAlias = Literal["rules", "gemini", "openai"]
 StdioEra: TypeAlias = Literal["auto", "legacy", "modern"]
+DeskSocket: TypeAlias = Literal["unix", "loopback"]
 LogLevel: TypeAlias = Literal["debug", "info", "warning", "error"]
 
 _OF_TESTS = f"{PREFIX}TEST_"
@@ -210,6 +211,18 @@ class Settings(BaseSettings):
         le=10_000,
         description="How many requests one process works on at once; an eighth of it while several callers share it.",
     )
+    desk_idle: float = Field(
+        300.0,
+        gt=0,
+        le=1_000_000,
+        description="How long the desk that stdio clients share stays without one, in seconds; it never ends while it "
+        "syncs or embeds.",
+    )
+    desk_socket: DeskSocket | None = Field(
+        None,
+        description="What clients reach it through: `unix`, or `loopback` with a secret in the home. Default: what the "
+        "system has.",
+    )
     log_level: LogLevel = Field("info", description="The least grave entries that are logged.")
 
     @field_validator("log_level", mode="before")
@@ -245,7 +258,7 @@ def load_settings(*, org: str | None = None, agent: str | None = None, tools: st
     try:
         return compose()(**chosen)
     except ValidationError as error:
-        raise errors.ConfigurationError(_explain(error)) from None
+        raise errors.ConfigurationError(explain(error)) from None
 
 
 def check_names(environment: Mapping[str, str]) -> None:
@@ -266,7 +279,8 @@ def variable(name: str) -> str:
     return f"{PREFIX}{name.upper()}"
 
 
-def _explain(error: ValidationError) -> str:
+def explain(error: ValidationError) -> str:
+    """Return what is wrong with a setting, by its variable and without its value."""
     first = error.errors(include_url=False, include_input=False, include_context=False)[0]
     name = str(first["loc"][0])
     if first["type"] == "string_pattern_mismatch":

@@ -30,7 +30,7 @@ def main() -> None:
         operations=(search, replace(get, handler=shout), fail),
         resources=echo.NESTED.resources,
     )
-    serve_stdio(load_settings(), [noisy])
+    serve_stdio(load_settings(), [noisy], "a test")
 
 
 if __name__ == "__main__":

@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import os
 import selectors
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
+from refdesk.forwarder.rendezvous import list_places
 from tests.conftest import REPOSITORY
 
 WAIT_SECONDS = 40.0
@@ -30,7 +32,8 @@ NOWHERE = "http://127.0.0.1:9/feed"
 def make_environment(home: Path, **variables: str) -> dict[str, str]:
     """What a process sees: nothing of this machine's settings."""
     kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH", "SYSTEMROOT", "LANG") if name in os.environ}
-    return {**kept, "REFDESK_HOME": str(home), "REFDESK_AZURE_UPDATES_URL": NOWHERE, **variables}
+    own = {"REFDESK_HOME": str(home), "REFDESK_AZURE_UPDATES_URL": NOWHERE, "REFDESK_DESK_IDLE": "60"}
+    return {**kept, **own, **variables}
 
 
 def run(arguments: Sequence[str], home: Path, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -117,6 +120,19 @@ def start(arguments: Sequence[str], home: Path, **variables: str) -> Generator[R
         if process.poll() is None:
             process.kill()
         process.communicate(timeout=WAIT_SECONDS)
+        kill_desks(home)
+
+
+def list_desks(home: Path) -> list[int]:
+    """Return the processes that have announced themselves as desks of a data folder."""
+    return [found.pid for _, found in list_places(str(home))]
+
+
+def kill_desks(home: Path) -> None:
+    """End the desks of a data folder, so that no test leaves one behind."""
+    for pid in list_desks(home):
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 HANDSHAKE = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "probe", "version": "1"}}

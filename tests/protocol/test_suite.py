@@ -74,7 +74,7 @@ def test_every_schema_is_portable_over_http(suite: Suite, url: str, address: str
 
 
 def test_every_schema_is_portable_over_stdio(suite: Suite) -> None:
-    done = suite.inspect(["--", sys.executable, "-m", "refdesk", "serve", "--stdio"])
+    done = suite.inspect(["--", sys.executable, "-m", "refdesk", "serve", "--stdio", "--isolated"])
     assert done.returncode == 0, done.stderr
     assert '"search_everything"' in done.stdout
 

@@ -74,6 +74,6 @@ for command in (
     cli.add_command(command)
 
 
-def main() -> None:
-    """Run the command line and exit."""
-    cli.main(prog_name="refdesk")
+def main(no_desk: str | None = None) -> None:
+    """Run the command line and exit; `no_desk` says why `serve` cannot leave it to a desk, where that is so."""
+    cli.main(prog_name="refdesk", obj=no_desk)

@@ -13,6 +13,9 @@ toolset_option = click.option(
 
 @click.command()
 @click.option("--stdio", is_flag=True, help="Serve one client over stdin and stdout.")
+@click.option(
+    "--isolated", is_flag=True, help="With --stdio: serve in this process, and not through the desk of this machine."
+)
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--port", default=8350, show_default=True, type=click.IntRange(0, 65535), help="0 for any free one.")
 @toolset_option
@@ -25,8 +28,11 @@ toolset_option = click.option(
 @click.option("--no-auth", is_flag=True, help="Serve callers without a key too; to this machine only.")
 @click.option("--org", metavar="ORG", help="The org that callers belong to.")
 @click.option("--agent", metavar="AGENT", help="The agent that callers are. Default: their client's name.")
+@click.pass_context
 def serve(
+    context: click.Context,
     stdio: bool,
+    isolated: bool,
     host: str,
     port: int,
     names: tuple[str, ...],
@@ -38,9 +44,17 @@ def serve(
 ) -> None:
     """Serve MCP at /mcp, REST and pages over HTTP, or MCP over stdio.
 
+    Over stdio, one desk serves all clients of this machine that share a data folder and settings: it is started with
+    the first, and ends some minutes after the last has left (refdesk status, refdesk stop).
+
     Over HTTP every caller needs a key (refdesk keys create) or signs in (REFDESK_OAUTH_ISSUER), unless --no-auth is
     said.
     """
+    reason = context.obj or "--isolated"
+    if stdio and not isolated and context.obj is None:
+        from refdesk.forwarder import command
+
+        reason = command.forward(command.Options(names, tools, org, agent))
     from refdesk.factories.toolsets import load_toolsets
     from refdesk.server import process
     from refdesk.settings import load_settings
@@ -48,7 +62,7 @@ def serve(
     settings = load_settings(org=org, agent=agent, tools=tools)
     toolsets = load_toolsets(names, settings)
     if stdio:
-        process.serve_stdio(settings, toolsets)
+        process.serve_stdio(settings, toolsets, reason)
     else:
         process.serve_http(settings, toolsets, host=host, port=port, sse=sse, no_auth=no_auth, announce=_announce)
 

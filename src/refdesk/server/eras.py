@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import anyio
 import mcp_types as types
-from mcp.shared.message import SessionMessage
+from mcp.shared.message import ServerMessageMetadata, SessionMessage
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 if TYPE_CHECKING:
@@ -30,22 +30,37 @@ UNSUPPORTED_VERSION = -32022
 DISCOVER = "server/discover"
 
 
-async def run(server: Server[Any], read: ReadStream[Item], write: WriteStream[SessionMessage], era: StdioEra) -> None:
-    """Serve one connection over a pair of streams, with the era as the settings have it."""
+async def run(
+    server: Server[Any],
+    read: ReadStream[Item],
+    write: WriteStream[SessionMessage],
+    era: StdioEra,
+    caller: object = None,
+) -> None:
+    """Serve one connection over a pair of streams, with the era as the settings have it.
+
+    `caller` is what handlers find as `context.request`, where the stream says nothing of it.
+    """
     send, receive = anyio.create_memory_object_stream[Item](0)
     async with anyio.create_task_group() as group:
-        group.start_soon(_relay, read, send, write, _gatekeeper(server, era))
+        group.start_soon(_relay, read, send, write, _gatekeeper(server, era), caller)
         await server.run(receive, write, server.create_initialization_options())
         group.cancel_scope.cancel()
 
 
 async def _relay(
-    read: ReadStream[Item], send: MemoryObjectSendStream[Item], write: WriteStream[SessionMessage], answer: Answer
+    read: ReadStream[Item],
+    send: MemoryObjectSendStream[Item],
+    write: WriteStream[SessionMessage],
+    answer: Answer,
+    caller: object,
 ) -> None:
     """Pass the client's messages on, except those that are answered here."""
     is_open = False
     async with read, send:
         async for item in read:
+            if caller is not None and isinstance(item, SessionMessage):
+                item.metadata = ServerMessageMetadata(request_context=caller)
             reply = _parse_error() if isinstance(item, Exception) else None if is_open else await answer(item)
             if reply is not None:
                 await write.send(SessionMessage(reply))

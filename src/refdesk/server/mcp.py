@@ -83,11 +83,13 @@ class Adapter:
         identify: Tells who calls, from the request.
         clock: Says which day it is.
         subscriptions: Who hears of changes.
+        tools: Which tools are offered, as the setting of that name has it; `None` for what the desk's settings say.
     """
 
     desk: Desk
     identify: Identify
     clock: Clock = field(default_factory=SystemClock)
+    tools: tuple[str, ...] | None = None
     _entries: dict[str, _Entry] = field(default_factory=dict[str, _Entry])
     _resources: dict[str, tuple[Resource, types.Resource]] = field(
         default_factory=dict[str, "tuple[Resource, types.Resource]"]
@@ -101,7 +103,8 @@ class Adapter:
     _prompts: Prompts = field(init=False)
 
     def __post_init__(self) -> None:
-        chosen = choose_tools(self.desk.toolsets, self.desk.settings.tools)
+        wanted = self.desk.settings.tools if self.tools is None else self.tools
+        chosen = choose_tools(self.desk.toolsets, wanted)
         for toolset in self.desk.toolsets:
             for operation, tool in zip(toolset.operations, describe_tools(toolset), strict=True):
                 if operation.name in chosen:
@@ -404,9 +407,9 @@ def find_message_bytes(toolsets: Sequence[Toolset]) -> int:
     return max(strict_json.MAX_BYTES, *sizes) + strict_json.ENVELOPE_BYTES
 
 
-def build_server(desk: Desk, identify: Identify) -> Server[Any]:
-    """Return an SDK server for the desk; it opens nothing by itself."""
-    return Adapter(desk, identify).build_server()
+def build_server(desk: Desk, identify: Identify, tools: tuple[str, ...] | None = None) -> Server[Any]:
+    """Return an SDK server for the desk; it opens nothing by itself. Arguments as the `Adapter` has them."""
+    return Adapter(desk, identify, tools=tools).build_server()
 
 
 def identify_local(principal: Principal, *, is_agent_known: bool) -> Identify:

@@ -35,24 +35,25 @@ MAKE_A_KEY = "refdesk keys create --agent NAME --scope knowledge:read --scope kn
 CHOOSE_A_MODEL = "REFDESK_LANGUAGE_MODEL=gemini and REFDESK_GEMINI_API_KEY, or openai; rules ends this line"
 
 
-def serve_stdio(settings: Settings, toolsets: Sequence[Toolset]) -> None:
-    """Serve one client over stdin and stdout until stdin ends or a signal comes."""
+def serve_stdio(settings: Settings, toolsets: Sequence[Toolset], reason: str) -> None:
+    """Serve one client over stdin and stdout until stdin ends or a signal comes; the log says why no desk does."""
     logs.configure(settings.log_level)
+    logger.warning("served in this process", extra={"reason": reason})
     anyio.run(_serve_stdio, settings, toolsets)
-    _leave()
+    leave()
 
 
 async def _serve_stdio(settings: Settings, toolsets: Sequence[Toolset]) -> None:
     principal = local_principal(settings, toolsets, "stdio")
     identify = mcp.identify_local(principal, is_agent_known=settings.agent is not None)
-    _tell_what_learns(settings, toolsets)
+    tell_what_learns(settings, toolsets)
     async with open_desk(settings, toolsets) as desk, anyio.create_task_group() as group:
         group.start_soon(_cancel_at_signal, group.cancel_scope)
         await stdio.serve(mcp.build_server(desk, identify), settings.stdio_era, mcp.find_message_bytes(desk.toolsets))
         group.cancel_scope.cancel()
 
 
-def _leave() -> None:
+def leave() -> None:
     """End the process at once where a thread still works on what nobody waits for, such as loading a model.
 
     Called when the desk is closed: what was acknowledged is on disk, and threads that write were waited for. Python
@@ -78,7 +79,7 @@ def run_worker(settings: Settings, toolsets: Sequence[Toolset]) -> None:
     """Do the background work, embedding and syncing, until SIGINT or SIGTERM."""
     logs.configure(settings.log_level)
     anyio.run(_run_worker, settings, toolsets)
-    _leave()
+    leave()
 
 
 async def _run_worker(settings: Settings, toolsets: Sequence[Toolset]) -> None:
@@ -128,7 +129,7 @@ def serve_http(
     with _listen(host, port) as listener:
         logs.configure(settings.log_level)
         anyio.run(_serve_http, named, toolsets, listener, sse, no_auth, announce)
-    _leave()
+    leave()
 
 
 async def _serve_http(
@@ -154,7 +155,7 @@ async def _serve_http(
         logger.info("listening", extra={"url": _url(listener), "keys": keys, "issuer": settings.oauth_issuer})
         if is_everywhere:
             logger.info("reached by", extra={"hosts": [*settings.allowed_hosts, "any address"], "more": MORE_HOSTS})
-        _tell_what_learns(settings, toolsets)
+        tell_what_learns(settings, toolsets)
         if not no_auth and settings.oauth_issuer is None:
             group.start_soon(_tell_how_to_make_keys, desk)
         await server.serve(sockets=[listener])
@@ -169,7 +170,7 @@ def _list_names(host: str) -> list[str]:
     return list(dict.fromkeys([name, f"{name}.local", socket.getfqdn().lower()]))
 
 
-def _tell_what_learns(settings: Settings, toolsets: Sequence[Toolset]) -> None:
+def tell_what_learns(settings: Settings, toolsets: Sequence[Toolset]) -> None:
     """Say in the log that skills are learned without a language model, when nobody has chosen that."""
     is_chosen = "language_model" in settings.model_fields_set
     if not is_chosen and any(toolset.name == "skills" for toolset in toolsets):

@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterable, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, cast
 
 import anyio
 import anyio.from_thread
@@ -34,21 +34,57 @@ if TYPE_CHECKING:
 async def serve(server: Server[Any], era: StdioEra, most_bytes: int) -> None:
     """Serve one client over stdin and stdout until stdin ends; messages have at most `most_bytes`."""
     async with _stdin_lines(most_bytes) as lines:
-        messages = _Messages(lines)
-        stdin = cast("anyio.AsyncFile[str]", messages)  # the SDK only iterates over it
-        async with stdio_server(stdin=stdin) as (read, write):
-            messages.answer_with(write)
-            try:
-                await eras.run(server, read, write, era)
-            finally:
-                sys.stdout.flush()  # what a handler printed must leave while stdout still points away from the client
+        await serve_lines(server, lines, era)
+
+
+async def serve_lines(
+    server: Server[Any],
+    lines: AsyncIterable[str],
+    era: StdioEra,
+    *,
+    out: LineWriter | None = None,
+    note: Callable[[object], None] = lambda _: None,
+    caller: object = None,
+) -> None:
+    """Serve one client until its lines end.
+
+    Args:
+        server: The server.
+        lines: What the client says.
+        era: Which protocol era is spoken.
+        out: Where answers go; stdout if nothing is given.
+        note: Called with each message of the client's before it is served, as plain JSON.
+        caller: What handlers find as `context.request`.
+    """
+    messages = _Messages(lines, note)
+    # The SDK only iterates over the one, and writes and flushes the other.
+    stdin, stdout = cast("anyio.AsyncFile[str]", messages), cast("anyio.AsyncFile[str] | None", out)
+    async with stdio_server(stdin=stdin, stdout=stdout) as (read, write):
+        messages.answer_with(write)
+        try:
+            await eras.run(server, read, write, era, caller)
+        finally:
+            sys.stdout.flush()  # what a handler printed must leave while stdout still points away from the client
+
+
+class LineWriter(Protocol):
+    """What lines are written to."""
+
+    async def write(self, text: str) -> int:
+        """Write whole lines."""
+        ...
+
+    async def flush(self) -> None:
+        """Return when what was written is on its way."""
+        ...
 
 
 class _Messages:
     """The messages on lines, batches taken apart; what is no message is answered here."""
 
-    def __init__(self, lines: MemoryObjectReceiveStream[str]) -> None:
+    def __init__(self, lines: AsyncIterable[str], note: Callable[[object], None]) -> None:
         self._lines = lines
+        self._note = note
         self._version: str | None = None
         self._write: WriteStream[SessionMessage] | None = None
         self._can_answer = anyio.Event()
@@ -63,9 +99,11 @@ class _Messages:
             value = parse(line)
             if isinstance(value, list):
                 for each in await self._take_apart(cast("list[object]", value)):
+                    self._note(each)
                     yield strict_json.dump(each)
             elif value is NOTHING or not await self._answer(find_problem(value)):
                 self._note_version(value)
+                self._note(value)
                 yield line if value is not NOTHING else ""
 
     async def _take_apart(self, batch: list[object]) -> list[object]:

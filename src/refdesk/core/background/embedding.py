@@ -74,6 +74,7 @@ class Indexer:
     Attributes:
         trouble: Why `run` could not go on when it last tried; `None` when it could.
         queue: Hands out work to every process; `None` where this process polls by itself.
+        at_work: How many pieces of work this process does right now.
     """
 
     store: Store
@@ -82,6 +83,7 @@ class Indexer:
     holder: Holder = field(default_factory=Holder)
     trouble: str | None = None
     queue: JobQueue | None = None
+    at_work: int = 0
     _attends: bool = False
     _orgs_served: dict[str, int] = field(default_factory=dict[str, int])
     _rounds: Rounds[Document, JobOutcome | None] = field(init=False, repr=False)
@@ -107,9 +109,11 @@ class Indexer:
         lease = self._make_lease()
         if not await lease.acquire():
             return 0
+        self.at_work += 1
         try:
             return await self._drain(lease)
         finally:
+            self.at_work -= 1
             with anyio.CancelScope(shield=True):
                 await lease.release()
 
@@ -148,11 +152,14 @@ class Indexer:
             return "current"
         if await self._must_wait(document):
             return "failed"
+        self.at_work += 1
         try:
             outcome = await self._rounds.ask(document)
         except errors.EmbedderError as error:
             self.trouble = error.message
             raise
+        finally:
+            self.at_work -= 1
         self.trouble = None
         return outcome or await self.embed_job(job)
 

@@ -1,0 +1,243 @@
+"""Carries messages between a client's stdin and stdout and a desk, and goes on with another desk when that one ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from types import FrameType
+from typing import NoReturn
+
+from refdesk.forwarder import hello, journal
+from refdesk.forwarder.hello import RefusedError, Wire
+from refdesk.forwarder.journal import Journal, Parcel
+from refdesk.forwarder.rendezvous import UnusableError
+from refdesk.forwarder.starting import Client
+
+PIECE_BYTES = 65536
+MOST_LINE_BYTES = 8_000_000
+"""No request may be that long; of a line that is longer, its beginning is enough for the desk to refuse it."""
+
+MOST_TRIES = 5
+"""How many desks are started for the same request before it is answered with an error."""
+
+END_SECONDS = 5.0
+"""How long a desk may take to end a connection whose client is gone."""
+
+UNREACHABLE = "The desk could not be started again: {}. Try again, or let whoever runs it look at `refdesk status`."
+
+
+class Carrier:
+    """One client's connection.
+
+    The main thread reads stdin, another reads the desk. `_sending` is held by whoever sends to the desk, `_state` while
+    the journal is read or written.
+    """
+
+    def __init__(self, client: Client, wire: Wire) -> None:
+        self._client = client
+        self._wire: Wire | None = None
+        self._first = wire
+        self._journal = Journal()
+        self._state = threading.Condition()
+        self._sending = threading.Lock()
+        self._has_left = False
+
+    def run(self) -> NoReturn:
+        """Carry until the client leaves; then end the process."""
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, _leave)
+        self._sending.acquire()  # until the first desk has answered
+        reader = threading.Thread(target=self._keep_reading_desk, daemon=True)
+        reader.start()
+        for line in _read_lines(0):
+            self._carry(line)
+        self._sending.acquire(timeout=END_SECONDS)  # a desk that refuses to serve at all says why first
+        with self._state:
+            self._has_left = True
+            self._state.notify_all()
+            wire = self._wire
+        if wire is not None:
+            wire.end_sending()
+            reader.join(END_SECONDS)
+        os._exit(0)
+
+    def _carry(self, line: bytes) -> None:
+        with self._sending:
+            with self._state:
+                parcel, wire = self._journal.note_client(line), self._wire
+                if parcel is not None and wire is not None:
+                    self._journal.note_sent(parcel)
+                self._state.notify_all()
+            if parcel is not None and wire is not None:
+                _send(wire, [parcel])
+
+    def _keep_reading_desk(self) -> None:
+        try:
+            wire = self._greet_first()
+            while True:
+                self._read(wire)
+                self._wait_until_needed()
+                wire = self._reconnect()
+        except BrokenPipeError:
+            os._exit(0)  # the client is gone
+        except BaseException:
+            os._exit(70)  # a bug must not leave a client waiting for ever
+            raise
+
+    def _greet_first(self) -> Wire:
+        """Return the connection to the first desk, once it serves this client."""
+        wire = self._first
+        for tries in range(MOST_TRIES):
+            try:
+                wire = self._client.reach() if tries else wire
+                self._accept(wire, hello.greet(wire, self._client.place, self._client.asked))
+                break
+            except OSError:
+                continue
+            except (RefusedError, UnusableError) as error:
+                _end(str(error))
+        else:
+            _end(f"the desk ends as soon as it starts; {self._client.place.path('.log')} says why")
+        self._sending.release()
+        return wire
+
+    def _accept(self, wire: Wire, said: dict[str, object]) -> None:
+        with self._state:
+            self._journal.calls = journal.Calls.read(said)
+            self._wire = wire
+
+    def _read(self, wire: Wire) -> None:
+        """Give the client what the desk says until it ends."""
+        read: int | None = None
+        while line := wire.read_line():
+            end = journal.read_end(line)
+            if end is not None:
+                read = end
+                continue
+            with self._state:
+                shown = self._journal.note_desk(line)
+            if shown is not None:
+                _write(shown)
+        wire.close()
+        with self._state:
+            self._wire = None
+            told = self._journal.lose(read)
+        for each in told:
+            _write(each)
+
+    def _wait_until_needed(self) -> None:
+        with self._state:
+            while not self._journal.is_waiting and not self._has_left:
+                self._state.wait()
+        if self._has_left:
+            os._exit(0)
+
+    def _reconnect(self) -> Wire:
+        """Return a connection to the desk or to its successor, on which the client's session goes on."""
+        reason = ""
+        for tries in range(MOST_TRIES):
+            try:
+                wire = self._client.reach()
+                said = hello.greet(wire, self._client.place, self._client.asked)
+                self._go_on(wire, said)
+            except (OSError, UnusableError, RefusedError) as error:
+                reason = str(error)
+                time.sleep(0.05 * 2**tries)
+            else:
+                return wire
+        with self._state:
+            failed = self._journal.fail(UNREACHABLE.format(reason))
+        for each in failed:
+            _write(each)
+        self._wait_until_needed()
+        return self._reconnect()
+
+    def _go_on(self, wire: Wire, said: dict[str, object]) -> None:
+        """Bring a desk to where the last one was: the handshake first, and once it is answered the rest."""
+        self._sending.acquire()
+        try:
+            with self._state:
+                opening = self._journal.replay_opening()
+                for parcel in opening:
+                    self._journal.note_sent(parcel)
+            for parcel in opening:
+                wire.send(parcel.line)
+                if parcel is opening[0]:
+                    self._await_opening(wire)
+            with self._state:
+                rest = self._journal.replay_rest()
+                for parcel in rest:
+                    self._journal.note_sent(parcel)
+            self._accept(wire, said)
+        except BaseException:
+            with self._state:
+                self._journal.lose(0)
+            self._sending.release()
+            raise
+        # The desk may answer the first before it reads the last, so somebody must read meanwhile.
+        threading.Thread(target=self._send_rest, args=(wire, rest), daemon=True).start()
+
+    def _await_opening(self, wire: Wire) -> None:
+        """Return when the desk has answered the handshake; raises OSError when it ends first."""
+        while line := wire.read_line():
+            with self._state:
+                shown = self._journal.note_desk(line)
+            if shown is None:
+                return
+            _write(shown)
+        raise ConnectionResetError("the desk ended")
+
+    def _send_rest(self, wire: Wire, rest: Sequence[Parcel]) -> None:
+        try:
+            _send(wire, rest)
+        finally:
+            self._sending.release()
+
+
+def _send(wire: Wire, parcels: Sequence[Parcel]) -> None:
+    """Send to a desk; that it is gone is found out by whoever reads from it."""
+    try:
+        for parcel in parcels:
+            wire.send(parcel.line)
+    except OSError:
+        return
+
+
+def _read_lines(number: int) -> Iterator[bytes]:
+    """Yield the lines of a file, each with its end; what is too long to be a message is cut."""
+    buffer, is_cut = bytearray(), False
+    while piece := os.read(number, PIECE_BYTES):
+        *whole, rest = piece.split(b"\n")
+        for part in whole:
+            if not is_cut:
+                yield bytes(buffer) + part + b"\n"
+            buffer.clear()
+            is_cut = False
+        if not is_cut:
+            buffer += rest
+        if len(buffer) > MOST_LINE_BYTES:
+            yield bytes(buffer) + b"\n"
+            buffer.clear()
+            is_cut = True
+
+
+def _write(line: bytes) -> None:
+    """Write to the client; raises BrokenPipeError when it is gone."""
+    view = memoryview(line)
+    while view:
+        view = view[os.write(1, view) :]
+
+
+def _leave(_number: int, _frame: FrameType | None) -> NoReturn:
+    os._exit(0)
+
+
+def _end(message: str) -> NoReturn:
+    """Say why nothing can be served, as a command does, and end the process."""
+    sys.stderr.write(f"Error: {message}\n")
+    sys.stderr.flush()
+    os._exit(1)

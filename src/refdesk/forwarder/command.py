@@ -1,0 +1,79 @@
+"""`refdesk serve --stdio`: its options are read here, without the library that the other commands use."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from refdesk import __version__
+from refdesk.forwarder import identity, rendezvous, starting
+from refdesk.forwarder.carrying import Carrier
+from refdesk.forwarder.rendezvous import UnusableError
+
+_VALUES = {"--toolset": "names", "--tools": "tools", "--org": "org", "--agent": "agent"}
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the command is asked for, as `refdesk serve --help` describes it."""
+
+    names: tuple[str, ...] = ()
+    tools: str | None = None
+    org: str | None = None
+    agent: str | None = None
+
+
+def read_options(arguments: Sequence[str]) -> Options | None:
+    """Return the options of `serve --stdio` for a shared desk, or `None` for every other command line."""
+    if arguments[:1] != ["serve"] or "--stdio" not in arguments:
+        return None
+    names, chosen = list[str](), dict[str, str]()
+    rest = [argument for argument in arguments[1:] if argument != "--stdio"]
+    while rest:
+        option, equals, value = rest.pop(0).partition("=")
+        if option not in _VALUES or not (equals or rest):
+            return None
+        value = value if equals else rest.pop(0)
+        if option == "--toolset":
+            names.append(value)
+        else:
+            chosen[_VALUES[option]] = value
+    return Options(tuple(names), **chosen)
+
+
+def make_client(options: Options) -> starting.Client:
+    """Return what reaches the desk of this process's settings.
+
+    Raises:
+        UnusableError: No desk can be met here.
+    """
+    settings = identity.read_settings()
+    if identity.is_in_memory():
+        raise UnusableError("REFDESK_STORE keeps everything in the memory of one process")
+    found = identity.read(options.names)
+    asked: dict[str, object] = {
+        "ask": "serve",
+        "version": __version__,
+        "pid": os.getpid(),
+        "org": options.org or settings.get("ORG"),
+        "agent": options.agent or settings.get("AGENT"),
+        "tools": options.tools or settings.get("TOOLS"),
+        "era": settings.get("STDIO_ERA"),
+    }
+    on_loopback = settings.get("DESK_SOCKET", "").lower() == "loopback"
+    return starting.Client(found, rendezvous.open_place(found), options.names, asked, on_loopback)
+
+
+def forward(options: Options) -> str:
+    """Carry the messages of this process's client to the desk, and end the process when the client leaves.
+
+    Returns:
+        Why no desk can be reached from here, where that is so; nothing has been read then.
+    """
+    try:
+        client = make_client(options)
+        wire = client.reach()
+    except UnusableError as error:
+        return str(error)
+    return Carrier(client, wire).run()

@@ -1,0 +1,130 @@
+"""What is said before a connection carries messages: one line of JSON each way, on loopback after a proof each way."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, cast
+
+from refdesk.forwarder import rendezvous
+
+if TYPE_CHECKING:
+    from refdesk.forwarder.rendezvous import Place
+
+MARK = "refdesk"
+"""The one field of every line that is the desk's own and no message of the protocol's."""
+
+PIECE_BYTES = 65536
+
+
+class RefusedError(Exception):
+    """The desk said why it serves nobody like this. Says it."""
+
+
+def pack(said: Mapping[str, object]) -> bytes:
+    """Return a line of the desk's own."""
+    return json.dumps({MARK: said}, separators=(",", ":")).encode() + b"\n"
+
+
+def unpack(line: bytes) -> dict[str, Any] | None:
+    """Return what a line of the desk's own says, or `None` for any other line."""
+    if not line.startswith(b'{"refdesk":'):
+        return None
+    try:
+        said = json.loads(line)[MARK]
+    except (ValueError, KeyError):
+        return None
+    return cast("dict[str, Any]", said) if isinstance(said, dict) else None
+
+
+class Wire:
+    """A connection that is read by lines."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self.connection = connection
+        self._buffer = bytearray()
+        self._searched = 0
+
+    def send(self, data: bytes) -> None:
+        """Send all of it; raises OSError where the other end is gone."""
+        self.connection.sendall(data)
+
+    def read_line(self) -> bytes:
+        """Return the next line with its end, or nothing when there is none any more."""
+        while (end := self._buffer.find(b"\n", self._searched)) < 0:
+            self._searched = len(self._buffer)
+            try:
+                piece = self.connection.recv(PIECE_BYTES)
+            except OSError:
+                piece = b""
+            if not piece:
+                return b""
+            self._buffer += piece
+        line = bytes(self._buffer[: end + 1])
+        del self._buffer[: end + 1]
+        self._searched = 0
+        return line
+
+    def end_sending(self) -> None:
+        """Say that nothing more comes; what the other end still has to say can be read."""
+        with suppress(OSError):
+            self.connection.shutdown(socket.SHUT_WR)
+
+    def close(self) -> None:
+        """Close it, and wake whoever reads from it."""
+        with suppress(OSError):
+            self.connection.shutdown(socket.SHUT_RDWR)
+        self.connection.close()
+
+
+def prove_client(wire: Wire, place: Place) -> None:
+    """Prove to each other, on loopback, that both know the secret; on a Unix socket the system vouches.
+
+    Raises:
+        OSError: The connection ended, or whoever listens there does not know the secret.
+    """
+    if wire.connection.family != socket.AF_INET:
+        return
+    nonce = os.urandom(16).hex()
+    wire.send(pack({"nonce": nonce}))
+    said = unpack(wire.read_line()) or {}
+    if said.get("proof") != place.prove("desk", nonce):
+        raise PermissionError("who listens there is no desk of this folder")
+    wire.send(pack({"proof": place.prove("client", str(said.get("nonce")))}))
+
+
+def greet(wire: Wire, place: Place, asked: Mapping[str, object]) -> dict[str, Any]:
+    """Say what is asked for, and return what the desk answers.
+
+    Raises:
+        OSError: The desk ended first.
+        RefusedError: The desk serves nobody like this.
+    """
+    prove_client(wire, place)
+    wire.send(pack(asked))
+    said = unpack(wire.read_line())
+    if said is None:
+        raise ConnectionResetError("the desk ended")
+    if "error" in said:
+        raise RefusedError(str(said["error"]))
+    return said
+
+
+def prove_desk(wire: Wire, place: Place) -> None:
+    """The desk's part of the proof.
+
+    Raises:
+        OSError: The connection ended, or the client does not know the secret.
+    """
+    if wire.connection.family != socket.AF_INET:
+        rendezvous.require_own(wire.connection)
+        return
+    nonce = os.urandom(16).hex()
+    said = unpack(wire.read_line()) or {}
+    wire.send(pack({"proof": place.prove("desk", str(said.get("nonce"))), "nonce": nonce}))
+    answer = unpack(wire.read_line()) or {}
+    if answer.get("proof") != place.prove("client", nonce):
+        raise PermissionError("that client does not know the folder's secret")

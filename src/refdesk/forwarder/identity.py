@@ -1,0 +1,154 @@
+"""Which desk a process belongs to: the data folder, and everything else that decides how a desk answers.
+
+Variables are compared and handed on as they are written; what they mean is up to `refdesk.settings`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+PREFIX = "REFDESK_"
+
+OF_CALLERS = frozenset({"AGENT", "ORG", "STDIO_ERA", "TOOLS"})
+"""Settings that each client brings along: they say who it is and what it is offered."""
+
+OF_THE_NETWORK = frozenset(
+    {
+        *("ALLOWED_HOSTS", "ALLOWED_ORIGINS", "PUBLIC_URL", "TRUSTED_PROXIES", "AGENT_RATE", "ORG_RATE"),
+        *("OAUTH_AGENT_CLAIM", "OAUTH_AGENT_PREFIX", "OAUTH_ASKED_SCOPE_PREFIX", "OAUTH_AUDIENCE", "OAUTH_ISSUER"),
+        *("OAUTH_JWKS_URL", "OAUTH_ORG", "OAUTH_ORG_CLAIM", "OAUTH_ORGS", "OAUTH_SCOPE_CLAIMS", "OAUTH_SCOPE_PREFIX"),
+        *("HEADER_TIMEOUT_SECONDS", "BODY_TIMEOUT_SECONDS", "WRITE_TIMEOUT_SECONDS"),
+        *("MAX_CONNECTIONS", "MAX_ADDRESS_CONNECTIONS", "MAX_SESSIONS"),
+    }
+)
+"""Settings that only matter over HTTP."""
+
+OF_THE_PROCESS = frozenset({"DESK_IDLE", "DESK_SOCKET", "HOME", "LOG_LEVEL"})
+"""Settings that change no answer, and the data folder, which is compared as a folder."""
+
+NOT_COMPARED = OF_CALLERS | OF_THE_NETWORK | OF_THE_PROCESS
+
+OUTSIDE = (
+    *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE"),
+    *("PGPASSFILE", "PGPASSWORD", "PGUSER", "PGSERVICE", "PGSERVICEFILE", "PGSSLMODE", "PGSSLROOTCERT"),
+    *("GOOGLE_APPLICATION_CREDENTIALS",),
+)
+"""Variables of others that libraries read: through whom and as whom a desk asks."""
+
+_PLUGIN_GROUP = b"[refdesk.toolsets]"
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What tells desks apart.
+
+    Attributes:
+        home: The data folder, absolute.
+        facts: The rest, as lines of text that hold secrets: never shown, never stored but as a keyed digest.
+        is_portable: Whether it means the same in every working folder.
+    """
+
+    home: str
+    facts: tuple[str, ...]
+    is_portable: bool = True
+
+
+def read(names: Sequence[str] = (), environment: Mapping[str, str] | None = None) -> Identity:
+    """Return the identity of this process's desk.
+
+    Args:
+        names: The toolsets that are asked for.
+        environment: The process's, if none is given.
+    """
+    variables = os.environ if environment is None else environment
+    settings = read_settings(variables)
+    facts = [f"{name}={settings[name]}" for name in sorted(settings.keys() - NOT_COMPARED)]
+    facts += [f"{name}={found}" for name in OUTSIDE if (found := variables.get(name) or variables.get(name.lower()))]
+    facts += [f"toolset {name}" for name in sorted(set(names))]
+    facts += _list_plugins()
+    facts.append(f"machine {_name_machine()}")
+    relative = [name for name in settings.keys() - NOT_COMPARED if _depends_on_folder(name, settings[name])]
+    if relative:
+        facts.append(f"folder {os.getcwd()}")
+    return Identity(find_home(variables), tuple(facts), not relative)
+
+
+def read_settings(variables: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return refdesk's variables that are not empty, by their names without the prefix, in capitals."""
+    found = os.environ if variables is None else variables
+    return {
+        name.upper().removeprefix(PREFIX): value
+        for name, value in found.items()
+        if value and name.upper().startswith(PREFIX)
+    }
+
+
+def copy_environment() -> dict[str, str]:
+    """Return every variable of this process."""
+    return dict(os.environ)
+
+
+def find_runtime_folder() -> str | None:
+    """Return where the system wants what lasts as long as a login, if it says so."""
+    return os.environ.get("XDG_RUNTIME_DIR")
+
+
+def find_home(variables: Mapping[str, str] | None = None) -> str:
+    """Return the data folder, absolute and without symbolic links; as `Settings.home` has it."""
+    variables = os.environ if variables is None else variables
+    chosen = read_settings(variables).get("HOME")
+    return os.path.realpath(chosen or _find_default_home(variables))
+
+
+def _find_default_home(variables: Mapping[str, str]) -> str:
+    if sys.platform == "win32":
+        import platformdirs
+
+        return platformdirs.user_data_dir("refdesk", appauthor=False)
+    if sys.platform == "darwin":
+        return os.path.expanduser("~/Library/Application Support/refdesk")
+    data = variables.get("XDG_DATA_HOME", "").strip() or os.path.expanduser("~/.local/share")
+    return os.path.join(data, "refdesk")
+
+
+def is_in_memory(variables: Mapping[str, str] | None = None) -> bool:
+    """Return whether the store is this process's memory, which cannot be shared."""
+    return read_settings(variables).get("STORE", "").startswith("memory:")
+
+
+def _depends_on_folder(name: str, value: str) -> bool:
+    _, is_url, rest = value.partition("://")
+    if is_url:
+        return rest.startswith("/") and not os.path.isabs(rest[1:])  # a file, as in scheme:///file
+    is_path = name.endswith(("_PATH", "_FILE")) or os.sep in value
+    return is_path and not os.path.isabs(value)
+
+
+def _list_plugins() -> list[str]:
+    """Return the installed packages that bring toolsets; two environments of one version may differ in them."""
+    found: list[str] = []
+    for folder in sys.path:
+        try:
+            names = [entry for entry in os.listdir(folder or ".") if entry.endswith(".dist-info")]
+        except OSError:
+            continue
+        found += [f"plugin {name}" for name in sorted(names) if _brings_toolset(os.path.join(folder, name))]
+    return found
+
+
+def _brings_toolset(folder: str) -> bool:
+    try:
+        with open(os.path.join(folder, "entry_points.txt"), "rb") as file:
+            return _PLUGIN_GROUP in file.read()
+    except OSError:
+        return False
+
+
+def _name_machine() -> str:
+    """Return the machine's name: a data folder may be on a disk that several mount."""
+    if sys.platform == "win32":
+        return os.environ.get("COMPUTERNAME", "")
+    return os.uname().nodename

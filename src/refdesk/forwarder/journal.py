@@ -1,0 +1,291 @@
+"""What a client has asked and is not answered yet: enough to go on with another desk when the one at hand ends.
+
+Lines are carried as they are. Of each only what this takes is read: whether it is a request, an answer or a
+notification, its id, and of a tool call the tool and whether it carries an idempotency key.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from refdesk.forwarder.hello import unpack
+
+MOST_ATTEMPTS = 3
+"""How many desks get the same request: one that ends each of them is answered with an error in the end."""
+
+LISTEN = "subscriptions/listen"
+UNSURE = (
+    "The desk ended while this call ran: what it was to write may have been written, or not. Look for it before you "
+    "call again."
+)
+_REPLAYED = "refdesk-replay-"
+ANSWER = re.compile(rb'\{"jsonrpc":"2\.0","id":(-?\d+|"[ !#-\[\]-~]*"),"(result|error)":')
+"""How a desk begins its answers, so that long ones need not be parsed."""
+
+
+@dataclass(slots=True)
+class Request:
+    """A request without an answer.
+
+    Attributes:
+        sent_as: Which line of the current connection it was; `None` before it is sent.
+        attempts: How many desks have got it.
+    """
+
+    line: bytes
+    message: Mapping[str, Any]
+    sent_as: int | None = None
+    attempts: int = 0
+
+    @property
+    def id(self) -> object:
+        """Its id, as the client wrote it."""
+        return self.message["id"]
+
+    @property
+    def method(self) -> object:
+        """Its method."""
+        return self.message.get("method")
+
+
+@dataclass(frozen=True, slots=True)
+class Parcel:
+    """A line to send, and the requests in it."""
+
+    line: bytes
+    requests: Sequence[Request] = ()
+
+
+@dataclass(slots=True)
+class Calls:
+    """What the desk says of its tools.
+
+    Attributes:
+        reads: Those that change nothing.
+        keyed: For those that take an idempotency key, the argument's name.
+        unsure: For each that writes, the result that says that nobody knows whether it did.
+    """
+
+    reads: frozenset[str] = frozenset()
+    keyed: Mapping[str, str] = field(default_factory=dict[str, str])
+    unsure: Mapping[str, Mapping[str, object]] = field(default_factory=dict[str, "Mapping[str, object]"])
+
+    @classmethod
+    def read(cls, said: Mapping[str, Any]) -> Calls:
+        """Return what is in a desk's greeting."""
+        calls = said.get("calls", {})
+        return cls(frozenset(calls.get("reads", ())), calls.get("keyed", {}), calls.get("unsure", {}))
+
+    def is_repeatable(self, request: Request) -> bool:
+        """Return whether a request that may have been carried out can be sent again."""
+        if request.method != "tools/call":
+            return True
+        params = cast("Any", request.message.get("params"))
+        if not isinstance(params, dict):
+            return True  # no desk carries it out
+        name, arguments = cast("dict[str, Any]", params).get("name"), cast("dict[str, Any]", params).get("arguments")
+        if name in self.reads:
+            return True
+        key = self.keyed.get(str(name))
+        return key is not None and isinstance(arguments, dict) and bool(cast("dict[str, Any]", arguments).get(key))
+
+    def say_unsure(self, request: Request) -> bytes:
+        """Return the answer to a request of which nobody knows whether it was carried out."""
+        params = cast("dict[str, Any]", request.message.get("params") or {})
+        result = self.unsure.get(str(params.get("name"))) or _result(
+            {"error": {"code": "UNAVAILABLE", "message": UNSURE}}
+        )
+        is_modern = "io.modelcontextprotocol/protocolVersion" in (params.get("_meta") or {})
+        return _dump({"jsonrpc": "2.0", "id": request.id, "result": {**result, **(_COMPLETE if is_modern else {})}})
+
+
+_COMPLETE = {"resultType": "complete"}
+
+
+def _result(error: Mapping[str, object]) -> dict[str, object]:
+    return {"content": [{"type": "text", "text": json.dumps(error)}], "isError": True}
+
+
+class Journal:
+    """The state of one client's session, as far as another desk must be given it."""
+
+    def __init__(self) -> None:
+        self.calls = Calls()
+        self._pending: dict[str, Request] = {}
+        self._opening: list[bytes] = []
+        self._standing: dict[str, bytes] = {}
+        self._asked_by_desk: dict[str, object] = {}
+        self._swallowed: set[str] = set()
+        self._lines = 0
+        self._epoch = 0
+        self._replays = 0
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the client waits for something that only a desk can send."""
+        return bool(self._pending or self._standing)
+
+    def note_client(self, line: bytes) -> Parcel | None:
+        """Take down a line of the client's; return what to send for it, or `None` for nothing."""
+        value = _load(line)
+        if isinstance(value, list):
+            batch = cast("list[object]", value)
+            return Parcel(line, [request for each in batch if (request := self._note(_dump(each), each))])
+        if isinstance(value, dict) and "method" not in value and "id" in value:
+            reply = self._note_reply(line, cast("dict[str, Any]", value))
+            return Parcel(reply) if reply is not None else None
+        request = self._note(line, cast("object", value))
+        return Parcel(line, [request] if request else [])
+
+    def note_sent(self, parcel: Parcel) -> None:
+        """Take down that something goes to the desk at hand."""
+        self._lines += 1
+        for request in parcel.requests:
+            request.sent_as, request.attempts = self._lines, request.attempts + 1
+
+    def note_desk(self, line: bytes) -> bytes | None:
+        """Take down a line of the desk's; return what the client gets of it, or `None` for nothing."""
+        plain = ANSWER.match(line)
+        if plain is not None:
+            return self._note_answer(line, plain[1].decode(), plain[2] == b"result")
+        message = _load(line)
+        if not isinstance(message, dict) or "id" not in message:
+            return line
+        answered = cast("dict[str, Any]", message)
+        if "method" in answered:
+            return self._note_question(line, answered)
+        return self._note_answer(line, key_of(answered["id"]), "result" in answered)
+
+    def lose(self, read: int | None) -> list[bytes]:
+        """Take down that the desk at hand ended; return what the client gets at once.
+
+        Args:
+            read: How many lines it had taken in, each of which it answered; `None` if it did not say so.
+        """
+        told: list[bytes] = []
+        for key, request in list(self._pending.items()):
+            if request.sent_as is None:
+                continue
+            is_untouched = read is not None and request.sent_as > read
+            if is_untouched:
+                request.attempts -= 1
+            elif request.attempts >= MOST_ATTEMPTS or not self.calls.is_repeatable(request):
+                told.append(self.calls.say_unsure(request))
+                del self._pending[key]
+            request.sent_as = None
+        shown = (json.loads(key) for key in self._asked_by_desk)
+        told += [_notify("notifications/cancelled", {"requestId": id}) for id in shown]
+        self._asked_by_desk.clear()
+        self._swallowed.clear()
+        self._lines, self._epoch = 0, self._epoch + 1
+        return told
+
+    def replay_opening(self) -> list[Parcel]:
+        """Return the handshake for another desk, if there was one; its answers are for nobody."""
+        if any(request.method == "initialize" for request in self._pending.values()):
+            return []
+        return [Parcel(self._disguise(line)) for line in self._opening]
+
+    def replay_rest(self) -> list[Parcel]:
+        """Return what follows the handshake: what was subscribed to, then every request without an answer."""
+        standing = [Parcel(self._disguise(line)) for line in self._standing.values()]
+        return [*standing, *(Parcel(request.line, [request]) for request in self._pending.values())]
+
+    def fail(self, message: str) -> list[bytes]:
+        """Return an error for every request without an answer, since no desk can be reached."""
+        failed = list(self._pending.values())
+        self._pending.clear()
+        error = {"code": -32603, "message": message}
+        return [_dump({"jsonrpc": "2.0", "id": each.id, "error": error}) for each in failed]
+
+    def _note_answer(self, line: bytes, key: str, has_succeeded: bool) -> bytes | None:
+        if key in self._swallowed:
+            self._swallowed.discard(key)
+            return None
+        request = self._pending.pop(key, None)
+        if request is not None and has_succeeded:
+            self._note_standing(request)
+        return line
+
+    def _note(self, line: bytes, value: object) -> Request | None:
+        if not isinstance(value, dict):
+            return None
+        message = cast("dict[str, Any]", value)
+        method = message.get("method")
+        if method == "notifications/initialized":
+            self._opening = [*self._opening[:1], line]
+        elif method == "notifications/cancelled":
+            self._pending.pop(key_of(cast("dict[str, Any]", message.get("params") or {}).get("requestId")), None)
+        if not isinstance(method, str) or not _is_id(message.get("id")):
+            return None
+        if method == "initialize":
+            self._opening = [line]
+        request = self._pending[key_of(message["id"])] = Request(line, message)
+        return request
+
+    def _note_reply(self, line: bytes, reply: dict[str, Any]) -> bytes | None:
+        """Return the client's answer to a question of the desk's, if it is for the desk at hand."""
+        original = self._asked_by_desk.pop(key_of(reply["id"]), None)
+        if original is None:
+            return line if self._epoch == 0 else None
+        return line if original == reply["id"] else _dump({**reply, "id": original})
+
+    def _note_question(self, line: bytes, question: dict[str, Any]) -> bytes:
+        """Return a question of the desk's under an id that no desk before it has used."""
+        id = question["id"]
+        shown = id if self._epoch == 0 else f"desk-{self._epoch}:{key_of(id)}"
+        self._asked_by_desk[key_of(shown)] = id
+        return line if self._epoch == 0 else _dump({**question, "id": shown})
+
+    def _note_standing(self, request: Request) -> None:
+        params = cast("dict[str, Any]", request.message.get("params") or {})
+        if request.method == "resources/subscribe":
+            self._standing[f"uri {params.get('uri')}"] = request.line
+        elif request.method == "resources/unsubscribe":
+            self._standing.pop(f"uri {params.get('uri')}", None)
+        elif request.method == "logging/setLevel":
+            self._standing["level"] = request.line
+
+    def _disguise(self, line: bytes) -> bytes:
+        """Return a line that is sent again under an id of our own."""
+        message = cast("dict[str, Any]", _load(line))
+        if "id" not in message:
+            return line
+        self._replays += 1
+        id = f"{_REPLAYED}{self._replays}"
+        self._swallowed.add(key_of(id))
+        return _dump({**message, "id": id})
+
+
+def read_end(line: bytes) -> int | None:
+    """Return how many lines a desk had taken in, where a line is its last and says so."""
+    said = unpack(line)
+    return said.get("read") if said is not None else None
+
+
+def _load(line: bytes) -> object:
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _dump(value: object) -> bytes:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=True).encode() + b"\n"
+
+
+def _notify(method: str, params: Mapping[str, object]) -> bytes:
+    return _dump({"jsonrpc": "2.0", "method": method, "params": params})
+
+
+def _is_id(value: object) -> bool:
+    return isinstance(value, str) or (isinstance(value, int) and not isinstance(value, bool))
+
+
+def key_of(id: object) -> str:
+    """Return what stands for an id: 1 and "1" are two."""
+    return json.dumps(id)

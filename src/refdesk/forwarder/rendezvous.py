@@ -1,0 +1,289 @@
+"""Where a desk and its clients meet: a folder in the data folder that only its owner can enter.
+
+For each desk that folder has a lock that the running desk holds, a lock for whoever starts one, a log, and a file that
+says where the desk listens. Their names are keyed digests, since what tells desks apart holds secrets.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import socket
+import stat
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, cast
+
+from refdesk.forwarder import identity
+from refdesk.forwarder.identity import Identity
+from refdesk.forwarder.locking import FileLock
+
+FOLDER = "desk"
+SECRET_BYTES = 32
+MOST_SOCKET_PATH = 100
+"""Systems allow 104 to 108 bytes, with the zero at the end."""
+
+BACKLOG = 512
+LOOPBACK = "127.0.0.1"
+UNSAFE = "its folder can be entered by others"
+
+
+class UnusableError(Exception):
+    """No desk can be met here: the folder cannot be made, or the system has no such sockets. Says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A desk as its file describes it; it may be gone.
+
+    Attributes:
+        address: The path of its socket, or its port on loopback.
+        kind: `desk`, or `http` for a server that serves over HTTP too.
+    """
+
+    pid: int
+    version: str
+    address: str | int
+    kind: str
+    key: str
+    started: float
+
+    def to_json(self) -> dict[str, object]:
+        """Return what its file says."""
+        return {name: getattr(self, name) for name in ("pid", "version", "address", "kind", "key", "started")}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The files of one desk.
+
+    Attributes:
+        folder: Holds them.
+        secret: What only those know who can read the folder.
+        key: Stands for the desk in the names of files.
+    """
+
+    folder: str
+    secret: bytes
+    key: str
+
+    def path(self, suffix: str) -> str:
+        """Return the path of one of the files."""
+        return os.path.join(self.folder, self.key + suffix)
+
+    def get_life_lock(self) -> FileLock:
+        """Return the lock that the running desk holds."""
+        return FileLock(self.path(".lock"))
+
+    def get_start_lock(self) -> FileLock:
+        """Return the lock that whoever starts a desk holds meanwhile."""
+        return FileLock(self.path(".start"))
+
+    def find(self) -> Found | None:
+        """Return the desk that has announced itself here, if one has."""
+        return _read(self.path(".json"), self.key)
+
+    def announce(self, found: Found) -> None:
+        """Say where the desk listens; whoever reads it sees the whole of it or none."""
+        path = self.path(f".json-{os.getpid()}")
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(found.to_json(), file)
+        os.replace(path, self.path(".json"))
+
+    def withdraw(self) -> None:
+        """Take the announcement back if it is this process's."""
+        found = self.find()
+        if found is not None and found.pid == os.getpid():
+            _remove(self.path(".json"))
+
+    def prove(self, role: str, nonce: str) -> str:
+        """Return what shows that this process knows the secret."""
+        return _digest(self.secret, "proof", role, nonce)
+
+
+def open_place(desk: Identity) -> Place:
+    """Return the place of a desk; its folder is made where it is not there.
+
+    Raises:
+        UnusableError: The folder cannot be made, or others can enter it.
+    """
+    folder = os.path.join(desk.home, FOLDER)
+    try:
+        os.makedirs(desk.home, exist_ok=True)
+        make_private(folder)
+        secret = _get_secret(os.path.join(folder, "secret"))
+    except OSError as error:
+        raise UnusableError(error.strerror or str(error)) from None
+    return Place(folder, secret, _digest(secret, "desk", desk.home, *desk.facts)[:16])
+
+
+def open_known_place(home: str, key: str) -> Place:
+    """Return the place of a desk whose key is known; raises OSError where its folder is gone."""
+    folder = os.path.join(home, FOLDER)
+    return Place(folder, _get_secret(os.path.join(folder, "secret")), key)
+
+
+def list_places(home: str) -> Iterator[tuple[Place, Found]]:
+    """Yield the desks that have announced themselves in a data folder, whatever their settings."""
+    folder = os.path.join(home, FOLDER)
+    try:
+        secret = _get_secret(os.path.join(folder, "secret"))
+        names = sorted(name for name in os.listdir(folder) if name.endswith(".json"))
+    except OSError:
+        return
+    for name in names:
+        place = Place(folder, secret, name.removesuffix(".json"))
+        found = place.find()
+        if found is not None:
+            yield place, found
+
+
+def listen(place: Place, *, on_loopback: bool) -> tuple[socket.socket, str | int]:
+    """Return a socket that listens, and its address; call it as the holder of the life lock.
+
+    Raises:
+        UnusableError: The system has no such socket, or refuses it.
+    """
+    try:
+        if on_loopback or not hasattr(socket, "AF_UNIX"):
+            listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+            listener.bind((LOOPBACK, 0))
+            address: str | int = listener.getsockname()[1]
+        else:
+            path = _choose_socket_path(place)
+            _clear(place, path)
+            listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            listener.bind(path)
+            address = path
+        listener.listen(BACKLOG)
+    except OSError as error:
+        raise UnusableError(error.strerror or str(error)) from None
+    return listener, address
+
+
+def connect(found: Found) -> socket.socket:
+    """Return a connection to a desk.
+
+    Raises:
+        OSError: It is gone, or belongs to somebody else.
+    """
+    if isinstance(found.address, int):
+        return socket.create_connection((LOOPBACK, found.address))
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        connection.connect(found.address)
+        require_own(connection)
+    except OSError:
+        connection.close()
+        raise
+    return connection
+
+
+def require_own(connection: socket.socket) -> None:
+    """Return when the other end of a Unix socket is a process of the same user, as far as the system can say.
+
+    Raises:
+        PermissionError: It is another user's.
+    """
+    if connection.family == socket.AF_INET or not hasattr(socket, "SO_PEERCRED"):
+        return  # the folder's mode decides, or the secret
+    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+    owner = int.from_bytes(credentials[4:8], sys.byteorder)
+    if owner != os.getuid():
+        raise PermissionError(errno.EPERM, f"the other end belongs to user {owner}")
+
+
+def make_private(folder: str) -> None:
+    """Make a folder that only its owner can enter, or return when it is one.
+
+    Raises:
+        OSError: It cannot be made.
+        UnusableError: It is no folder of this user's.
+    """
+    try:
+        os.mkdir(folder, 0o700)
+    except FileExistsError:
+        if sys.platform != "win32":
+            _require_private(folder)
+
+
+def _require_private(folder: str) -> None:
+    there = os.lstat(folder)
+    if not stat.S_ISDIR(there.st_mode) or there.st_uid != os.getuid():
+        raise UnusableError(f"{folder} is no folder of this user's")
+    if stat.S_IMODE(there.st_mode) & 0o077:
+        os.chmod(folder, 0o700)
+
+
+def _choose_socket_path(place: Place) -> str:
+    """Return a path that is short enough for a socket: beside the other files, or in a folder of this user's."""
+    name = f"{place.key}-{os.getpid()}.sock"
+    path = os.path.join(place.folder, name)
+    if len(os.fsencode(path)) <= MOST_SOCKET_PATH:
+        return path
+    for base in (identity.find_runtime_folder(), tempfile.gettempdir(), "/tmp"):
+        folder = os.path.join(base, f"refdesk-{os.getuid()}") if base else ""
+        path = os.path.join(folder, name)
+        if not folder or len(os.fsencode(path)) > MOST_SOCKET_PATH:
+            continue
+        try:
+            make_private(folder)
+        except (OSError, UnusableError):
+            continue
+        return path
+    raise UnusableError("no folder's path is short enough for a socket")
+
+
+def _clear(place: Place, path: str) -> None:
+    """Remove the sockets that desks of this place left when they were killed."""
+    folder = os.path.dirname(path)
+    for name in os.listdir(folder):
+        if name.startswith(f"{place.key}-") and name.endswith(".sock"):
+            _remove(os.path.join(folder, name))
+
+
+def _get_secret(path: str) -> bytes:
+    """Return the folder's secret, made by the first who asks."""
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except FileNotFoundError:
+        pass
+    draft = f"{path}-{os.getpid()}"
+    with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(os.urandom(SECRET_BYTES))
+    try:
+        os.link(draft, path)  # unlike a rename, fails where somebody was faster
+    except FileExistsError:
+        pass
+    finally:
+        _remove(draft)
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def _read(path: str, key: str) -> Found | None:
+    try:
+        with open(path, encoding="utf-8") as file:
+            said = cast("dict[str, Any]", json.load(file))
+        return Found(said["pid"], said["version"], said["address"], said["kind"], key, said["started"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except OSError:
+        return
+
+
+def _digest(secret: bytes, *parts: str) -> str:
+    digest = hashlib.blake2b(key=secret, digest_size=16)
+    for part in parts:
+        digest.update(len(part).to_bytes(8, "big") + part.encode("utf-8", "surrogateescape"))
+    return digest.hexdigest()

@@ -1,0 +1,28 @@
+"""The log of a desk that clients started, where its stdout and stderr lead: one file, and one before it."""
+
+from __future__ import annotations
+
+import os
+
+MOST_BYTES = 4_000_000
+
+
+def open_log(path: str, most_bytes: int = MOST_BYTES) -> None:
+    """Let stdout and stderr lead to the log; one that is full gives way to a new one, and replaces the one before it.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    if _measure(path) > most_bytes:
+        os.replace(path, f"{path}.old")
+    number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    os.dup2(number, 1)
+    os.dup2(number, 2)
+    os.close(number)
+
+
+def _measure(path: str) -> int:
+    try:
+        return os.path.getsize(path)
+    except OSError:
+        return 0

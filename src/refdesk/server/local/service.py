@@ -1,0 +1,269 @@
+"""Serves a desk over a local socket: MCP to each client, single calls to the command line, and what operators ask."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import socket
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import anyio
+from anyio.abc import SocketAttribute, SocketListener
+
+from refdesk import __version__, errors
+from refdesk.forwarder import hello, rendezvous
+from refdesk.server import mcp, stdio
+from refdesk.server.calls import Caller
+from refdesk.server.local import callers, memory
+from refdesk.server.local.calls import describe_calls
+from refdesk.server.local.lines import Lines, Session
+
+if TYPE_CHECKING:
+    from anyio.abc import SocketStream, TaskGroup
+    from mcp.server.lowlevel import Server
+
+    from refdesk.app import Desk
+    from refdesk.core.operations import Operation
+    from refdesk.forwarder.locking import FileLock
+    from refdesk.forwarder.rendezvous import Place
+
+logger = logging.getLogger(__name__)
+
+LOOK_SECONDS = 5.0
+"""How often a desk looks whether it is still wanted, and its files still there."""
+
+HELLO_BYTES = 1_000_000
+HELLO_SECONDS = 10.0
+GRACE_SECONDS = 5.0
+"""How much longer than a request may take the desk waits for those it has read, when it lets go of its clients."""
+
+
+@dataclass(slots=True, eq=False)
+class Client:
+    """Somebody who is served."""
+
+    caller: callers.LocalCaller
+    session: Session
+    since: float = field(default_factory=time.time)
+    name: str = ""
+
+    def describe(self) -> dict[str, object]:
+        """Return what `refdesk status` shows of it."""
+        shown: dict[str, object] = {"pid": self.caller.pid, "client": self.name, "agent": self.caller.principal.agent}
+        return shown | {"org": self.caller.principal.org, "since": self.since, "calls": len(self.session.open_calls)}
+
+
+@dataclass(slots=True, eq=False)
+class LocalService:
+    """A desk's side of its local socket.
+
+    Attributes:
+        lock: Held for as long as this process is the desk of its place.
+        kind: `desk`, or `http` where the process serves over HTTP too and outlives its local clients.
+        idle_seconds: How long it may be without a client before it ends; `None` for ever.
+    """
+
+    desk: Desk
+    place: Place
+    lock: FileLock
+    kind: str = "desk"
+    idle_seconds: float | None = None
+    started: float = field(default_factory=time.time)
+    _clients: set[Client] = field(default_factory=set["Client"])
+    _asking: int = 0
+    _last: float = field(default_factory=time.monotonic)
+    _let_go: anyio.Event = field(default_factory=anyio.Event)
+    _servers: dict[tuple[str, ...], Server[Any]] = field(default_factory=dict[tuple[str, ...], "Server[Any]"])
+
+    async def run(self, listener: socket.socket) -> None:
+        """Serve until nobody has needed the desk for long enough, or somebody asks it to end."""
+        async with anyio.create_task_group() as group:
+            async with anyio.create_task_group() as connections:
+                listening = await SocketListener.from_socket(listener)
+                group.start_soon(self._watch)
+                async with listening:
+                    connections.start_soon(self._accept, listening, connections)
+                    await self._let_go.wait()
+                self.place.withdraw()
+                for client in self._clients:
+                    client.session.let_go()
+            group.cancel_scope.cancel()
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether it lets go of its clients."""
+        return self._let_go.is_set()
+
+    def end(self, reason: str) -> None:
+        """Serve nobody new, answer what was read, and let go of every client."""
+        if not self._let_go.is_set():
+            logger.info("the desk ends", extra={"reason": reason, "clients": len(self._clients)})
+            self._let_go.set()
+
+    async def _accept(self, listening: SocketListener, group: TaskGroup) -> None:
+        while not self._let_go.is_set():
+            try:
+                stream = await listening.accept()
+            except anyio.ClosedResourceError:
+                return
+            except anyio.BrokenResourceError:  # such as too many open files
+                await anyio.sleep(0.1)
+                continue
+            group.start_soon(self._serve, stream)
+
+    async def _serve(self, stream: SocketStream) -> None:
+        async with stream:
+            try:
+                await self._answer(stream)
+            except (anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError, OSError, TimeoutError):
+                return
+            except Exception:
+                logger.exception("a local connection broke")
+
+    async def _answer(self, stream: SocketStream) -> None:
+        lines = Lines(stream, max(HELLO_BYTES, mcp.find_message_bytes(self.desk.toolsets)))
+        with anyio.fail_after(HELLO_SECONDS):
+            await self._check_peer(stream, lines)
+            said = hello.unpack(await lines.next() or b"") or {}
+        lines.read = 0
+        if _is_newer(str(said.get("version"))):
+            self.end(f"a client of version {said.get('version')} takes over")
+        if self._let_go.is_set():
+            return  # unanswered: the client turns to the next desk
+        self._asking += 1
+        try:
+            await self._answer_to(said, lines)
+        except errors.RefdeskError as error:
+            await _say(lines, {"error": error.message})
+        finally:
+            self._asking -= 1
+            self._last = time.monotonic()
+
+    async def _answer_to(self, said: Mapping[str, Any], lines: Lines) -> None:
+        match said.get("ask"):
+            case "serve":
+                await self._serve_client(said, lines)
+            case "call":
+                await _say(lines, await self._call(said))
+            case "status":
+                await _say(lines, await self._describe())
+            case "end":
+                await _say(lines, {"ends": self.kind})
+                self.end("it was asked to")
+            case _:
+                raise errors.InvalidInputError("Nothing that a desk knows was asked.")
+
+    async def _check_peer(self, stream: SocketStream, lines: Lines) -> None:
+        """Return when the other end is this user's; raises OSError when it is not."""
+        connection = stream.extra(SocketAttribute.raw_socket)
+        if connection.family != socket.AF_INET:
+            rendezvous.require_own(connection)
+            return
+        nonce = os.urandom(16).hex()
+        said = hello.unpack(await lines.next() or b"") or {}
+        await _say(lines, {"proof": self.place.prove("desk", str(said.get("nonce"))), "nonce": nonce})
+        answer = hello.unpack(await lines.next() or b"") or {}
+        if answer.get("proof") != self.place.prove("client", nonce):
+            raise PermissionError("that client does not know the folder's secret")
+
+    async def _serve_client(self, said: Mapping[str, Any], lines: Lines) -> None:
+        caller = callers.read_caller(self.desk.settings, self.desk.toolsets, said, "stdio")
+        server = self._get_server(caller.settings.tools)
+        seconds = self.desk.settings.request_timeout_seconds + GRACE_SECONDS
+        client = Client(caller, Session(lines, seconds))
+        self._clients.add(client)
+        try:
+            greeting = {"version": __version__, "pid": os.getpid(), "calls": describe_calls(self.desk.toolsets)}
+            await _say(lines, greeting)
+            self.desk.wake()
+
+            def note(message: object) -> None:
+                client.session.note(message)
+                client.name = client.name or _find_name(message)
+
+            era = caller.settings.stdio_era
+            await stdio.serve_lines(server, client.session, era, out=client.session, note=note, caller=caller)
+        finally:
+            self._clients.discard(client)
+
+    def _get_server(self, tools: tuple[str, ...]) -> Server[Any]:
+        """Return the server that offers these tools; raises ConfigurationError when there is no such tool."""
+        if tools not in self._servers:
+            self._servers[tools] = mcp.build_server(self.desk, callers.identify, tools)
+        return self._servers[tools]
+
+    async def _call(self, said: Mapping[str, Any]) -> dict[str, object]:
+        """Return the answer to a single call, or its error."""
+        caller = callers.read_caller(self.desk.settings, self.desk.toolsets, said, "cli")
+        operation = self._find_operation(str(said.get("operation")))
+        if said.get("semantic"):
+            await (await self.desk.get_base()).semantics.wanted.load()
+        try:
+            answer = await Caller(self.desk, caller.principal, "cli").run(operation, said.get("arguments"))
+        except errors.RefdeskError as error:
+            return {"failed": {"type": type(error).__name__, "message": error.message, "details": error.details}}
+        return {"value": answer.value, "meta": answer.meta}
+
+    def _find_operation(self, name: str) -> Operation:
+        for toolset in self.desk.toolsets:
+            for operation in toolset.operations:
+                if operation.name == name:
+                    return operation
+        raise errors.NotFoundError(f"The desk has no operation {name}.")
+
+    async def _describe(self) -> dict[str, object]:
+        return {
+            "pid": os.getpid(),
+            "version": __version__,
+            "kind": self.kind,
+            "started": self.started,
+            "toolsets": [toolset.name for toolset in self.desk.toolsets],
+            "clients": [client.describe() for client in sorted(self._clients, key=lambda each: each.since)],
+            "memory": memory.measure(),
+            "work": self.desk.list_work(),
+            "idle_seconds": self.idle_seconds,
+        }
+
+    async def _watch(self) -> None:
+        """End the desk when nobody has needed it for long enough, or its place was taken away."""
+        while not self._let_go.is_set():
+            with anyio.move_on_after(min(LOOK_SECONDS, self.idle_seconds or LOOK_SECONDS)):
+                await self._let_go.wait()
+            if not self.lock.is_in_place() or self.place.find() is None:
+                self.end("its files were taken away")
+            elif self._is_idle():
+                self.end(f"no client for {self.idle_seconds:g} seconds")
+
+    def _is_idle(self) -> bool:
+        if self.idle_seconds is None:
+            return False
+        if self._asking or self.desk.list_work():
+            self._last = time.monotonic()
+        return time.monotonic() - self._last >= self.idle_seconds
+
+
+async def _say(lines: Lines, said: Mapping[str, object]) -> None:
+    await lines.write(hello.pack(said).decode())
+
+
+def _find_name(message: object) -> str:
+    """Return the client's name, where a message says it."""
+    match message:
+        case {"method": "initialize", "params": {"clientInfo": {"name": str(name)}}}:
+            return name
+        case {"params": {"_meta": {"io.modelcontextprotocol/clientInfo": {"name": str(name)}}}}:
+            return name
+        case _:
+            return ""
+
+
+def _is_newer(version: str) -> bool:
+    return _order(version) > _order(__version__)
+
+
+def _order(version: str) -> list[int]:
+    return [int(part) for part in re.findall(r"\d+", version)]
