@@ -27,12 +27,13 @@ def count_tokens(text: str) -> int:
 
 
 def main() -> None:
-    """Print the tokens of each toolset's tools, of each tool, and of all."""
+    """Print the tokens of the tools of each toolset that are listed unasked, of each such tool, and of all."""
     total = 0
     for toolset in describe_toolsets():
         tools = [
             tool.model_dump(mode="json", by_alias=True, exclude_none=True)
-            for tool in descriptions.describe_tools(toolset)
+            for tool, operation in zip(descriptions.describe_tools(toolset), toolset.operations, strict=True)
+            if operation.listed
         ]
         total += (tokens := count_tokens(to_text(tools)))
         print(f"{toolset.name:22} {tokens:5}   " + ", ".join(f"{t['name']} {count_tokens(to_text(t))}" for t in tools))

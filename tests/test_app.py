@@ -14,6 +14,7 @@ import pytest
 from refdesk.app import SET_ASIDE, Base, Desk
 from refdesk.core.background.embedding import MAX_ATTEMPTS, Indexer
 from refdesk.core.background.health import STALLED_AFTER
+from refdesk.core.background.sync_log import SyncStatus, write_status
 from refdesk.core.clock import FixedClock
 from refdesk.core.keys import KeyRing
 from refdesk.core.knowledge_base import KnowledgeBase
@@ -27,7 +28,7 @@ from tests.server.echo import make_settings
 class Bench:
     """A desk without background work, over a clock that tests move."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, toolset: str = "knowledge") -> None:
         self.clock = FixedClock(NOW)
         self.store = MemoryStore(self.clock)
         self.embedder = ScriptedEmbedder(poison=frozenset({"venom"}))
@@ -35,7 +36,7 @@ class Bench:
         indexer = Indexer(self.store, semantics, self.clock)
         base = KnowledgeBase(self.store, semantics, self.clock)
         self.base = Base(base, semantics, indexer, KeyRing(self.store, self.clock, {}))
-        self.desk = Desk(make_settings(home), load_toolsets(["knowledge"]), self.open_base, in_background=False)
+        self.desk = Desk(make_settings(home), load_toolsets([toolset]), self.open_base, in_background=False)
 
     @asynccontextmanager
     async def open_base(self) -> AsyncGenerator[Base]:
@@ -118,4 +119,19 @@ async def test_a_store_that_cannot_be_opened_is_failing(tmp_path: Path) -> None:
         group.start_soon(bench.desk.run)
         health = await bench.desk.get_health()
         assert (health.status, health.backlog) == ("failing", None)
+        group.cancel_scope.cancel()
+
+
+async def test_health_tells_what_is_gone_from_a_source_and_was_kept(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, "azure-updates")
+    status = SyncStatus(last_success=NOW, last_full=NOW, documents=300, withheld=120)
+    async with bench.store.transaction() as transaction:
+        await write_status(transaction, "azure-updates", status)
+    async with anyio.create_task_group() as group:
+        group.start_soon(bench.desk.run)
+        await bench.desk.get_base()
+        health = await bench.desk.get_health()
+        assert health.status == "degraded"
+        problem = health.toolsets["azure-updates"].problem or ""
+        assert "120 documents are gone from the source of azure-updates" in problem
         group.cancel_scope.cancel()

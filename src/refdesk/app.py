@@ -250,6 +250,9 @@ class Desk:
         if last is None or last <= base.knowledge_base.clock.now() - stale_after:
             since = "was never synced" if last is None else f"was last synced {last:%Y-%m-%d %H:%M} UTC"
             problem = f"{name} {since}: {status.last_error or 'a sync is due.'}"
+        elif status.withheld:
+            gone = f"{status.withheld} documents are gone from the source of {name}"
+            problem = f"{gone}, suspiciously many at once, and were kept; --force lets them go."
         return ToolsetHealth(documents, last, problem)
 
     async def run(self) -> None:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from refdesk.core.background.sync_log import SyncStatus
+
 STALE_HOURS = 48.0
 """From when on a copy's age is worth a sentence, where nobody knows better."""
 
@@ -14,6 +16,27 @@ STALE_HOURS = 48.0
 def get_age_hours(instant: datetime, now: datetime) -> float:
     """Return the hours from `instant` to `now`, at least 0, to one decimal place."""
     return round(max(0.0, (now - instant).total_seconds()) / 3600, 1)
+
+
+def describe_copy(status: SyncStatus, now: datetime, *, things: str) -> list[str]:
+    """Return what is wrong with a copy of a source, if anything: its age, or that it keeps what the source lost.
+
+    Args:
+        status: Of its syncs.
+        now: The present.
+        things: What the source has, in the plural.
+    """
+    return [*describe_age(status.last_success, now, things=things), *describe_withheld(status.withheld, things)]
+
+
+def describe_withheld(withheld: int, things: str) -> list[str]:
+    """Return a sentence where a source lost suspiciously many things at once, which were kept."""
+    if not withheld:
+        return []
+    return [
+        f"{withheld} {things} are gone from the source and kept here: so many at once are more likely its mistake. "
+        "Whoever runs the server can look, and let them go by a sync with --force."
+    ]
 
 
 def describe_age(

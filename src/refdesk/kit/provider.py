@@ -16,7 +16,7 @@ from refdesk.core.search.analysis import parse_query
 from refdesk.core.search.federation import LeftOut, ProviderAnswer, ProviderHit, SearchProvider
 from refdesk.core.search.retrieval import SearchRequest
 from refdesk.core.search.snippets import snippet
-from refdesk.kit.age import describe_age
+from refdesk.kit.age import describe_copy
 from refdesk.model import SHARED_ORG, And, Collection, Filter, HasAny, Overlaps
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class CollectionSearch:
         base, text = context.knowledge_base, parse_query(question.text)
         found = await base.search(request)
         status = await sync_log.read_status(base.store, self.toolset)
-        age = describe_age(status.last_success, base.clock.now(), things=self.things)
+        age = describe_copy(status, base.clock.now(), things=self.things)
         notes = [*age, federation.MISSING_MEANING.get(found.semantic, "")]
         return ProviderAnswer(
             tuple(self._to_hit(hit, text) for hit in found.hits),

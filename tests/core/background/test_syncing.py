@@ -211,7 +211,7 @@ async def test_nothing_is_withdrawn_when_the_source_gave_fewer_records_than_it_s
 
 @pytest.mark.parametrize(
     ("known", "gone", "withdrawn"),
-    [(100, 20, 20), (100, 21, 0), (105, 21, 21), (10, 9, 9), (10, 10, 0), (1, 1, 0)],
+    [(100, 20, 20), (100, 21, 0), (440, 22, 22), (440, 23, 0), (10, 9, 9), (10, 10, 0), (1, 1, 0)],
 )
 async def test_suspiciously_many_withdrawals_wait_for_force(known: int, gone: int, withdrawn: int) -> None:
     records = [make_record(f"{number:03}") for number in range(known)]
@@ -221,8 +221,12 @@ async def test_suspiciously_many_withdrawals_wait_for_force(known: int, gone: in
     bench.source.records = list(records[gone:])
     report = await bench.syncer.sync(full=True)
     assert (report.withdrawn, report.withheld) == (withdrawn, gone - withdrawn)
+    assert (await bench.syncer.get_status()).withheld == report.withheld
     if report.withheld:
+        await bench.syncer.sync()
+        assert (await bench.syncer.get_status()).withheld == gone
         assert (await bench.syncer.sync(full=True, force=True)).withdrawn == gone
+        assert (await bench.syncer.get_status()).withheld == 0
 
 
 async def test_one_bad_record_is_set_aside_and_the_rest_land() -> None:

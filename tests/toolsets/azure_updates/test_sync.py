@@ -9,6 +9,7 @@ from refdesk.core.background import sync_log
 from refdesk.model import Document
 from refdesk.toolsets.azure_updates import TOOLSET_NAME
 from refdesk.toolsets.azure_updates.models import COLLECTION
+from refdesk.toolsets.azure_updates.resources import read_changelog, read_guide
 from sample_world.azure_updates.process import RunningEmulator
 from sample_world.azure_updates.world import load_changes, load_world
 from tests.toolsets.azure_updates.samples import Desk
@@ -98,6 +99,12 @@ async def test_an_emptied_feed_withdraws_nothing_unless_forced(synced: Desk, emu
     await emulator.set_world([])
     report = await synced.syncer.sync(full=True)
     assert (report.withdrawn, report.withheld) == (0, 306)
+    guide = await read_guide(synced.context)
+    [run, *_] = (await read_changelog(synced.context)).runs
+    answer = await synced.ask(query="machines")
+    assert run.withheld == 306
+    assert "306 updates are gone from the source" in guide.notes[0]
+    assert any("306 updates are gone from the source" in note for note in answer["notes"])
     assert (await synced.syncer.sync(full=True, force=True)).withdrawn == 306
 
 

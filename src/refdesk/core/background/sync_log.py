@@ -41,6 +41,7 @@ class SyncStatus:
         last_error: Why the last sync failed; `None` when it succeeded.
         last_error_at: When that was.
         documents: How many documents the last success left, withdrawn ones not counted.
+        withheld: How many of them the last full sync missed in the source and did not withdraw; see `SyncReport`.
     """
 
     last_success: datetime | None = None
@@ -49,6 +50,7 @@ class SyncStatus:
     last_error: str | None = None
     last_error_at: datetime | None = None
     documents: int = 0
+    withheld: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +123,7 @@ async def read_status(reader: Reader, toolset: str) -> SyncStatus:
         last_error=None if error is None else str(error),
         last_error_at=_instant(value["last_error_at"]),
         documents=_number(value["documents"]),
+        withheld=_number(value.get("withheld", 0)),
     )
 
 
@@ -133,6 +136,7 @@ async def write_status(transaction: Transaction, toolset: str, status: SyncStatu
         "last_error": status.last_error,
         "last_error_at": _text(status.last_error_at),
         "documents": status.documents,
+        "withheld": status.withheld,
     }
     await transaction.put_metadata([Metadata(_status_key(toolset), value)])
 

@@ -50,7 +50,7 @@ logger = logging.getLogger(__name__)
 
 BATCH_DOCUMENTS = 200
 SUSPICIOUS_DOCUMENTS = 20
-SUSPICIOUS_SHARE = 0.2
+SUSPICIOUS_SHARE = 0.05
 OVERLAP = timedelta(hours=1)
 """How far before the watermark a delta begins: what came late, with an older date, is still seen."""
 
@@ -378,6 +378,7 @@ class _Run:
             last_full=report.finished_at if self.kind == "full" else self.status.last_full,
             watermark=self._get_watermark(report.started_at),
             documents=len(self.digests),
+            withheld=self.withheld if self.kind == "full" else self.status.withheld,
         )
         await self._write_down(status, report)
         return report

@@ -247,6 +247,7 @@ class Guide(_Answer):
     last_sync_timestamp: str | None = Field(description="When the last sync succeeded; null when none ever did.")
     data_freshness_hours: float | None = Field(description="Hours since then, one decimal place; null likewise.")
     query_tips: list[str] = Field(default_factory=list[str])
+    notes: list[str] = Field(default_factory=list[str], description="What to know about the data, such as its age.")
 
 
 class FieldChange(_Answer):
@@ -280,6 +281,7 @@ class SyncRun(_Answer):
     restored: int
     unchanged: int
     quarantined: int
+    withheld: int = Field(default=0, description="Gone from the feed, suspiciously many at once, and kept.")
     error: str = ""
     changes: list[UpdateChange]
     changes_omitted: int = 0

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from refdesk.core.background import sync_log
 from refdesk.core.search.retrieval import SearchRequest
-from refdesk.kit.age import get_age_hours
+from refdesk.kit.age import describe_copy, get_age_hours
 from refdesk.model import Overlaps, facet_key
 from refdesk.toolsets.azure_updates import TOOLSET_NAME
 from refdesk.toolsets.azure_updates.models import (
@@ -55,7 +55,7 @@ async def read_guide(context: Context) -> Guide:
     found = await knowledge_base.search(SearchRequest(COLLECTION, limit=1, facets=FACETS))
     status = await sync_log.read_status(knowledge_base.store, TOOLSET_NAME)
     last = status.last_success
-    return Guide(
+    guide = Guide(
         tags=_sort_values(found.facets["tags"]),
         product_categories=_sort_values(found.facets["productCategories"]),
         products=_sort_values(found.facets["products"]),
@@ -66,6 +66,8 @@ async def read_guide(context: Context) -> Guide:
         data_freshness_hours=None if last is None else get_age_hours(last, knowledge_base.clock.now()),
         query_tips=list(QUERY_TIPS),
     )
+    notes = describe_copy(status, knowledge_base.clock.now(), things="updates")
+    return guide.model_copy(update={"notes": notes}) if notes else guide
 
 
 async def read_changelog(context: Context) -> Changelog:
@@ -123,6 +125,8 @@ def _get_month_before(now: datetime, months: int) -> tuple[int, int]:
 
 def _show_run(report: SyncReport, changes: list[UpdateChange]) -> SyncRun:
     optional: dict[str, object] = {"error": report.error} if report.error else {}
+    if report.withheld:
+        optional["withheld"] = report.withheld
     if report.written > len(changes):
         optional["changes_omitted"] = report.written - len(changes)
     run = SyncRun(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from refdesk.core.background import sync_log
 from refdesk.core.search.retrieval import SearchRequest
-from refdesk.kit.age import describe_age
+from refdesk.kit.age import describe_copy
 from refdesk.model import And, Filter, HasAll, Overlaps, SortKey, facet_key
 from refdesk.toolsets.azure_updates import TOOLSET_NAME
 from refdesk.toolsets.azure_updates.models import (
@@ -243,4 +243,4 @@ def _explain(request: SearchInput, found: SearchResult, *, is_cut: bool) -> Iter
 async def _describe_data(knowledge_base: KnowledgeBase) -> list[str]:
     status = await sync_log.read_status(knowledge_base.store, TOOLSET_NAME)
     now = knowledge_base.clock.now()
-    return describe_age(status.last_success, now, things="updates")
+    return describe_copy(status, now, things="updates")
