@@ -4,8 +4,9 @@ Run with `python -m benchmarks.finding [SIZE …]`; sizes are numbers of documen
 100000 and 1000000, and takes some minutes and 10 GB of memory. The peer ranks words with Tantivy (BM25 as it is built
 in, one segment, numbers of documents told by their place) and vectors with numpy: one bit for each component, centred
 on the mean, and exact products for the best of those; filters are a query of terms there and a mask here, and both
-lists are joined by reciprocal rank. Both sides are asked in turns, for the first 100 of each list. Everything is
-invented from a seed: words follow Zipf's law, vectors lie near the centres of topics.
+lists are joined by reciprocal rank. Both sides are asked in turns, for the first 100 of each list, and return ids and
+scores; ours also says how both sides score what either found, and what else ranking needs. Everything is invented from
+a seed: words follow Zipf's law, vectors lie near the centres of topics.
 
 Printed is, for words, meaning and both, without a filter, with one that one document in seven passes and with one that
 one in 500 passes: the median and 95th percentile of both in milliseconds, the ratio of the medians, and how well ours
@@ -60,6 +61,8 @@ NUMBERS = np.array([hash_term(word) for word in WORDS], "<u8")
 FILTERS: dict[str, tuple[str, int] | None] = {"": None, "1 in 7": ("kind", 7), "1 in 500": ("team", 500)}
 
 Floats = NDArray[np.float32]
+Hit = tuple[str, float]
+"""Id and score."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,13 +186,16 @@ class Peer:
         self._index.reload()
         searcher: Any = self._index.searcher()
         hits = searcher.search(tantivy.Query.all_query(), limit=len(corpus.ranks)).hits
-        self._numbers = {(at.segment_ord, at.doc): searcher.doc(at)["number"][0] for _, at in hits}
+        self._ids = [f"{number:08}" for number in range(len(corpus.ranks))]
+        self._held: dict[tuple[int, int], str] = {
+            (at.segment_ord, at.doc): self._ids[searcher.doc(at)["number"][0]] for _, at in hits
+        }
 
     def _encode(self, vectors: Floats) -> NDArray[np.uint64]:
         pieces = [np.packbits(vectors[at : at + BATCH] > self._mean, axis=1) for at in range(0, len(vectors), BATCH)]
         return np.ascontiguousarray(np.concatenate(pieces).view(np.uint64).T)
 
-    def find_words(self, words: Sequence[str], wanted: tuple[str, int] | None) -> list[int]:
+    def find_words(self, words: Sequence[str], wanted: tuple[str, int] | None) -> list[Hit]:
         """Return the best by words."""
         query: Any = tantivy.Query.boolean_query(
             [(tantivy.Occur.Should, tantivy.Query.boost_query(self._term("title", word), 2.0)) for word in words]
@@ -200,12 +206,12 @@ class Peer:
             passing = tantivy.Query.const_score_query(self._term(name, f"{name[0]}1"), 0.0)
             query = tantivy.Query.boolean_query([(tantivy.Occur.Must, query), (tantivy.Occur.Must, passing)])
         hits: Any = self._searcher.search(query, limit=DEPTH, count=False).hits
-        return [self._numbers[at.segment_ord, at.doc] for _, at in hits]
+        return [(self._held[at.segment_ord, at.doc], score) for score, at in hits]
 
     def _term(self, field: str, word: str) -> tantivy.Query:
         return tantivy.Query.term_query(self._schema, field, word, index_option="freq")
 
-    def find_near(self, vector: Vector, wanted: tuple[str, int] | None) -> list[int]:
+    def find_near(self, vector: Vector, wanted: tuple[str, int] | None) -> list[Hit]:
         """Return the nearest."""
         passing = np.flatnonzero(self._values[wanted[0]] == 1) if wanted else None
         if passing is not None and len(passing) <= 4 * SURVIVORS:
@@ -219,16 +225,17 @@ class Peer:
             near = np.argpartition(differing, SURVIVORS)[:SURVIVORS]
             best = near if passing is None else passing[near]
         cosines = self._vectors[best] @ vector
-        order: list[int] = best[np.argsort(-cosines)[:DEPTH]].tolist()
-        return order
+        order = np.argsort(-cosines)[:DEPTH]
+        numbers: list[int] = best[order].tolist()
+        return [(self._ids[number], cosine) for number, cosine in zip(numbers, cosines[order].tolist(), strict=True)]
 
-    def find_both(self, question: Question, wanted: tuple[str, int] | None) -> list[int]:
+    def find_both(self, question: Question, wanted: tuple[str, int] | None) -> list[Hit]:
         """Return both lists as one."""
-        scores: dict[int, float] = {}
+        scores: dict[str, float] = {}
         for found in (self.find_words(question.words, wanted), self.find_near(question.vector, wanted)):
-            for rank, number in enumerate(found, 1):
-                scores[number] = scores.get(number, 0.0) + 1.0 / (60 + rank)
-        return sorted(scores, key=lambda number: -scores[number])
+            for rank, (id, _) in enumerate(found, 1):
+                scores[id] = scores.get(id, 0.0) + 1.0 / (60 + rank)
+        return sorted(scores.items(), key=lambda hit: -hit[1])
 
 
 def make_request(question: Question, way: str, wanted: tuple[str, int] | None) -> FindRequest:
@@ -243,7 +250,7 @@ def make_request(question: Question, way: str, wanted: tuple[str, int] | None) -
     )
 
 
-def ask_peer(peer: Peer, question: Question, way: str, wanted: tuple[str, int] | None) -> list[int]:
+def ask_peer(peer: Peer, question: Question, way: str, wanted: tuple[str, int] | None) -> list[Hit]:
     """Return what the peer finds."""
     match way:
         case "words":

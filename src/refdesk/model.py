@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Literal, TypeAlias, Union
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, Union
 
 if TYPE_CHECKING:
     from numpy import float32
@@ -332,8 +332,7 @@ class FindRequest:
     counts: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(NamedTuple):
     """A document found, with its score on both sides.
 
     It carries what ranking needs, so that whole documents are read only where they are shown.

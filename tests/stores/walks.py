@@ -185,7 +185,7 @@ def assert_same(found: Found, expected: Found, request: FindRequest) -> None:
     for one, other in zip(found.candidates, expected.candidates, strict=True):
         assert one.lexical == pytest.approx(other.lexical, rel=1e-9), request
         assert one.cosine == (None if other.cosine is None else pytest.approx(other.cosine, abs=1e-5)), request
-        assert replace(one, lexical=0.0, cosine=None) == replace(other, lexical=0.0, cosine=None), request
+        assert one._replace(lexical=0.0, cosine=None) == other._replace(lexical=0.0, cosine=None), request
 
 
 async def _assert_reads_agree(stores: Sequence[Store], walk: Walk) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias, TypeVar, assert_never
@@ -183,10 +183,10 @@ def _make_candidate(content: Content, document: Document, request: FindRequest, 
         document.id, document.modified_at, state=document.state, head_id=supersession.find_head_id(document)
     )
     if scorer:
-        candidate = replace(candidate, lexical=scorer.score(document), all_terms=scorer.has_all_terms(document))
+        candidate = candidate._replace(lexical=scorer.score(document), all_terms=scorer.has_all_terms(document))
     if request.title_contains is not None:
         is_titled = facet_key(request.title_contains) in facet_key(document.title)
-        candidate = replace(candidate, title_contains=is_titled)
+        candidate = candidate._replace(title_contains=is_titled)
     if request.vector is not None:
         passages = content.vectors.get((request.vector.model, (document.collection, document.id)))
         candidate = _compare(candidate, request.vector, passages) if passages else candidate
@@ -197,7 +197,7 @@ def _compare(candidate: Candidate, query: VectorQuery, passages: Sequence[Embedd
     cosines = [float(passage.vector @ query.vector) for passage in passages]
     best = max(range(len(passages)), key=cosines.__getitem__)
     cosine = min(1.0, max(-1.0, cosines[best]))
-    return replace(candidate, cosine=cosine, passage=(passages[best].start, passages[best].end))
+    return candidate._replace(cosine=cosine, passage=(passages[best].start, passages[best].end))
 
 
 def _sort(

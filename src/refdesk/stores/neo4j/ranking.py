@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from refdesk.core.search import bm25
@@ -134,7 +134,7 @@ def _compare(candidate: Candidate, vectors: Vectors, query: Vector) -> Candidate
     cosines = vectors.matrix @ query
     best = int(cosines.argmax())
     cosine = min(1.0, max(-1.0, float(cosines[best])))
-    return replace(candidate, cosine=cosine, passage=vectors.places[best])
+    return candidate._replace(cosine=cosine, passage=vectors.places[best])
 
 
 def _sort(rows: Iterable[Row], candidates: Mapping[str, Candidate], order: Sequence[SortKey]) -> list[Row]:

@@ -5,7 +5,7 @@ An entry that is superseded is never shown as current; when its wording matches,
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from refdesk.core.search.analysis import parse_query
@@ -155,7 +155,7 @@ async def _name_heads(
     if asked.include_superseded or not noted:
         return ranked
     heads = await supersession.find_heads_of(base.store, collection, noted)
-    return [(replace(each, head_id=heads.get(each.id)), score) for each, score in ranked]
+    return [(each._replace(head_id=heads.get(each.id)), score) for each, score in ranked]
 
 
 async def _resolve(

@@ -1,4 +1,4 @@
-"""The search index of the embedded engine: exact BM25, exact vectors and filters as masks, over mapped files."""
+"""The search index of the embedded engine: exact BM25, exact vectors and filters, over mapped files."""
 
 from refdesk.stores.sqlite.index.collection import CollectionIndex
 from refdesk.stores.sqlite.index.content import from_content, to_content

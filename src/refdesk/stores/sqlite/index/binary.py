@@ -10,6 +10,7 @@ Schmid, "Product Quantization for Nearest Neighbor Search" (2011), for the inver
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -33,10 +34,14 @@ TRIALS, TOP, MISSED = 64, 10, 500
 SCAN_SHARE = 3
 """From one in so many clusters on all codes are compared: gathering costs more than it saves."""
 
+SAMPLE = 2048
+"""From how many values a guess is made of where the least of all end."""
+
 ROUNDS = 4
 SAMPLE_PER_CLUSTER = 24
 
 Floats32 = NDArray[np.float32]
+Words = NDArray[np.uint64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,6 +52,7 @@ class Codes:
         mean: Shape `(dimensions,)`.
         words: Shape `(words, n)`: the codes, 64 components to a word.
         vectors: Which vector each code is of.
+        places: The other way round.
         centres: Shape `(clusters, dimensions)`.
         offsets: `words[:, offsets[i]:offsets[i + 1]]` are those of cluster i.
         probes: In how many clusters the nearest were found, where it was tried.
@@ -56,6 +62,7 @@ class Codes:
     mean: Floats32
     words: NDArray[np.uint64]
     vectors: Rows
+    places: Rows
     centres: Floats32
     offsets: Integers
     probes: int
@@ -65,17 +72,40 @@ class Codes:
         """Return the code of a query, word by word."""
         return _encode(query[np.newaxis] - self.mean)[:, 0]
 
-    def find_near(self, query: Vector, probes: int) -> tuple[Rows, NDArray[np.uint16]]:
-        """Return the vectors of the `probes` clusters nearest to the query, and in how many bits their codes differ."""
+    def find_near(
+        self, query: Vector, probes: int, among: Integers | None
+    ) -> tuple[Rows | Integers, NDArray[np.uint16]]:
+        """Return the vectors of the `probes` clusters nearest to the query, and in how many bits their codes differ.
+
+        Args:
+            among: Only these vectors, if given.
+        """
         asked = self.encode(query)
-        if SCAN_SHARE * probes >= len(self.centres):
+        ranges = None
+        if SCAN_SHARE * probes < len(self.centres):
+            nearest = np.argpartition(-(self.centres @ query), probes)[:probes]
+            nearest.sort()
+            starts, ends = self.offsets[nearest].tolist(), self.offsets[nearest + 1].tolist()
+            ranges = [slice(start, end) for start, end in zip(starts, ends, strict=True)]
+        if among is not None:
+            return self._compare_some(asked, among, ranges)
+        if ranges is None:
             return self.vectors, count_differing(asked, self.words)
-        nearest = np.argpartition(-(self.centres @ query), probes)[:probes]
-        nearest.sort()
-        starts, ends = self.offsets[nearest].tolist(), self.offsets[nearest + 1].tolist()
-        ranges = [slice(start, end) for start, end in zip(starts, ends, strict=True)]
         words = np.concatenate([self.words[:, each] for each in ranges], axis=1)
         return np.concatenate([self.vectors[each] for each in ranges]), count_differing(asked, words)
+
+    def _compare_some(
+        self, asked: NDArray[np.uint64], vectors: Integers, ranges: Sequence[slice] | None
+    ) -> tuple[Integers, NDArray[np.uint16]]:
+        """Return those of some vectors whose codes stand in the ranges, and in how many bits they differ."""
+        places = self.places.take(vectors).astype(np.intp)
+        if ranges is not None:
+            is_near = np.zeros(len(self.vectors), np.bool_)
+            for each in ranges:
+                is_near[each] = True
+            near = np.flatnonzero(is_near.take(places))
+            places, vectors = places.take(near), vectors.take(near)
+        return vectors, count_differing(asked, [word.take(places) for word in self.words])
 
 
 def make_codes(vectors: NDArray[np.float16] | Floats32) -> Codes:
@@ -86,8 +116,11 @@ def make_codes(vectors: NDArray[np.float16] | Floats32) -> Codes:
     clusters = np.concatenate([_assign(piece, centres) for piece in _cut(vectors)])
     order = np.argsort(clusters, kind="stable").astype(np.int32)
     words = np.concatenate([_encode(piece - mean) for piece in _cut(vectors)], axis=1)
-    sizes = np.bincount(clusters, minlength=count)
-    codes = Codes(mean, np.ascontiguousarray(words[:, order]), order, centres, get_offsets(sizes), count, len(vectors))
+    places = np.empty(len(vectors), np.int32)
+    places[order] = np.arange(len(vectors), dtype=np.int32)
+    offsets = get_offsets(np.bincount(clusters, minlength=count))
+    words = np.ascontiguousarray(words[:, order])
+    codes = Codes(mean, words, order, places, centres, offsets, count, len(vectors))
     return _tune(codes, vectors)
 
 
@@ -101,11 +134,9 @@ def _tune(codes: Codes, vectors: NDArray[np.float16] | Floats32) -> Codes:
     noise = generator.standard_normal(asked.shape, dtype=np.float32)
     asked += noise / np.linalg.norm(noise, axis=1, keepdims=True)
     nearest = _find_nearest(vectors, asked / np.linalg.norm(asked, axis=1, keepdims=True))
-    place_of = np.empty(len(vectors), np.int64)
-    place_of[codes.vectors] = np.arange(len(vectors))
     probes, survivors = list[int](), list[int]()
     for query, near in zip(asked, nearest, strict=True):
-        places = place_of[near]
+        places = codes.places[near]
         differing = count_differing(codes.encode(query), codes.words)
         survivors += np.searchsorted(np.sort(differing), differing[places], side="right").tolist()
         ranks = np.argsort(np.argsort(-(codes.centres @ query)))
@@ -157,9 +188,9 @@ def _encode(centred: Floats32) -> NDArray[np.uint64]:
     return np.ascontiguousarray(np.packbits(bits, axis=1).view(np.uint64).T)
 
 
-def count_differing(asked: NDArray[np.uint64], words: NDArray[np.uint64]) -> NDArray[np.uint16]:
-    """Return in how many bits each code, shape `(words, n)`, differs from the one asked."""
-    count = words.shape[1]
+def count_differing(asked: NDArray[np.uint64], words: Sequence[Words] | NDArray[np.uint64]) -> NDArray[np.uint16]:
+    """Return in how many bits each code, given word by word, differs from the one asked."""
+    count = len(words[0])
     differing = np.zeros(count, np.uint16)
     for start in range(0, count, CHUNK):
         piece = differing[start : start + CHUNK]
@@ -172,5 +203,17 @@ def select_least(values: NDArray[np.uint16], count: int) -> RowNumbers:
     """Return where the `count` least values stand, and all that equal the last of them."""
     if count >= len(values):
         return np.arange(len(values))
+    sample = np.sort(values[:: len(values) // SAMPLE or 1])
+    for share in (2.0, 8.0):
+        at = int(share * count * len(sample) / len(values)) + 8
+        if at >= len(sample):
+            break
+        low = np.flatnonzero(values <= sample[at])
+        if len(low) >= count:
+            return low.take(_select_least(values.take(low), count))
+    return _select_least(values, count)
+
+
+def _select_least(values: NDArray[np.uint16], count: int) -> RowNumbers:
     reached = np.cumsum(np.bincount(values))
     return np.flatnonzero(values <= np.uint16(np.searchsorted(reached, count)))

@@ -20,6 +20,12 @@ def to_number(instant: datetime) -> int:
     return (instant - _EPOCH) // _MICROSECOND
 
 
+def to_instants(numbers: Integers) -> list[datetime]:
+    """Return the instants of these microseconds since 1970."""
+    passed: list[timedelta] = numbers.astype("m8[us]").tolist()
+    return [_EPOCH + each for each in passed]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Spans:
     """The spans of the documents under one name, by row: one entry per document and span."""

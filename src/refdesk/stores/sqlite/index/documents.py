@@ -28,6 +28,7 @@ from refdesk.stores.sqlite.index.columns import (
 )
 from refdesk.stores.sqlite.index.date_ranges import DateRangeColumn, Spans, to_number
 from refdesk.stores.sqlite.index.facets import Facet, FacetColumn
+from refdesk.stores.sqlite.index.passing import Passing
 from refdesk.stores.sqlite.index.postings import GAPS, TokenStream
 from refdesk.stores.sqlite.index.rows import IndexRow
 from refdesk.stores.sqlite.index.texts import Grams
@@ -105,22 +106,19 @@ class Documents:
         total_length = self.total_length - float(self.lengths[dying].sum())
         return replace(self, is_live=is_live, living=self.living - len(dying), total_length=total_length)
 
-    def mark_ids(self, ids: Sequence[str]) -> Mask:
-        """Return which rows are versions of these documents."""
+    def find_ids(self, ids: Sequence[str]) -> RowNumbers:
+        """Return the rows that are versions of these documents, ascending."""
         checks = np.array([_check_id(id) for id in ids], np.uint32)
         maybe, wanted = np.flatnonzero(np.isin(self.id_checks, checks)), set(ids)
-        mask = np.zeros(self.count, np.bool_)
-        mask[maybe] = [self.ids[row] in wanted for row in maybe.tolist()]
-        return mask
+        return maybe[np.array([self.ids[row] in wanted for row in maybe.tolist()], np.bool_)]
 
-    def mark_titled(self, text: str, among: Mask) -> Mask:
-        """Return which of the marked rows have a title that contains the text, by `facet_key`."""
+    def find_titled(self, text: str, among: Passing) -> RowNumbers:
+        """Return those of some rows whose title contains the text, by `facet_key`."""
         wanted = facet_key(text)
         holders = self.grams.find_holders(wanted) if self.grams else None
-        rows = np.flatnonzero(among) if holders is None else holders[among[holders]]
-        mask = np.zeros(self.count, np.bool_)
-        mask[rows] = [wanted in title for title in map(self.titles.__getitem__, rows.tolist())]
-        return mask
+        rows = among.rows if holders is None else holders[among.mask[holders]]
+        numbers: list[int] = rows.tolist()
+        return rows[np.array([wanted in self.titles[row] for row in numbers], np.bool_)]
 
 
 class DocumentColumns:

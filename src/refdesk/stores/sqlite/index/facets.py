@@ -51,17 +51,16 @@ class Facet:
         """Return the `facet_key` of a spelling."""
         return facet_key(self.texts[spelling])
 
-    def mark_holders(self, value: str, rows: int) -> Mask:
-        """Return a mask over `rows` rows: which hold the value."""
-        mask = np.zeros(rows, np.bool_)
+    def find_holders(self, value: str) -> RowNumbers:
+        """Return the rows that hold the value, ascending."""
         number = self.numbers.get(facet_key(value))
         if number is None:
-            return mask
+            return np.empty(0, np.intp)
         if self.holders is not None and self.offsets is not None:
-            mask[self.holders[int(self.offsets[number]) : int(self.offsets[number + 1])]] = True
+            held = self.holders[int(self.offsets[number]) : int(self.offsets[number + 1])]
         else:
-            mask[self.rows[self.values == number]] = True
-        return mask
+            held = self.rows[(self.values == number) & self.is_first]
+        return held.astype(np.intp)
 
     def tally(self, matching: Mask) -> tuple[dict[str, int], dict[str, int]]:
         """Return how many matching documents hold each value, by `facet_key`, and how often each spelling is used."""

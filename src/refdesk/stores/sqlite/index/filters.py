@@ -1,7 +1,8 @@
-"""Evaluates filters to masks over the rows."""
+"""Evaluates filters: to the rows themselves where the index has them, else to masks over all rows."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import reduce
 from typing import assert_never
 
@@ -10,39 +11,63 @@ import numpy as np
 from refdesk.model import And, Filter, HasAll, HasAny, HasId, InState, Not, Or, Overlaps
 from refdesk.stores.sqlite.index.columns import Mask
 from refdesk.stores.sqlite.index.documents import STATES, Documents
+from refdesk.stores.sqlite.index.passing import Passing
 
 
-def mark_passing(condition: Filter, documents: Documents) -> Mask:
-    """Return which rows the condition holds for; what it says of dead ones means nothing."""
+def select_passing(condition: Filter | None, documents: Documents) -> Passing:
+    """Return the living rows that the condition holds for."""
+    passing = Passing(documents.count) if condition is None else _select(condition, documents)
+    return passing if documents.living == documents.count else passing.keep(documents.is_live)
+
+
+def _select(condition: Filter, documents: Documents) -> Passing:
+    """Return the rows that the condition holds for; what it says of dead ones means nothing."""
     match condition:
         case HasAll(facet, values):
-            return _combine(np.logical_and, [_mark_holders(facet, each, documents) for each in values], documents)
+            return _select_all([_select_holders(facet, each, documents) for each in values], documents)
         case HasAny(facet, values):
-            return _combine(np.logical_or, [_mark_holders(facet, each, documents) for each in values], documents)
+            return _select_any([_select_holders(facet, each, documents) for each in values], documents)
         case Overlaps():
-            return _mark_overlaps(condition, documents)
+            return Passing(documents.count, mask=_mark_overlaps(condition, documents))
         case InState(states):
-            return _combine(np.logical_or, [documents.states == STATES.index(state) for state in states], documents)
+            masks = [documents.states == STATES.index(state) for state in states]
+            return _select_any([Passing(documents.count, mask=mask) for mask in masks], documents)
         case HasId(ids):
-            return documents.mark_ids(ids)
+            return Passing(documents.count, rows=documents.find_ids(ids))
         case Not(inner):
-            return ~mark_passing(inner, documents)
+            return Passing(documents.count, mask=~_select(inner, documents).mask)
         case And(conditions):
-            return _combine(np.logical_and, [mark_passing(each, documents) for each in conditions], documents)
+            return _select_all([_select(each, documents) for each in conditions], documents)
         case Or(conditions):
-            return _combine(np.logical_or, [mark_passing(each, documents) for each in conditions], documents)
+            return _select_any([_select(each, documents) for each in conditions], documents)
         case _:
             assert_never(condition)
 
 
-def _combine(operation: np.ufunc, masks: list[Mask], documents: Documents) -> Mask:
-    """Return all masks joined by `and` or `or`; none at all holds always under `and`, never under `or`."""
-    return reduce(operation, masks, np.full(documents.count, operation.identity, np.bool_))
+def _select_all(each: Sequence[Passing], documents: Documents) -> Passing:
+    """Return what is in all of them: every row, where there are none."""
+    with_rows = sorted((one for one in each if one.has_rows), key=lambda one: one.count)
+    least = with_rows[0] if with_rows else Passing(documents.count)
+    return reduce(Passing.keep, [one.mask for one in each if one is not least], least)
 
 
-def _mark_holders(facet: str, value: str, documents: Documents) -> Mask:
+def _select_any(each: Sequence[Passing], documents: Documents) -> Passing:
+    """Return what is in any of them: no row, where there are none."""
+    if len(each) == 1:
+        return each[0]
+    mask = np.zeros(documents.count, np.bool_)
+    for one in each:
+        if one.has_rows:
+            mask[one.rows] = True
+        else:
+            mask |= one.mask
+    return Passing(documents.count, mask=mask)
+
+
+def _select_holders(facet: str, value: str, documents: Documents) -> Passing:
     held = documents.facets.get(facet)
-    return held.mark_holders(value, documents.count) if held else np.zeros(documents.count, np.bool_)
+    rows = held.find_holders(value) if held else np.empty(0, np.intp)
+    return Passing(documents.count, rows=rows)
 
 
 def _mark_overlaps(condition: Overlaps, documents: Documents) -> Mask:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from itertools import accumulate
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from refdesk.core.search.bm25 import K1, B, idf
-from refdesk.stores.sqlite.index.columns import Floats, Integers, Mask, RowNumbers, Rows
+from refdesk.stores.sqlite.index.columns import Floats, Integers, Mask, RowNumbers
 from refdesk.stores.sqlite.index.documents import Documents
 from refdesk.stores.sqlite.index.postings import BOUND_STEPS, Segment
 from refdesk.stores.sqlite.index.terms import hash_term
@@ -21,6 +22,15 @@ if TYPE_CHECKING:
 
 DENSE = 8
 """From one in this many positions wanted, a table of all is faster than a binary search for each."""
+
+SAMPLE = 512
+"""From how many values a guess is made of where the best of all begin."""
+
+SPREAD_SHARE = 4
+"""From one in so many rows with a term on, all are looked at in one direction rather than those alone."""
+
+SCATTER_SHARE = 8
+"""When fewer than one in so many is looked up, searching for each beats spreading out what they are looked up in."""
 
 MANY_DEAD = 64
 """With more dead rows than one in this many postings, the postings are looked through."""
@@ -61,6 +71,8 @@ class Scores:
 
 
 Part = tuple[Documents, Sequence[Segment]]
+Bounds = NDArray[np.uint8]
+Floats32 = NDArray[np.float32]
 
 
 def make_question(text: TextQuery, parts: Sequence[Part]) -> Question:
@@ -94,8 +106,8 @@ def score_rows(question: Question, part: Part) -> Scores:
             if each[index] < 0:
                 continue
             at = segment.get_rows(each[index])
-            rows = segment.rows[at]
-            lexical[rows] += _weigh(weight, segment.frequencies[at], rows, question, documents)
+            rows = segment.rows[at].astype(np.intp)
+            lexical[rows] += _weigh(weight, segment.frequencies[at], documents.lengths[rows], question.mean_length)
             if index < question.asked:
                 hits[rows] += 1
     matches = hits > 0 if question.asked else np.full(documents.count, bool(question.phrases))
@@ -107,21 +119,17 @@ def score_rows(question: Question, part: Part) -> Scores:
 def score_some(question: Question, part: Part, rows: RowNumbers) -> tuple[Floats, Mask]:
     """Return the scores of some rows, and whether every term occurs in each; the same numbers as `score_rows`."""
     documents, segments = part
-    lexical, hits, wanted = np.zeros(len(rows)), np.zeros(len(rows), np.int32), rows.astype(np.int32)
-    places = [segment.locate(question.numbers) for segment in segments]
-    for index, weight in enumerate(question.weights):
-        for segment, each in zip(segments, places, strict=True):
-            if each[index] < 0:
-                continue
-            at = segment.get_rows(each[index])
-            held = segment.rows[at]
-            found = np.minimum(np.searchsorted(held, wanted), len(held) - 1)
-            here = np.flatnonzero(held[found] == wanted)
-            frequencies = segment.frequencies[at][found[here]]
-            lexical[here] += _weigh(weight, frequencies, wanted[here], question, documents)
-            if index < question.asked:
-                hits[here] += 1
-    return lexical, hits == question.asked
+    wanted = rows.astype(np.int32)
+    frequencies = np.zeros((len(question.weights), len(rows)), np.float32)
+    for segment in segments:
+        for held, place in zip(frequencies, segment.locate(question.numbers), strict=True):
+            if place >= 0:
+                held += segment.find_frequencies(place, wanted)
+    lexical = np.zeros(len(rows))
+    weights = np.array(question.weights, np.float64)[:, np.newaxis]
+    for each in _weigh(weights, frequencies, documents.lengths[rows], question.mean_length):
+        lexical += each
+    return lexical, np.all(frequencies[: question.asked] > 0.0, axis=0, keepdims=True)[0]
 
 
 def find_best(
@@ -131,42 +139,154 @@ def find_best(
     `None` where the segment has no bounds.
 
     Terms are taken rarest first. What the rest could add at most tells when no row with the rest alone can be among the
-    best any more, and in the end which rows still can.
+    best any more; from there on the rest is looked up for those rows alone that still can be.
 
     Source: Turtle and Flood, "Query evaluation: strategies and optimizations" (1995).
     """
-    bounds_of = segment.bounds
-    if bounds_of is None:
+    if segment.bounds is None:
         return None
-    drift = max(question.mean_length / segment.mean_length, 1.0)
-    shrink = min(question.mean_length / segment.mean_length, 1.0)
-    terms = _order_terms(question, segment)
-    scores, touched = _get_workspace(documents.count), list[Rows]()
-    rest, step, edge = sum(weight for weight, _ in terms) * drift, 0.0, 0.0
-    try:
-        for weight, at in terms:
-            if touched and edge > rest:
-                break
-            rows, bounds = segment.rows[at], bounds_of[at]
-            if wanted is not None:
-                passing = wanted[rows]
-                rows, bounds = rows[passing], bounds[passing]
-            scores[rows] += bounds * np.float32(weight * drift / BOUND_STEPS)
-            touched.append(rows)
-            rest -= weight * drift
-            step += weight * drift / BOUND_STEPS
-            # A bound is at most a step too high, and too high for a mean length that was another.
-            edge = max(edge, (_get_nth(scores[rows], depth) / drift - step) * shrink * _SLACK)
-        for rows in touched:
-            edge = max(edge, (_get_nth(scores[rows], depth) / drift - step) * shrink * _SLACK)
-        best = [np.empty(0, np.int32)]
-        for rows in touched:
-            best.append(rows[scores[rows] >= edge - max(rest, 0.0)])
-            scores[best[-1]] = -np.inf
-        return np.sort(np.concatenate(best)).astype(np.intp)
-    finally:
-        for rows in touched:
-            scores[rows] = 0.0
+    search = _Search(question, segment, depth, documents.count)
+    rows, values = search.gather(wanted)
+    return np.sort(search.narrow(rows, values))
+
+
+@dataclass(frozen=True, slots=True)
+class _Term:
+    """A term that occurs.
+
+    Attributes:
+        at: Its postings.
+        step: What one step of a bound adds to a score.
+        most: What the term adds to a score at most.
+    """
+
+    at: slice
+    step: float
+    most: float
+
+
+class _Search:
+    """Finds the best rows by the bounds of their postings.
+
+    A bound is at most a step too high. Where the mean length is another than when the bounds were made, a sum of bounds
+    times `_drift` is never too low, and less its steps, times `_shrink`, never too high.
+    """
+
+    def __init__(self, question: Question, segment: Segment, depth: int, count: int) -> None:
+        self._segment, self._depth, self._scores = segment, depth, _get_workspace(count)[:count]
+        change = question.mean_length / segment.mean_length
+        self._drift, self._shrink = max(change, 1.0), min(change, 1.0) * _SLACK
+        self._terms = _order_terms(question, segment, self._drift)
+        self._rest = [*accumulate((term.most for term in reversed(self._terms)), initial=0.0)][::-1]
+        self._edge, self._steps, self._taken = 0.0, 0.0, 0
+
+    def gather(self, wanted: Mask | None) -> tuple[RowNumbers, Floats32]:
+        """Add up bounds, term by term, until the rest alone reaches none of the best.
+
+        Returns:
+            The rows that can still be among the best, each once, and the sums of their bounds so far.
+        """
+        touched: list[RowNumbers] = []
+        try:
+            for number, term in enumerate(self._terms):
+                if self._edge > self._rest[number]:
+                    break
+                touched.append(self._add(term, wanted))
+            return self._collect(touched)
+        finally:
+            self._clear(touched)
+
+    def narrow(self, rows: RowNumbers, values: Floats32) -> RowNumbers:
+        """Return what is left of some rows when the terms that were not added are looked up in them."""
+        while True:
+            self._raise_edge(values)
+            near = self._find_near(values)
+            rows, values = rows.take(near), values.take(near)
+            if self._taken == len(self._terms):
+                return rows
+            term = self._terms[self._taken]
+            self._taken += 1
+            self._steps += term.step
+            values += self._look_up(term, rows)
+
+    def _add(self, term: _Term, wanted: Mask | None) -> RowNumbers:
+        """Add the bounds of a term, and return the rows they belong to."""
+        rows, bounds = self._get_postings(term)
+        if wanted is not None:
+            passing = np.flatnonzero(wanted.take(rows))
+            rows, bounds = rows.take(passing), bounds.take(passing)
+        np.add.at(self._scores, rows, bounds * np.float32(term.step))
+        self._steps += term.step
+        self._taken += 1
+        if self._rest[0] - self._rest[self._taken] > self._rest[self._taken]:
+            self._raise_edge(self._scores.take(rows))
+        return rows
+
+    def _is_spread(self, touched: Sequence[RowNumbers]) -> bool:
+        """Whether so many rows were touched that all are looked at as fast as they."""
+        return SPREAD_SHARE * sum(map(len, touched)) > len(self._scores)
+
+    def _clear(self, touched: Sequence[RowNumbers]) -> None:
+        if self._is_spread(touched):
+            self._scores.fill(0.0)
+        else:
+            for rows in touched:
+                self._scores[rows] = 0.0
+
+    def _collect(self, touched: Sequence[RowNumbers]) -> tuple[RowNumbers, Floats32]:
+        if self._is_spread(touched):
+            self._raise_edge(self._scores)
+            near = self._find_near(self._scores)
+            return near, self._scores.take(near)
+        rows, values = [np.empty(0, np.intp)], [np.empty(0, np.float32)]
+        for each in reversed(touched):
+            held = self._scores.take(each)
+            self._raise_edge(held)
+            near = self._find_near(held)
+            rows.append(each.take(near))
+            values.append(held.take(near))
+            self._scores[rows[-1]] = -np.inf
+        return np.concatenate(rows), np.concatenate(values)
+
+    def _look_up(self, term: _Term, rows: RowNumbers) -> Floats32:
+        """Return what a term adds to some rows at most."""
+        if SCATTER_SHARE * len(rows) < term.at.stop - term.at.start:
+            held, wanted = self._segment.rows[term.at], rows.astype(np.int32)
+            found = np.searchsorted(held, wanted)
+            bounds = cast("Bounds", self._segment.bounds)[term.at].take(found, mode="clip")
+            return bounds * (held.take(found, mode="clip") == wanted) * np.float32(term.step)
+        touched, bounds = self._get_postings(term)
+        self._scores[touched] = bounds * np.float32(term.step)
+        values = self._scores.take(rows)
+        self._scores[touched] = 0.0
+        return values
+
+    def _get_postings(self, term: _Term) -> tuple[RowNumbers, Bounds]:
+        # Numbers as wide as addresses: with others, numpy takes twice the time to gather and to scatter.
+        return self._segment.rows[term.at].astype(np.intp), cast("Bounds", self._segment.bounds)[term.at]
+
+    def _raise_edge(self, values: Floats32) -> None:
+        """Raise what the last of the best has at least, by what some rows have."""
+        if len(values) >= self._depth:
+            self._edge = max(self._edge, (_get_nth(values, self._depth) - self._steps) * self._shrink)
+
+    def _find_near(self, values: Floats32) -> RowNumbers:
+        """Return where the sums stand that can still become one of the best."""
+        least = (self._edge - self._rest[self._taken]) / self._drift
+        return np.flatnonzero(values >= np.float32(least * _SLACK) if least > 0.0 else values > 0.0)
+
+
+def _get_nth(values: Floats32, depth: int) -> float:
+    """Return the value that exactly so many reach, but for ties; not more than there are.
+
+    Selecting by `np.partition` takes up to fifty times as long where many values are equal.
+    """
+    stride = len(values) // (SAMPLE + depth)
+    if stride > 1:
+        sample = np.sort(values[::stride])
+        high = values.take(np.flatnonzero(values >= sample[-(2 * depth // stride + 8)]))
+        values = high if len(high) >= depth else values
+    return float(np.sort(values)[-depth])
 
 
 _SLACK = 1.0 - 1e-5
@@ -175,40 +295,32 @@ _SLACK = 1.0 - 1e-5
 _workspaces = threading.local()
 
 
-def _get_workspace(count: int) -> NDArray[np.float32]:
+def _get_workspace(count: int) -> Floats32:
     """Return zeros, this thread's own; whoever takes them puts them back as they were."""
-    held: NDArray[np.float32] | None = getattr(_workspaces, "scores", None)
+    held: Floats32 | None = getattr(_workspaces, "scores", None)
     if held is None or len(held) < count:
         held = np.zeros(max(count, 1024), np.float32)
         _workspaces.scores = held
     return held
 
 
-def _order_terms(question: Question, segment: Segment) -> list[tuple[float, slice]]:
-    """Return the idf and the postings of each term that occurs, rarest first."""
-    places = segment.locate(question.numbers)
-    terms = [
-        (weight, segment.get_rows(place)) for weight, place in zip(question.weights, places, strict=True) if place >= 0
-    ]
-    return sorted(terms, key=lambda term: term[1].stop - term[1].start)
+def _order_terms(question: Question, segment: Segment, drift: float) -> list[_Term]:
+    """Return the terms that occur, rarest first."""
+    terms: list[_Term] = []
+    for weight, place in zip(question.weights, segment.locate(question.numbers), strict=True):
+        if place >= 0:
+            step, peak = weight / BOUND_STEPS, int(cast("Bounds", segment.peaks)[place])
+            terms.append(_Term(segment.get_rows(place), step, step * peak * drift))
+    return sorted(terms, key=lambda term: term.at.stop - term.at.start)
 
 
-def _get_nth(values: NDArray[np.float32], depth: int) -> float:
-    """Return the value that `depth` of them reach, 0.0 where they are fewer."""
-    if len(values) < depth:
-        return 0.0
-    return float(np.partition(values, len(values) - depth)[len(values) - depth])
-
-
-def _weigh(
-    weight: float, frequencies: NDArray[np.float32], rows: Rows, question: Question, documents: Documents
-) -> Floats:
-    """Return what a term of this idf adds to the scores of rows.
+def _weigh(weight: float | Floats, frequencies: Floats32, lengths: Floats, mean_length: float) -> Floats:
+    """Return what a term of this idf adds to the scores of rows of these lengths.
 
     The operations and their order are those of `bm25.term_score`, so that scores equal to the last bit tie everywhere.
     """
     counted = frequencies.astype(np.float64)
-    relative_lengths = documents.lengths[rows] / question.mean_length
+    relative_lengths = lengths / mean_length
     return weight * counted / (counted + K1 * (1.0 - B + B * relative_lengths))
 
 
@@ -220,7 +332,7 @@ def _count_living(segment: Segment, place: int, documents: Documents) -> int:
     if not dead:
         return len(rows)
     if MANY_DEAD * dead > len(rows):
-        return int(np.count_nonzero(documents.is_live[rows]))
+        return int(np.count_nonzero(documents.is_live.take(rows)))
     buried = np.flatnonzero(~documents.is_live).astype(np.int32)
     found = np.minimum(np.searchsorted(rows, buried), len(rows) - 1)
     return len(rows) - int(np.count_nonzero(rows[found] == buried))

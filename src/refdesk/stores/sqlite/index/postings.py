@@ -63,7 +63,8 @@ class Segment:
         position_offsets: The same for `positions`.
         size: How many rows it was made of.
         bounds: Beside `rows`: see `with_bounds`; `None` where it was not made.
-        mean_length: Of the documents, when `bounds` was.
+        peaks: The highest of the bounds of each term.
+        mean_length: Of the documents, when `bounds` was made.
     """
 
     base: int
@@ -75,6 +76,7 @@ class Segment:
     positions: NDArray[np.uint32]
     size: int
     bounds: NDArray[np.uint8] | None = None
+    peaks: NDArray[np.uint8] | None = None
     mean_length: float = 1.0
 
     def with_bounds(self, lengths: Floats, mean_length: float) -> Segment:
@@ -89,7 +91,8 @@ class Segment:
             relative_lengths = lengths[self.rows[at]] / mean_length
             saturated = frequencies / (frequencies + K1 * (1.0 - B + B * relative_lengths))
             bounds[at] = np.ceil(saturated * BOUND_STEPS)
-        return replace(self, bounds=bounds, mean_length=mean_length)
+        peaks = np.maximum.reduceat(bounds, self.row_offsets[:-1]) if len(bounds) else bounds
+        return replace(self, bounds=bounds, peaks=peaks, mean_length=mean_length)
 
     def locate(self, terms: NDArray[np.uint64]) -> list[int]:
         """Return the place of each term in `terms`, -1 where it does not occur."""
@@ -101,6 +104,13 @@ class Segment:
     def get_rows(self, place: int) -> slice:
         """Return the range of the rows of the term at `place`."""
         return slice(int(self.row_offsets[place]), int(self.row_offsets[place + 1]))
+
+    def find_frequencies(self, place: int, wanted: Rows) -> NDArray[np.float32]:
+        """Return the frequency of the term at `place` in each of some rows, 0.0 where it does not occur."""
+        at = self.get_rows(place)
+        rows = self.rows[at]
+        found = np.searchsorted(rows, wanted)
+        return self.frequencies[at].take(found, mode="clip") * (rows.take(found, mode="clip") == wanted)
 
     def get_positions(self, place: int) -> Integers:
         """Return the positions of the term at `place`, counted from the start of the index."""

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias, assert_never
+from itertools import repeat
+from typing import TYPE_CHECKING, Any, TypeAlias, assert_never, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from refdesk.core.keeping.encoding import decode_instant
 from refdesk.model import BEST_FIRST, Candidate, FacetCount, Found, SortKey, State, facet_key
-from refdesk.stores.sqlite.index.columns import Floats, Mask, RowNumbers
+from refdesk.stores.sqlite.index.columns import Floats, Integers, Mask, RowNumbers
+from refdesk.stores.sqlite.index.date_ranges import to_instants
 from refdesk.stores.sqlite.index.documents import STATES, Documents
-from refdesk.stores.sqlite.index.filters import mark_passing
+from refdesk.stores.sqlite.index.filters import select_passing
 from refdesk.stores.sqlite.index.lexical import Question, Scores, find_best, make_question, score_rows, score_some
 from refdesk.stores.sqlite.index.ordering import SortValues, rank_texts, select_first
+from refdesk.stores.sqlite.index.passing import Passing
 from refdesk.stores.sqlite.index.postings import Segment
 from refdesk.stores.sqlite.index.texts import get_texts
 from refdesk.stores.sqlite.index.vectors import Passages
@@ -34,8 +36,15 @@ _NOT_COMPARED = (None, None)
 _FEW = 2048
 """Up to so many rows that pass a filter, each is scored by itself."""
 
-_Comparisons: TypeAlias = "dict[int, tuple[float, tuple[int, int]]]"
-"""Row → cosine and place of its best passage, for those that have one."""
+_Place: TypeAlias = tuple[int, int]
+"""Number of a part, and which of its listed rows."""
+
+_Compared: TypeAlias = "tuple[Iterable[float | None], Iterable[tuple[int, int] | None]]"
+
+_MAKE: Callable[[type[Candidate], Iterable[object]], Candidate] = cast("Any", tuple).__new__
+"""Does what `Candidate._make` does, without its check of the length."""
+
+_NOTHING = np.empty(0, np.intp), (np.empty(0), np.empty(0, np.bool_))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,21 +66,21 @@ class _Answer:
 
     Attributes:
         listed: The first matches in the order asked.
+        scores: Of `listed`: the lexical score, and whether every term occurs.
         titled: The newest whose title contains what was asked.
         nearest: The nearest, in order; `cosines` are theirs.
         matching: All matches, where all were looked at.
-        scored: The lexical score of some rows, and whether every term occurs there.
     """
 
     part: Snapshot
-    passing: Mask
+    passing: Passing
     listed: RowNumbers
+    scores: tuple[Floats, Mask]
     total: int
     titled: RowNumbers = field(default_factory=lambda: np.empty(0, np.intp))
     nearest: RowNumbers = field(default_factory=lambda: np.empty(0, np.intp))
     cosines: NDArray[np.float32] = field(default_factory=lambda: np.empty(0, np.float32))
     matching: Mask | None = None
-    scored: dict[int, tuple[float, bool]] = field(default_factory=dict[int, tuple[float, bool]])
 
 
 def find(request: FindRequest, parts: Sequence[Snapshot]) -> Found:
@@ -81,78 +90,83 @@ def find(request: FindRequest, parts: Sequence[Snapshot]) -> Found:
     if request.text is not None:
         question = make_question(request.text, [(part.documents, part.segments) for part in held])
     answers = [_ask(request, question, part) for part in held]
-    listed = _join_listed(request, question, answers)
-    joining = _join_nearest(request, answers) | _join_titled(request, answers)
-    joining -= set(listed)
-    candidates = _describe(request, question, answers, [*listed, *joining])
-    found = [candidates[each] for each in listed]
-    others = sorted((candidates[each] for each in joining), key=_get_nearness)
+    order = _order_listed(request, answers)
+    _cut_nearest(request, answers)
+    _cut_titled(request, answers)
+    described = [_describe(request, question, answer) for answer in answers]
+    listed = (
+        [described[number][0][at] for number, at in order] if order else [each for one, _ in described for each in one]
+    )
+    others = [each for _, joining in described for each in joining]
+    if len(answers) > 1 or request.title_contains is not None:
+        others.sort(key=_get_nearness)
     facets = {name: _count_facet(name, answers) for name in request.facets}
-    return Found((*found, *others), sum(answer.total for answer in answers), facets)
-
-
-_Place: TypeAlias = tuple[int, int]
-"""Number of a part, and a row of it."""
+    return Found((*listed, *others), sum(answer.total for answer in answers), facets)
 
 
 def _ask(request: FindRequest, question: Question | None, part: Snapshot) -> _Answer:
     documents = part.documents
-    passing = documents.is_live
-    if request.where is not None:
-        passing = passing & mark_passing(request.where, documents)
+    passing = select_passing(request.where, documents)
     answer = _list_best(request, question, part, passing) or _list_all(request, question, part, passing)
     if request.title_contains is not None:
-        titled = np.flatnonzero(documents.mark_titled(request.title_contains, passing))
+        titled = documents.find_titled(request.title_contains, passing)
         answer.titled = _select_newest(titled, documents, request.depth)
-    passages = part.passages.get(request.vector.model) if request.vector else None
-    if request.vector and passages and passages.vectors.shape[1] == len(request.vector.vector):
+    passages = _get_passages(request, part)
+    if request.vector is not None and passages is not None:
         answer.nearest, answer.cosines = _select_nearest(request, request.vector, passages, answer, documents)
     return answer
 
 
-def _list_best(request: FindRequest, question: Question | None, part: Snapshot, passing: Mask) -> _Answer | None:
+def _get_passages(request: FindRequest, part: Snapshot) -> Passages | None:
+    """Return the passages that the query can be compared with."""
+    if request.vector is None:
+        return None
+    passages = part.passages.get(request.vector.model)
+    return passages if passages is not None and passages.vectors.shape[1] == len(request.vector.vector) else None
+
+
+def _list_best(request: FindRequest, question: Question | None, part: Snapshot, passing: Passing) -> _Answer | None:
     """Return the best matches by words where nothing else was asked for, or `None`."""
     if question is None or request.counts or request.facets or request.order != BEST_FIRST:
         return None
     if question.phrases or len(part.segments) != 1:
         return None
-    documents, few = part.documents, None
-    is_everything = passing is documents.is_live and documents.living == documents.count
-    if passing is not documents.is_live and int(np.count_nonzero(passing)) <= _FEW:
-        few = np.flatnonzero(passing)
-    wanted = None if is_everything else passing
-    rows = few if few is not None else find_best(question, documents, part.segments[0], wanted, request.depth)
+    documents, rows = part.documents, None
+    if not passing.is_everything and passing.count <= _FEW:
+        rows = passing.rows
+    if rows is None:
+        wanted = None if passing.is_everything else passing.mask
+        rows = find_best(question, documents, part.segments[0], wanted, request.depth)
     if rows is None:
         return None
     lexical, has_all = score_some(question, (documents, part.segments), rows)
-    is_match = lexical > 0.0
-    rows, lexical, has_all = rows[is_match], lexical[is_match], has_all[is_match]
+    first = np.flatnonzero(lexical > 0.0)
     order: list[SortValues] = [
         lambda at, _: -lexical[at],
         lambda at, _: -documents.modified[rows[at]],
         lambda at, depth: _get_text_values(documents.ids, descending=False)(rows[at], depth),
     ]
-    first = select_first(np.arange(len(rows)), order, request.depth)
-    scores = zip(lexical[first].tolist(), has_all[first].tolist(), strict=True)
-    scored = dict(zip(_to_list(rows[first]), scores, strict=True))
-    return _Answer(part, passing, rows[first], len(rows), scored=scored)
+    best = select_first(first, order, request.depth)
+    return _Answer(part, passing, rows[best], (lexical[best], has_all[best]), len(first))
 
 
-def _list_all(request: FindRequest, question: Question | None, part: Snapshot, passing: Mask) -> _Answer:
+def _list_all(request: FindRequest, question: Question | None, part: Snapshot, passing: Passing) -> _Answer:
     documents = part.documents
-    scores = _score(request, question, part)
-    matching = passing & scores.matches
+    if question is None and request.vector is not None:
+        return _Answer(part, passing, *_NOTHING, total=0)
+    scores = _score(question, part)
+    matching = scores.matches if passing.is_everything else passing.mask & scores.matches
     order = [_get_sort_values(key, documents, scores) for key in (*request.order, _BY_ID)]
     listed = select_first(np.flatnonzero(matching), order, request.depth)
-    return _Answer(part, passing, listed, int(np.count_nonzero(matching)), matching=matching)
+    held = scores.lexical[listed], scores.has_all_terms[listed]
+    return _Answer(part, passing, listed, held, int(np.count_nonzero(matching)), matching=matching)
 
 
-def _score(request: FindRequest, question: Question | None, part: Snapshot) -> Scores:
+def _score(question: Question | None, part: Snapshot) -> Scores:
     if question is not None:
         return score_rows(question, (part.documents, part.segments))
     count = part.documents.count
-    nothing_asked = np.full(count, request.vector is None)
-    return Scores(np.zeros(count), np.zeros(count, np.bool_), nothing_asked)
+    return Scores(np.zeros(count), np.zeros(count, np.bool_), np.ones(count, np.bool_))
 
 
 def _get_sort_values(key: SortKey, documents: Documents, scores: Scores) -> SortValues:
@@ -190,9 +204,7 @@ def _select_nearest(
     request: FindRequest, query: VectorQuery, passages: Passages, answer: _Answer, documents: Documents
 ) -> tuple[RowNumbers, NDArray[np.float32]]:
     """Return the rows of the nearest documents, nearest first, ties by id, with their cosines."""
-    is_everything = answer.passing is documents.is_live and documents.living == documents.count
-    wanted = None if is_everything else answer.passing
-    groups, cosines = passages.find_nearest(wanted, query.vector, request.depth, request.effort)
+    groups, cosines = passages.find_nearest(answer.passing, query.vector, request.depth, request.effort)
     rows = passages.group_rows[groups].astype(np.intp)
     by_id = _get_text_values(documents.ids, descending=False)
     order: list[SortValues] = [
@@ -203,63 +215,76 @@ def _select_nearest(
     return rows[first], cosines[first]
 
 
-def _join_listed(request: FindRequest, question: Question | None, answers: Sequence[_Answer]) -> list[_Place]:
-    places = [(number, row) for number, answer in enumerate(answers) for row in _to_list(answer.listed)]
+def _order_listed(request: FindRequest, answers: Sequence[_Answer]) -> list[_Place]:
+    """Leave the first listed of all parts together, and return their order; none where one part alone has any."""
     if sum(bool(len(answer.listed)) for answer in answers) < 2:
-        return places
-    places.sort(key=lambda place: answers[place[0]].part.documents.ids[place[1]])
+        return []
+    ids = [get_texts(answer.part.documents.ids, answer.listed) for answer in answers]
+    places = [(number, at) for number, held in enumerate(ids) for at in range(len(held))]
+    places.sort(key=lambda place: ids[place[0]][place[1]])
     for key in reversed(request.order):
-        values = _get_sort_texts(key, question, answers)
-        places.sort(key=values.__getitem__, reverse=key.descending)
+        values = [_get_listed_values(key, answer) for answer in answers]
+        places.sort(key=lambda place, values=values: values[place[0]][place[1]], reverse=key.descending)
+    kept = Counter(number for number, _ in places[: request.depth])
+    for number, each in enumerate(answers):
+        each.listed = each.listed[: kept[number]]
+        each.scores = each.scores[0][: kept[number]], each.scores[1][: kept[number]]
     return places[: request.depth]
 
 
-def _get_sort_texts(
-    key: SortKey, question: Question | None, answers: Sequence[_Answer]
-) -> dict[_Place, SupportsRichComparison]:
-    """Return what each listed row is sorted by, across parts."""
-    values: dict[_Place, SupportsRichComparison] = {}
-    for number, answer in enumerate(answers):
-        documents, rows = answer.part.documents, answer.listed
-        lexical, has_all = _score_some(question, answer, rows)
-        columns: dict[str, Sequence[SupportsRichComparison]] = {
-            "all_terms": has_all.tolist(),
-            "lexical": lexical.tolist(),
-            "modified": documents.modified[rows].tolist(),
-            "created": documents.created[rows].tolist(),
-            "title": get_texts(documents.titles, rows),
-            "id": get_texts(documents.ids, rows),
-        }
-        values.update(zip([(number, row) for row in rows.tolist()], columns[key.by], strict=True))
-    return values
+def _get_listed_values(key: SortKey, answer: _Answer) -> Sequence[SupportsRichComparison]:
+    """Return what each listed row of a part is sorted by, across parts."""
+    documents, rows = answer.part.documents, answer.listed
+    match key.by:
+        case "all_terms":
+            return answer.scores[1].tolist()
+        case "lexical":
+            return answer.scores[0].tolist()
+        case "modified":
+            return documents.modified[rows].tolist()
+        case "created":
+            return documents.created[rows].tolist()
+        case "title":
+            return get_texts(documents.titles, rows)
+        case "id":
+            return get_texts(documents.ids, rows)
+        case _:
+            assert_never(key.by)
 
 
-def _join_nearest(request: FindRequest, answers: Sequence[_Answer]) -> set[_Place]:
+def _cut_nearest(request: FindRequest, answers: Sequence[_Answer]) -> None:
+    """Leave the nearest of all parts together."""
     if sum(bool(len(each.nearest)) for each in answers) < 2:
-        return {(number, row) for number, each in enumerate(answers) for row in _to_list(each.nearest)}
+        return
     found = [
-        (-cosine, id, (number, row))
+        (-cosine, id, number)
         for number, each in enumerate(answers)
-        for cosine, id, row in zip(
-            each.cosines.tolist(),
-            get_texts(each.part.documents.ids, each.nearest),
-            _to_list(each.nearest),
+        for cosine, id in zip(each.cosines.tolist(), get_texts(each.part.documents.ids, each.nearest), strict=True)
+    ]
+    kept = Counter(number for _, _, number in sorted(found)[: request.depth])
+    for number, each in enumerate(answers):
+        each.nearest, each.cosines = each.nearest[: kept[number]], each.cosines[: kept[number]]
+
+
+def _cut_titled(request: FindRequest, answers: Sequence[_Answer]) -> None:
+    """Leave the newest of all parts together."""
+    if sum(bool(len(each.titled)) for each in answers) < 2:
+        return
+    found = [
+        (-modified, id, number)
+        for number, each in enumerate(answers)
+        for modified, id in zip(
+            _to_list(each.part.documents.modified[each.titled]),
+            get_texts(each.part.documents.ids, each.titled),
             strict=True,
         )
     ]
-    return {place for _, _, place in sorted(found)[: request.depth]}
+    kept = Counter(number for _, _, number in sorted(found)[: request.depth])
+    for number, each in enumerate(answers):
+        each.titled = each.titled[: kept[number]]
 
 
-def _join_titled(request: FindRequest, answers: Sequence[_Answer]) -> set[_Place]:
-    found = [
-        (-int(answer.part.documents.modified[row]), answer.part.documents.ids[row], (number, row))
-        for number, answer in enumerate(answers)
-        for row in _to_list(answer.titled)
-    ]
-    return {place for _, _, place in sorted(found)[: request.depth]}
-
-
-def _to_list(rows: RowNumbers) -> list[int]:
+def _to_list(rows: RowNumbers | Integers) -> list[int]:
     return rows.tolist()
 
 
@@ -268,66 +293,87 @@ def _get_nearness(candidate: Candidate) -> tuple[bool, float, str]:
 
 
 def _describe(
-    request: FindRequest, question: Question | None, answers: Sequence[_Answer], places: Sequence[_Place]
-) -> dict[_Place, Candidate]:
-    candidates: dict[_Place, Candidate] = {}
-    for number, answer in enumerate(answers):
-        rows = np.array([row for part, row in places if part == number], np.intp)
-        if len(rows):
-            described = _describe_rows(request, question, answer, rows)
-            candidates.update(zip([(number, row) for row in rows.tolist()], described, strict=True))
-    return candidates
+    request: FindRequest, question: Question | None, answer: _Answer
+) -> tuple[list[Candidate], list[Candidate]]:
+    """Return the listed, in order, and those that only the title or the vector found, nearest first."""
+    listed = _to_list(answer.listed)
+    known = set(listed)
+    joining = [at for at, row in enumerate(_to_list(answer.nearest)) if row not in known]
+    cosines, rows = answer.cosines[joining], answer.nearest[joining]
+    if len(answer.titled):
+        known.update(_to_list(rows))
+        titled = [row for row in _to_list(answer.titled) if row not in known]
+        rows = np.concatenate((rows, np.array(titled, np.intp)))
+    lexical, has_all = answer.scores
+    if len(rows):
+        more = _score_some(question, answer.part, rows)
+        lexical, has_all = np.concatenate((lexical, more[0])), np.concatenate((has_all, more[1]))
+    rows = np.concatenate((answer.listed, rows))
+    compared = _compare(request, answer.part, rows, slice(len(listed), len(listed) + len(joining)), cosines)
+    candidates = _make_candidates(request, answer.part, rows, lexical, has_all, compared)
+    return candidates[: len(listed)], candidates[len(listed) :]
 
 
-def _describe_rows(
-    request: FindRequest, question: Question | None, answer: _Answer, rows: RowNumbers
+def _make_candidates(
+    request: FindRequest, part: Snapshot, rows: RowNumbers, lexical: Floats, has_all: Mask, compared: _Compared
 ) -> list[Candidate]:
-    documents, query = answer.part.documents, request.vector
-    passages = answer.part.passages.get(query.model) if query else None
-    comparisons: _Comparisons = _compare(rows, documents.count, passages, query) if query and passages else {}
-    _score_more(question, answer, rows)
-    titled = None if request.title_contains is None else facet_key(request.title_contains)
-    has_title = [titled in title for title in get_texts(documents.titles, rows)] if titled is not None else None
-    modified: list[int] = documents.modified[rows].tolist()
+    documents = part.documents
     states: list[int] = documents.states[rows].tolist()
-    values = zip(_to_list(rows), get_texts(documents.ids, rows), modified, states, strict=True)
-    return [
-        Candidate(
-            id,
-            decode_instant(instant),
-            answer.scored[row][0],
-            *comparisons.get(row, _NOT_COMPARED),
-            answer.scored[row][1],
-            has_title is not None and has_title[at],
-            state=STATES[state],
-            head_id=documents.heads.get(row) if state == _SUPERSEDED else None,
-        )
-        for at, (row, id, instant, state) in enumerate(values)
-    ]
+    heads: Iterable[str | None] = repeat(None)
+    if _SUPERSEDED in states:
+        at_rows = zip(states, _to_list(rows), strict=True)
+        heads = [documents.heads.get(row) if state == _SUPERSEDED else None for state, row in at_rows]
+    has_title: Iterable[bool] = repeat(False)
+    if request.title_contains is not None:
+        wanted = facet_key(request.title_contains)
+        has_title = [wanted in title for title in get_texts(documents.titles, rows)]
+    columns = zip(
+        get_texts(documents.ids, rows),
+        to_instants(documents.modified[rows]),
+        lexical.tolist(),
+        *compared,
+        has_all.tolist(),
+        has_title,
+        repeat(False),
+        [STATES[state] for state in states],
+        heads,
+        strict=False,
+    )
+    return [*map(_MAKE, repeat(Candidate), columns)]
 
 
-def _score_more(question: Question | None, answer: _Answer, rows: RowNumbers) -> None:
-    """Score the rows that are not yet."""
-    more = np.array([row for row in _to_list(rows) if row not in answer.scored], np.intp)
-    if len(more):
-        scores = zip(*(each.tolist() for each in _score_some(question, answer, more)), strict=True)
-        answer.scored.update(zip(_to_list(more), scores, strict=True))
-
-
-def _score_some(question: Question | None, answer: _Answer, rows: RowNumbers) -> tuple[Floats, Mask]:
+def _score_some(question: Question | None, part: Snapshot, rows: RowNumbers) -> tuple[Floats, Mask]:
     if question is None:
         return np.zeros(len(rows)), np.zeros(len(rows), np.bool_)
-    return score_some(question, (answer.part.documents, answer.part.segments), rows)
+    return score_some(question, (part.documents, part.segments), rows)
 
 
-def _compare(rows: RowNumbers, count: int, passages: Passages, query: VectorQuery) -> _Comparisons:
-    if passages.vectors.shape[1] != len(query.vector):
-        return {}
-    groups = passages.find_groups_of(rows, count)
-    has_group = groups >= 0
-    cosines, best = passages.find_best_passages(groups[has_group], query.vector)
+def _compare(
+    request: FindRequest, part: Snapshot, rows: RowNumbers, known: slice, cosines: NDArray[np.float32]
+) -> _Compared:
+    """Return the cosine of each row's best passage, and its place; `None` for those that have none.
+
+    Args:
+        known: Which of the rows have been compared by one passage of theirs at least.
+        cosines: Theirs.
+    """
+    passages = _get_passages(request, part)
+    if request.vector is None or passages is None or not len(passages.vectors):
+        return repeat(None), repeat(None)
+    groups = passages.find_groups_of(rows, part.documents.count)
+    is_open, values, best = groups >= 0, np.zeros(len(rows), np.float32), groups.copy()
+    has_passage = is_open.tolist()
+    if passages.are_single:
+        values[known], is_open[known] = cosines, False
+    open_rows = np.flatnonzero(is_open)
+    if len(open_rows):
+        values[open_rows], best[open_rows] = passages.find_best_passages(groups[open_rows], request.vector.vector)
     places = zip(passages.starts[best].tolist(), passages.ends[best].tolist(), strict=True)
-    return dict(zip(rows[has_group].tolist(), zip(cosines.tolist(), places, strict=True), strict=True))
+    if all(has_passage):
+        return values.tolist(), places
+    pairs = zip(has_passage, values.tolist(), places, strict=True)
+    compared = [(cosine, place) if has else _NOT_COMPARED for has, cosine, place in pairs]
+    return [cosine for cosine, _ in compared], [place for _, place in compared]
 
 
 def _count_facet(name: str, answers: Sequence[_Answer]) -> tuple[FacetCount, ...]:

@@ -57,7 +57,8 @@ def get_texts(texts: Sequence[str], rows: RowNumbers) -> list[str]:
     content = texts.content.data
     starts: list[int] = texts.offsets[rows].tolist()
     ends: list[int] = texts.offsets[rows + 1].tolist()
-    return [str(content[start:end], "utf-8", "surrogatepass") for start, end in zip(starts, ends, strict=True)]
+    encoded = [content[start:end].tobytes() for start, end in zip(starts, ends, strict=True)]
+    return [each.decode("utf-8", "surrogatepass") for each in encoded]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

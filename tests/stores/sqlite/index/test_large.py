@@ -1,0 +1,97 @@
+"""A part so large that neither all postings nor all vectors are looked at: answers are those of looking at all."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.finding import FILTERS, WIDTH, Corpus, Question, judge, make_corpus, make_index, make_questions
+from benchmarks.finding import make_request as ask
+from refdesk.model import FindRequest, InState, Not, State
+from refdesk.stores.sqlite.index import CollectionIndex, VectorRow, from_content, map_content, merge_snapshots
+from refdesk.stores.sqlite.index.vectors import CODES_FROM, WIDENED, widen
+from tests.stores.sqlite.index.corpus import make_document, to_row
+
+SIZE = 4 * CODES_FROM
+
+
+@pytest.fixture(scope="module")
+def corpus() -> Corpus:
+    return make_corpus(SIZE)
+
+
+@pytest.fixture(scope="module")
+def questions(corpus: Corpus) -> list[Question]:
+    return make_questions(corpus)[:12]
+
+
+@pytest.fixture(scope="module")
+def folder(corpus: Corpus, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("large")
+    make_index(corpus, path)
+    return path
+
+
+@pytest.fixture
+def index(folder: Path) -> CollectionIndex:
+    return open_index(folder)
+
+
+def open_index(folder: Path) -> CollectionIndex:
+
+    return CollectionIndex([from_content(map_content(folder / "part"))])
+
+
+@pytest.mark.parametrize("name", FILTERS)
+@pytest.mark.parametrize("way", ["words", "meaning", "both"])
+def test_the_answers_are_those_of_looking_at_all(
+    index: CollectionIndex, corpus: Corpus, questions: list[Question], way: str, name: str
+) -> None:
+    wanted = FILTERS[name]
+    shares = [judge(index, corpus, ask(question, way, wanted), wanted) for question in questions]
+    assert np.mean(shares) >= (1.0 if way == "words" or name == "1 in 500" else 0.99)
+
+
+def find_exactly(index: CollectionIndex, request: FindRequest) -> list[tuple[str, float]]:
+    found = index.find(replace(request, counts=True)).candidates
+    return [(each.id, each.lexical) for each in found]
+
+
+@pytest.mark.parametrize("words", [1, 400])
+def test_words_rank_the_same_once_documents_have_come_and_gone(
+    index: CollectionIndex, questions: list[Question], words: int
+) -> None:
+    """So that neither the number of documents nor their mean length is what the bounds were made for."""
+    gone = [to_row(make_document(key, state=State.WITHDRAWN)) for key in range(0, SIZE, 3)]
+    come = [to_row(make_document(SIZE + key, body="w9 w30 " + "other " * words)) for key in range(SIZE // 8)]
+    index.apply([*gone, *come])
+    for question in questions:
+        for where in (None, Not(InState((State.SUPERSEDED,)))):
+            request = replace(ask(question, "words", None), where=where)
+            found = index.find(request).candidates
+            assert [(each.id, each.lexical) for each in found] == find_exactly(index, request)
+
+
+def test_a_document_of_many_passages_is_found_by_its_best(corpus: Corpus, tmp_path: Path) -> None:
+    plain = make_index(corpus, tmp_path)
+    keys = range(0, SIZE, 100)
+    more = [
+        VectorRow(key, at, at + 1, corpus.vectors[other].tobytes())
+        for key in keys
+        for at, other in enumerate((key, key + 1))
+    ]
+    plain.apply([to_row(make_document(key)) for key in keys])
+    plain.set_vectors("m", WIDTH, keys, more)
+    plain = CollectionIndex([merge_snapshots(plain.parts)])
+    for key in keys[:20]:
+        request = ask(Question((), corpus.vectors[key + 1].astype(np.float32)), "meaning", None)
+        assert {each.id for each in plain.find(request).candidates[:2]} == {f"d{key}", f"{key + 1:08}"}
+
+
+def test_halves_are_widened_to_the_last_bit() -> None:
+    halves = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+    halves = halves[np.isfinite(halves)]
+    np.testing.assert_array_equal(widen(halves.view(np.int16)) * WIDENED, halves.astype(np.float32))
