@@ -28,19 +28,56 @@ a path of the server's machine or a stack trace. Anything else that escapes is a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, cast
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One value among several that would let a call go on; a person may be asked for it, where the client can.
+
+    Attributes:
+        path: Where in the arguments it goes, by field; in a list it takes the place of `instead_of`.
+        question: What to ask, in a sentence or two.
+        options: At least one: each value, with words for people.
+        instead_of: The value that was asked for, which did not do.
+    """
+
+    path: tuple[str, ...]
+    question: str
+    options: Sequence[tuple[str, str]]
+    instead_of: str
+
+    def amend(self, arguments: Mapping[str, Any], chosen: str) -> dict[str, Any]:
+        """Return the arguments with what was chosen."""
+        return cast("dict[str, Any]", _put(arguments, self.path, self.instead_of, chosen))
+
+
+def _put(value: object, path: Sequence[str], old: str, new: str) -> object:
+    if path:
+        fields = cast("Mapping[str, object]", value)
+        return {**fields, path[0]: _put(fields.get(path[0]), path[1:], old, new)}
+    if isinstance(value, list):
+        return [new if each == old else each for each in cast("list[object]", value)]
+    return new
 
 
 class RefdeskError(Exception):
-    """The root: a stable `code` for machines, a `message` for readers, optional `details`."""
+    """The root: a stable `code` for machines, a `message` for readers, optional `details`.
+
+    With a `choice`, whoever picks one of its options need not fail.
+    """
 
     code: ClassVar[str] = "INTERNAL_ERROR"
 
-    def __init__(self, message: str, *, details: Mapping[str, object] | None = None) -> None:
+    def __init__(
+        self, message: str, *, details: Mapping[str, object] | None = None, choice: Choice | None = None
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.details = dict(details) if details else None
+        self.choice = choice
 
 
 class CallerError(RefdeskError):

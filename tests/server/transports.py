@@ -12,6 +12,7 @@ import anyio
 from mcp.client import Client
 from mcp.client.sse import sse_client
 from mcp.shared.memory import create_client_server_memory_streams
+from mcp_types import Implementation
 
 from refdesk.app import Desk
 from refdesk.model import Principal
@@ -36,7 +37,8 @@ class Reach:
         """A client over one of `TRANSPORTS`."""
         way, era = transport.split()
         where = {"http": f"{self.url}/mcp", "sse": sse_client(f"{self.url}/sse"), "stdio": self._pipe()}[way]
-        async with Client(where, mode=era, **options) as client:
+        me = Implementation(name=self.principal.agent, version="1")
+        async with Client(where, mode=era, client_info=me, **options) as client:
             yield client
 
     @asynccontextmanager

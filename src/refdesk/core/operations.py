@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from refdesk.core.context import Context
     from refdesk.core.search.federation import SearchProvider
+    from refdesk.errors import Choice
 
 HttpMethod: TypeAlias = Literal["GET", "POST"]
 
@@ -42,6 +43,15 @@ class HasMeta(Protocol):
     @property
     def meta(self) -> Mapping[str, object]:
         """What goes beside the answer, by namespaced name; MCP has `_meta` for it."""
+        ...
+
+
+class HasChoice(Protocol):
+    """An answer that is no error, but would be another if somebody picked one of several values."""
+
+    @property
+    def choice(self) -> Choice | None:
+        """What may be picked; mostly nothing."""
         ...
 
 
@@ -105,6 +115,7 @@ class Operation:
         most_bytes: How large a request for it may be; `None` for what is allowed everywhere.
         listed: Whether MCP lists it unasked; what few agents need is listed by name or under `--tools all`.
         shortening: How an answer that is too long for a model's context is shortened.
+        may_offer: Returns whether a call with these arguments may end in a `Choice`; it looks at nothing else.
     """
 
     name: str
@@ -123,6 +134,7 @@ class Operation:
     any_scopes: frozenset[str] = frozenset()
     listed: bool = True
     shortening: Shortening = Shortening()
+    may_offer: Callable[[Mapping[str, object]], bool] = lambda _: False
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from refdesk import errors
-    from refdesk.core.operations import ErrorFormat, HasMeta
+    from refdesk.core.operations import ErrorFormat, HasChoice, HasMeta
+    from refdesk.errors import Choice
 
 
 def to_json(answer: BaseModel) -> dict[str, Any]:
@@ -30,6 +31,11 @@ def get_meta(answer: BaseModel) -> dict[str, Any]:
     """Return what goes beside an answer, as plain JSON values; mostly nothing."""
     # Asked of the type: to compare with a protocol costs more than all the rest here.
     return dict(cast("HasMeta", answer).meta) if hasattr(type(answer), "meta") else {}
+
+
+def get_choice(answer: BaseModel) -> Choice | None:
+    """Return what somebody may choose to get another answer; mostly nothing."""
+    return cast("HasChoice", answer).choice if hasattr(type(answer), "choice") else None
 
 
 def get_warnings(meta: Mapping[str, Any]) -> list[str]:

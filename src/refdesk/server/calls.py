@@ -48,10 +48,11 @@ _ID = re.compile(r"[0-9A-Za-z-]{1,64}")
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """An answer as plain JSON values, and what goes beside it."""
+    """An answer as plain JSON values, what goes beside it, and what of it a person might want otherwise."""
 
     value: dict[str, Any]
     meta: dict[str, Any]
+    choice: errors.Choice | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +123,7 @@ class Caller:
         )
         if operation.effects.read_only and self.desk.settings.audit_reads:
             await self._record_read(operation, subjects)
-        return Answered(answers.to_json(answer), answers.get_meta(answer))
+        return Answered(answers.to_json(answer), answers.get_meta(answer), answers.get_choice(answer))
 
     async def _record_read(self, operation: Operation, subjects: Mapping[str, JsonValue]) -> None:
         base = (await self.desk.get_base()).knowledge_base

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from urllib.parse import unquote
 
 import mcp_types as types
@@ -28,6 +28,7 @@ from refdesk.server import (
     answers,
     calls,
     ceiling,
+    elicitation,
     json_types,
     protocol_errors,
     skill_files,
@@ -125,8 +126,10 @@ class Adapter:
         listed = [entry.tool for entry in self._entries.values() if caller.may_run(entry.operation)]
         return types.ListToolsResult(tools=listed)
 
-    async def call_tool(self, context: RequestContext, params: types.CallToolRequestParams) -> types.CallToolResult:
-        """Return the tool's answer, or its error as a result that the model can read.
+    async def call_tool(
+        self, context: RequestContext, params: types.CallToolRequestParams
+    ) -> types.CallToolResult | types.InputRequiredResult:
+        """Return the tool's answer, its error as a result that the model can read, or what a person is to choose.
 
         Raises:
             MCPError: There is no such tool.
@@ -134,15 +137,29 @@ class Adapter:
         entry = self._entries.get(params.name)
         if entry is None:
             raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name[:80]!r}; call tools/list for the names.")
+        arguments = params.arguments or {}
+        result, choice = await self._try(context, entry, arguments)
+        if choice is None or not elicitation.can_ask(context):
+            return result
+        chosen = await elicitation.ask(context, params, choice)
+        if isinstance(chosen, str):
+            result, _ = await self._try(context, entry, choice.amend(arguments, chosen))
+        return chosen if isinstance(chosen, types.InputRequiredResult) else result
+
+    async def _try(
+        self, context: RequestContext, entry: _Entry, arguments: Mapping[str, Any]
+    ) -> tuple[types.CallToolResult, errors.Choice | None]:
+        """Return the result of a call, and what somebody may choose to get another."""
         try:
-            answer = await self._run(context, entry.operation, params.arguments or {})
+            answer = await self._run(context, entry.operation, arguments)
         except errors.RefdeskError as error:
-            return _error_result(error, entry.toolset)
-        value = ceiling.shorten(answer.value, entry.operation.shortening, params.arguments or {})
+            return _error_result(error, entry.toolset), error.choice
+        value = ceiling.shorten(answer.value, entry.operation.shortening, arguments)
         is_structured = context.protocol_version >= _FIRST_STRUCTURED
-        return types.CallToolResult(
+        result = types.CallToolResult(
             content=[_text(value)], structured_content=value if is_structured else None, _meta=answer.meta or None
         )
+        return result, answer.choice
 
     async def _run(self, context: RequestContext, operation: Operation, arguments: Mapping[str, Any]) -> Answered:
         """Return an operation's answer; tell a client that asked for it how far it is."""
@@ -277,8 +294,14 @@ class Adapter:
 
     def may_ask(self, message: Mapping[str, Any]) -> bool:
         """Return whether serving a message may take a question to its client."""
-        del message
-        return False
+        params = message.get("params")
+        if message.get("method") != "tools/call" or not isinstance(params, dict):
+            return False
+        asked = cast("dict[str, Any]", params)
+        entry, arguments = self._entries.get(str(asked.get("name"))), cast("object", asked.get("arguments") or {})
+        if entry is None or not isinstance(arguments, dict):
+            return False
+        return entry.operation.may_offer(cast("dict[str, object]", arguments))
 
     def name_target(self, method: object, params: Mapping[str, Any]) -> str:
         """Return what a message calls or reads, as the audit log names it."""

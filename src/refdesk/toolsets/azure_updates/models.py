@@ -11,6 +11,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    PrivateAttr,
     SerializerFunctionWrapHandler,
     StrictBool,
     model_serializer,
@@ -19,6 +20,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 from pydantic.json_schema import SkipJsonSchema
 
+from refdesk.errors import Choice
 from refdesk.kit.wire import Day, Number, refuse_nul
 from refdesk.model import SHARED_ORG, Collection
 from refdesk.toolsets.azure_updates import TOOLSET_NAME
@@ -233,6 +235,17 @@ class SearchOutput(_Answer):
         default_factory=list[UnknownValue], description="Filter values that no update has: the reason for no results."
     )
     notes: list[str] = Field(default_factory=list[str], description="What to know about this answer.")
+    _choice: Choice | None = PrivateAttr(None)
+
+    @property
+    def choice(self) -> Choice | None:
+        """The filter values that may have been meant instead of one that no update has."""
+        return self._choice
+
+    def offering(self, choice: Choice | None) -> SearchOutput:
+        """Return this answer, with what may have been meant."""
+        self._choice = choice
+        return self
 
 
 class Guide(_Answer):

@@ -11,7 +11,7 @@ from refdesk.toolsets.azure_updates.models import (
     Statistics,
 )
 from refdesk.toolsets.azure_updates.resources import read_changelog, read_guide, read_statistics
-from refdesk.toolsets.azure_updates.search import search_updates
+from refdesk.toolsets.azure_updates.search import may_offer, search_updates
 
 SCOPES = frozenset({"updates:read"})
 
@@ -40,6 +40,7 @@ SEARCH_UPDATES = Operation(
     effects=READS,
     route=Route("POST", "/azure-updates/search"),
     errors=ERRORS,
+    may_offer=may_offer,
     shortening=Shortening("results", ("description",), "Fetch an update by `id` to read it whole.", pages=True),
     examples=(
         {"query": "OAuth authentication", "filters": {"tags": ["Security"], "dateFrom": "2025-01-01"}, "limit": 10},

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from refdesk.core.background import sync_log
 from refdesk.core.search.retrieval import SearchRequest
+from refdesk.errors import Choice
 from refdesk.kit.age import describe_copy
 from refdesk.model import And, Filter, HasAll, Overlaps, SortKey, facet_key
 from refdesk.toolsets.azure_updates import TOOLSET_NAME
@@ -93,7 +94,22 @@ async def _search(context: Context, request: SearchInput) -> SearchOutput:
         offset=request.offset,
         has_more=request.offset + request.limit < found.total,
     )
-    return answer.model_copy(update=extra)
+    whole = answer.model_copy(update=extra)
+    return whole.offering(_offer(whole.unknown_filter_values))
+
+
+def may_offer(arguments: Mapping[str, object]) -> bool:
+    """Return whether an answer may depend on how a filter value is spelt."""
+    return bool(arguments.get("filters"))
+
+
+def _offer(unknown: Sequence[UnknownValue]) -> Choice | None:
+    """Return the values that may have been meant, where it is about one value alone."""
+    if len(unknown) != 1 or not unknown[0].did_you_mean:
+        return None
+    [one] = unknown
+    question = f"No Azure update has {one.value!r} among its {one.filter}. Which one do you mean?"
+    return Choice(("filters", one.filter), question, [(each, each) for each in one.did_you_mean], one.value)
 
 
 def _to_search_request(request: SearchInput, reading: Reading | None, asker: str) -> SearchRequest:

@@ -11,7 +11,7 @@ from refdesk.core.writing import idempotency, quotas, supersession
 from refdesk.core.writing.idempotency import Token
 from refdesk.core.writing.quotas import Quota
 from refdesk.core.writing.tombstones import is_erased
-from refdesk.errors import InvalidInputError, NotFoundError, PermissionDeniedError
+from refdesk.errors import Choice, ConflictError, InvalidInputError, NotFoundError, PermissionDeniedError
 from refdesk.model import Link, Reference, State
 from refdesk.toolsets.knowledge import TOOLSET_NAME, models, search
 from refdesk.toolsets.knowledge.models import (
@@ -89,8 +89,25 @@ async def supersede_knowledge(context: Context, pair: SupersedeInput) -> Superse
             transaction, models.get_collection(principal.org), pair.old_id, pair.new_id
         )
         _require_owner(context, old, new)
-        head = await supersession.supersede(transaction, old, new, base.clock.now())
+        try:
+            head = await supersession.supersede(transaction, old, new, base.clock.now())
+        except ConflictError as error:
+            raise await _offer_head(transaction, context, pair, error) from None
     return SupersedeOutput(old_id=pair.old_id, new_id=pair.new_id, head_id=head)
+
+
+async def _offer_head(reader: Reader, context: Context, pair: SupersedeInput, error: ConflictError) -> ConflictError:
+    """Return the error with the entry that holds now, for somebody to choose it instead."""
+    head_id = str((error.details or {}).get("headId", ""))
+    [head] = await reader.get_documents(models.get_collection(context.principal.org), [head_id])
+    if head is None or head_id in (pair.old_id, pair.new_id) or READ_SCOPE not in context.principal.scopes:
+        return error
+    question = (
+        f"The entry was superseded before; what holds now is {head.title!r}, of {head.created_at:%Y-%m-%d}, by "
+        f"{head.author}. Shall the new entry take its place?"
+    )
+    choice = Choice(("oldId",), question, [(head_id, f"Replace {head.title!r}")], pair.old_id)
+    return ConflictError(error.message, details=error.details, choice=choice)
 
 
 async def withdraw_knowledge(context: Context, asked: LifeInput) -> LifeOutput:
@@ -316,6 +333,7 @@ SUPERSEDE_KNOWLEDGE = Operation(
         "CONFLICT": "The old entry is superseded by another one (details name the head), or a circle would close.",
     },
     examples=({"oldId": "01930000-0000-7000-8000-000000000001", "newId": "01930000-0000-7000-8000-000000000002"},),
+    may_offer=lambda _: True,
 )
 
 _NOT_AUTHOR = f"The caller did not write the entry and lacks {WRITE_OTHERS_SCOPE}, or lacks {WRITE_SCOPE}."

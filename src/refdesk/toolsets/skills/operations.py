@@ -10,7 +10,7 @@ import anyio
 
 from refdesk.core.context import Context
 from refdesk.core.operations import READS, Effects, Operation, Route, Shortening
-from refdesk.errors import NotFoundError, RefdeskError, StoreError
+from refdesk.errors import Choice, NotFoundError, RefdeskError, StoreError
 from refdesk.toolsets.skills import masking, models
 from refdesk.toolsets.skills.learning import Learner, get_queries
 from refdesk.toolsets.skills.models import (
@@ -40,6 +40,12 @@ WRITE_SCOPE = "skills:write"
 
 OUTCOMES = {"resolved": 0.10, "likely_resolved": 0.03, "likely_failed": -0.05, "failed": -0.10}
 """How far each outcome moves a skill's confidence."""
+
+MOST_OFFERED = 5
+"""Skills to choose from."""
+
+QUERY_CHARACTERS = 1000
+"""Of a conversation, to find what it is about: how it begins."""
 
 LOAD_SECONDS = 3.0
 """How long a search waits for its model to load, once; then keyword search must do."""
@@ -95,6 +101,20 @@ async def get_skill(context: Context, asked: GetInput) -> SkillDocument:
 
 def _no_such_skill(skill_id: str) -> NotFoundError:
     return NotFoundError(f"There is no skill {skill_id}. Use an id that a search or a create returned.")
+
+
+async def _offer_skills(context: Context, asked: UpdateInput, error: NotFoundError) -> NotFoundError:
+    """Return the error with the skills that the id or the conversation may be about, for somebody to choose one."""
+    if READ_SCOPE not in context.principal.scopes:
+        return error
+    queries = get_queries(context)
+    for text in (asked.skill_id, asked.conversation[:QUERY_CHARACTERS]):
+        found = await queries.hybrid_search((), masking.mask(text), MOST_OFFERED, 0.0)
+        options = [(match["skill"].skill_id, match["skill"].title) for match in found]
+        if options:
+            question = f"There is no skill {asked.skill_id!r}. Which one shall learn from this conversation?"
+            return NotFoundError(error.message, choice=Choice(("skill_id",), question, options, asked.skill_id))
+    return error
 
 
 async def report_outcome(context: Context, report: OutcomeInput) -> OutcomeOutput:
@@ -187,7 +207,10 @@ def _make_create(learner: Learner) -> Operation:
 
 def _make_update(learner: Learner) -> Operation:
     async def update_skill(context: Context, asked: UpdateInput) -> UpdateOutput:
-        skill = await learner.update(context, asked.skill_id, asked.conversation, asked.feedback)
+        try:
+            skill = await learner.update(context, asked.skill_id, asked.conversation, asked.feedback)
+        except NotFoundError as error:
+            raise await _offer_skills(context, asked, error) from None
         return UpdateOutput(
             skill_id=skill.skill_id, title=skill.title, changes=list(skill.changes), version=skill.version
         )
@@ -215,6 +238,7 @@ def _make_update(learner: Learner) -> Operation:
             **_MODELS_FAIL,
         },
         examples=({"skill_id": _ID, "conversation": _CONVERSATION, "feedback": "Step 2 was not needed."},),
+        may_offer=lambda _: True,
     )
 
 

@@ -1,0 +1,79 @@
+"""Asking a person for one choice, where an answer needs it and the client can ask; in both protocol eras.
+
+A call that needs a choice has ended, without effect, before anybody is asked: it holds nothing meanwhile, and is made
+again with what was chosen. So nothing is kept between the rounds either, and any replica may serve the second.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import anyio
+import mcp_types as types
+from mcp.shared.exceptions import MCPError
+
+if TYPE_CHECKING:
+    from mcp.server.context import ServerRequestContext
+
+    from refdesk.errors import Choice
+
+    RequestContext: TypeAlias = ServerRequestContext[Any, Any]
+
+ANSWER_SECONDS = 600.0
+"""How long a person may think."""
+
+FIELD = "choice"
+_FIRST_MODERN = "2026-07-28"
+_FIRST_TITLED = "2025-11-25"
+"""Clients of revisions before it know names of options only beside them."""
+
+
+def can_ask(context: RequestContext) -> bool:
+    """Return whether the client has said that it asks people by forms."""
+    known = context.session.client_capabilities
+    asked = known.elicitation if known is not None else None
+    return asked is not None and (asked.form is not None or asked.url is None)
+
+
+async def ask(
+    context: RequestContext, params: types.CallToolRequestParams, choice: Choice
+) -> str | types.InputRequiredResult | None:
+    """Return what was chosen, `None` when nobody chose, or the question that the client is to ask.
+
+    In the later era the client calls again with what was chosen.
+    """
+    request = _write(choice, context.protocol_version)
+    if context.protocol_version < _FIRST_MODERN:
+        return _read(choice, await _ask_now(context, request))
+    key = "-".join((*choice.path, FIELD))
+    answers = params.input_responses or {}
+    if key not in answers:
+        return types.InputRequiredResult(input_requests={key: types.ElicitRequest(params=request)})
+    answer = answers[key]
+    return _read(choice, answer if isinstance(answer, types.ElicitResult) else None)
+
+
+async def _ask_now(context: RequestContext, request: types.ElicitRequestFormParams) -> types.ElicitResult | None:
+    try:
+        with anyio.move_on_after(ANSWER_SECONDS):
+            return await context.session.elicit_form(request.message, request.requested_schema, context.request_id)
+    except MCPError:
+        return None  # the client cannot ask after all: the call ends as it would have
+    return None
+
+
+def _write(choice: Choice, version: str) -> types.ElicitRequestFormParams:
+    values, words = [value for value, _ in choice.options], [words for _, words in choice.options]
+    options: dict[str, Any] = {"enum": values, "enumNames": words}
+    if version >= _FIRST_TITLED:
+        options = {"oneOf": [{"const": value, "title": title} for value, title in choice.options]}
+    field = {"type": "string", "title": choice.path[-1], **options}
+    schema = {"type": "object", "properties": {FIELD: field}, "required": [FIELD]}
+    return types.ElicitRequestFormParams(message=choice.question, requested_schema=schema)
+
+
+def _read(choice: Choice, answer: types.ElicitResult | None) -> str | None:
+    if answer is None or answer.action != "accept":
+        return None
+    chosen = (answer.content or {}).get(FIELD)
+    return chosen if isinstance(chosen, str) and chosen in dict(choice.options) else None
