@@ -13,6 +13,7 @@ import click
 from refdesk import __version__, errors
 from refdesk.cli.articles import articles
 from refdesk.cli.audit import audit
+from refdesk.cli.desk import status, stop
 from refdesk.cli.doctor import doctor
 from refdesk.cli.embeddings import embeddings
 from refdesk.cli.erase import erase
@@ -66,7 +67,7 @@ def cli() -> None:
 
 
 for command in (
-    *(serve, worker, sync),
+    *(serve, status, stop, worker, sync),
     *(search, knowledge, skills, articles),
     *(export, import_, migrate),
     *(keys, audit, erase, embeddings, doctor),

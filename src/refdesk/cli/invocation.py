@@ -112,7 +112,10 @@ def load(org: str | None = None, agent: str | None = None) -> Settings:
 def ask(
     toolset: str, operation: str, arguments: Mapping[str, object], org: str | None = None, agent: str | None = None
 ) -> dict[str, Any]:
-    """Return the answer of a toolset's operation, asked alone."""
+    """Return the answer of a toolset's operation: of the desk that runs, or asked alone where none does."""
+    answer = ask_desk(operation, arguments, org=org, agent=agent, names=(toolset,))
+    if answer is not None:
+        return answer
     import anyio
 
     from refdesk.app import open_desk
@@ -120,12 +123,31 @@ def ask(
 
     settings = load(org, agent)
 
-    async def ask_desk() -> dict[str, Any]:
+    async def ask_alone() -> dict[str, Any]:
         async with open_desk(settings, load_toolsets([toolset], settings), in_background=False) as desk:
             [found] = [each for each in desk.toolsets[0].operations if each.name == operation]
             return await run(desk, found, arguments)
 
-    return anyio.run(ask_desk)
+    return anyio.run(ask_alone)
+
+
+def ask_desk(
+    operation: str,
+    arguments: Mapping[str, object],
+    *,
+    org: str | None = None,
+    agent: str | None = None,
+    names: Sequence[str] = (),
+    loads_model: bool = False,
+) -> dict[str, Any] | None:
+    """Return the answer of the desk that runs, warnings printed; `None` where none does. Arguments as it has them."""
+    from refdesk.cli import through_desk
+
+    said = through_desk.ask(operation, arguments, org=org, agent=agent, names=names, loads_model=loads_model)
+    if said is None:
+        return None
+    _print_warnings(said["meta"])
+    return said["value"]
 
 
 def print_json(value: object) -> None:
@@ -137,15 +159,20 @@ def print_json(value: object) -> None:
 
 async def run(desk: Desk, operation: Operation, arguments: Mapping[str, object]) -> dict[str, Any]:
     """Return the result of an operation called by the local user."""
-    from refdesk.server import answers
     from refdesk.server.calls import Caller
     from refdesk.server.principals import local_principal
 
     caller = Caller(desk, local_principal(desk.settings, desk.toolsets, "cli"), "cli")
     answer = await caller.run(operation, arguments)
-    for warning in answers.get_warnings(answer.meta):
-        click.echo(warning, err=True)
+    _print_warnings(answer.meta)
     return answer.value
+
+
+def _print_warnings(meta: Mapping[str, Any]) -> None:
+    from refdesk.server import answers
+
+    for warning in answers.get_warnings(meta):
+        click.echo(warning, err=True)
 
 
 def configure_logging(level: str) -> None:

@@ -46,8 +46,6 @@ def search(
     Several give one ranked list; their filters are tags, since and until, and toolsets that did not answer are listed
     below. One alone is searched by its own search, with its own filters; without QUERY it lists the newest, if it can.
     """
-    import anyio
-
     from refdesk.factories.toolsets import load_toolsets
 
     query = " ".join(words)
@@ -61,7 +59,7 @@ def search(
         _refuse(not query, "Say what to search for, or name one --toolset to list its newest.")
         chosen = [toolset.name for toolset in toolsets] if names else None
         arguments = {"query": query, "limit": limit, "toolsets": chosen, "deadlineMs": deadline_ms or DEADLINE_MS}
-    answer = anyio.run(_search, settings, toolsets, arguments, filters)
+    answer = _search(settings, toolsets, arguments, filters, names)
     if as_json:
         invocation.print_json(answer)
     else:
@@ -75,17 +73,39 @@ def _refuse(option: object, reason: str) -> None:
         raise errors.InvalidInputError(reason)
 
 
-async def _search(
-    settings: Settings, toolsets: tuple[Toolset, ...], arguments: Mapping[str, object], filters: tuple[str, ...]
+def _search(
+    settings: Settings,
+    toolsets: tuple[Toolset, ...],
+    arguments: Mapping[str, object],
+    filters: tuple[str, ...],
+    names: tuple[str, ...],
+) -> dict[str, Any]:
+    """Return the answer of the desk that runs, or of one that is opened for it."""
+    import anyio
+
+    from refdesk.factories.toolsets import join_toolsets
+
+    # Where there are several, the search over all of them is the last.
+    searched = join_toolsets(toolsets, None)[-1]
+    operation = invocation.find_search(searched)
+    if operation is None:
+        raise errors.InvalidInputError(f"{searched.name} cannot be searched.")
+    asked = invocation.fit_search(operation, arguments, filters)
+    loads_model = bool(len(toolsets) > 1 or arguments.get("semantic") or invocation.is_always_semantic(operation))
+    answer = invocation.ask_desk(operation.name, asked, names=names, loads_model=loads_model)
+    if answer is None:
+        answer = anyio.run(_search_alone, settings, toolsets, asked, loads_model)
+    return answer
+
+
+async def _search_alone(
+    settings: Settings, toolsets: tuple[Toolset, ...], asked: Mapping[str, object], loads_model: bool
 ) -> dict[str, Any]:
     from refdesk.app import open_desk
 
     async with open_desk(settings, toolsets, in_background=False) as desk:
-        # Where there are several, the search over all of them is the last.
         operation = invocation.find_search(desk.toolsets[-1])
-        if operation is None:
-            raise errors.InvalidInputError(f"{desk.toolsets[-1].name} cannot be searched.")
-        asked = invocation.fit_search(operation, arguments, filters)
-        if len(toolsets) > 1 or arguments.get("semantic") or invocation.is_always_semantic(operation):
+        assert operation is not None
+        if loads_model:
             await (await desk.get_base()).semantics.wanted.load()
         return await invocation.run(desk, operation, asked)

@@ -64,7 +64,9 @@ def serve(
     if stdio:
         process.serve_stdio(settings, toolsets, reason)
     else:
-        process.serve_http(settings, toolsets, host=host, port=port, sse=sse, no_auth=no_auth, announce=_announce)
+        process.serve_http(
+            settings, toolsets, host=host, port=port, sse=sse, no_auth=no_auth, announce=_announce, names=names
+        )
 
 
 def _announce(url: str) -> None:

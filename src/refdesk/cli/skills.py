@@ -191,6 +191,9 @@ async def _learn(
 
 
 async def _ask(settings: Settings, operation: str, arguments: Mapping[str, object]) -> dict[str, Any]:
+    answer = invocation.ask_desk(operation, arguments, names=(NAME,))
+    if answer is not None:
+        return answer
     from refdesk.app import open_desk
     from refdesk.factories.toolsets import load_toolsets
 

@@ -125,12 +125,12 @@ def describe_toolsets() -> tuple[Toolset, ...]:
     return (*toolsets, *_join(toolsets, None))
 
 
-def join_toolsets(toolsets: Sequence[Toolset], group: TaskGroup) -> tuple[Toolset, ...]:
+def join_toolsets(toolsets: Sequence[Toolset], group: TaskGroup | None) -> tuple[Toolset, ...]:
     """Return the toolsets, and behind them the search over all of them where several can be searched.
 
     Args:
         toolsets: Bound to what they need.
-        group: Outlives the toolsets' use; in it ends what was asked and is too slow.
+        group: Outlives the toolsets' use; in it ends what was asked and is too slow. `None` where nothing is asked.
     """
     if sum(toolset.provider is not None for toolset in toolsets) < 2:
         return tuple(toolsets)

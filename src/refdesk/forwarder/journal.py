@@ -22,6 +22,7 @@ UNSURE = (
     "The desk ended while this call ran: what it was to write may have been written, or not. Look for it before you "
     "call again."
 )
+_URI = "uri "
 _REPLAYED = "refdesk-replay-"
 ANSWER = re.compile(rb'\{"jsonrpc":"2\.0","id":(-?\d+|"[ !#-\[\]-~]*"),"(result|error)":')
 """How a desk begins its answers, so that long ones need not be parsed."""
@@ -179,6 +180,8 @@ class Journal:
             request.sent_as = None
         shown = (json.loads(key) for key in self._asked_by_desk)
         told += [_notify("notifications/cancelled", {"requestId": id}) for id in shown]
+        uris = [name.removeprefix(_URI) for name in self._standing if name.startswith(_URI)]
+        told += [_notify("notifications/resources/updated", {"uri": uri}) for uri in uris]  # for all anybody knows
         self._asked_by_desk.clear()
         self._swallowed.clear()
         self._lines, self._epoch = 0, self._epoch + 1
@@ -244,9 +247,9 @@ class Journal:
     def _note_standing(self, request: Request) -> None:
         params = cast("dict[str, Any]", request.message.get("params") or {})
         if request.method == "resources/subscribe":
-            self._standing[f"uri {params.get('uri')}"] = request.line
+            self._standing[f"{_URI}{params.get('uri')}"] = request.line
         elif request.method == "resources/unsubscribe":
-            self._standing.pop(f"uri {params.get('uri')}", None)
+            self._standing.pop(f"{_URI}{params.get('uri')}", None)
         elif request.method == "logging/setLevel":
             self._standing["level"] = request.line
 

@@ -121,6 +121,17 @@ def open_place(desk: Identity) -> Place:
     return Place(folder, secret, _digest(secret, "desk", desk.home, *desk.facts)[:16])
 
 
+def find_place(desk: Identity) -> Place | None:
+    """Return the place of a desk where its folder has one already; nothing is made."""
+    folder = os.path.join(desk.home, FOLDER)
+    if not os.path.exists(os.path.join(folder, "secret")):
+        return None
+    try:
+        return open_place(desk)
+    except UnusableError:
+        return None
+
+
 def open_known_place(home: str, key: str) -> Place:
     """Return the place of a desk whose key is known; raises OSError where its folder is gone."""
     folder = os.path.join(home, FOLDER)

@@ -99,6 +99,7 @@ def serve_http(
     sse: bool,
     no_auth: bool,
     announce: Callable[[str], None] = lambda _: None,
+    names: Sequence[str] = (),
 ) -> None:
     """Serve over HTTP until SIGINT or SIGTERM; then finish what is being answered and close.
 
@@ -110,6 +111,7 @@ def serve_http(
         sse: Whether the retired SSE transport is served too.
         no_auth: Whether callers without a key are served as the settings' org; only on a loopback address.
         announce: Called with the server's URL once it listens.
+        names: The toolsets that were asked for; clients on this machine that ask for the same share this server.
 
     Raises:
         ConfigurationError: The address is taken, or not loopback where callers need no key; or the settings of
@@ -128,7 +130,7 @@ def serve_http(
     named = settings.model_copy(update={"allowed_hosts": (*settings.allowed_hosts, *_list_names(host))})
     with _listen(host, port) as listener:
         logs.configure(settings.log_level)
-        anyio.run(_serve_http, named, toolsets, listener, sse, no_auth, announce)
+        anyio.run(_serve_http, named, toolsets, listener, sse, no_auth, announce, names)
     leave()
 
 
@@ -139,10 +141,12 @@ async def _serve_http(
     sse: bool,
     no_auth: bool,
     announce: Callable[[str], None],
+    names: Sequence[str],
 ) -> None:
     # Not for stdio, whose start it would slow.
     from refdesk.server import http
     from refdesk.server.limits import wire
+    from refdesk.server.local.beside import Beside
 
     anonymous = local_principal(settings, toolsets, "http") if no_auth else None
     is_everywhere = listener.getsockname()[0] in EVERYWHERE
@@ -158,7 +162,10 @@ async def _serve_http(
         tell_what_learns(settings, toolsets)
         if not no_auth and settings.oauth_issuer is None:
             group.start_soon(_tell_how_to_make_keys, desk)
+        beside = Beside(desk, names)
+        group.start_soon(beside.run)
         await server.serve(sockets=[listener])
+        await beside.finish()
         group.cancel_scope.cancel()
 
 

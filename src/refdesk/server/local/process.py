@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-import os
 import signal
 import sys
 from contextlib import suppress
@@ -27,8 +25,6 @@ if TYPE_CHECKING:
     from refdesk.forwarder.locking import FileLock
     from refdesk.forwarder.rendezvous import Place
     from refdesk.settings import Settings
-
-logger = logging.getLogger(__name__)
 
 LOG_SECONDS = 60.0
 """How often the length of the log is looked at."""
@@ -57,7 +53,6 @@ async def _serve(
         service = LocalService(desk, place, lock, idle_seconds=settings.desk_idle)
         group.start_soon(_end_at_signal, service, group.cancel_scope)
         group.start_soon(_keep_log_small, place.path(".log"))
-        logger.info("the desk serves", extra={"pid": os.getpid(), "desk": place.key})
         await service.run(listener)
         group.cancel_scope.cancel()
 

@@ -84,6 +84,7 @@ class LocalService:
         async with anyio.create_task_group() as group:
             async with anyio.create_task_group() as connections:
                 listening = await SocketListener.from_socket(listener)
+                logger.info("the desk serves", extra={"pid": os.getpid(), "desk": self.place.key})
                 group.start_soon(self._watch)
                 async with listening:
                     connections.start_soon(self._accept, listening, connections)
@@ -130,7 +131,7 @@ class LocalService:
             await self._check_peer(stream, lines)
             said = hello.unpack(await lines.next() or b"") or {}
         lines.read = 0
-        if _is_newer(str(said.get("version"))):
+        if said.get("ask") == "serve" and _is_newer(str(said.get("version"))):
             self.end(f"a client of version {said.get('version')} takes over")
         if self._let_go.is_set():
             return  # unanswered: the client turns to the next desk
@@ -151,9 +152,12 @@ class LocalService:
                 await _say(lines, await self._call(said))
             case "status":
                 await _say(lines, await self._describe())
-            case "end":
-                await _say(lines, {"ends": self.kind})
-                self.end("it was asked to")
+            case "stop":
+                await _say(lines, {"kind": self.kind})
+                if self.kind == "desk":
+                    self.end("it was asked to")
+            case "yield":
+                self.end("another process takes its place")
             case _:
                 raise errors.InvalidInputError("Nothing that a desk knows was asked.")
 
@@ -200,7 +204,9 @@ class LocalService:
         """Return the answer to a single call, or its error."""
         caller = callers.read_caller(self.desk.settings, self.desk.toolsets, said, "cli")
         operation = self._find_operation(str(said.get("operation")))
-        if said.get("semantic"):
+        if operation is None:
+            return {"unknown": said.get("operation")}
+        if said.get("loads_model"):
             await (await self.desk.get_base()).semantics.wanted.load()
         try:
             answer = await Caller(self.desk, caller.principal, "cli").run(operation, said.get("arguments"))
@@ -208,12 +214,9 @@ class LocalService:
             return {"failed": {"type": type(error).__name__, "message": error.message, "details": error.details}}
         return {"value": answer.value, "meta": answer.meta}
 
-    def _find_operation(self, name: str) -> Operation:
-        for toolset in self.desk.toolsets:
-            for operation in toolset.operations:
-                if operation.name == name:
-                    return operation
-        raise errors.NotFoundError(f"The desk has no operation {name}.")
+    def _find_operation(self, name: str) -> Operation | None:
+        operations = (operation for toolset in self.desk.toolsets for operation in toolset.operations)
+        return next((operation for operation in operations if operation.name == name), None)
 
     async def _describe(self) -> dict[str, object]:
         return {

@@ -1,0 +1,92 @@
+"""Asks the desk that runs, where one does: its model is loaded and its index is open."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from refdesk import __version__, errors
+from refdesk.forwarder import hello, identity, rendezvous
+
+if TYPE_CHECKING:
+    from refdesk.forwarder.rendezvous import Found, Place
+
+LOST = "The desk ended while {} ran: what it was to write may have been written, or not. Look before you call again."
+
+
+def ask(
+    operation: str,
+    arguments: Mapping[str, object],
+    *,
+    org: str | None = None,
+    agent: str | None = None,
+    names: Sequence[str] = (),
+    loads_model: bool = False,
+) -> dict[str, Any] | None:
+    """Return the answer of the desk that runs as its `value` and `meta`, or `None` where none can be asked.
+
+    Args:
+        operation: The operation's name.
+        arguments: Its arguments.
+        org: The caller's, if not that of the settings.
+        agent: The same for the agent.
+        names: The toolsets of a desk that may be asked too, beside that of all toolsets.
+        loads_model: Whether to wait until the embedding model is loaded.
+
+    Raises:
+        RefdeskError: What the operation raised, or `WorldError` where the desk ended during the call.
+    """
+    settings = identity.read_settings()
+    asked = {
+        "ask": "call",
+        "version": __version__,
+        "pid": os.getpid(),
+        "org": org or settings.get("ORG"),
+        "agent": agent or settings.get("AGENT"),
+        "operation": operation,
+        "arguments": dict(arguments),
+        "loads_model": loads_model,
+    }
+    for place, found in _list_candidates(names):
+        said = exchange(place, found, asked)
+        if said == {}:
+            raise errors.WorldError(LOST.format(operation))
+        if said is not None and "value" in said:
+            return said
+        if said is not None and "failed" in said:
+            raise _to_error(said["failed"])
+    return None
+
+
+def exchange(place: Place, found: Found, asked: Mapping[str, object]) -> dict[str, Any] | None:
+    """Return what a desk answers: `None` when it cannot be reached, nothing when it ended before it answered."""
+    try:
+        wire = hello.Wire(rendezvous.connect(found))
+        hello.prove_client(wire, place)
+    except OSError:
+        return None
+    try:
+        wire.send(hello.pack(asked))
+        return hello.unpack(wire.read_line()) or {}
+    except OSError:
+        return {}
+    finally:
+        wire.close()
+
+
+def _list_candidates(names: Sequence[str]) -> list[tuple[Place, Found]]:
+    """Return the desks of this version and these settings: that of all toolsets, and that of those named."""
+    found: list[tuple[Place, Found]] = []
+    for chosen in ((), names) if names else ((),):
+        place = rendezvous.find_place(identity.read(chosen))
+        running = place.find() if place is not None else None
+        if place is not None and running is not None and running.version == __version__:
+            found.append((place, running))
+    return found
+
+
+def _to_error(failed: Mapping[str, Any]) -> errors.RefdeskError:
+    kind = getattr(errors, str(failed["type"]), errors.RefdeskError)
+    made = cast("type[errors.RefdeskError]", kind)
+    return made(str(failed["message"]), details=failed.get("details"))

@@ -1,0 +1,76 @@
+"""What people do with the desk: look at it, stop it, ask it from the command line, serve HTTP beside it."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from refdesk.forwarder.locking import FileLock
+from tests.acceptance.processes import list_desks, run, shake_hands, start
+from tests.acceptance.test_desk import HASHING, SERVE, call
+
+
+def test_the_command_line_asks_the_desk_that_runs_and_works_alone_where_none_does(tmp_path: Path) -> None:
+    store = ["knowledge", "store", "--title", "Refund limit", "--body", "500", "--agent", "ann", "--json"]
+    alone = json.loads(run(store, tmp_path, **HASHING).stdout)
+    assert list_desks(tmp_path) == []
+    with start(SERVE, tmp_path, **HASHING) as server:
+        shake_hands(server)
+        stored = json.loads(run(store, tmp_path, **HASHING).stdout)
+        entry = call(server, "get_knowledge", {"id": stored["id"]})
+        assert (entry["author"], stored["id"] != alone["id"]) == ("ann", True)
+        found = run(["search", "--toolset", "knowledge", "refund", "--json"], tmp_path, **HASHING)
+        assert {hit["id"] for hit in json.loads(found.stdout)["results"]} == {alone["id"], stored["id"]}
+        # A file that is gone would be an empty store to whoever opens it: only the desk still has this one.
+        missing = run(["knowledge", "get", "01900000-0000-7000-8000-000000000000"], tmp_path, **HASHING)
+        assert missing.returncode == 2
+        log = next((tmp_path / "desk").glob("*.log")).read_text()
+        assert re.search('"target": "get_knowledge".*"transport": "cli"', log)
+
+
+def test_status_shows_the_desk_and_its_clients_and_stop_ends_it_but_not_them(tmp_path: Path) -> None:
+    assert "No desk runs" in run(["status"], tmp_path).stdout
+    with start([*SERVE, "--agent", "ann"], tmp_path, **HASHING) as server:
+        shake_hands(server)
+        [pid] = list_desks(tmp_path)
+        [desk] = json.loads(run(["status", "--json"], tmp_path).stdout)["desks"]
+        [client] = desk["clients"]
+        assert (desk["pid"], desk["kind"], desk["memory"] > 10_000_000) == (pid, "desk", True)
+        assert (client["client"], client["agent"], client["pid"]) == ("probe", "ann", server.process.pid)
+        shown = run(["status"], tmp_path).stdout
+        assert f"Desk {pid}" in shown
+        assert "probe as ann of local" in shown
+        assert f"The desk {pid} has ended." in run(["stop"], tmp_path).stdout
+        assert list_desks(tmp_path) == []
+        assert call(server, "store_knowledge", {"title": "Refund limit", "body": "500"})["id"]
+        assert list_desks(tmp_path) not in ([], [pid])
+        assert server.close()[0] == 0
+
+
+def test_a_server_over_http_takes_the_desks_place_and_gives_it_back(tmp_path: Path) -> None:
+    with start(SERVE, tmp_path, **HASHING) as client:
+        shake_hands(client)
+        [first] = list_desks(tmp_path)
+        id = call(client, "store_knowledge", {"title": "Refund limit", "body": "500"})["id"]
+        with start(["-m", "refdesk", "serve", "--port", "0", "--no-auth"], tmp_path, **HASHING) as server:
+            server.read_log("listening")
+            server.read_log("the desk serves")
+            assert call(client, "get_knowledge", {"id": id})["body"] == "500"
+            assert list_desks(tmp_path) == [server.process.pid] != [first]
+            server.process.terminate()
+            assert server.process.wait(20) == 0
+        assert call(client, "get_knowledge", {"id": id})["body"] == "500"
+        assert list_desks(tmp_path) not in ([], [first], [server.process.pid])
+
+
+def test_a_desk_ends_some_time_after_its_last_client(tmp_path: Path) -> None:
+    with start(SERVE, tmp_path, **HASHING, REFDESK_DESK_IDLE="0.2") as client:
+        shake_hands(client)
+        [place] = (tmp_path / "desk").glob("*.lock")
+        assert client.close()[0] == 0
+        lock = FileLock(str(place))
+        assert lock.take(40.0)
+        lock.release()
+    assert list((tmp_path / "desk").glob("*.json")) == []
+    assert "no client for" in next((tmp_path / "desk").glob("*.log")).read_text()
