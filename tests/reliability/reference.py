@@ -7,7 +7,7 @@ allows is named.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -74,7 +74,7 @@ class UsedToken:
 @dataclass(frozen=True)
 class Question:
     words: tuple[str, ...]
-    is_phrase: bool = False
+    is_quoted: bool = False
     tags: tuple[str, ...] = ()
     include_superseded: bool = False
     include_expired: bool = False
@@ -82,7 +82,7 @@ class Question:
     @property
     def text(self) -> str:
         text = " ".join(self.words)
-        return f'"{text}"' if self.is_phrase else text
+        return f'"{text}"' if self.is_quoted else text
 
 
 @dataclass
@@ -197,13 +197,7 @@ def _has_passed(asked: Asked, now: datetime) -> bool:
 def matches(entry: Entry, question: Question) -> bool:
     """Return whether the words of an entry match by themselves."""
     texts = [entry.asked.title.split(), entry.asked.body.split()]
-    if question.is_phrase:
-        return any(holds_run(text, question.words) for text in texts)
     return any(word in text for word in question.words for text in texts)
-
-
-def holds_run(text: Sequence[str], run: Sequence[str]) -> bool:
-    return any(tuple(text[start : start + len(run)]) == tuple(run) for start in range(len(text)))
 
 
 def get_ids(entries: Iterable[Entry]) -> list[str]:

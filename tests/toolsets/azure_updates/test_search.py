@@ -377,7 +377,7 @@ async def test_semantic_search_is_on_unless_switched_off_and_only_where_there_ar
     assert get_ids(await ask(embedded, query="vault", semantic=False)) == ["1"]
     bare = await ask(await make_semantic(ScriptedEmbedder()), query="vault")
     assert get_ids(bare) == ["1"]
-    assert any("still being embedded" in note for note in bare["notes"])
+    assert any("no embeddings yet" in note for note in bare["notes"])
 
 
 async def test_a_product_is_found_by_its_name_and_by_its_initials() -> None:

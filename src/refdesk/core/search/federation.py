@@ -175,7 +175,7 @@ def spell(tag: str) -> tuple[str, ...]:
 
 MISSING_MEANING = {
     "loading": "The embedding model is still loading, so these are keyword matches: search again in some seconds.",
-    "missing": "The documents are still being embedded, so these are keyword matches: search again in a minute.",
+    "missing": "The documents have no embeddings yet, so these are keyword matches.",
     "foreign": "The embedding model does not support this script, so these are keyword matches.",
     "unavailable": "Semantic search is unavailable, so these are keyword matches.",
 }

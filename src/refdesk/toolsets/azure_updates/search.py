@@ -242,7 +242,7 @@ def _explain(request: SearchInput, found: SearchResult, *, is_cut: bool) -> Iter
     if found.semantic == "loading":
         yield "The model for semantic search is still loading: these are keyword matches. Ask again in some seconds."
     if found.semantic == "missing":
-        yield "The updates are still being embedded: these are keyword matches. Ask again in a minute."
+        yield "The updates have no embeddings yet: these are keyword matches."
     if found.semantic == "foreign":
         yield "The model for semantic search does not read this script: these are keyword matches."
     if found.semantic == "unavailable":
