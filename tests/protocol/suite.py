@@ -49,8 +49,18 @@ class Suite:
 
     def inspect(self, target: Sequence[str]) -> subprocess.CompletedProcess[str]:
         """List a server's tools with `--strict`; the status is 6 where a schema is not portable."""
-        arguments = ["--cli", "--format", "json", "-q", "--strict", "--method", "tools/list", *target]
-        return self.run(["mcp-inspector", *arguments])
+        arguments = [
+            "--cli",
+            "--format",
+            "json",
+            "-q",
+            "--strict",
+            "--connect-timeout",
+            "60000",
+            "--method",
+            "tools/list",
+        ]
+        return self.run(["mcp-inspector", *arguments, *target])
 
     def run(self, command: Sequence[str]) -> subprocess.CompletedProcess[str]:
         """Run one of the tools' commands."""
@@ -100,9 +110,9 @@ def _do_without(reason: str) -> None:
     pytest.skip(reason)
 
 
-def read_list(revision: str) -> set[str]:
-    """Return the checks of a revision that the written list says are not offered."""
-    section = PAGE.read_text("utf-8").split(f"\n## {revision}\n")[1].split("\n## ")[0]
+def read_list(title: str) -> set[str]:
+    """Return the checks that a section of the written list says are not offered."""
+    section = PAGE.read_text("utf-8").split(f"\n## {title}\n")[1].split("\n## ")[0]
     rows = [line.split("|") for line in section.splitlines() if line.startswith("| `")]
     assert all(len(row) == 4 and row[2].strip() for row in rows), "a row lacks its reason"
     return {check for row in rows for check in re.findall(r"`([^`]+)`", row[1])}

@@ -13,6 +13,7 @@ import pytest
 from tests.acceptance.processes import start
 from tests.protocol.suite import Suite, find_failed, install_suite, read_list
 
+FIXTURES = ["-m", "tests.protocol.fixture_server"]
 SERVE = ["-m", "refdesk", "serve", "--no-auth", "--sse", "--port", "0"]
 REVISIONS = ("2025-11-25", "2026-07-28")
 
@@ -41,6 +42,21 @@ def test_nothing_fails_but_what_the_written_list_names_and_all_of_that_does(
     assert listed - failed == set(), "these do not fail: take them off the list"
     passed = sum(status == "SUCCESS" for checks in found.values() for status in checks.values())
     assert passed >= 20
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_with_the_suites_fixtures_the_adapter_holds_all_that_is_offered(
+    suite: Suite, revision: str, tmp_path: Path
+) -> None:
+    with start(FIXTURES, tmp_path) as server:
+        assert server.process.stdout is not None
+        url = server.read_line(server.process.stdout)
+        found = suite.run_scenarios(f"{url}/mcp", tmp_path / "results", "--requirements", revision)
+    failed, listed = find_failed(found), read_list(f"{revision}, with the suite's fixtures")
+    assert failed - listed == set(), "these fail and no reason is written for them"
+    assert listed - failed == set(), "these do not fail: take them off the list"
+    passed = sum(status == "SUCCESS" for checks in found.values() for status in checks.values())
+    assert passed >= 75
 
 
 def test_the_suite_notices_a_server_that_does_not_hold_the_protocol(suite: Suite, tmp_path: Path) -> None:

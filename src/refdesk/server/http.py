@@ -53,6 +53,7 @@ def build_app(
     sse: bool = False,
     clock: Clock | None = None,
     takes_addresses: bool = False,
+    make_adapter: Callable[[Desk, mcp.Identify], mcp.Adapter] = mcp.Adapter,
 ) -> Gate:
     """Return the application.
 
@@ -64,12 +65,13 @@ def build_app(
         sse: Whether the retired SSE transport is served too.
         clock: Says when access tokens expire; the machine's if none is given.
         takes_addresses: Whether requests may name the server by any IP address.
+        make_adapter: Makes what serves the desk over MCP; one with more to serve may be given.
 
     Raises:
         ConfigurationError: The settings of signing in lack one or contradict each other.
     """
     sign_in = _choose_sign_in(desk, clock or SystemClock())
-    adapter = mcp.Adapter(desk, partial(_identify, anonymous))
+    adapter = make_adapter(desk, partial(_identify, anonymous))
     server, message_bytes = adapter.build_server(), mcp.find_message_bytes(desk.toolsets)
     sessions = Sessions(desk.settings.max_sessions)
     streamable = build_streamable(server, message_bytes, adapter.may_ask)
