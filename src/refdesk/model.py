@@ -23,6 +23,8 @@ JsonObject: TypeAlias = Mapping[str, JsonValue]
 Vector: TypeAlias = "NDArray[float32]"
 """Shape `(dimensions,)`, unit length."""
 
+_ENCODER = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+
 SHARED_ORG = "*"
 """The org of what is the same for all, such as a vendor's feed. Org names are `[a-z0-9-]+`, so nobody calls in it."""
 
@@ -108,7 +110,7 @@ class Document:
             },
             self.data,
         ]
-        return _digest(json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":")))
+        return _digest(_ENCODER.encode(content))
 
     @property
     def text_digest(self) -> str:

@@ -81,7 +81,12 @@ def analyse(text: str) -> list[str]:
     Any string will do, with control characters and lone surrogates in it: they part words.
     """
     words = _ASCII_WORD.findall(text) if text.isascii() else _WORD.findall(text)
-    return [term for word in words for term in _get_terms(word)]
+    # What `_get_terms` does, without a call for each word.
+    return [
+        term
+        for word in words
+        for term in (_get_short_word_terms(word) if len(word) <= MAX_TERM_LENGTH else _get_new_terms(word))
+    ]
 
 
 def locate(text: str, start: int = 0) -> Iterator[tuple[int, int, str]]:

@@ -65,12 +65,8 @@ async def require_room(reader: Reader, quota: Quota, org: str, agent: str, amoun
 
 async def read_usage(reader: Reader, quota: Quota, org: str, agent: str) -> Usage:
     """Return how much has been used."""
-    return Usage(await _read(reader, _org_key(quota, org)), await _read(reader, _agent_key(quota, org, agent)))
-
-
-async def _read(reader: Reader, key: MetadataKey) -> int:
-    record = await reader.get_metadata(key)
-    return int(str(record.value["used"])) if record is not None else 0
+    records = await reader.get_many_metadata([_org_key(quota, org), _agent_key(quota, org, agent)])
+    return Usage(*(int(str(record.value["used"])) if record is not None else 0 for record in records))
 
 
 def _org_key(quota: Quota, org: str) -> MetadataKey:

@@ -14,7 +14,6 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 import anyio
 import anyio.lowlevel
-import anyio.to_thread
 import apsw
 
 from refdesk.errors import ConfigurationError, RefdeskError, StoreError
@@ -23,6 +22,7 @@ from refdesk.stores.sqlite.driver import Connection
 from refdesk.stores.sqlite.failures import Damage, translated
 from refdesk.stores.sqlite.lineage import Seal
 from refdesk.stores.sqlite.presence import Presence
+from refdesk.stores.sqlite.threads import Threads
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -112,7 +112,7 @@ class Readers:
         self._path = path
         self._presence = presence
         self._damage = damage
-        self._limiter = anyio.CapacityLimiter(READERS)
+        self._threads = Threads("refdesk-reader", READERS)
         self._idle: list[Connection] = []
 
     async def run(self, function: Callable[Concatenate[Connection, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
@@ -122,7 +122,7 @@ class Readers:
             with translated(self._damage.note):
                 return self._call(lambda connection: function(connection, *args, **kwargs))
 
-        return await anyio.to_thread.run_sync(call, limiter=self._limiter)
+        return await self._threads.run(call)
 
     async def run_here(self, function: Callable[Concatenate[Connection, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Do the same in this thread, for a few rows; where that would have to wait for something, in another one."""
@@ -133,7 +133,8 @@ class Readers:
         return await self.run(function, *args, **kwargs)
 
     def close(self) -> None:
-        """Close what is idle."""
+        """Close what is idle, and let the threads end."""
+        self._threads.close()
         while self._idle:
             self._idle.pop().close()
 
@@ -178,7 +179,7 @@ class Writer:
         self._presence = presence
         self._is_marked = False
         self._patience_seconds = patience_seconds
-        self._thread = anyio.CapacityLimiter(1)
+        self._thread = Threads("refdesk-writer", 1)
 
     async def begin(self) -> None:
         """Start a transaction that will not fail for another's sake later.
@@ -195,7 +196,7 @@ class Writer:
 
     async def call(self, function: Callable[Concatenate[Connection, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Return what `function` returns, run in a thread; a cancelled task waits for it."""
-        return await anyio.to_thread.run_sync(lambda: self.call_here(function, *args, **kwargs), limiter=self._thread)
+        return await self._thread.run(lambda: self.call_here(function, *args, **kwargs))
 
     def call_here(self, function: Callable[Concatenate[Connection, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Return what `function` returns, run in this thread: it must neither wait for others nor take long."""
@@ -203,13 +204,12 @@ class Writer:
             return function(self._connection, *args, **kwargs)
 
     async def commit(self) -> None:
-        """Return when what was written is on the disk, in the file that the path names.
+        """Return when what was written is on the disk, in the file that the path names; not for a cancelled task.
 
         Raises:
             StoreError: It is not, or in another one.
         """
-        with anyio.CancelScope(shield=True):
-            await self.call(self._commit)
+        await self.call(self._commit)
 
     def close(self) -> None:
         """Close the connection; the last one to go says in the file that it is complete."""
@@ -218,6 +218,7 @@ class Writer:
             with suppress(RefdeskError):
                 is_last = self._leave()
         finally:
+            self._thread.close()
             self._connection.close()
             if is_last and self._damage.is_ruled_out:
                 self._seal.note_closed()

@@ -48,6 +48,10 @@ _OUTSIDE_OFFSET = 64
 
 _MAGIC = b"refdesk1"
 _GET_MARKS = "SELECT name, value FROM counters WHERE name IN ('store', 'epoch', 'began', 'in_use', 'commits')"
+_COUNT_COMMIT = """
+    UPDATE counters SET value = value + 1 WHERE name = 'commits'
+    RETURNING (SELECT value FROM counters WHERE name = 'store'), value
+"""
 _SET = "INSERT INTO counters (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
 _HELP = (
     "Put back the file that is meant, with its `-wal`, or a backup. Only if what is there is what you want: remove the "
@@ -97,9 +101,8 @@ def note_use(connection: Connection, *, is_used: bool) -> bool:
 
 def count_commit(connection: Connection) -> tuple[int, int] | None:
     """Count one more within its transaction; return the store and the count, or `None` before there are marks."""
-    rows = connection.execute("UPDATE counters SET value = value + 1 WHERE name = 'commits' RETURNING value")
-    ((store,),) = connection.execute("SELECT value FROM counters WHERE name = 'store'") if rows else ((0,),)
-    return (store, rows[0][0]) if rows else None
+    row = connection.get_row(_COUNT_COMMIT)
+    return None if row is None else (row[0], row[1])
 
 
 class Seal:

@@ -58,7 +58,7 @@ class Transactions:
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
-        self._turn = anyio.Lock()
+        self._turn = anyio.Lock(fast_acquire=True)
         self._group: _Group | None = None
 
     @property

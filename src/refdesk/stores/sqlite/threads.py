@@ -1,0 +1,75 @@
+"""Threads of the store's own, for calls that wait for the disk: the way to one and back is a third of a pool's."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from queue import SimpleQueue
+from typing import Any, TypeAlias, TypeVar
+
+import anyio
+import anyio.lowlevel
+
+R = TypeVar("R")
+
+_Job: TypeAlias = "tuple[asyncio.AbstractEventLoop, asyncio.Future[Any], Callable[[], Any]]"
+
+
+class Threads:
+    """Begin calls in the order in which they came, at most `most` at once; each thread starts when it is needed."""
+
+    def __init__(self, name: str, most: int) -> None:
+        self._name = name
+        self._most = most
+        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
+        self._threads: list[threading.Thread] = []
+        self._in_hand = 0
+
+    async def run(self, call: Callable[[], R]) -> R:
+        """Return what `call` returns, or raise what it raises; a cancelled task waits for it."""
+        await anyio.lowlevel.checkpoint_if_cancelled()
+        self._in_hand += 1
+        try:
+            if len(self._threads) < min(self._in_hand, self._most):
+                self._start()
+            loop = asyncio.get_running_loop()
+            answer: asyncio.Future[R] = loop.create_future()
+            self._jobs.put((loop, answer, call))
+            with anyio.CancelScope(shield=True):
+                await answer
+        finally:
+            self._in_hand -= 1
+        return answer.result()
+
+    def close(self) -> None:
+        """Let them end once they have done what they were given, without waiting for it."""
+        while self._threads:
+            self._threads.pop()
+            self._jobs.put(None)
+
+    def _start(self) -> None:
+        # A process that does not close the store ends all the same: what it has not acknowledged, nobody counts on.
+        thread = threading.Thread(target=self._work, name=self._name, daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def _work(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            loop, answer, call = job
+            settle = _do(answer, call)
+            # Whoever asked may be gone, and the loop with it.
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(settle)
+            del job, answer, call, settle
+
+
+def _do(answer: asyncio.Future[R], call: Callable[[], R]) -> Callable[[], None]:
+    """Do a call; return what tells its outcome to the task that waits for it."""
+    try:
+        result = call()
+    except BaseException as error:
+        failure = error
+        return lambda: None if answer.done() else answer.set_exception(failure)
+    return lambda: None if answer.done() else answer.set_result(result)
