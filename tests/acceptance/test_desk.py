@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from refdesk.forwarder.locking import FileLock
 from tests.acceptance.processes import TOOLS, Running, list_desks, shake_hands, start
 
 SERVE = ["-m", "refdesk", "serve", "--stdio"]
@@ -119,3 +120,42 @@ def test_where_no_desk_can_be_reached_the_client_is_served_all_the_same(tmp_path
         status, _, err = server.close()
     assert status == 0
     assert "served in this process" in err
+
+
+def open_session(server: Running) -> list[dict[str, Any]]:
+    """Return the results of what hosts ask first."""
+    opened = shake_hands(server)["result"]
+    lists = ("tools/list", "prompts/list", "resources/list", "resources/templates/list")
+    return [opened, *(server.ask(number, method)["result"] for number, method in enumerate(lists, 2))]
+
+
+def test_while_a_desk_starts_the_first_questions_are_answered_as_it_answered_them_last(tmp_path: Path) -> None:
+    with start(SERVE, tmp_path, **HASHING) as server:
+        shown = open_session(server)
+    assert list_processes(tmp_path) == []
+    [lock] = (tmp_path / "desk").glob("*.start")
+    held = FileLock(str(lock))
+    assert held.take()
+    try:  # nobody can start a desk now
+        with start(SERVE, tmp_path, **HASHING) as server:
+            assert open_session(server) == shown
+            assert list_processes(tmp_path) == []
+            held.release()
+            assert call(server, "store_knowledge", {"title": "Refund", "body": "b"})["id"]
+            assert server.ask(7, "tools/list")["result"] == shown[1]
+    finally:
+        held.release()
+    with start([*SERVE, "--isolated"], tmp_path, **HASHING) as server:
+        assert open_session(server) == shown
+
+
+def test_a_client_that_got_a_list_that_is_no_longer_so_hears_of_it(tmp_path: Path) -> None:
+    with start(SERVE, tmp_path, **HASHING) as server:
+        shown = open_session(server)
+    [kept] = (tmp_path / "desk").glob("*.snapshot")
+    kept.write_text(kept.read_text().replace("store_knowledge", "keep_knowledge"))
+    with start(SERVE, tmp_path, **HASHING) as server:
+        shake_hands(server)
+        assert server.ask(2, "tools/list")["result"] != shown[1]
+        assert server.receive() == {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
+        assert server.ask(3, "tools/list")["result"] == shown[1]

@@ -131,7 +131,7 @@ def test_only_the_settings_read_the_environment() -> None:
 def test_imports_stand_at_the_top_except_where_something_heavy_is_put_off() -> None:
     # The composition root and the transports start without what the call at hand does not need; a model and its numbers
     # are loaded when something is embedded, a store's when it is opened, and retries when something is asked.
-    transports = ("__main__.py", "app.py", "factories/", "cli", "server/", "forwarder/identity.py")
+    transports = ("__main__.py", "app.py", "factories/", "cli", "server/", "forwarder/")
     lazy = (*transports, "toolsets/", "embedders/", "language_models/", "stores/", "core/retrying.py")
     allowed = tuple(f"src/refdesk/{folder}" for folder in lazy)
     for path in modules("src"):

@@ -15,7 +15,11 @@ from refdesk.forwarder import hello, journal
 from refdesk.forwarder.hello import RefusedError, Wire
 from refdesk.forwarder.journal import Journal, Parcel
 from refdesk.forwarder.rendezvous import UnusableError
+from refdesk.forwarder.snapshot import Snapshot
 from refdesk.forwarder.starting import Client
+
+if sys.platform == "win32":
+    import msvcrt
 
 PIECE_BYTES = 65536
 MOST_LINE_BYTES = 8_000_000
@@ -35,26 +39,37 @@ class Carrier:
 
     The main thread reads stdin, another reads the desk. `_sending` is held by whoever sends to the desk, `_state` while
     the journal is read or written.
+
+    Args:
+        client: What the desk is asked for.
+        snapshot: Answers while the first desk starts.
+        wire: A connection to the desk, if one runs.
     """
 
-    def __init__(self, client: Client, wire: Wire) -> None:
+    def __init__(self, client: Client, snapshot: Snapshot, wire: Wire | None) -> None:
         self._client = client
-        self._wire: Wire | None = None
+        self._snapshot = snapshot
         self._first = wire
-        self._journal = Journal()
+        self._wire: Wire | None = None
+        self._journal = Journal(snapshot.learn)
         self._state = threading.Condition()
         self._sending = threading.Lock()
+        self._is_starting = wire is None
         self._has_left = False
 
     def run(self) -> NoReturn:
         """Carry until the client leaves; then end the process."""
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, _leave)
-        self._sending.acquire()  # until the first desk has answered
+        if sys.platform == "win32":
+            msvcrt.setmode(0, os.O_BINARY)
+            msvcrt.setmode(1, os.O_BINARY)
+        self._sending.acquire()  # until the first desk serves this client
         reader = threading.Thread(target=self._keep_reading_desk, daemon=True)
         reader.start()
         for line in _read_lines(0):
-            self._carry(line)
+            if not self._answer_at_once(line):
+                self._carry(line)
         self._sending.acquire(timeout=END_SECONDS)  # a desk that refuses to serve at all says why first
         with self._state:
             self._has_left = True
@@ -64,6 +79,14 @@ class Carrier:
             wire.end_sending()
             reader.join(END_SECONDS)
         os._exit(0)
+
+    def _answer_at_once(self, line: bytes) -> bool:
+        """Answer a line of the client's before there is a desk; return whether that was possible."""
+        with self._state:
+            answer = self._journal.answer_here(line, self._snapshot.answer) if self._is_starting else None
+            if answer:
+                _write(answer)
+        return answer is not None
 
     def _carry(self, line: bytes) -> None:
         with self._sending:
@@ -77,38 +100,44 @@ class Carrier:
 
     def _keep_reading_desk(self) -> None:
         try:
-            wire = self._greet_first()
+            wire = self._begin()
             while True:
                 self._read(wire)
                 self._wait_until_needed()
                 wire = self._reconnect()
         except BrokenPipeError:
             os._exit(0)  # the client is gone
-        except BaseException:
+        except BaseException as error:
+            sys.stderr.write(f"refdesk: {type(error).__name__}: {error}\n")
             os._exit(70)  # a bug must not leave a client waiting for ever
-            raise
 
-    def _greet_first(self) -> Wire:
+    def _begin(self) -> Wire:
         """Return the connection to the first desk, once it serves this client."""
-        wire = self._first
-        for tries in range(MOST_TRIES):
+        tries, wire = 0, self._first
+        while True:
+            tries += 1
             try:
-                wire = self._client.reach() if tries else wire
-                self._accept(wire, hello.greet(wire, self._client.place, self._client.asked))
-                break
+                wire = wire or self._client.reach()
+                self._go_on(wire, hello.greet(wire, self._client.place, self._client.asked))
             except OSError:
-                continue
-            except (RefusedError, UnusableError) as error:
+                wire = None
+                if tries == MOST_TRIES:
+                    _end(f"the desk ends as soon as it starts; {self._client.place.path('.log')} says why")
+            except RefusedError as error:
                 _end(str(error))
-        else:
-            _end(f"the desk ends as soon as it starts; {self._client.place.path('.log')} says why")
-        self._sending.release()
-        return wire
+            except UnusableError as error:
+                return self._serve_alone(str(error))
+            else:
+                return wire
 
-    def _accept(self, wire: Wire, said: dict[str, object]) -> None:
-        with self._state:
-            self._journal.calls = journal.Calls.read(said)
-            self._wire = wire
+    def _serve_alone(self, reason: str) -> Wire:
+        """Return a connection to a server of this client's own, since there is no desk and stdin is read already."""
+        from refdesk.forwarder.spawning import spawn_isolated
+
+        sys.stderr.write(f"refdesk: served in a process of its own: {reason}\n")
+        wire = spawn_isolated(sys.argv[1:])
+        self._go_on(wire, {})
+        return wire
 
     def _read(self, wire: Wire) -> None:
         """Give the client what the desk says until it ends."""
@@ -118,16 +147,19 @@ class Carrier:
             if end is not None:
                 read = end
                 continue
-            with self._state:
-                shown = self._journal.note_desk(line)
-            if shown is not None:
-                _write(shown)
+            self._show(line)
         wire.close()
         with self._state:
             self._wire = None
-            told = self._journal.lose(read)
-        for each in told:
-            _write(each)
+            for each in self._journal.lose(read):
+                _write(each)
+
+    def _show(self, line: bytes) -> None:
+        """Give the client what it is to see of a line of the desk's."""
+        with self._state:
+            shown = self._journal.note_desk(line)
+            if shown is not None:
+                _write(shown)
 
     def _wait_until_needed(self) -> None:
         with self._state:
@@ -138,46 +170,52 @@ class Carrier:
 
     def _reconnect(self) -> Wire:
         """Return a connection to the desk or to its successor, on which the client's session goes on."""
-        reason = ""
-        for tries in range(MOST_TRIES):
-            try:
-                wire = self._client.reach()
-                said = hello.greet(wire, self._client.place, self._client.asked)
-                self._go_on(wire, said)
-            except (OSError, UnusableError, RefusedError) as error:
-                reason = str(error)
-                time.sleep(0.05 * 2**tries)
-            else:
-                return wire
-        with self._state:
-            failed = self._journal.fail(UNREACHABLE.format(reason))
-        for each in failed:
-            _write(each)
-        self._wait_until_needed()
-        return self._reconnect()
+        while True:
+            reason = ""
+            for tries in range(MOST_TRIES):
+                self._sending.acquire()
+                try:
+                    wire = self._client.reach()
+                    self._go_on(wire, hello.greet(wire, self._client.place, self._client.asked))
+                except (OSError, UnusableError, RefusedError) as error:
+                    reason = str(error)
+                    self._sending.release()
+                    time.sleep(0.05 * 2**tries)
+                else:
+                    return wire
+            with self._state:
+                for each in self._journal.fail(UNREACHABLE.format(reason)):
+                    _write(each)
+            self._wait_until_needed()
 
     def _go_on(self, wire: Wire, said: dict[str, object]) -> None:
-        """Bring a desk to where the last one was: the handshake first, and once it is answered the rest."""
-        self._sending.acquire()
+        """Bring a desk to where the last one was: the handshake first, and once it is answered the rest.
+
+        Called with `_sending` held, which is released when all is sent.
+
+        Raises:
+            OSError: It ended meanwhile; `_sending` is still held.
+        """
+        with self._state:
+            self._is_starting = False
+            self._journal.calls = journal.Calls.read(said)
+            opening = self._journal.replay_opening()
+            for parcel in opening:
+                self._journal.note_sent(parcel)
         try:
-            with self._state:
-                opening = self._journal.replay_opening()
-                for parcel in opening:
-                    self._journal.note_sent(parcel)
             for parcel in opening:
                 wire.send(parcel.line)
                 if parcel is opening[0]:
                     self._await_opening(wire)
-            with self._state:
-                rest = self._journal.replay_rest()
-                for parcel in rest:
-                    self._journal.note_sent(parcel)
-            self._accept(wire, said)
-        except BaseException:
+        except OSError:
             with self._state:
                 self._journal.lose(0)
-            self._sending.release()
             raise
+        with self._state:
+            rest = self._journal.replay_rest()
+            for parcel in rest:
+                self._journal.note_sent(parcel)
+            self._wire = wire
         # The desk may answer the first before it reads the last, so somebody must read meanwhile.
         threading.Thread(target=self._send_rest, args=(wire, rest), daemon=True).start()
 
@@ -185,10 +223,10 @@ class Carrier:
         """Return when the desk has answered the handshake; raises OSError when it ends first."""
         while line := wire.read_line():
             with self._state:
-                shown = self._journal.note_desk(line)
-            if shown is None:
+                is_answer = self._journal.is_own_answer(line)
+            self._show(line)
+            if is_answer:
                 return
-            _write(shown)
         raise ConnectionResetError("the desk ended")
 
     def _send_rest(self, wire: Wire, rest: Sequence[Parcel]) -> None:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from refdesk import __version__
 from refdesk.forwarder import identity, rendezvous, starting
 from refdesk.forwarder.carrying import Carrier
 from refdesk.forwarder.rendezvous import UnusableError
+from refdesk.forwarder.snapshot import Snapshot
 
 _VALUES = {"--toolset": "names", "--tools": "tools", "--org": "org", "--agent": "agent"}
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(NamedTuple):
     """What the command is asked for, as `refdesk serve --help` describes it."""
 
     names: tuple[str, ...] = ()
@@ -73,7 +73,9 @@ def forward(options: Options) -> str:
     """
     try:
         client = make_client(options)
-        wire = client.reach()
+        snapshot = Snapshot(client.place.path(".snapshot"), (__version__, client.asked["tools"], client.asked["era"]))
+        # A place that has a snapshot has had a desk: its clients can be answered while another starts.
+        wire = client.find() if snapshot.is_kept else client.reach()
     except UnusableError as error:
         return str(error)
-    return Carrier(client, wire).run()
+    return Carrier(client, snapshot, wire).run()

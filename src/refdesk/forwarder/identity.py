@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 PREFIX = "REFDESK_"
 
@@ -41,8 +41,7 @@ OUTSIDE = (
 _PLUGIN_GROUP = b"[refdesk.toolsets]"
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(NamedTuple):
     """What tells desks apart.
 
     Attributes:
@@ -91,9 +90,9 @@ def copy_environment() -> dict[str, str]:
     return dict(os.environ)
 
 
-def find_runtime_folder() -> str | None:
-    """Return where the system wants what lasts as long as a login, if it says so."""
-    return os.environ.get("XDG_RUNTIME_DIR")
+def list_runtime_folders() -> list[str]:
+    """Return where the system wants what lasts as long as a login or a machine, the most fitting first."""
+    return [*filter(None, (os.environ.get("XDG_RUNTIME_DIR"), os.environ.get("TMPDIR"))), "/tmp"]
 
 
 def find_home(variables: Mapping[str, str] | None = None) -> str:

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias, cast
 
 from refdesk.forwarder.hello import unpack
 
@@ -22,13 +21,13 @@ UNSURE = (
     "The desk ended while this call ran: what it was to write may have been written, or not. Look for it before you "
     "call again."
 )
+INITIALIZED = "notifications/initialized"
 _URI = "uri "
 _REPLAYED = "refdesk-replay-"
 ANSWER = re.compile(rb'\{"jsonrpc":"2\.0","id":(-?\d+|"[ !#-\[\]-~]*"),"(result|error)":')
 """How a desk begins its answers, so that long ones need not be parsed."""
 
 
-@dataclass(slots=True)
 class Request:
     """A request without an answer.
 
@@ -37,10 +36,11 @@ class Request:
         attempts: How many desks have got it.
     """
 
-    line: bytes
-    message: Mapping[str, Any]
-    sent_as: int | None = None
-    attempts: int = 0
+    def __init__(self, line: bytes, message: Mapping[str, Any]) -> None:
+        self.line = line
+        self.message = message
+        self.sent_as: int | None = None
+        self.attempts = 0
 
     @property
     def id(self) -> object:
@@ -53,16 +53,14 @@ class Request:
         return self.message.get("method")
 
 
-@dataclass(frozen=True, slots=True)
-class Parcel:
+class Parcel(NamedTuple):
     """A line to send, and the requests in it."""
 
     line: bytes
     requests: Sequence[Request] = ()
 
 
-@dataclass(slots=True)
-class Calls:
+class Calls(NamedTuple):
     """What the desk says of its tools.
 
     Attributes:
@@ -72,8 +70,8 @@ class Calls:
     """
 
     reads: frozenset[str] = frozenset()
-    keyed: Mapping[str, str] = field(default_factory=dict[str, str])
-    unsure: Mapping[str, Mapping[str, object]] = field(default_factory=dict[str, "Mapping[str, object]"])
+    keyed: Mapping[str, str] = {}
+    unsure: Mapping[str, Mapping[str, object]] = {}
 
     @classmethod
     def read(cls, said: Mapping[str, Any]) -> Calls:
@@ -111,16 +109,25 @@ def _result(error: Mapping[str, object]) -> dict[str, object]:
     return {"content": [{"type": "text", "text": json.dumps(error)}], "isError": True}
 
 
-class Journal:
-    """The state of one client's session, as far as another desk must be given it."""
+Learn: TypeAlias = Callable[[Mapping[str, Any], bytes], "bytes | None"]
 
-    def __init__(self) -> None:
+
+class Journal:
+    """The state of one client's session, as far as another desk must be given it.
+
+    Args:
+        learn: Called with each request that is answered, and the answer; returns what the client gets beside it.
+    """
+
+    def __init__(self, learn: Learn = lambda _request, _line: None) -> None:
         self.calls = Calls()
+        self._learn = learn
         self._pending: dict[str, Request] = {}
         self._opening: list[bytes] = []
         self._standing: dict[str, bytes] = {}
         self._asked_by_desk: dict[str, object] = {}
-        self._swallowed: set[str] = set()
+        self._answered_here: list[bytes] = []
+        self._swallowed: dict[str, Mapping[str, Any]] = {}
         self._lines = 0
         self._epoch = 0
         self._replays = 0
@@ -193,10 +200,34 @@ class Journal:
             return []
         return [Parcel(self._disguise(line)) for line in self._opening]
 
+    def answer_here(self, line: bytes, answer: Callable[[Mapping[str, Any]], bytes | None]) -> bytes | None:
+        """Let a client's line be answered before there is a desk, which is asked the same once there is one.
+
+        Returns:
+            What the client gets, nothing for a line that needs no answer, or `None` where only a desk has one.
+        """
+        value = _load(line)
+        message = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+        if self._opening and message.get("method") == INITIALIZED:
+            self._note(line, message)
+            return b""
+        answered = answer(message) if _is_id(message.get("id")) else None
+        if answered is not None and message["method"] == "initialize":
+            self._opening = [line]
+        elif answered is not None:
+            self._answered_here.append(line)
+        return answered
+
     def replay_rest(self) -> list[Parcel]:
         """Return what follows the handshake: what was subscribed to, then every request without an answer."""
-        standing = [Parcel(self._disguise(line)) for line in self._standing.values()]
+        standing = [Parcel(self._disguise(line)) for line in (*self._answered_here, *self._standing.values())]
+        self._answered_here.clear()
         return [*standing, *(Parcel(request.line, [request]) for request in self._pending.values())]
+
+    def is_own_answer(self, line: bytes) -> bool:
+        """Return whether a line of the desk's answers what was replayed."""
+        plain = ANSWER.match(line)
+        return plain is not None and plain[1].decode() in self._swallowed
 
     def fail(self, message: str) -> list[bytes]:
         """Return an error for every request without an answer, since no desk can be reached."""
@@ -207,11 +238,11 @@ class Journal:
 
     def _note_answer(self, line: bytes, key: str, has_succeeded: bool) -> bytes | None:
         if key in self._swallowed:
-            self._swallowed.discard(key)
-            return None
+            return self._learn(self._swallowed.pop(key), line)
         request = self._pending.pop(key, None)
         if request is not None and has_succeeded:
             self._note_standing(request)
+            self._learn(request.message, line)
         return line
 
     def _note(self, line: bytes, value: object) -> Request | None:
@@ -219,7 +250,7 @@ class Journal:
             return None
         message = cast("dict[str, Any]", value)
         method = message.get("method")
-        if method == "notifications/initialized":
+        if method == INITIALIZED:
             self._opening = [*self._opening[:1], line]
         elif method == "notifications/cancelled":
             self._pending.pop(key_of(cast("dict[str, Any]", message.get("params") or {}).get("requestId")), None)
@@ -260,7 +291,7 @@ class Journal:
             return line
         self._replays += 1
         id = f"{_REPLAYED}{self._replays}"
-        self._swallowed.add(key_of(id))
+        self._swallowed[key_of(id)] = message
         return _dump({**message, "id": id})
 
 

@@ -13,10 +13,8 @@ import os
 import socket
 import stat
 import sys
-import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from refdesk.forwarder import identity
 from refdesk.forwarder.identity import Identity
@@ -36,8 +34,7 @@ class UnusableError(Exception):
     """No desk can be met here: the folder cannot be made, or the system has no such sockets. Says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(NamedTuple):
     """A desk as its file describes it; it may be gone.
 
     Attributes:
@@ -57,8 +54,7 @@ class Found:
         return {name: getattr(self, name) for name in ("pid", "version", "address", "kind", "key", "started")}
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """The files of one desk.
 
     Attributes:
@@ -236,10 +232,10 @@ def _choose_socket_path(place: Place) -> str:
     path = os.path.join(place.folder, name)
     if len(os.fsencode(path)) <= MOST_SOCKET_PATH:
         return path
-    for base in (identity.find_runtime_folder(), tempfile.gettempdir(), "/tmp"):
-        folder = os.path.join(base, f"refdesk-{os.getuid()}") if base else ""
+    for base in identity.list_runtime_folders():
+        folder = os.path.join(base, f"refdesk-{os.getuid()}")
         path = os.path.join(folder, name)
-        if not folder or len(os.fsencode(path)) > MOST_SOCKET_PATH:
+        if len(os.fsencode(path)) > MOST_SOCKET_PATH:
             continue
         try:
             make_private(folder)

@@ -1,0 +1,112 @@
+"""What clients ask first, as a desk last answered it: so that nobody waits for a desk that is only just starting.
+
+An answer is taken for the same version, settings, handshake and question only; the handshake's for the same day as
+well, since instructions name it. The desk is asked again as soon as it runs; where it has changed its mind, the client
+hears that the list has changed, as the protocol provides.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from refdesk.forwarder.journal import ANSWER, key_of
+
+INITIALIZE = "initialize"
+CHANGES = {
+    INITIALIZE: "",
+    "tools/list": "notifications/tools/list_changed",
+    "prompts/list": "notifications/prompts/list_changed",
+    "resources/list": "notifications/resources/list_changed",
+    "resources/templates/list": "notifications/resources/list_changed",
+}
+"""What is kept, and what a client hears when it is no longer so."""
+
+MOST_KEPT = 64
+_OF_CALLERS = ("clientInfo", "io.modelcontextprotocol/clientInfo", "progressToken")
+
+
+class Snapshot:
+    """The answers that are kept in a file.
+
+    Args:
+        path: The file; where it cannot be read or written, nothing is kept.
+        facts: What else decides the answers, such as the version.
+    """
+
+    def __init__(self, path: str, facts: Sequence[object]) -> None:
+        self._path = path
+        self._facts = list(facts)
+        self._opening: object = None
+        self._kept: dict[str, str] | None = None
+        self._told: dict[str, str] = {}
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether there is one."""
+        return os.path.exists(self._path)
+
+    def answer(self, message: Mapping[str, Any]) -> bytes | None:
+        """Return the answer to a request, if it is kept."""
+        name = self._name(message)
+        kept = self._load().get(name) if name else None
+        if name is None or kept is None:
+            return None
+        self._told[name] = kept
+        return b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (key_of(message.get("id")).encode(), kept.encode())
+
+    def learn(self, message: Mapping[str, Any], line: bytes) -> bytes | None:
+        """Keep the desk's answer to a request; return what to tell a client that has got another one."""
+        name, plain = self._name(message), ANSWER.match(line)
+        if name is None or plain is None or plain[2] != b"result":
+            return None
+        result = line[plain.end() : line.rindex(b"}")].decode()
+        if self._load().get(name) != result:
+            self._keep(name, result)
+        told = self._told.pop(name, result)
+        change = CHANGES[str(message["method"])]
+        return None if told == result or not change else b'{"jsonrpc":"2.0","method":"%b"}\n' % change.encode()
+
+    def _name(self, message: Mapping[str, Any]) -> str | None:
+        """Return what stands for a request and all that decides its answer, or `None` where none is kept."""
+        method = message.get("method")
+        if method not in CHANGES:
+            return None
+        params = _strip(message.get("params"))
+        if method == INITIALIZE:
+            self._opening = params
+        day = time.strftime("%Y-%m-%d", time.gmtime()) if method == INITIALIZE else ""
+        return json.dumps([*self._facts, day, self._opening, method, params], sort_keys=True)
+
+    def _load(self) -> dict[str, str]:
+        if self._kept is None:
+            try:
+                with open(self._path, encoding="utf-8") as file:
+                    self._kept = cast("dict[str, str]", json.load(file))
+            except (OSError, ValueError):
+                self._kept = {}
+        return self._kept
+
+    def _keep(self, name: str, result: str) -> None:
+        kept = self._load()
+        kept.pop(name, None)
+        kept[name] = result
+        for oldest in list(kept)[:-MOST_KEPT]:
+            del kept[oldest]
+        draft = f"{self._path}-{os.getpid()}"
+        try:
+            with open(draft, "w", encoding="utf-8") as file:
+                json.dump(kept, file)
+            os.replace(draft, self._path)
+        except OSError:
+            return
+
+
+def _strip(value: object) -> object:
+    """Return parameters without what only says who asks."""
+    if not isinstance(value, dict):
+        return value
+    return {name: _strip(each) for name, each in cast("dict[str, object]", value).items() if name not in _OF_CALLERS}
