@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, TypeAlias
 import anyio
 
 from refdesk import errors
-from refdesk.core.context import Context, report_nothing
+from refdesk.core.context import Bases, Context, report_nothing
 from refdesk.core.fairness import FairTurns
+from refdesk.core.keeping.acts import MAIN
 from refdesk.core.writing.refusals import Refusals
 from refdesk.discovery import list_scopes
 from refdesk.factories.embedders import choose_embedder, find_embedder
@@ -32,6 +33,7 @@ from refdesk.factories.toolsets import (
     get_stale_after,
     has_documents,
     join_toolsets,
+    list_names,
     list_quotas,
 )
 
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
 
     from refdesk.core.background.embedding import Indexer
     from refdesk.core.background.health import Health, ToolsetHealth
-    from refdesk.core.context import Report
+    from refdesk.core.context import Bases, Report
     from refdesk.core.keys import KeyRing
     from refdesk.core.knowledge_base import KnowledgeBase
     from refdesk.core.operations import Call, Operation, Resource, Toolset
@@ -180,8 +182,13 @@ class Desk:
         """
         base = await self.get_base()
 
+        def get_bases() -> Bases:
+            own = choose_own_stores(self.settings, list_names())
+            apart = {name: watch(each.knowledge_base) for name, each in base.apart.items()}
+            return Bases({MAIN: watch(base.knowledge_base), **apart}, tuple(sorted(own.keys() - apart.keys())))
+
         def get_other(name: str) -> Context:
-            return Context(principal, watch(base.of(name).knowledge_base), get_other)
+            return Context(principal, watch(base.of(name).knowledge_base), get_other, get_bases=get_bases)
 
         return replace(get_other(toolset), report=report)
 

@@ -23,9 +23,12 @@ if TYPE_CHECKING:
 
 GROUP = "refdesk.toolsets"
 
+ADMIN_SCOPE = "admin"
+"""Given on purpose alone: clients are not told to ask for it, and nobody has it without a credential."""
+
 SERVER_SCOPES: Mapping[str, str] = {
     "metrics:read": "read what the server counts of itself",
-    "admin": "see the server's inner state",
+    ADMIN_SCOPE: "see the server's inner state, erase for good, read the audit log",
 }
 """What no toolset is needed for."""
 

@@ -36,6 +36,7 @@ class Principal:
     Attributes:
         credential: The public id of the API key, or the application that holds the token; for the record.
         address: Where the request came from; for the record.
+        transport: How it came: `mcp`, `rest` or `cli`; for the record.
     """
 
     org: str
@@ -43,6 +44,7 @@ class Principal:
     scopes: frozenset[str]
     credential: str = field(default="", compare=False)
     address: str = field(default="", compare=False)
+    transport: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -97,7 +98,8 @@ async def desk(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Desk]
 
 @pytest.fixture(scope="module")
 async def faces(desk: Desk) -> AsyncGenerator[tuple[httpx2.AsyncClient, Client]]:
-    principal = local_principal(desk.settings, desk.toolsets, "tester")
+    local = local_principal(desk.settings, desk.toolsets, "tester")
+    principal = replace(local, scopes=local.scopes | {"admin"})
     async with open_http(desk, principal) as rest, connect(desk, "2026-07-28", principal) as mcp:
         yield rest, mcp
 

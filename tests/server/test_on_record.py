@@ -37,9 +37,9 @@ async def open_own(folder: Path, **chosen: object) -> AsyncGenerator[Desk]:
 
 
 @asynccontextmanager
-async def call_as(desk: Desk, face: str, agent: str, *scopes: str) -> AsyncGenerator[Ask]:
+async def call_as(desk: Desk, face: str, agent: str, *scopes: str, org: str = "acme") -> AsyncGenerator[Ask]:
     """Yield what calls an operation with a key of this agent's."""
-    key = await make_key(desk, agent, "acme", scopes)
+    key = await make_key(desk, agent, org, scopes)
     if face == "rest":
         async with open_http(desk, None) as client:
             client.headers.update(bearer(key))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 from uuid import uuid4
 
@@ -11,6 +9,7 @@ from anyio.to_thread import run_sync
 from psycopg import sql
 
 from refdesk.protocols import Store
+from refdesk.stores.sqlite.driver import Connection
 
 
 def make_canary() -> str:
@@ -40,10 +39,12 @@ async def find_in_lists(store: Store, canary: str) -> list[str]:
 def find_in_files(folder: Path, canary: str) -> list[str]:
     found = [path.name for path in folder.rglob("*") if path.is_file() and canary.encode() in path.read_bytes()]
     for file in folder.glob("*.sqlite3"):
-        with closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True)) as connection:
-            for (table,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall():
-                rows = connection.execute(f"SELECT * FROM {table}").fetchall()  # noqa: S608 - our own table's name
-                found += [table] if any(canary in str(value) for row in rows for value in row) else []
+        # By the library that the store uses: two of them in one process undo each other's locks.
+        connection = Connection(file, 5000)
+        for (table,) in list(connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")):
+            rows = connection.execute(f"SELECT * FROM {table}")  # noqa: S608 - our own table's name
+            found += [str(table)] if any(canary in str(value) for row in rows for value in row) else []
+        connection.close()
     return found
 
 

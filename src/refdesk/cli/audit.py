@@ -12,13 +12,10 @@ import click
 from refdesk.cli import invocation
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import Awaitable, Callable
 
+    from refdesk.core.keeping.acts import Act, Stores
     from refdesk.core.writing.audit import Verdict
-    from refdesk.model import AuditEntry
-    from refdesk.protocols import Store
-
-PAGE = 1000
 
 org_option = click.option("--org", metavar="ORG", help="Only this org's; * is the server's own work. Default: all.")
 
@@ -39,12 +36,14 @@ def verify(org: str | None, expect: str | None, as_json: bool) -> None:
     """
     if expect is not None and org is None:
         raise click.UsageError("--expect is the end of one org's log: say which with --org.")
-    verdicts = _run(lambda stores: _verify(stores, org, expect))
+    from refdesk.core.keeping import acts
+
+    found: list[tuple[str, Verdict]] = _run(lambda stores: acts.verify(stores, org, expect))
     if as_json:
-        invocation.print_json({"logs": [_to_json(verdict) for verdict in verdicts]})
-    for verdict in () if as_json else verdicts:
-        click.echo(_tell(verdict))
-    sys.exit(any(verdict.broken for verdict in verdicts))
+        invocation.print_json({"logs": [_to_json(*each) for each in found]})
+    for each in () if as_json else found:
+        click.echo(_tell(*each))
+    sys.exit(any(verdict.broken for _, verdict in found))
 
 
 @audit.command()
@@ -65,20 +64,20 @@ def show(
     as_json: bool,
 ) -> None:
     """Print what was done last, oldest first."""
+    from refdesk.core.keeping import acts
 
-    def passes(entry: AuditEntry) -> bool:
-        act = entry.act
-        wanted = agent in (None, act.get("agent")) and action in (None, act["action"])
-        outcome = not refused or act["outcome"] != "done"
-        return wanted and outcome and (record is None or record in json.dumps([act.get("records"), act.get("details")]))
+    wanted = acts.Wanted(agent, action, record, refused)
 
-    async def collect(stores: list[Store]) -> list[AuditEntry]:
-        found = [entry async for entry in _read(stores, org) if passes(entry)]
-        return sorted(found, key=lambda entry: entry.at)[-limit:]
+    async def collect(stores: Stores) -> list[Act]:
+        page = await acts.list_newest(stores, org, wanted, limit)
+        found = page.acts
+        while page.cursor is not None and len(found) < limit:
+            page = await acts.list_newest(stores, org, wanted, limit - len(found), page.cursor)
+            found += page.acts
+        return found
 
-    entries = _run(collect)
-    for entry in entries:
-        click.echo(json.dumps(_write(entry), ensure_ascii=False) if as_json else _tell_act(entry))
+    for act in reversed(_run(collect)):
+        click.echo(json.dumps(acts.write_act(act), ensure_ascii=False) if as_json else _tell_act(act))
 
 
 @audit.command()
@@ -86,12 +85,13 @@ def show(
 @click.option("--output", type=click.Path(dir_okay=False, writable=True), help="A file. Default: standard output.")
 def export(org: str | None, output: str | None) -> None:
     """Write the log as JSON lines, and at the end of each org's the end to check against later."""
+    from refdesk.core.keeping import acts
 
-    async def write(stores: list[Store], stream: TextIO) -> None:
-        async for entry in _read(stores, org):
-            stream.write(json.dumps(_write(entry), ensure_ascii=False) + "\n")
-        for verdict in await _verify(stores, org, None):
-            stream.write(json.dumps({"org": verdict.org, "end": verdict.anchor}) + "\n")
+    async def write(stores: Stores, stream: TextIO) -> None:
+        async for act in acts.list_all(stores, org):
+            stream.write(json.dumps(acts.write_act(act), ensure_ascii=False) + "\n")
+        for store, verdict in await acts.verify(stores, org):
+            stream.write(json.dumps({"org": verdict.org, "end": acts.write_anchor(store, verdict)}) + "\n")
 
     if output is None:
         _run(lambda stores: write(stores, sys.stdout))
@@ -100,10 +100,11 @@ def export(org: str | None, output: str | None) -> None:
         _run(lambda stores: write(stores, stream))  # pyright: ignore[reportArgumentType]
 
 
-def _run(work: Callable[[list[Store]], Awaitable[Any]]) -> Any:  # noqa: ANN401 - what the work returns
+def _run(work: Callable[[Stores], Awaitable[Any]]) -> Any:  # noqa: ANN401 - what the work returns
     import anyio
 
     from refdesk.app import open_desk
+    from refdesk.core.keeping import acts
     from refdesk.factories.toolsets import load_toolsets
 
     settings = invocation.load()
@@ -111,48 +112,30 @@ def _run(work: Callable[[list[Store]], Awaitable[Any]]) -> Any:  # noqa: ANN401 
     async def run() -> Any:  # noqa: ANN401 - as above
         toolsets = load_toolsets(["knowledge", "skills"], settings)
         async with open_desk(settings, toolsets, in_background=False) as desk:
-            return await work([each.knowledge_base.store for each in (await desk.get_base()).each()])
+            base = await desk.get_base()
+            apart = {name: each.knowledge_base.store for name, each in base.apart.items()}
+            return await work({acts.MAIN: base.knowledge_base.store, **apart})
 
     return anyio.run(run)
 
 
-async def _verify(stores: list[Store], org: str | None, expect: str | None) -> list[Verdict]:
-    from refdesk.core.writing.audit import verify
+def _to_json(store: str, verdict: Verdict) -> dict[str, Any]:
+    from refdesk.core.keeping.acts import write_anchor
 
-    verdicts: list[Verdict] = []
-    for store in stores:
-        orgs = await store.list_audited_orgs() if org is None else [org]
-        verdicts += [await verify(store, each, expect) for each in orgs]
-    return verdicts
-
-
-async def _read(stores: list[Store], org: str | None) -> AsyncIterator[AuditEntry]:
-    for store in stores:
-        for each in await store.list_audited_orgs() if org is None else [org]:
-            after = 0
-            while entries := await store.get_audit(each, after, PAGE):
-                for entry in entries:
-                    yield entry
-                after = entries[-1].number
-
-
-def _to_json(verdict: Verdict) -> dict[str, Any]:
     broken = {"number": verdict.broken.number, "reason": verdict.broken.reason} if verdict.broken else None
-    return {"org": verdict.org, "entries": verdict.entries, "end": verdict.anchor, "broken": broken}
+    return {"org": verdict.org, "entries": verdict.entries, "end": write_anchor(store, verdict), "broken": broken}
 
 
-def _tell(verdict: Verdict) -> str:
+def _tell(store: str, verdict: Verdict) -> str:
+    from refdesk.core.keeping.acts import write_anchor
+
     if verdict.broken is not None:
         return f"{verdict.org}: BROKEN at entry {verdict.broken.number}: {verdict.broken.reason}."
-    return f"{verdict.org}: {verdict.entries} entries hold. The end, to note elsewhere: {verdict.anchor}"
+    return f"{verdict.org}: {verdict.entries} entries hold. The end, to note elsewhere: {write_anchor(store, verdict)}"
 
 
-def _write(entry: AuditEntry) -> dict[str, Any]:
-    chain = {"org": entry.org, "number": entry.number, "at": entry.at.isoformat()}
-    return {**chain, "act": entry.act, "previous": entry.previous, "digest": entry.digest}
-
-
-def _tell_act(entry: AuditEntry) -> str:
+def _tell_act(shown: Act) -> str:
+    entry = shown.entry
     act: Any = entry.act
     told = [
         f"{record['change']} {record['toolset']}/{record['id']} v{record['version']}"

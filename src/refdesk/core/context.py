@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -25,18 +25,38 @@ def report_nothing(done: float, total: float | None = None, message: str = "") -
 
 
 @dataclass(frozen=True, slots=True)
+class Bases:
+    """Everything that is kept, store by store.
+
+    Attributes:
+        open: By the store's name: `main`, and each toolset that has a store of its own.
+        closed: The toolsets that have a store of their own which is not open here, because they are not served.
+    """
+
+    open: Mapping[str, KnowledgeBase]
+    closed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Context:
     """What a handler gets besides its input: the principal and the knowledge base.
 
     Attributes:
         get_other: Returns what handlers of another toolset get for the same caller; `None` where all get the same.
         report: Told how far the call is, where it takes long.
+        get_bases: Returns what is kept in any store, for administration; `None` where there is one store.
     """
 
     principal: Principal
     knowledge_base: KnowledgeBase
     get_other: Callable[[str], Context] | None = None
     report: Report = report_nothing
+    get_bases: Callable[[], Bases] | None = None
+
+    @property
+    def bases(self) -> Bases:
+        """Everything that is kept, whatever the toolset."""
+        return self.get_bases() if self.get_bases is not None else Bases({"main": self.knowledge_base})
 
     def of(self, toolset: str) -> Context:
         """Return what a toolset's handlers get for this caller, who hears of no progress of theirs."""

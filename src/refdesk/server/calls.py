@@ -210,7 +210,8 @@ class Caller:
         async def work() -> Answer:
             async with turns.take(self.principal.org, self.principal.agent) as turn:
                 taken.append(turn)
-                return await ask(await self.desk.get_context(self.principal, toolset, watch, report))
+                principal = replace(self.principal, transport=self.transport)
+                return await ask(await self.desk.get_context(principal, toolset, watch, report))
 
         try:
             return await answer_within(self.desk.questions, seconds, work)

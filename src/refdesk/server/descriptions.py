@@ -108,7 +108,11 @@ def server_name(toolsets: tuple[Toolset, ...]) -> str:
 
 def instructions(toolsets: Sequence[Toolset], today: date) -> str:
     """Return what a client may show its model: the day, what there is to know, when to use what, and what to heed."""
-    lines = [f"- {toolset.name}: {toolset.description} {toolset.recipe}".rstrip() for toolset in toolsets]
+    lines = [
+        f"- {toolset.name}: {toolset.description} {toolset.recipe}".rstrip()
+        for toolset in toolsets
+        if toolset.resources or any(operation.listed for operation in toolset.operations)
+    ]
     return "\n".join([f"Today is {today:%A}, {today.isoformat()} (UTC). This desk knows:", *lines, HEED])
 
 

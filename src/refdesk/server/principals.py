@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from refdesk.discovery import ADMIN_SCOPE
 from refdesk.model import Principal
 
 if TYPE_CHECKING:
@@ -14,7 +15,10 @@ if TYPE_CHECKING:
 
 
 def local_principal(settings: Settings, toolsets: Sequence[Toolset], agent: str) -> Principal:
-    """Return a caller of the settings' org that may do all that the toolsets can; `agent` if they name none."""
+    """Return a caller of the settings' org that may do all that the toolsets can; `agent` if they name none.
+
+    What only `admin` may, nobody may without a key: whoever runs the server has the command line.
+    """
     entries = [entry for toolset in toolsets for entry in (*toolset.operations, *toolset.resources)]
-    scopes = frozenset(scope for entry in entries for scope in entry.scopes)
+    scopes = frozenset(scope for entry in entries for scope in entry.scopes) - {ADMIN_SCOPE}
     return Principal(settings.org, settings.agent or agent, scopes)

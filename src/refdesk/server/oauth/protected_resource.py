@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from starlette.datastructures import MutableHeaders
 from starlette.routing import Route
 
+from refdesk.discovery import ADMIN_SCOPE
 from refdesk.server.oauth.configuration import MCP
 from refdesk.server.replies import reply
 
@@ -97,13 +98,13 @@ class Invite:
 
 
 def list_scopes(toolsets: Iterable[Toolset]) -> tuple[str, ...]:
-    """Return the scopes that operations need, sorted.
+    """Return the scopes that operations need, sorted; `admin` is given on purpose or not at all.
 
     All of them are advertised at once: a tool that its scopes do not reach is not even shown to a client, so it
     would never find out what else to ask for. The issuer decides what of it a caller gets.
     """
     entries = [entry for toolset in toolsets for entry in (*toolset.operations, *toolset.resources)]
-    return tuple(sorted({scope for entry in entries for scope in entry.scopes}))
+    return tuple(sorted({scope for entry in entries for scope in entry.scopes} - {ADMIN_SCOPE}))
 
 
 def _join(prefix: str, scopes: Iterable[str]) -> str:
