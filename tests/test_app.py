@@ -11,7 +11,8 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from refdesk.app import SET_ASIDE, Base, Desk
+from refdesk.app import SET_ASIDE, Base, Desk, open_desk
+from refdesk.core.background.backups import read_status
 from refdesk.core.background.embedding import MAX_ATTEMPTS, Indexer
 from refdesk.core.background.health import STALLED_AFTER
 from refdesk.core.background.sync_log import SyncStatus, write_status
@@ -21,6 +22,7 @@ from refdesk.core.knowledge_base import KnowledgeBase
 from refdesk.core.search.semantics import Semantics
 from refdesk.factories.toolsets import load_toolsets
 from refdesk.stores.memory import MemoryStore
+from refdesk.stores.sqlite import open_store
 from tests.core.fakes import NOW, ScriptedEmbedder, make_document
 from tests.server.echo import make_settings
 
@@ -135,3 +137,25 @@ async def test_health_tells_what_is_gone_from_a_source_and_was_kept(tmp_path: Pa
         problem = health.toolsets["azure-updates"].problem or ""
         assert "120 documents are gone from the source of azure-updates" in problem
         group.cancel_scope.cancel()
+
+
+async def test_backups_that_are_asked_for_and_not_made_degrade_health(bench: Bench, tmp_path: Path) -> None:
+    bench.desk.settings = make_settings(tmp_path, backup_every="1d", store=None)
+    assert (await bench.desk.get_health()).status == "ok"
+    bench.clock.advance(timedelta(days=2, seconds=1))
+    health = await bench.desk.get_health()
+    assert health.status == "degraded"
+    assert "Backups are overdue: none was made" in health.problems[0]
+    bench.desk.settings = make_settings(tmp_path, backup_every="1d", store="postgresql://desk@db/desk")
+    assert "not a file" in (await bench.desk.get_health()).problems[0]
+
+
+async def test_a_server_makes_the_backups_that_are_asked_for(tmp_path: Path) -> None:
+    settings = make_settings(tmp_path, backup_every="1d", backup_to=tmp_path / "kept", store=None)
+    async with open_desk(settings, load_toolsets(["knowledge"])) as desk:
+        store = (await desk.get_base()).knowledge_base.store
+        with anyio.fail_after(60):
+            while (status := await read_status(store)).made_at is None:
+                await anyio.lowlevel.checkpoint()
+    async with open_store(tmp_path / "kept" / status.name) as backup:
+        await backup.check()

@@ -215,6 +215,7 @@ class Desk:
             toolsets = await self._get_toolset_healths(base)
             backlog = add_backlogs([await measure_backlog(each.indexer) for each in base.each()])
             now = base.knowledge_base.clock.now()
+            backups = await self._find_backup_problem(base, now)
         except errors.RefdeskError as error:
             return Health("failing", (error.message,), {}, SystemClock().now())
         failures = [f"Background work ended by a bug: {name}; see the log and restart." for name in sorted(self.broken)]
@@ -228,8 +229,25 @@ class Desk:
             problems.append(f"Each process works for itself meanwhile: {base.queue.trouble}")
         if backlog.set_aside:
             problems.append(SET_ASIDE)
+        if backups is not None:
+            problems.append(backups)
         status = "failing" if failures else "degraded" if problems else "ok"
         return Health(status, (*failures, *problems), toolsets, now, backlog)
+
+    async def _find_backup_problem(self, base: Base, now: datetime) -> str | None:
+        """Return what is wrong with the backups that the settings ask for, or `None`."""
+        if self.settings.backup_every is None:
+            return None
+        from refdesk.core.background.backups import find_problem, read_status
+        from refdesk.factories.backups import choose_schedule, list_files
+
+        schedule = choose_schedule(self.settings)
+        try:
+            list_files(self.settings)
+        except errors.ConfigurationError as error:
+            return error.message
+        status = await read_status(base.knowledge_base.store)
+        return find_problem(status, schedule, now, self._opened_at or now) if schedule is not None else None
 
     async def _get_toolset_healths(self, base: Base) -> dict[str, ToolsetHealth]:
         counts: Counter[str] = Counter()
@@ -305,6 +323,9 @@ class Desk:
                 work = partial(keep_current, self.settings, toolset.name, base)
                 group.start_soon(self._supervise, f"sync of {toolset.name}", work)
 
+        if self.settings.backup_every is not None:
+            group.start_soon(self._supervise, "backups", partial(keep_backups, self.settings, base))
+
     async def _supervise(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
         try:
             await work()
@@ -367,6 +388,22 @@ async def keep_current(settings: Settings, name: str, base: Base) -> None:
             logger.warning("not synced", extra={"toolset": name, "reason": error.message})
             await anyio.sleep(pause)
             pause = min(2 * pause, SYNC_CHECK_SECONDS)
+
+
+async def keep_backups(settings: Settings, base: Base) -> None:
+    """Make backups whenever one is due, until cancelled; return at once where there is no file to back up."""
+    from refdesk.core.background.backups import BackupKeeper
+    from refdesk.factories.backups import choose_schedule, list_files, make_backup
+
+    schedule = choose_schedule(settings)
+    try:
+        list_files(settings)
+    except errors.ConfigurationError as error:
+        logger.warning("no backups", extra={"reason": error.message})
+        return
+    if schedule is not None:
+        store, clock = base.knowledge_base.store, base.knowledge_base.clock
+        await BackupKeeper(store, clock, schedule, partial(make_backup, settings)).run()
 
 
 def _list_names(toolset: Toolset) -> list[str]:

@@ -223,6 +223,16 @@ class Settings(BaseSettings):
         description="What clients reach it through: `unix`, or `loopback` with a secret in the home. Default: what the "
         "system has.",
     )
+    backup_every: str | None = Field(
+        None,
+        pattern=r"^[1-9]\d{0,3}[mhdw]$",
+        description="How often a server or worker backs up the store's file: a number of minutes, hours, days or "
+        "weeks, such as `24h`. Default: never.",
+    )
+    backup_keep: int = Field(7, ge=1, le=10_000, description="How many of these backups are kept; older ones go.")
+    backup_to: Path | None = Field(
+        None, description="The folder that they go to; better on another disk. Default: `backups` in the home."
+    )
     log_level: LogLevel = Field("info", description="The least grave entries that are logged.")
 
     @field_validator("log_level", mode="before")

@@ -92,6 +92,7 @@ async def _look(desk: Desk) -> AsyncIterator[Check]:
     for check in await _check_toolsets(desk):
         yield check
     yield await _check_quarantine(base)
+    yield await _check_backups(desk.settings, base)
     for each in base.each():
         async for check in _check_embeddings(each):
             yield check
@@ -202,6 +203,28 @@ async def _check_quarantine(base: Base) -> Check:
     shown = "; ".join(f"{record.key.name}: {record.value.get('reason')}" for record in records[:MOST_SHOWN])
     advice = "They are read again by every full sync; nothing else is held up."
     return Check("quarantine", "warn", f"records that could not be read: {len(records)} ({shown})", advice)
+
+
+async def _check_backups(settings: Settings, base: Base) -> Check:
+    from refdesk.core.background.backups import find_problem, read_status
+    from refdesk.factories.backups import choose_schedule, list_files
+
+    schedule, clock = choose_schedule(settings), base.knowledge_base.clock
+    try:
+        list_files(settings)
+    except errors.ConfigurationError as error:
+        if schedule is None:
+            return Check("backups", "ok", "made by the store's own server", "docs/how-to/back-up.md says how.")
+        return Check("backups", "fail", error.message, "Unset REFDESK_BACKUP_EVERY.")
+    status, now = await read_status(base.knowledge_base.store), clock.now()
+    problem = find_problem(status, schedule, now, status.made_at or now) if schedule is not None else None
+    if problem is not None:
+        return Check("backups", "warn", problem, "See that REFDESK_BACKUP_TO can be written and has room.")
+    found = "none was made" if status.made_at is None else f"the last one {_tell_age(now - status.made_at)} ago"
+    found += f" ({status.name})" if status.name else ""
+    if schedule is None:
+        return Check("backups", "ok", found, "Make one with refdesk backup FILE, or set REFDESK_BACKUP_EVERY.")
+    return Check("backups", "ok", f"{found}; one is made every {settings.backup_every}")
 
 
 async def _check_embeddings(base: Base) -> AsyncIterator[Check]:

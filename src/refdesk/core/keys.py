@@ -183,6 +183,14 @@ class KeyRing:
                 await audit.append(transaction, key.org, self.clock.now(), act)
 
 
+def opens_less(record: Metadata, than: Metadata) -> bool:
+    """Return whether a key, as one record has it, opens less than as another has it: it is revoked, or ends earlier."""
+    key, other = _read(record), _read(than)
+    if key.revoked_at is not None:
+        return other.revoked_at is None
+    return key.expires_at is not None and (other.expires_at is None or key.expires_at < other.expires_at)
+
+
 def _to_value(key: ApiKey) -> dict[str, JsonValue]:
     return {
         "id": key.id,

@@ -49,7 +49,7 @@ def choose_store(url: str, variable: str = "REFDESK_STORE") -> OpenStore:
     if scheme == "memory":
         return _open_memory
     if scheme == "sqlite":
-        path = Path(unquote(rest.removeprefix("/"))) if rest != "/" else None
+        path = find_file(url)
         if not rest.startswith("/") or path is None:
             raise errors.ConfigurationError(f"{variable} names no file; write sqlite:///path/to/file.")
         return partial(_open_sqlite, path)
@@ -64,14 +64,20 @@ def choose_store(url: str, variable: str = "REFDESK_STORE") -> OpenStore:
     )
 
 
+def find_file(url: str) -> Path | None:
+    """Return the file that a URL names, or `None` where it names another engine, or no file."""
+    scheme, _, rest = url.partition("://")
+    return Path(unquote(rest.removeprefix("/"))) if scheme == "sqlite" and rest not in ("", "/") else None
+
+
 def require_there(url: str, variable: str) -> None:
     """Return when there is a store at a URL to read from; one on a server is found, or not, when it is opened.
 
     Raises:
         ConfigurationError: The URL names a file that does not exist. None is made.
     """
-    scheme, _, rest = url.partition("://")
-    if scheme == "sqlite" and not Path(unquote(rest.removeprefix("/"))).is_file():
+    file = find_file(url)
+    if file is not None and not file.is_file():
         raise errors.ConfigurationError(f"{variable} names a file that does not exist: check the path.")
 
 

@@ -151,17 +151,26 @@ async def list_tombstones(store: Store) -> AsyncIterator[tuple[Collection, str]]
 async def keep_erased(store: Store, clock: Clock, tombstones: Sequence[tuple[Collection, str]]) -> int:
     """Erase from a store what was erased elsewhere, and keep it from coming; return how many documents were there.
 
-    For a copy from an earlier time: restore it, call this with what `list_tombstones` gave of the store before, and
-    only then let anybody read it. Doing it again changes nothing.
+    For a copy from an earlier time, before anybody may read it: with what `list_tombstones` gave of the store that it
+    is to replace. Records that tell of what was erased go too. Doing it again changes nothing.
     """
     count = 0
     for collection, group in groupby(sorted(tombstones), key=itemgetter(0)):
         ids = [id for _, id in group]
         for start in range(0, len(ids), PIECE):
             count += await _keep_piece_erased(store, clock, collection, ids[start : start + PIECE])
+    for org in sorted({collection.org for collection, _ in tombstones}):
+        await _remove_records(store, org, {id for collection, id in tombstones if collection.org == org})
     if count:
         await _scrub(store)
     return count
+
+
+async def _remove_records(store: Store, org: str, ids: set[str]) -> None:
+    records = [record async for record in _list_records(store, Erasable(org, entry=min(ids)), ids)]
+    for start in range(0, len(records), PAGE):
+        async with store.transaction() as transaction:
+            await transaction.remove_metadata(records[start : start + PAGE])
 
 
 async def _keep_piece_erased(store: Store, clock: Clock, collection: Collection, ids: Sequence[str]) -> int:

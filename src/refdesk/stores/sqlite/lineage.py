@@ -54,8 +54,8 @@ _COUNT_COMMIT = """
 """
 _SET = "INSERT INTO counters (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
 _HELP = (
-    "Put back the file that is meant, with its `-wal`, or a backup. Only if what is there is what you want: remove the "
-    "file whose name ends in `-seal`, and run UPDATE counters SET value = 0 WHERE name = 'in_use' in any SQLite shell."
+    "Put back the file that is meant, with its `-wal`, or a backup (refdesk restore FILE). Only if what is there is "
+    "what you want: refdesk restore --as-is FILE, with the name of the store's own file."
 )
 
 
@@ -103,6 +103,16 @@ def count_commit(connection: Connection) -> tuple[int, int] | None:
     """Count one more within its transaction; return the store and the count, or `None` before there are marks."""
     row = connection.get_row(_COUNT_COMMIT)
     return None if row is None else (row[0], row[1])
+
+
+def claim_as_new(connection: Connection) -> None:
+    """Make a copy a store of its own, not in use: no record or log of the store that it was copied from is its."""
+    marks = read_marks(connection)
+    if marks is not None:
+        values = {"store": secrets.randbits(62), "epoch": 0, "began": marks.commits, "in_use": 0}
+        connection.execute("BEGIN")
+        connection.execute_many(_SET, list(values.items()))
+        connection.execute("COMMIT")
 
 
 class Seal:
@@ -231,7 +241,7 @@ def judge(before: Before, now: Marks | None, seal: tuple[int, int] | None) -> bo
     """
     missing = 0 if now is None or seal is None or seal[0] != now.store else seal[1] - now.commits
     if before.has_log:
-        _judge_log(before.marks, now)
+        judge_log(before.marks, now)
     elif now is not None and now.in_use and (seal is None or seal[0] != now.store or missing > 0):
         raise StoreError(
             "The store's file was in use when it was copied, or its log (the file ending in `-wal`) was lost since: "
@@ -244,13 +254,22 @@ def judge(before: Before, now: Marks | None, seal: tuple[int, int] | None) -> bo
         )
     if before.is_new and seal is not None:
         raise StoreError(
-            "The store's file was here and is gone. Put it back, or put a backup in its place; to begin "
-            "with an empty one, remove the file beside it whose name ends in `-seal`."
+            "The store's file was here and is gone. Put it back, or a backup in its place (refdesk restore FILE); to "
+            "begin with an empty one, remove the file beside it whose name ends in `-seal`."
         )
     return now is not None and (now.in_use or before.has_log)
 
 
-def _judge_log(file: Marks | None, now: Marks | None) -> None:
+def judge_log(file: Marks | None, now: Marks | None) -> None:
+    """Return when a log is its file's.
+
+    Args:
+        file: What the file alone says; `None` where it needs its log to be read, or has no marks.
+        now: What it says together with its log.
+
+    Raises:
+        StoreError: The log is of another file or of another time.
+    """
     if file is None:
         return
     is_of_file = now is not None and now.store == file.store
@@ -261,7 +280,7 @@ def _judge_log(file: Marks | None, now: Marks | None) -> None:
     if not is_of_file:
         raise StoreError(
             "The log beside the store's file (ending in `-wal`) is of another file or of an earlier time: together "
-            f"they would be damaged. Nothing was changed. Move the log away if the file alone is what you mean. {_HELP}"
+            f"they would be damaged. Nothing was changed. {_HELP}"
         )
 
 

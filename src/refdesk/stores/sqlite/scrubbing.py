@@ -14,6 +14,7 @@ import anyio
 import apsw
 
 from refdesk.errors import StoreError
+from refdesk.stores.sqlite.erasures import write_found
 from refdesk.stores.sqlite.writes import UNSCRUBBED, is_unscrubbed
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ async def scrub(transactions: Transactions, patience_seconds: float) -> None:
         if not await writer.call(is_unscrubbed):
             return
         deadline = anyio.current_time() + patience_seconds
-        for step in (_rewrite, _empty_log, _forget, _empty_log):
+        for step in (_rewrite, _empty_log, write_found, _forget, _empty_log):
             await _insist(writer, step, deadline)
 
 

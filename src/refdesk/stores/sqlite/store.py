@@ -20,6 +20,7 @@ from refdesk.stores.sqlite import archive, reads, writes
 from refdesk.stores.sqlite.checking import examine
 from refdesk.stores.sqlite.connections import Readers, Writer, configure, enter_wal, make_folder, open_file
 from refdesk.stores.sqlite.driver import SQLITE_VERSION, Connection
+from refdesk.stores.sqlite.erasures import begin_list, remove_left
 from refdesk.stores.sqlite.failures import Damage, translated
 from refdesk.stores.sqlite.indexing import DerivedIndexes
 from refdesk.stores.sqlite.lineage import Before, Seal, look
@@ -355,9 +356,12 @@ async def open_store(
     try:
         await _enter(writer, patience_seconds)
         damage.is_examined = await writer.call(examine, before, seal)
+        if before is not None:
+            await anyio.to_thread.run_sync(remove_left, path)
         presence.note()
         seal.share()
         await _prepare(writer, clock)
+        await writer.call(begin_list)
         with suppress(StoreError):
             # A process that was killed while it erased left traces, and a note of them; who reads meanwhile may go on.
             await scrub(Transactions(writer), min(SCRUB_SECONDS, patience_seconds))

@@ -1,0 +1,107 @@
+"""`refdesk backup` and `refdesk restore`: one file that holds everything, and everything from one file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from refdesk.cli import invocation
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from refdesk.core.keeping.carrying import Restored
+    from refdesk.core.writing.audit import Actor
+    from refdesk.settings import Settings
+
+UNKNOWN = (
+    "What was erased after the backup was made is not known, for the file that was replaced cannot be read and there "
+    "is no list beside it: erase it again (refdesk erase)."
+)
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--force", is_flag=True, help="Replace a file that is there, once the new one is whole.")
+@invocation.json_option
+def backup(file: Path, force: bool, as_json: bool) -> None:
+    """Write everything that is kept to FILE, while servers go on: whole and read back, or not at all.
+
+    A store that is copied by other means while it is in use loses what was written last.
+    """
+    import anyio
+
+    from refdesk.factories.backups import back_up
+
+    settings = invocation.load()
+    made = anyio.run(back_up, settings, file, _make_actor(settings), force)
+    if as_json:
+        invocation.print_json({"file": str(file), "bytes": made.bytes, "documents": made.documents})
+        return
+    more = f", with the file of {' and '.join(made.enclosed)}" if made.enclosed else ""
+    click.echo(f"Backed up {made.documents} documents{more}: {made.bytes:,} bytes, read back and sound.")
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option(
+    "--as-is",
+    is_flag=True,
+    help="Accept a file that lost what was written last, such as one copied while in use; the store's own, too.",
+)
+@invocation.json_option
+def restore(file: Path, as_is: bool, as_json: bool) -> None:
+    """Put the backup FILE in the place of what is kept. Stop all servers first.
+
+    What was erased since stays erased, the audit log goes on, and keys that were revoked stay revoked. The file that
+    was there is kept beside the new one, under a dated name.
+    """
+    import anyio
+
+    from refdesk.factories.backups import restore_backup
+
+    settings = invocation.load()
+    results = anyio.run(restore_backup, settings, file, _make_actor(settings), as_is)
+    if as_json:
+        invocation.print_json([_to_json(each) for each in results])
+        return
+    for line in _tell(results):
+        click.echo(line)
+
+
+def _make_actor(settings: Settings) -> Actor:
+    from refdesk.core.writing.audit import Actor
+    from refdesk.model import SHARED_ORG
+
+    return Actor(SHARED_ORG, settings.agent or "cli", "cli")
+
+
+def _tell(results: Sequence[Restored]) -> list[str]:
+    lines: list[str] = []
+    for each in results:
+        carried = each.carried
+        lines.append(f"Restored {each.documents} documents{f' of {each.name}' if each.name else ''}.")
+        facts = {"erased again": carried.erased, "acts kept on record": carried.acts, "keys revoked": carried.keys}
+        if told := [f"{word}: {count}" for word, count in facts.items() if count]:
+            lines.append(f"Since the backup was made: {', '.join(told)}.")
+        if each.has_left_log:
+            lines.append("The log beside the file is of another file or time, and was left out.")
+        if each.kept is not None:
+            lines.append(f"What was there is kept: {each.kept.name}, in the same folder. Remove it when all is well.")
+        if not each.knows_erasures:
+            lines.append(UNKNOWN)
+    return lines
+
+
+def _to_json(each: Restored) -> dict[str, object]:
+    return {
+        "toolset": each.name or None,
+        "documents": each.documents,
+        "erasedAgain": each.carried.erased,
+        "actsKept": each.carried.acts,
+        "keysRevoked": each.carried.keys,
+        "kept": None if each.kept is None else str(each.kept),
+        "knowsErasures": each.knows_erasures,
+    }

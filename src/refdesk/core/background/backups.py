@@ -1,0 +1,223 @@
+"""Backups on a schedule: made by one process at a time, rotated, with a status for whoever runs the server."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio
+import anyio.to_thread
+
+from refdesk.core.background.leases import Holder, Lease
+from refdesk.core.writing import audit
+from refdesk.errors import RefdeskError, StoreError
+from refdesk.model import SHARED_ORG, Metadata, MetadataKey
+
+if TYPE_CHECKING:
+    from refdesk.core.writing.audit import Actor
+    from refdesk.model import JsonValue
+    from refdesk.protocols import Clock, Store
+
+logger = logging.getLogger(__name__)
+
+KIND = "backup"
+MADE, FAILED = MetadataKey(SHARED_ORG, KIND, "made"), MetadataKey(SHARED_ORG, KIND, "failed")
+LEASE = "backup"
+ACTION = "backup"
+LEASE_FOR = timedelta(seconds=60)
+LOOK_SECONDS = 60.0
+"""How often it is looked whether a backup is due."""
+
+RETRY_AFTER = timedelta(minutes=10)
+"""The pause after one that failed, or the interval where that is shorter."""
+
+_NAME = re.compile(r"refdesk-\d{8}T\d{6}Z\.sqlite3")
+_LEFT = re.compile(_NAME.pattern + r"\.partial(-.*)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """When backups are made, how many are kept, and in which folder."""
+
+    every: timedelta
+    keep: int
+    folder: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A backup that was made: how large it is, how many documents it holds, and of which toolsets it encloses files."""
+
+    bytes: int
+    documents: int
+    enclosed: tuple[str, ...] = ()
+
+
+MakeBackup = Callable[[Path], Made]
+"""Makes a backup in a file that is not there yet; blocks."""
+
+
+@dataclass(frozen=True, slots=True)
+class BackupStatus:
+    """What is known of the backups of a store.
+
+    Attributes:
+        made_at: When the last one was made, by whomever; `None` when none ever was.
+        name: Its file's name, without its folder.
+        failed_at: When the last attempt failed, where none was made since.
+        reason: Why.
+    """
+
+    made_at: datetime | None = None
+    name: str = ""
+    failed_at: datetime | None = None
+    reason: str = ""
+
+
+async def read_status(store: Store) -> BackupStatus:
+    """Return what is known of the backups of a store."""
+    made, failed = await store.get_many_metadata([MADE, FAILED])
+    made_at, name = _read(made, "name")
+    failed_at, reason = _read(failed, "reason")
+    if failed_at is not None and made_at is not None and failed_at < made_at:
+        failed_at, reason = None, ""
+    return BackupStatus(made_at, name, failed_at, reason)
+
+
+async def note_made(store: Store, clock: Clock, actor: Actor, name: str, made: Made) -> None:
+    """Put on record that a backup was made: whoever has the file has all that is in the store."""
+    now = clock.now()
+    details: dict[str, JsonValue] = {"file": name, "bytes": made.bytes, "documents": made.documents}
+    async with store.transaction() as transaction:
+        await transaction.put_metadata([Metadata(MADE, {"at": now.isoformat(), "name": name})])
+        await audit.append(transaction, SHARED_ORG, now, audit.make_act(actor, ACTION, details=details))
+
+
+def find_problem(status: BackupStatus, schedule: Schedule, now: datetime, since: datetime) -> str | None:
+    """Return what is wrong with scheduled backups, or `None`.
+
+    Args:
+        status: What is known.
+        schedule: What is wanted.
+        now: The present.
+        since: When this process began to look after them.
+    """
+    if status.failed_at is not None:
+        return f"The last backup failed ({status.failed_at:%Y-%m-%d %H:%M} UTC): {status.reason}"
+    if now - max(status.made_at or since, since) > 2 * schedule.every:
+        last = "none was made" if status.made_at is None else f"the last one is of {status.made_at:%Y-%m-%d %H:%M} UTC"
+        return f"Backups are overdue: {last}. Restart the server, or run refdesk worker."
+    return None
+
+
+@dataclass(slots=True)
+class BackupKeeper:
+    """Makes backups when they are due.
+
+    Attributes:
+        store: Where their status is kept, and whose log says that one was made.
+        make: Makes one.
+    """
+
+    store: Store
+    clock: Clock
+    schedule: Schedule
+    make: MakeBackup
+
+    async def run(self) -> None:
+        """Make a backup whenever one is due, until cancelled. Failures are kept, logged and tried again."""
+        while True:
+            try:
+                await self.run_once()
+            except RefdeskError as error:
+                logger.warning("backups pause", extra={"reason": error.message})
+            await anyio.sleep(min(LOOK_SECONDS, self.schedule.every.total_seconds() / 4))
+
+    async def run_once(self) -> bool:
+        """Make a backup if one is due and nobody else makes it; return whether one was made.
+
+        Raises:
+            StoreError: The store failed; whether a backup is due is not known.
+        """
+        if not await self._is_due():
+            return False
+        lease = Lease(LEASE, self.store, self.clock, Holder(), LEASE_FOR)
+        if not await lease.acquire():
+            return False
+        try:
+            # Whoever had the lease before may have made it.
+            return await self._is_due() and await self._attempt(lease)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await lease.release()
+
+    async def _is_due(self) -> bool:
+        status, now = await read_status(self.store), self.clock.now()
+        if status.failed_at is not None:
+            return now - status.failed_at >= min(RETRY_AFTER, self.schedule.every)
+        return status.made_at is None or now - status.made_at >= self.schedule.every
+
+    async def _attempt(self, lease: Lease) -> bool:
+        name = f"refdesk-{self.clock.now():%Y%m%dT%H%M%SZ}.sqlite3"
+        try:
+            made = await self._renewing(lease, lambda: anyio.to_thread.run_sync(self._make, name))
+        except RefdeskError as error:
+            logger.warning("no backup", extra={"reason": error.message})
+            value: dict[str, JsonValue] = {"at": self.clock.now().isoformat(), "reason": error.message}
+            async with self.store.transaction() as transaction:
+                await transaction.put_metadata([Metadata(FAILED, value)])
+            return False
+        await note_made(self.store, self.clock, audit.SERVER, name, made)
+        await anyio.to_thread.run_sync(self._rotate)
+        logger.info("backed up", extra={"file": name, "bytes": made.bytes, "documents": made.documents})
+        return True
+
+    def _make(self, name: str) -> Made:
+        try:
+            self.schedule.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise StoreError(f"The folder for backups cannot be made: {error.strerror}.") from error
+        return self.make(self.schedule.folder / name)
+
+    async def _renewing(self, lease: Lease, work: Callable[[], Awaitable[Made]]) -> Made:
+        """Do the work while the lease is renewed."""
+        failure: RefdeskError | None = None
+        made: Made | None = None
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._renew, lease)
+            try:
+                made = await work()
+            except RefdeskError as error:
+                failure = error  # raised below, so that it does not come out wrapped in a group
+            group.cancel_scope.cancel()
+        if made is None:
+            raise failure or RefdeskError("The backup was broken off.")
+        return made
+
+    async def _renew(self, lease: Lease) -> None:
+        while True:
+            await anyio.sleep(LEASE_FOR.total_seconds() / 3)
+            try:
+                async with self.store.transaction() as transaction:
+                    await lease.renew(transaction)
+            except RefdeskError as error:
+                logger.warning("lease not renewed", extra={"reason": error.message})
+
+    def _rotate(self) -> None:
+        """Remove the oldest beyond those that are kept, and what a killed process left; only what this made."""
+        names = sorted(path.name for path in self.schedule.folder.iterdir())
+        whole = [name for name in names if _NAME.fullmatch(name)]
+        left = [name for name in names if _LEFT.fullmatch(name)]
+        for name in [*whole[: -self.schedule.keep], *left]:
+            (self.schedule.folder / name).unlink(missing_ok=True)
+
+
+def _read(record: Metadata | None, name: str) -> tuple[datetime | None, str]:
+    if record is None:
+        return None, ""
+    return datetime.fromisoformat(str(record.value["at"])), str(record.value[name])

@@ -1,0 +1,256 @@
+"""Backups: a copy of the file beside its use, whole or absent, read back before it gets its name.
+
+The copy is made by VACUUM INTO from one moment of the file, while others go on reading and writing. It stands beside
+the target as `.partial` until it is marked as not in use, examined and on the disk; renaming makes it the backup. Files
+of toolsets that are kept apart are enclosed in it, so that one rename brings all of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import apsw
+
+from refdesk.errors import InvalidInputError, StoreError
+from refdesk.stores.sqlite.checking import list_faults
+from refdesk.stores.sqlite.driver import Connection, open_snapshot
+from refdesk.stores.sqlite.failures import DamageError, translated
+from refdesk.stores.sqlite.lineage import SEAL_SUFFIX, note_use, read_marks
+
+try:
+    import fcntl
+except ImportError:  # pragma: no cover - Windows
+    fcntl = None
+
+if TYPE_CHECKING:
+    from refdesk.stores.sqlite.lineage import Marks
+
+PARTIAL = ".partial"
+PIECE = 1024 * 1024
+"""Bytes of an enclosed file in one row."""
+
+PATIENCE_MILLISECONDS = 30_000
+_BESIDE = ("", "-wal", "-shm", SEAL_SUFFIX)
+_TABLES = ("collections", "documents", "revisions", "vectors", "links", "records", "audit")
+_ONLY_GROW = ("documents", "audit")
+"""What is never removed: a copy between two counts holds no fewer than the first and no more than the second."""
+
+_ENCLOSED = """
+    CREATE TABLE enclosed (name TEXT NOT NULL, number INTEGER NOT NULL, piece BLOB NOT NULL, PRIMARY KEY (name, number))
+    STRICT, WITHOUT ROWID;
+    CREATE TABLE enclosed_files (name TEXT PRIMARY KEY, digest TEXT NOT NULL) STRICT, WITHOUT ROWID;
+"""
+_FULL = "The disk that takes the backup is full. No backup was made; free some space there, or name another folder."
+
+
+@dataclass(frozen=True, slots=True)
+class BackedUp:
+    """What a backup holds.
+
+    Attributes:
+        counts: Rows by table, all its files together.
+        enclosed: The toolsets whose own files are in it.
+    """
+
+    bytes: int
+    counts: Mapping[str, int]
+    enclosed: tuple[str, ...] = ()
+
+
+def make_backup(
+    source: Path, target: Path, enclosed: Mapping[str, Path] | None = None, *, replaces: bool = False
+) -> BackedUp:
+    """Make a backup and return what it holds; blocks, while others may read and write.
+
+    Args:
+        source: The store's file; somebody who has it open has judged that it is whole.
+        target: Where the backup goes.
+        enclosed: Further files that go into it, by their toolsets.
+        replaces: Whether a file that is there is replaced, once the new one is whole.
+
+    Raises:
+        InvalidInputError: The target is there, has no folder, or is one of the files itself.
+        DamageError: A file is damaged; there is no backup, and what was there is as it was.
+        StoreError: It could not be written; the same holds.
+    """
+    files = {"": source, **(enclosed or {})}
+    check_target(target, files.values(), replaces=replaces)
+    partial = target.with_name(f"{target.name}{PARTIAL}")
+    with translated(), _holding(partial) as handle:
+        counts = _copy(source, partial)
+        for name, file in (enclosed or {}).items():
+            counts = _add(counts, _enclose(name, file, partial))
+        _require_sound(partial)
+        os.fsync(handle)
+        _name(partial, target, replaces=replaces)
+        flush_folder(target.parent)
+        return BackedUp(target.stat().st_size, counts, tuple(enclosed or ()))
+
+
+def check_target(target: Path, files: Iterable[Path], *, replaces: bool) -> None:
+    """Return when a backup may be made there; errors as in `make_backup`."""
+    taken = {f"{os.path.realpath(file)}{suffix}" for file in files for suffix in _BESIDE}
+    if os.path.realpath(target) in taken:
+        raise InvalidInputError("This is the store's own file, or belongs to it: name another one for the backup.")
+    if not target.parent.is_dir():
+        raise InvalidInputError("The folder of the backup does not exist: make it, or name another one.")
+    if target.is_dir():
+        raise InvalidInputError("A backup is one file, and this is a folder: name a file in it.")
+    if target.exists() and not replaces:
+        raise InvalidInputError("There is a file of this name already: name another one, or say --force to replace it.")
+
+
+def list_enclosed(connection: Connection) -> dict[str, str]:
+    """Return the digests of the files that a backup encloses, by their toolsets."""
+    if connection.get_row("SELECT 1 FROM sqlite_schema WHERE name = 'enclosed_files'") is None:
+        return {}
+    return dict(connection.execute("SELECT name, digest FROM enclosed_files"))
+
+
+def extract(connection: Connection, name: str, digest: str, target: Path) -> None:
+    """Write an enclosed file.
+
+    Raises:
+        DamageError: It is not as it was enclosed.
+    """
+    found = hashlib.sha256()
+    with open(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        for (piece,) in connection.stream("SELECT piece FROM enclosed WHERE name = ? ORDER BY number", (name,)):
+            found.update(piece)
+            file.write(piece)
+    if found.hexdigest() != digest:
+        raise DamageError("The backup is damaged: take an earlier one. Nothing was changed.")
+
+
+def flush_folder(folder: Path) -> None:
+    """Make the names in a folder durable, where a folder can be opened."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+@contextmanager
+def _holding(partial: Path) -> Generator[int]:
+    """Yield a handle of the file that becomes the backup, empty and this process's alone; in the end it is gone.
+
+    SQLite opens the file anew, so the handle must outlive its connections: closing it would drop their locks.
+    """
+    if partial.exists():
+        # What a kill left. It may be a second name of a backup that is whole, so it is not written to.
+        os.close(_lock(os.open(partial, os.O_RDWR)))
+        partial.unlink()
+    handle = _lock(os.open(partial, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    try:
+        try:
+            yield handle
+        except apsw.FullError as error:
+            raise StoreError(_FULL) from error
+        finally:
+            partial.unlink(missing_ok=True)
+    finally:
+        os.close(handle)
+
+
+def _lock(handle: int) -> int:
+    try:
+        if fcntl is not None:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(handle)
+        raise StoreError("Another process is making this backup at the moment. Wait for it to end.") from None
+    return handle
+
+
+def _copy(source: Path, target: Path) -> dict[str, int]:
+    """Copy a file in use to an empty one, marked as not in use; return how much it holds."""
+    connection = Connection(source, PATIENCE_MILLISECONDS)
+    try:
+        connection.set_pragma("mmap_size", 0)
+        marks, before = read_marks(connection), _count(connection)
+        connection.execute("VACUUM INTO ?", (str(target),))
+        after = _count(connection)
+    finally:
+        connection.close()
+    counts = _settle(target, marks)
+    if any(not before[name] <= counts[name] <= after[name] for name in _ONLY_GROW):
+        raise DamageError("The store's file is damaged: its copy does not hold all of it. No backup was made.")
+    return counts
+
+
+def _settle(target: Path, marks: Marks | None) -> dict[str, int]:
+    """Mark a copy as not in use, and leave out what is only of use beside the file it was copied from."""
+    connection = Connection(target, 0)
+    try:
+        connection.set_pragma("journal_mode", "memory")
+        connection.execute("BEGIN")
+        found = read_marks(connection)
+        if marks is not None and (found is None or found.store != marks.store or found.commits < marks.commits):
+            raise DamageError("The store's file is damaged: its copy is of an earlier time. No backup was made.")
+        note_use(connection, is_used=False)
+        connection.execute("DELETE FROM index_parts")
+        connection.execute("COMMIT")
+        return _count(connection)
+    finally:
+        connection.close()
+
+
+def _enclose(name: str, file: Path, target: Path) -> dict[str, int]:
+    part = target.with_name(f"{target.name}-{name}")
+    with _holding(part):
+        counts = _copy(file, part)
+        _require_sound(part)
+        connection, digest = Connection(target, 0), hashlib.sha256()
+        try:
+            connection.set_pragma("journal_mode", "memory")
+            connection.execute("BEGIN")
+            if not list_enclosed(connection):
+                connection.execute(_ENCLOSED)
+            with part.open("rb") as content:
+                for number, piece in enumerate(iter(lambda: content.read(PIECE), b"")):
+                    digest.update(piece)
+                    connection.execute("INSERT INTO enclosed VALUES (?, ?, ?)", (name, number, piece))
+            connection.execute("INSERT INTO enclosed_files VALUES (?, ?)", (name, digest.hexdigest()))
+            connection.execute("COMMIT")
+        finally:
+            connection.close()
+    return counts
+
+
+def _require_sound(copy: Path) -> None:
+    with open_snapshot(copy) as connection:
+        if faults := list_faults(connection, 1):
+            raise DamageError(
+                f"The store's file is damaged, so there is no backup of it: {faults[0]}. Run refdesk doctor --deep, "
+                "and put back an earlier backup (refdesk restore)."
+            )
+
+
+def _name(partial: Path, target: Path, *, replaces: bool) -> None:
+    if replaces:
+        partial.replace(target)
+        return
+    try:
+        target.hardlink_to(partial)
+    except FileExistsError:
+        raise InvalidInputError("There is a file of this name since: name another one, or say --force.") from None
+    except OSError:
+        # A file system without a second name for a file.
+        partial.rename(target)
+
+
+def _count(connection: Connection) -> dict[str, int]:
+    counts = " UNION ALL ".join(f"SELECT '{table}', count(*) FROM {table}" for table in _TABLES)  # noqa: S608
+    return dict(connection.execute(counts))
+
+
+def _add(some: Mapping[str, int], others: Mapping[str, int]) -> dict[str, int]:
+    return {name: count + others[name] for name, count in some.items()}

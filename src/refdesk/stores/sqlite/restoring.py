@@ -1,0 +1,314 @@
+"""Putting a backup in the place of a store's file: whole or not at all, and nothing comes back that was erased since.
+
+All work is done on a copy beside the file (`.restoring`), which is renamed at the end. Whatever a kill leaves is the
+old file as it was, or one that says what is missing; doing it again does it. The file that is replaced stays beside the
+new one under a dated name.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio.to_thread
+import apsw
+
+from refdesk.core import keys
+from refdesk.core.keeping.carrying import Aftermath, Restored, carry_over
+from refdesk.errors import InvalidInputError, RefdeskError, StoreError
+from refdesk.stores.sqlite import archive, reads
+from refdesk.stores.sqlite.backups import extract, flush_folder, list_enclosed
+from refdesk.stores.sqlite.checking import list_faults
+from refdesk.stores.sqlite.connections import make_folder
+from refdesk.stores.sqlite.driver import Connection, open_snapshot
+from refdesk.stores.sqlite.erasures import RESTORING, Erasures, find_erasures, read_list, remove_left, write_list
+from refdesk.stores.sqlite.failures import DamageError, translated
+from refdesk.stores.sqlite.lineage import SEAL_SUFFIX, Seal, claim_as_new, judge_log, read_marks
+from refdesk.stores.sqlite.migrations import get_missing, load_migrations
+
+if TYPE_CHECKING:
+    from refdesk.core.writing.audit import Actor
+    from refdesk.model import AuditEntry, Metadata
+    from refdesk.protocols import Clock
+    from refdesk.stores.sqlite.lineage import Marks
+
+_LOG_HEADER = 32
+_MOST_KEYS = 100_000
+_PAGE = 1000
+_IN_USE = (
+    "A process has the store open. Stop every server and worker that uses it, and the desk that clients share (refdesk "
+    "stop), and restore again."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Copy:
+    """A copy that is to take the place of `target`, and the number of the store that it is of."""
+
+    name: str
+    path: Path
+    target: Path
+    store: int
+    has_left_log: bool = False
+
+
+async def restore(
+    source: Path, targets: Mapping[str, Path], clock: Clock, actor: Actor, *, as_is: bool = False
+) -> list[Restored]:
+    """Put a backup in the place of the store's files and return what became of each.
+
+    Args:
+        source: The backup; with `as_is` any file of a store, with its log where that is the file's, the one in place
+            included.
+        targets: Where each of its files goes, by its toolset; the store's own under the empty name.
+        clock: Says when.
+        actor: Who does it, for the record.
+        as_is: Whether a file is accepted that was in use or lost what it had in its log; a damaged one never is.
+
+    Raises:
+        InvalidInputError: There is no such file, or it is none that is meant for this; nothing was changed.
+        ConfigurationError: It is of a newer refdesk or another program; the same holds.
+        DamageError: It is damaged; the same holds.
+        StoreError: A process has the store open, or it could not be written.
+    """
+    with translated():
+        _check_source(source, targets[""], as_is=as_is)
+        with _claiming(targets.values()) as seals, _clearing(targets.values()):
+            copies = await anyio.to_thread.run_sync(_prepare, source, targets, as_is)
+            followed = [await _follow(copy, clock, actor) for copy in copies]
+            stamp = f"{clock.now():%Y%m%dT%H%M%SZ}"
+            kept = [_put_in_place(copy, seals[copy.target], stamp) for copy in copies]
+        return [replace(each, kept=path) for each, path in zip(followed, kept, strict=True)]
+
+
+def _check_source(source: Path, target: Path, *, as_is: bool) -> None:
+    if not source.is_file():
+        raise InvalidInputError("There is no such file: check the name of the backup.")
+    is_own = target.exists() and source.samefile(target)
+    if is_own and not as_is:
+        raise InvalidInputError("This is the store's own file. To accept it as it is, say --as-is.")
+    if not is_own and Path(f"{source}{SEAL_SUFFIX}").exists():
+        seal = Seal(source)
+        try:
+            if seal.can_lock and not seal.claim():
+                raise InvalidInputError(
+                    "This is a store in use. Make a backup of it (refdesk backup), and restore that."
+                )
+        finally:
+            seal.close()
+
+
+@contextmanager
+def _claiming(targets: Iterable[Path]) -> Generator[dict[Path, Seal]]:
+    """Keep every other process from opening the files."""
+    seals: dict[Path, Seal] = {}
+    try:
+        for target in targets:
+            make_folder(target)
+            seals[target] = Seal(target)
+            if seals[target].can_lock and not seals[target].claim():
+                raise StoreError(_IN_USE)
+        yield seals
+    finally:
+        for seal in seals.values():
+            seal.close()
+
+
+@contextmanager
+def _clearing(targets: Iterable[Path]) -> Generator[None]:
+    """Remove what an attempt that was killed left, which may hold what must go, and afterwards what this one left."""
+    targets = list(targets)
+    for target in targets:
+        remove_left(target)
+    try:
+        yield
+    finally:
+        for target in targets:
+            remove_left(target)
+
+
+def _prepare(source: Path, targets: Mapping[str, Path], as_is: bool) -> list[_Copy]:
+    with translated():
+        path = _name_copy(targets[""])
+        has_left_log = _take(source, path, as_is=as_is)
+        copies = [_settle("", path, targets[""])]
+        connection = Connection(path, 0)
+        try:
+            enclosed = list_enclosed(connection)
+            if missing := sorted(enclosed.keys() - targets.keys()):
+                raise InvalidInputError(
+                    f"The backup holds {missing[0]}, kept in a file of their own. Say in the settings where that file "
+                    "is, as they did when the backup was made, and restore again."
+                )
+            for name, digest in enclosed.items():
+                extract(connection, name, digest, _name_copy(targets[name]))
+                copies.append(_settle(name, _name_copy(targets[name]), targets[name]))
+            if enclosed:
+                connection.execute("DROP TABLE enclosed; DROP TABLE enclosed_files; VACUUM")
+        finally:
+            connection.close()
+        return [replace(copies[0], has_left_log=has_left_log), *copies[1:]]
+
+
+def _name_copy(target: Path) -> Path:
+    return target.with_name(f"{target.name}{RESTORING}")
+
+
+def _take(source: Path, copy: Path, *, as_is: bool) -> bool:
+    """Copy a file, with its log where there is one; return whether a log was left out that is not the file's."""
+    log, marks = Path(f"{source}-wal"), _read_alone(source)
+    has_log = log.exists() and log.stat().st_size > _LOG_HEADER
+    if not as_is and (has_log or (marks is not None and marks.in_use)):
+        raise InvalidInputError(
+            "This is no backup: it was in use when it was copied, so what was stored last may be missing. Take one "
+            "that refdesk backup made; to accept this one as it is, say --as-is."
+        )
+    shutil.copyfile(source, copy)
+    if not has_log:
+        return False
+    shutil.copyfile(log, f"{copy}-wal")
+    connection = Connection(copy, 0)
+    is_its_own = False
+    try:
+        with suppress(StoreError):
+            judge_log(marks, read_marks(connection))
+            is_its_own = True
+    finally:
+        connection.set_checkpoint_on_close(is_on=False)
+        connection.close()
+    if not is_its_own:
+        clear_log(copy)
+        shutil.copyfile(source, copy)
+    return not is_its_own
+
+
+def _read_alone(source: Path) -> Marks | None:
+    """Return what a file says of itself without its log; `None` also where it needs the log to be read."""
+    try:
+        with open_snapshot(source) as connection:
+            return read_marks(connection)
+    except (apsw.CorruptError, apsw.FormatError):
+        return None
+
+
+def clear_log(path: Path) -> None:
+    """Remove the log beside a copy."""
+    for suffix in ("-wal", "-shm"):
+        Path(f"{path}{suffix}").unlink(missing_ok=True)
+
+
+def _settle(name: str, copy: Path, target: Path) -> _Copy:
+    """Examine a copy and make it a store of its own."""
+    connection = Connection(copy, 0)
+    try:
+        if connection.get_row("SELECT 1 FROM sqlite_schema WHERE name = 'migrations'") is None:
+            raise InvalidInputError("This file holds no store: take one that refdesk backup made.")
+        get_missing(connection, load_migrations())
+        if faults := list_faults(connection, 1):
+            raise DamageError(f"This file is damaged: {faults[0]}. Nothing was changed; take an earlier backup.")
+        connection.set_pragma("journal_mode", "delete")
+        marks = read_marks(connection)
+        claim_as_new(connection)
+        return _Copy(name, copy, target, marks.store if marks is not None else 0)
+    finally:
+        connection.close()
+
+
+async def _follow(copy: _Copy, clock: Clock, actor: Actor) -> Restored:
+    """Let a copy follow the store that it replaces."""
+    from refdesk.stores.sqlite.store import open_store
+
+    aftermath, erasures = await anyio.to_thread.run_sync(_recall, copy)
+    async with open_store(copy.path, clock=clock) as store:
+        carried = await carry_over(aftermath, store, clock, actor)
+        documents = sum(sum(each.documents.values()) for each in await store.get_statistics())
+    if erasures is not None:
+        await anyio.to_thread.run_sync(write_list, copy.target, erasures)
+    return Restored(copy.name, documents, carried, None, erasures is not None, copy.has_left_log)
+
+
+def _recall(copy: _Copy) -> tuple[Aftermath, Erasures | None]:
+    """Return what is known of the time since the backup, and what was erased in it; `None` where that is not known."""
+    is_there = copy.target.exists()
+    listed = read_list(copy.target)
+    known, is_known = listed or Erasures(), listed is not None or not is_there
+    acts, records = list["list[AuditEntry]"](), list["Metadata"]()
+    if is_there:
+        with suppress(RefdeskError), translated(), _reading(copy.target) as connection:
+            known, is_known = known.add(find_erasures(connection)), True
+            records = reads.list_metadata(connection, keys.KIND, None, None, _MOST_KEYS)
+            acts = [_read_acts(connection, org) for org in archive.list_audited_orgs(connection)]
+    # Of another store everything may have been erased at another time than the numbers of this one say.
+    wide = [(each.org, each.number, each.agent) for each in known.wide] if copy.store in known.stores else []
+    erasures = known.add(Erasures(stores=frozenset({copy.store})))
+    return Aftermath(sorted(known.tombstones), sorted(wide, key=str), acts, records), erasures if is_known else None
+
+
+def _read_acts(connection: Connection, org: str) -> list[AuditEntry]:
+    acts: list[AuditEntry] = []
+    while page := reads.get_audit(connection, org, acts[-1].number if acts else 0, _PAGE):
+        acts += page
+    return acts
+
+
+@contextmanager
+def _reading(path: Path) -> Generator[Connection]:
+    """Yield a connection to the file that is to be replaced: with its log where that is the file's; both stay."""
+    log = Path(f"{path}-wal")
+    if log.exists() and log.stat().st_size > _LOG_HEADER:
+        marks, connection = _read_alone(path), Connection(path, 0)
+        try:
+            connection.set_checkpoint_on_close(is_on=False)
+            with suppress(StoreError):
+                judge_log(marks, read_marks(connection))
+                yield connection
+                return
+        finally:
+            connection.close()
+    with open_snapshot(path) as connection:
+        yield connection
+
+
+def _put_in_place(copy: _Copy, seal: Seal, stamp: str) -> Path | None:
+    """Rename the copy to the file that it replaces; return where that one is now."""
+    target, kept = copy.target, None
+    if target.exists():
+        kept = _find_free(target.with_name(f"{target.name}.replaced-{stamp}"))
+        _keep(target, kept)
+    clear_log(target)
+    with open_snapshot(copy.path) as connection:
+        marks = read_marks(connection)
+    _flush(copy.path)
+    copy.path.replace(target)
+    flush_folder(target.parent)
+    if marks is not None:
+        seal.write(marks.store, marks.commits)
+    seal.note_closed()
+    return kept
+
+
+def _keep(target: Path, kept: Path) -> None:
+    """Give the file that is replaced another name, and its log with it; until the end it has its own, too."""
+    log = Path(f"{target}-wal")
+    try:
+        kept.hardlink_to(target)
+    except OSError:
+        # A file system without a second name for a file: a kill now leaves none in its place, which is noticed.
+        target.replace(kept)
+    if log.exists() and log.stat().st_size > _LOG_HEADER:
+        log.replace(f"{kept}-wal")
+
+
+def _find_free(path: Path) -> Path:
+    names = (path, *(path.with_name(f"{path.name}-{number}") for number in range(2, 1000)))
+    return next(name for name in names if not name.exists())
+
+
+def _flush(path: Path) -> None:
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())
