@@ -75,6 +75,10 @@ SHARED_PART = 8
 """While several callers are active, one in so many of the requests at once is worked on: they share one interpreter."""
 
 NOBODY = "nobody embeds it. Restart the server, or run refdesk worker."
+LEFT = (
+    "{0}: {1} of its documents are in another store than the one that the settings name for it, and cannot be found: "
+    "move them with refdesk migrate, from that store to this one."
+)
 SET_ASIDE = "Some documents could not be embedded, so only keyword search finds them: refdesk embeddings list says why."
 
 
@@ -250,18 +254,20 @@ class Desk:
         return find_problem(status, schedule, now, self._opened_at or now) if schedule is not None else None
 
     async def _get_toolset_healths(self, base: Base) -> dict[str, ToolsetHealth]:
-        counts: Counter[str] = Counter()
+        counts, elsewhere = Counter[str](), Counter[str]()
         for each in base.each():
             for statistics in await each.knowledge_base.store.get_statistics():
                 toolset = statistics.collection.toolset
-                counts[toolset] += count_living(statistics) if base.of(toolset) is each else 0
+                (counts if base.of(toolset) is each else elsewhere)[toolset] += count_living(statistics)
         return {
-            toolset.name: await self._get_toolset_health(base, toolset.name, counts[toolset.name])
+            toolset.name: await self._get_toolset_health(
+                base, toolset.name, counts[toolset.name], elsewhere[toolset.name]
+            )
             for toolset in self.toolsets
             if has_documents(toolset.name)
         }
 
-    async def _get_toolset_health(self, base: Base, name: str, documents: int) -> ToolsetHealth:
+    async def _get_toolset_health(self, base: Base, name: str, documents: int, elsewhere: int) -> ToolsetHealth:
         from refdesk.core.background import sync_log
         from refdesk.core.background.health import ToolsetHealth
 
@@ -269,7 +275,8 @@ class Desk:
             return ToolsetHealth(None, None, self.live[name]())
         stale_after = get_stale_after(self.settings, name)
         if stale_after is None:
-            return ToolsetHealth(documents)
+            is_left = elsewhere > documents
+            return ToolsetHealth(documents, None, LEFT.format(name, elsewhere) if is_left else None)
         status = await sync_log.read_status(base.knowledge_base.store, name)
         last, problem = status.last_success, None
         if last is None or last <= base.knowledge_base.clock.now() - stale_after:

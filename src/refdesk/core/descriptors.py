@@ -182,6 +182,7 @@ class ToolsetDescriptor:
         exporter: How its documents become files; `None` where they cannot.
         list_quotas: Returns how much may be written to it.
         choose_options: Returns how the settings let it behave; its handlers find that in `KnowledgeBase.options`.
+        record_prefix: What the kinds of bookkeeping begin with that are its own, and move with its documents.
         own_store: The setting that holds the URL of a store of its own, where somebody sets it.
     """
 
@@ -198,4 +199,5 @@ class ToolsetDescriptor:
     exporter: Exporter | None = None
     list_quotas: Callable[[Any], Sequence[Quota]] | None = None
     choose_options: Callable[[Any], object] | None = None
+    record_prefix: str | None = None
     own_store: str | None = None

@@ -15,12 +15,14 @@ from refdesk.core.operations import Toolset
 from refdesk.discovery import discover, find_descriptor, find_descriptors
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from datetime import timedelta
 
     from anyio.abc import TaskGroup
 
     from refdesk.core.background.syncing import Syncer
     from refdesk.core.descriptors import Live, ToolsetDescriptor
+    from refdesk.core.keeping.migrating import Part
     from refdesk.core.writing.quotas import Quota
     from refdesk.protocols import LanguageModel, Store
     from refdesk.settings import Settings
@@ -208,6 +210,56 @@ def choose_own_stores(settings: Settings, names: Sequence[str]) -> dict[str, tup
         if url is not None and url.get_secret_value() != settings.store_url:
             found[descriptor.name] = url.get_secret_value(), variable(descriptor.own_store)
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A part of a store that is to be migrated, and where to.
+
+    Attributes:
+        variable: What names that place.
+        toolset: Whose part, where it goes to a store of its own.
+    """
+
+    url: str
+    variable: str
+    part: Part
+    toolset: str | None = None
+
+
+def plan_moves(settings: Settings, source: str, target: str, held: Collection[str]) -> list[Move]:
+    """Return what of a store goes where: what a toolset has goes to the store of its own, where the settings name one.
+
+    Args:
+        settings: They name those stores.
+        source: The URL of the store that is migrated. A toolset whose own store this is goes along.
+        target: The URL of the store for everything else. A toolset whose own store this is goes there, and nothing
+            else does, unless it is the store of everything, too.
+        held: The toolsets of which the source holds anything.
+    """
+    from refdesk.core.keeping.migrating import EVERYTHING
+    from refdesk.settings import variable
+
+    moves, apart = list[Move](), list["ToolsetDescriptor"]()
+    for descriptor in find_descriptors():
+        url = getattr(settings, descriptor.own_store) if descriptor.own_store is not None else None
+        place = url.get_secret_value() if url is not None and descriptor.name in held else source
+        if place == source or (place == target == settings.store_url):
+            continue
+        apart.append(descriptor)
+        part = _make_part(settings, [descriptor], is_rest=False)
+        moves.append(Move(place, variable(str(descriptor.own_store)), part, descriptor.name))
+    rest = _make_part(settings, apart, is_rest=True) if apart else EVERYTHING
+    is_of_one = any(move.url == target for move in moves)
+    return moves if is_of_one else [Move(target, "--to", rest), *moves]
+
+
+def _make_part(settings: Settings, descriptors: Sequence[ToolsetDescriptor], *, is_rest: bool) -> Part:
+    from refdesk.core.keeping.migrating import Part
+
+    quotas = [quota.name for each in descriptors if each.list_quotas for quota in each.list_quotas(settings)]
+    prefixes = tuple(each.record_prefix for each in descriptors if each.record_prefix is not None)
+    return Part(frozenset(each.name for each in descriptors), prefixes, frozenset(quotas), is_rest)
 
 
 def list_quotas(settings: Settings) -> dict[str, Quota]:

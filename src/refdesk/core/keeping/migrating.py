@@ -1,7 +1,8 @@
 """Migrates everything from one store to another, across engines: documents, versions, vectors, links, metadata.
 
-It resumes where it stopped: its progress is kept in the target, written with each piece. What belongs to the old place
-alone, its leases, is left behind. At the end both stores are read whole and compared.
+Where toolsets are kept apart, each part of the source goes to the store that is to hold it. It resumes where it
+stopped: its progress is kept in the target, written with each piece. What belongs to the old place alone, its leases,
+is left behind. At the end both stores are read whole and compared.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 import numpy as np
 
 from refdesk.core.background import leases
+from refdesk.core.writing import quotas, sizes
 from refdesk.errors import ConflictError
 from refdesk.model import SHARED_ORG, AuditEntry, Collection, Link, Metadata, MetadataKey, Reference, Revision, State
 
@@ -32,6 +34,9 @@ POSITION = MetadataKey(SHARED_ORG, KIND, "position")
 LEFT_BEHIND = frozenset({KIND, leases.KIND})
 PIECE = 200
 """Documents, links or records in one transaction."""
+
+NO_TOOLSETS = frozenset({"", "task"})
+"""What links name beside documents: things of the callers' own."""
 
 Work: TypeAlias = Literal["moving", "building", "comparing"]
 """What takes its time: writing the documents, what the target makes of them at the end, reading both stores."""
@@ -59,6 +64,49 @@ class Contents:
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """A part of what a store holds: what is of some toolsets, or the rest of it. A link between both is in both.
+
+    Attributes:
+        toolsets: Which toolsets.
+        prefixes: What the kinds of metadata begin with that are theirs alone.
+        quotas: The names of their quotas.
+        is_rest: Whether all but theirs is meant; then the audit log belongs to it, which cannot be split.
+    """
+
+    toolsets: frozenset[str] = frozenset()
+    prefixes: tuple[str, ...] = ()
+    quotas: frozenset[str] = frozenset()
+    is_rest: bool = True
+
+    @property
+    def name(self) -> str:
+        """What tells it from the other part; empty for everything."""
+        return "" if not self.toolsets else "rest" if self.is_rest else ",".join(sorted(self.toolsets))
+
+    def has_document(self, collection: Collection) -> bool:
+        """Return whether the documents of a collection are in it."""
+        return (collection.toolset in self.toolsets) is not self.is_rest
+
+    def has_link(self, link: Link) -> bool:
+        """Return whether a link is in it: with any of its ends."""
+        ends = {link.source.toolset, link.target.toolset}
+        is_theirs = not ends.isdisjoint(self.toolsets)
+        return bool(ends - self.toolsets - NO_TOOLSETS) or not is_theirs if self.is_rest else is_theirs
+
+    def has_record(self, key: MetadataKey) -> bool:
+        """Return whether a record is in it. What is counted of a whole store holds for no part, and is counted anew."""
+        if key.kind in LEFT_BEHIND or (self.toolsets and key.kind == sizes.KIND):
+            return False
+        is_quota = key.kind == quotas.KIND and key.name.partition(":")[0] in self.quotas
+        is_theirs = is_quota or key.kind.startswith(self.prefixes) or key.name.partition("/")[0] in self.toolsets
+        return is_theirs is not self.is_rest
+
+
+EVERYTHING = Part()
+
+
+@dataclass(frozen=True, slots=True)
 class _Position:
     """How far a migration is: the stage that it is at, and the last entry of it that was moved."""
 
@@ -77,8 +125,9 @@ async def migrate(
     name: str,
     note: Callable[[int], None] = lambda _: None,
     begin: Callable[[Work], None] = lambda _: None,
+    part: Part = EVERYTHING,
 ) -> Contents:
-    """Return what the target holds now, which is what the source holds.
+    """Return what the target holds now, which is what the source holds, or a part of it.
 
     Args:
         source: Nobody may write to it meanwhile.
@@ -86,27 +135,29 @@ async def migrate(
         name: Tells one source from another.
         note: Told how many more documents were written, or when all is compared, read.
         begin: Told when something else begins.
+        part: What of the source is moved.
 
     Raises:
         ConflictError: The target holds something else, or in the end not what the source holds.
     """
+    name = f"{name}/{part.name}" if part.name else name
     position = await _find_position(target, name)
     if position.stage == "documents":
         begin("moving")
         async with target.loading():
-            await _move_documents(source, target, position, note)
+            await _move_documents(source, target, position, part, note)
             begin("building")
         position = _Position(name, "links")
     if position.stage == "links":
-        await _move_links(source, target, position)
+        await _move_links(source, target, position, part)
         position = _Position(name, "records")
     if position.stage == "records":
-        await _move_records(source, target, position)
+        await _move_records(source, target, position, part)
         position = _Position(name, "acts")
     if position.stage == "acts":
-        await _move_acts(source, target, name)
+        await _move_acts(source, target, name, part)
     begin("comparing")
-    held, moved = await summarise(source, note), await summarise(target, note)
+    held, moved = await summarise(source, note, part), await summarise(target, note, part)
     if held != moved:
         raise ConflictError(
             f"The target holds {_tell(moved)}, the source {_tell(held)}. Stop whatever writes to either of them, empty "
@@ -115,19 +166,20 @@ async def migrate(
     return moved
 
 
-async def summarise(store: Store, note: Callable[[int], None] = lambda _: None) -> Contents:
-    """Return what a store holds, without what is not migrated; `note` receives the number of documents read so far."""
+async def summarise(store: Store, note: Callable[[int], None] = lambda _: None, part: Part = EVERYTHING) -> Contents:
+    """Return what a store holds of a part, without what is not migrated; `note` hears how many documents were read."""
     total = Contents()
     async for keys in _read(store.list_documents, None):
-        for history, vectors in await _read_documents(store, keys):
+        for history, vectors in await _read_documents(store, [key for key in keys if part.has_document(key[0])]):
             total = total.add(_summarise_document(history, vectors))
         note(len(keys))
-    async for links in _read(store.list_links, None):
+    async for every in _read(store.list_links, None):
+        links = [link for link in every if part.has_link(link)]
         total = total.add(Contents(links=len(links), digest=sum(_hash(_write_link(link)) for link in links)))
     async for records in _read_records(store, None):
-        kept = [record for record in records if record.key.kind not in LEFT_BEHIND]
+        kept = [record for record in records if part.has_record(record.key)]
         total = total.add(Contents(records=len(kept), digest=sum(_hash(_write_metadata(record)) for record in kept)))
-    async for acts in _read_acts(store):
+    async for acts in _read_acts(store, part):
         total = total.add(
             Contents(acts=len(acts), digest=sum(_hash([act.org, act.number, act.digest]) for act in acts))
         )
@@ -147,10 +199,12 @@ async def _find_position(target: Store, name: str) -> _Position:
     return _Position(name, str(record.value["stage"]), entries)
 
 
-async def _move_documents(source: Store, target: Store, position: _Position, note: Callable[[int], None]) -> None:
+async def _move_documents(
+    source: Store, target: Store, position: _Position, part: Part, note: Callable[[int], None]
+) -> None:
     after = None if position.after is None else (Collection(position.after[0], position.after[1]), position.after[2])
     async for keys in _read(source.list_documents, after):
-        pieces = await _read_documents(source, keys)
+        pieces = await _read_documents(source, [key for key in keys if part.has_document(key[0])])
         async with target.transaction() as transaction:
             living = [history for history, _ in pieces if history[0].document.version == 1]
             await transaction.put_revisions([revision for history in living for revision in history])
@@ -178,19 +232,19 @@ async def _read_documents(
     return pieces
 
 
-async def _move_links(source: Store, target: Store, position: _Position) -> None:
+async def _move_links(source: Store, target: Store, position: _Position, part: Part) -> None:
     after = None if position.after is None else _read_link(position.after)
     async for links in _read(source.list_links, after):
         async with target.transaction() as transaction:
-            await transaction.put_links(links)
+            await transaction.put_links([link for link in links if part.has_link(link)])
             await transaction.put_metadata([_Position(position.source, "links", _write_link(links[-1])).to_record()])
 
 
-async def _move_records(source: Store, target: Store, position: _Position) -> None:
+async def _move_records(source: Store, target: Store, position: _Position, part: Part) -> None:
     after = None if position.after is None else MetadataKey(*position.after)
     async for records in _read_records(source, after):
         async with target.transaction() as transaction:
-            await transaction.put_metadata([record for record in records if record.key.kind not in LEFT_BEHIND])
+            await transaction.put_metadata([record for record in records if part.has_record(record.key)])
             last = records[-1].key
             reached = _Position(position.source, "records", (last.org, last.kind, last.name))
             await transaction.put_metadata([reached.to_record()])
@@ -198,8 +252,8 @@ async def _move_records(source: Store, target: Store, position: _Position) -> No
         await transaction.put_metadata([_Position(position.source, "acts").to_record()])
 
 
-async def _move_acts(source: Store, target: Store, name: str) -> None:
-    for org in await source.list_audited_orgs():
+async def _move_acts(source: Store, target: Store, name: str, part: Part) -> None:
+    for org in await source.list_audited_orgs() if part.is_rest else []:
         last = await target.get_last_audit(org)
         after = last.number if last is not None else 0
         while acts := await source.get_audit(org, after, PIECE):
@@ -224,8 +278,8 @@ async def _read_records(store: Store, after: MetadataKey | None) -> AsyncIterato
         after = records[-1].key
 
 
-async def _read_acts(store: Store) -> AsyncIterator[list[AuditEntry]]:
-    for org in await store.list_audited_orgs():
+async def _read_acts(store: Store, part: Part) -> AsyncIterator[list[AuditEntry]]:
+    for org in await store.list_audited_orgs() if part.is_rest else []:
         after = 0
         while acts := await store.get_audit(org, after, PIECE):
             yield acts

@@ -57,6 +57,7 @@ TOOLSET = ToolsetDescriptor(
         "skills:write": "learn, refine and judge playbooks",
     },
     load_settings=_load_settings,
+    record_prefix="skill_",
     own_store="skills_store",
     list_quotas=_list_quotas,
 )

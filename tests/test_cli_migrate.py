@@ -1,0 +1,131 @@
+"""`refdesk migrate` with skills in a store of their own: each toolset comes to where the settings say it lives."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.test_cli import refdesk
+
+TALK = "Customer: My {} feeds two labels.\nAgent: Clean the gap sensor with a cloth.\nCustomer: Thanks, solved!\n"
+PRINTERS = ("label printer", "receipt printer", "photo printer")
+Address = Callable[[str], str]
+
+
+def in_folder(folder: Path) -> Address:
+    return lambda name: f"sqlite:///{folder / f'{name}.sqlite3'}"
+
+
+class Desk:
+    """The command, with stores of one's choice."""
+
+    def __init__(self, home: Path, store: str, skills: str | None = None) -> None:
+        self._home = home
+        self._variables = {"REFDESK_STORE": store, **({"REFDESK_SKILLS_STORE": skills} if skills else {})}
+
+    def ask(self, *arguments: str) -> dict[str, Any]:
+        done = self.run(*arguments, "--json")
+        assert done.exit_code == 0, done.output
+        return json.loads(done.stdout.splitlines()[-1])
+
+    def run(self, *arguments: str) -> Any:  # noqa: ANN401 - click's own
+        return refdesk(self._home, arguments, **self._variables)
+
+    def fill(self) -> None:
+        self.ask("knowledge", "store", "--title", "Refund limit", "--body", "500 EUR", "--client-token", TOKEN)
+        self.ask("keys", "create", "--agent", "bot", "--scope", "knowledge:read")
+        for printer in PRINTERS:
+            talk = self._home / "talk.txt"
+            talk.write_text(TALK.format(printer))
+            assert self.run("skills", "learn", str(talk)).exit_code == 0
+
+    def sees(self) -> tuple[int, int, int]:
+        """Return how many notes, skills and keys it knows."""
+        notes = self.ask("search", "--toolset", "knowledge", "refund")["results"]
+        skills = self.ask("search", "--toolset", "skills", "feeds labels")["matches"]
+        return len(notes), len(skills), len(self.ask("keys", "list")["keys"])
+
+
+TOKEN = "0d3b2f6e-8a4e-4c0e-9d0f-5b1f3f0c9a11"
+ALL = (1, 3, 1)
+
+
+def hold_the_readmes_recipe(home: Path, at: Address) -> None:
+    """From a file with everything to a store for all but skills and one for those."""
+    old, main, graph = in_folder(home)("old"), at("main"), at("graph")
+    Desk(home, old).fill()
+    new = Desk(home, main, graph)
+    moved = new.ask("migrate", "--from", old, "--to", main)
+    assert (moved["documents"], moved["apart"]["skills"]["documents"]) == (1, 3)
+    assert new.ask("migrate", "--from", old, "--to", main) == moved, "once more finds nothing to do"
+    assert new.sees() == ALL
+    assert new.run("audit", "verify").exit_code == 0
+    # What was learned is known there: the same conversation teaches nothing new.
+    talk = home / "talk.txt"
+    talk.write_text(TALK.format(PRINTERS[0]))
+    assert new.run("skills", "learn", str(talk)).exit_code == 0
+    assert new.sees() == ALL
+    # And back into one.
+    together = in_folder(home)("together")
+    refused = Desk(home, together).run("migrate", "--from", graph, "--to", main)
+    assert (refused.exit_code, "not empty" in refused.output or "another source" in refused.output) == (2, True)
+
+
+@pytest.fixture
+def at(tmp_path: Path) -> Address:
+    return in_folder(tmp_path)
+
+
+def test_the_readmes_recipe_moves_each_toolset_to_its_store(tmp_path: Path, at: Address) -> None:
+    hold_the_readmes_recipe(tmp_path, at)
+
+
+def test_without_skills_apart_everything_goes_to_one(tmp_path: Path, at: Address) -> None:
+    Desk(tmp_path, at("old")).fill()
+    for name, skills in (("one", None), ("same", at("same"))):
+        settings = Desk(tmp_path, at(name), skills)
+        moved = settings.ask("migrate", "--from", at("old"), "--to", at(name))
+        assert (moved["documents"], "apart" in moved) == (4, False)
+        assert settings.sees() == ALL
+
+
+def test_stores_that_are_apart_move_one_by_one(tmp_path: Path, at: Address) -> None:
+    Desk(tmp_path, at("old"), at("old-skills")).fill()
+    # While the settings still name the old ones.
+    old = Desk(tmp_path, at("old"), at("old-skills"))
+    assert old.ask("migrate", "--from", at("old"), "--to", at("new"))["documents"] == 1
+    assert old.ask("migrate", "--from", at("old-skills"), "--to", at("new-skills"))["documents"] == 3
+    assert Desk(tmp_path, at("new"), at("new-skills")).sees() == ALL
+    assert Desk(tmp_path, at("new"), at("new-skills")).run("audit", "verify").exit_code == 0
+    # And once they name the new ones.
+    new = Desk(tmp_path, at("newer"), at("newer-skills"))
+    assert new.ask("migrate", "--from", at("new"), "--to", at("newer"))["documents"] == 1
+    assert (
+        new.ask("migrate", "--from", at("new-skills"), "--to", at("newer-skills"))["apart"]["skills"]["documents"] == 3
+    )
+    assert new.sees() == ALL
+
+
+def test_skills_alone_move_out_of_a_store_that_stays(tmp_path: Path, at: Address) -> None:
+    Desk(tmp_path, at("main")).fill()
+    settled = Desk(tmp_path, at("main"), at("skills"))
+    assert settled.sees() == (1, 0, 1)
+    health = settled.run("doctor")
+    assert "3 of its documents are in another store" in health.output
+    moved = settled.ask("migrate", "--from", at("main"), "--to", at("skills"))
+    assert (moved["apart"]["skills"]["documents"], moved.get("documents")) == (3, None)
+    assert settled.sees() == ALL
+    assert "in another store" not in settled.run("doctor").output
+
+
+def test_a_store_for_skills_that_holds_others_is_left_alone(tmp_path: Path, at: Address) -> None:
+    Desk(tmp_path, at("old")).fill()
+    Desk(tmp_path, at("elsewhere"), at("skills")).fill()
+    refused = Desk(tmp_path, at("new"), at("skills")).run("migrate", "--from", at("old"), "--to", at("new"))
+    assert (refused.exit_code, "REFDESK_SKILLS_STORE: The target is not empty" in refused.output) == (2, True)
+    nowhere = Desk(tmp_path, at("new"), "oracle://x").run("migrate", "--from", at("old"), "--to", at("new"))
+    assert (nowhere.exit_code, "REFDESK_SKILLS_STORE" in nowhere.output) == (1, True)
