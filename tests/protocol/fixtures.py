@@ -18,6 +18,7 @@ from mcp.shared.exceptions import MCPError
 
 from refdesk.server.calls import Caller
 from refdesk.server.mcp import Adapter
+from refdesk.server.tasks import EXTENSION
 from tests.protocol import schemas
 
 if TYPE_CHECKING:
@@ -151,7 +152,44 @@ async def ask_twice(context: RequestContext, params: types.CallToolRequestParams
     return types.InputRequiredResult(input_requests={"step1": schemas.NAME_FIRST}, request_state="first")
 
 
+async def greet(context: RequestContext, params: types.CallToolRequestParams) -> Result:
+    del context
+    return said(f"Hello, {(params.arguments or {})['name']}!")
+
+
+async def compute(params: types.CallToolRequestParams) -> types.CallToolResult:
+    await anyio.sleep(float((params.arguments or {}).get("seconds", 0)))
+    return said("Computed.")
+
+
+async def fail(params: types.CallToolRequestParams) -> types.CallToolResult:
+    del params
+    await anyio.sleep(1)
+    return types.CallToolResult(content=[text("This job fails.")], is_error=True)
+
+
+async def fail_the_protocol(params: types.CallToolRequestParams) -> types.CallToolResult:
+    del params
+    await anyio.sleep(1)
+    raise MCPError(types.INTERNAL_ERROR, "This job breaks.")
+
+
+async def greet_later(params: types.CallToolRequestParams) -> types.CallToolResult:
+    await anyio.sleep(1)
+    given = (params.input_responses or {})["user_name"]
+    return said(f"Hello, {given.model_dump_json()}!")
+
+
+TASKS: dict[str, Callable[[types.CallToolRequestParams], Awaitable[types.CallToolResult]]] = {
+    "slow_compute": compute,
+    "failing_job": fail,
+    "protocol_error_job": fail_the_protocol,
+    "test_tool_with_task": greet_later,
+}
+
 TOOLS: dict[str, Handler] = {
+    "greet": greet,
+    "confirm_delete": ask_for({"confirm": schemas.CONFIRM}, None, "Deleted"),
     "test_simple_text": fixed(text("This is a simple text response for testing.")),
     "test_image_content": fixed(image()),
     "test_audio_content": fixed(types.AudioContent(type="audio", data=WAV, mime_type="audio/wav")),
@@ -205,11 +243,29 @@ class Fixtures(Adapter):
         self, context: RequestContext, params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
         own = await super().list_tools(context, params)
-        return types.ListToolsResult(tools=[*own.tools, *(schemas.describe(name) for name in TOOLS)])
+        return types.ListToolsResult(tools=[*own.tools, *(schemas.describe(name) for name in (*TOOLS, *TASKS))])
 
-    async def call_tool(self, context: RequestContext, params: types.CallToolRequestParams) -> Result:
+    async def call_tool(self, context: RequestContext, params: types.CallToolRequestParams) -> Result | dict[str, Any]:
         handler = TOOLS.get(params.name)
+        if params.name in TASKS:
+            return await self.call_task(context, params)
         return await (handler(context, params) if handler is not None else super().call_tool(context, params))
+
+    async def call_task(self, context: RequestContext, params: types.CallToolRequestParams) -> Result | dict[str, Any]:
+        if params.name == "test_tool_with_task" and "user_name" not in (params.input_responses or {}):
+            return types.InputRequiredResult(input_requests={"user_name": schemas.NAME})
+        if not self.tasks.is_wanted(context):
+            if params.name == "failing_job":
+                data: dict[str, Any] = {"requiredCapabilities": {"extensions": {EXTENSION: {}}}}
+                raise MCPError(types.MISSING_REQUIRED_CLIENT_CAPABILITY, "This is done as a task only.", data)
+            return await TASKS[params.name](params)
+
+        async def work(report: object) -> tuple[types.CallToolResult, None]:
+            del report
+            return await TASKS[params.name](params), None
+
+        outcome = await self.tasks.run(self.identify(context), params.name, {}, work)
+        return outcome if isinstance(outcome, dict) else outcome[0]
 
     def may_ask(self, message: Mapping[str, Any]) -> bool:
         return message.get("method") == "tools/call"

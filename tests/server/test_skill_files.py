@@ -65,7 +65,7 @@ async def read(client: Client, uri: str) -> str:
 
 async def test_the_extension_is_told_of_where_skills_are_served(desk: Desk, tmp_path: Path) -> None:
     told = (await ask(desk, READER, "server/discover")).json()["result"]["capabilities"]
-    assert told["extensions"] == {"io.modelcontextprotocol/skills": {}}
+    assert told["extensions"] == {"io.modelcontextprotocol/skills": {}, "io.modelcontextprotocol/tasks": {}}
     assert "resources" in told
     async with open_desk(make_settings(tmp_path), load_toolsets(["knowledge"]), in_background=False) as other:
         assert "extensions" not in (await ask(other, READER, "server/discover")).json()["result"]["capabilities"]

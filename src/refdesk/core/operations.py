@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from refdesk.core.context import Context
     from refdesk.core.search.federation import SearchProvider
     from refdesk.errors import Choice
+    from refdesk.model import JsonValue
 
 HttpMethod: TypeAlias = Literal["GET", "POST"]
 
@@ -116,6 +117,8 @@ class Operation:
         listed: Whether MCP lists it unasked; what few agents need is listed by name or under `--tools all`.
         shortening: How an answer that is too long for a model's context is shortened.
         may_offer: Returns whether a call with these arguments may end in a `Choice`; it looks at nothing else.
+        keep: Given for what may go on as a task: returns the arguments as they may be kept until it has ended, from
+            the validated input. Done again after a crash, it gets these; so what must not be kept is masked.
     """
 
     name: str
@@ -135,6 +138,7 @@ class Operation:
     listed: bool = True
     shortening: Shortening = Shortening()
     may_offer: Callable[[Mapping[str, object]], bool] = lambda _: False
+    keep: Callable[[Any], dict[str, JsonValue]] | None = None
 
 
 @dataclass(frozen=True, slots=True)

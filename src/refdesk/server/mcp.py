@@ -7,21 +7,20 @@ protocol is the SDK's.
 from __future__ import annotations
 
 import re
-from base64 import b64encode
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from urllib.parse import unquote
 
+import anyio.to_thread
 import mcp_types as types
 from mcp.server.caching import CacheHint
-from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
 from refdesk import __version__, errors
 from refdesk.core.clock import SystemClock
+from refdesk.core.context import report_nothing
 from refdesk.core.operations import NESTED, Completions, Resource
 from refdesk.model import Principal
 from refdesk.server import (
@@ -34,8 +33,10 @@ from refdesk.server import (
     skill_files,
     strict_json,
     subscriptions,
+    tasks,
 )
-from refdesk.server.calls import Answered, Caller
+from refdesk.server.announcement import DatedServer, DeclareExtensions, read_mark
+from refdesk.server.calls import Caller
 from refdesk.server.descriptions import (
     JSON,
     describe_resource,
@@ -47,15 +48,21 @@ from refdesk.server.descriptions import (
 from refdesk.server.progress import reporting
 from refdesk.server.prompts import Prompts, collect_prompts
 from refdesk.server.subscriptions import Subscriptions
+from refdesk.server.tasks import Tasks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+    from mcp.server.context import ServerRequestContext
+    from mcp.server.lowlevel import Server
 
     from refdesk.app import Desk
+    from refdesk.core.background.tasks import Task
+    from refdesk.core.context import Report
     from refdesk.core.operations import Operation, ResourceTemplate, Toolset
+    from refdesk.model import JsonValue
     from refdesk.protocols import Clock
+    from refdesk.server.tasks import Outcome, Work
 
     RequestContext: TypeAlias = ServerRequestContext[Any, Any]
     Identify: TypeAlias = Callable[[RequestContext], Principal]
@@ -84,6 +91,7 @@ class Adapter:
         identify: Tells who calls, from the request.
         clock: Says which day it is.
         subscriptions: Who hears of changes.
+        tasks: The calls that go on though nobody waits for them.
         tools: Which tools are offered, as the setting of that name has it; `None` for what the desk's settings say.
     """
 
@@ -101,6 +109,7 @@ class Adapter:
     )
 
     subscriptions: Subscriptions = field(init=False)
+    tasks: Tasks = field(init=False)
     _prompts: Prompts = field(init=False)
 
     def __post_init__(self) -> None:
@@ -114,6 +123,7 @@ class Adapter:
                 self._resources[resource.uri] = resource, describe_resource(resource)
             self._templates += [(template, describe_template(template)) for template in toolset.templates]
         self._prompts = collect_prompts(self.desk.toolsets, chosen)
+        self.tasks = Tasks(self.desk, self.identify, self._redo)
         watcher = partial(Caller, self.desk, transport=subscriptions.WATCH)
         self.subscriptions = Subscriptions(self.desk, lambda each: watcher(self.identify(each)), self.get_fingerprint)
 
@@ -128,8 +138,9 @@ class Adapter:
 
     async def call_tool(
         self, context: RequestContext, params: types.CallToolRequestParams
-    ) -> types.CallToolResult | types.InputRequiredResult:
-        """Return the tool's answer, its error as a result that the model can read, or what a person is to choose.
+    ) -> types.CallToolResult | types.InputRequiredResult | dict[str, Any]:
+        """Return the tool's answer, its error as a result that the model can read, what a person is to choose, or the
+        task that the call has become.
 
         Raises:
             MCPError: There is no such tool.
@@ -138,36 +149,56 @@ class Adapter:
         if entry is None:
             raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name[:80]!r}; call tools/list for the names.")
         arguments = params.arguments or {}
-        result, choice = await self._try(context, entry, arguments)
+        outcome = await self._try(context, entry, arguments)
+        if isinstance(outcome, dict):
+            return outcome
+        result, choice = outcome
         if choice is None or not elicitation.can_ask(context):
             return result
         chosen = await elicitation.ask(context, params, choice)
-        if isinstance(chosen, str):
-            result, _ = await self._try(context, entry, choice.amend(arguments, chosen))
-        return chosen if isinstance(chosen, types.InputRequiredResult) else result
+        if not isinstance(chosen, str):
+            return chosen or result
+        again = await self._try(context, entry, choice.amend(arguments, chosen))
+        return again if isinstance(again, dict) else again[0]
 
     async def _try(
         self, context: RequestContext, entry: _Entry, arguments: Mapping[str, Any]
-    ) -> tuple[types.CallToolResult, errors.Choice | None]:
-        """Return the result of a call, and what somebody may choose to get another."""
+    ) -> Outcome | dict[str, Any]:
+        """Return the result of a call, and what somebody may choose to get another; or the task that it is now."""
+        caller = self._caller(context)
+        attempt = partial(self._attempt, caller, entry, arguments, context.protocol_version >= _FIRST_STRUCTURED)
+        if entry.operation.keep is not None and self.tasks.is_wanted(context):
+            try:
+                kept = await _keep(caller, entry.operation, arguments)
+                return await self.tasks.run(caller.principal, entry.operation.name, kept, attempt)
+            except errors.LimitExceededError as error:
+                return _error_result(error, entry.toolset), None
+            except errors.CallerError:
+                pass  # which the attempt itself says and puts on record
+        if (context.meta or {}).get("progress_token") is None:
+            return await attempt(report_nothing)
+        async with reporting(context.session.report_progress) as report:
+            return await attempt(report)
+
+    async def _attempt(
+        self, caller: Caller, entry: _Entry, arguments: Mapping[str, Any], is_structured: bool, report: Report
+    ) -> Outcome:
         try:
-            answer = await self._run(context, entry.operation, arguments)
+            answer = await caller.run(entry.operation, arguments, report)
         except errors.RefdeskError as error:
             return _error_result(error, entry.toolset), error.choice
         value = ceiling.shorten(answer.value, entry.operation.shortening, arguments)
-        is_structured = context.protocol_version >= _FIRST_STRUCTURED
         result = types.CallToolResult(
             content=[_text(value)], structured_content=value if is_structured else None, _meta=answer.meta or None
         )
         return result, answer.choice
 
-    async def _run(self, context: RequestContext, operation: Operation, arguments: Mapping[str, Any]) -> Answered:
-        """Return an operation's answer; tell a client that asked for it how far it is."""
-        caller = self._caller(context)
-        if (context.meta or {}).get("progress_token") is None:
-            return await caller.run(operation, arguments)
-        async with reporting(context.session.report_progress) as report:
-            return await caller.run(operation, arguments, report)
+    def _redo(self, task: Task) -> Work | None:
+        """Return what does again what a task was to do; `None` where that is not safe."""
+        entry = self._entries.get(task.tool)
+        if entry is None or not entry.operation.effects.idempotent or task.arguments is None:
+            return None
+        return partial(self._attempt, Caller(self.desk, task.principal, "mcp"), entry, task.arguments, True)
 
     async def list_resources(
         self, context: RequestContext, params: types.PaginatedRequestParams | None
@@ -324,14 +355,13 @@ class Adapter:
 
     def build_server(self) -> Server[Any]:
         """Return an SDK server; it opens nothing by itself."""
-        server = _DatedServer(
+        server = DatedServer(
             server_name(self.desk.toolsets),
             version=__version__,
             title="refdesk",
-            icons=[types.Icon(src=_read_mark(), mime_type="image/svg+xml", sizes=["any"])],
+            icons=[types.Icon(src=read_mark(), mime_type="image/svg+xml", sizes=["any"])],
             cache_hints=dict.fromkeys(LISTS, LIST_HINT),
             on_list_tools=self.list_tools,
-            on_call_tool=self.call_tool,
             on_list_resources=self.list_resources,
             on_list_resource_templates=self.list_resource_templates,
             on_read_resource=self.read_resource,
@@ -340,8 +370,11 @@ class Adapter:
             on_completion=self.complete,
         )
         server.tell = lambda: instructions(self.desk.toolsets, self.clock.now().date())
-        server.middleware += [protocol_errors.explain, _DeclareExtensions(server)]
+        server.middleware += [protocol_errors.explain, DeclareExtensions(server, frozenset({tasks.EXTENSION}))]
+        server.add_request_handler("tools/call", types.CallToolRequestParams, self.call_tool)
         self.subscriptions.extend(server)
+        if any(entry.operation.keep for entry in self._entries.values()):
+            self.tasks.extend(server)
         if self._has_skills():
             skill_files.extend(server, self.desk, self.identify)
         return server
@@ -353,47 +386,15 @@ class Adapter:
         return Caller(self.desk, self.identify(context), "mcp")
 
 
-class _DatedServer(Server[Any]):
-    """A server whose instructions are those of the day on which a client asks for them."""
+async def _keep(caller: Caller, operation: Operation, arguments: Mapping[str, Any]) -> dict[str, JsonValue]:
+    """Return the arguments as a task may keep them.
 
-    tell: Callable[[], str] | None = None
-
-    @property
-    def instructions(self) -> str | None:
-        """What a client may show its model."""
-        return self.tell() if self.tell is not None else None
-
-    @instructions.setter
-    def instructions(self, text: str | None) -> None:
-        del text  # the SDK's own constructor sets none
-
-    def get_capabilities(self, *arguments: Any, **options: Any) -> types.ServerCapabilities:  # noqa: ANN401 - as the SDK has them
-        """Return what the server can do. What it lists stays the same while it runs, so it announces no changes."""
-        found = super().get_capabilities(*arguments, **options)
-        for part in (found.tools, found.resources, found.prompts):
-            if part is not None:
-                part.list_changed = False
-        return found
-
-
-@dataclass(frozen=True, slots=True)
-class _DeclareExtensions:
-    """Lets the handshake name the extensions too, which the SDK keeps to the later era."""
-
-    server: Server[Any]
-
-    async def __call__(self, ctx: RequestContext, call_next: CallNext) -> HandlerResult:
-        result = await call_next(ctx)
-        if ctx.method == "initialize" and isinstance(result, dict) and self.server.extensions:
-            result["capabilities"]["extensions"] = dict(self.server.extensions)
-        return result
-
-
-def _read_mark() -> str:
-    """Return the picture of the desk as an address that holds it."""
-    return (
-        "data:image/svg+xml;base64," + b64encode((Path(__file__).parent / "assets" / "mark.svg").read_bytes()).decode()
-    )
+    Raises:
+        CallerError: The caller may not, or the arguments are wrong.
+    """
+    assert operation.keep is not None
+    caller.require_operation(operation)
+    return await anyio.to_thread.run_sync(operation.keep, calls.validate(operation, arguments))
 
 
 def _refuse_cursor(params: types.PaginatedRequestParams | None) -> None:

@@ -90,14 +90,15 @@ class Lease:
 
 def _is_abandoned(record: Metadata, seen_by: Holder) -> bool:
     """Return whether its holder died on the machine of the one who looks."""
-    return record.value["host"] == seen_by.host and _is_dead(int(str(record.value["process"])))
+    return record.value["host"] == seen_by.host and is_dead(int(str(record.value["process"])))
 
 
 def _expired(record: Metadata, now: datetime) -> bool:
     return record.due_at is None or record.due_at <= now
 
 
-def _is_dead(process: int) -> bool:
+def is_dead(process: int) -> bool:
+    """Return whether there is no such process on this machine."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:

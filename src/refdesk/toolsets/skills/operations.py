@@ -12,7 +12,7 @@ from refdesk.core.context import Context
 from refdesk.core.operations import READS, Effects, Operation, Route, Shortening
 from refdesk.errors import Choice, NotFoundError, RefdeskError, StoreError
 from refdesk.toolsets.skills import masking, models
-from refdesk.toolsets.skills.learning import Learner, get_queries
+from refdesk.toolsets.skills.learning import Learner, get_queries, prepare
 from refdesk.toolsets.skills.models import (
     CreateInput,
     CreateOutput,
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from refdesk.core.search.semantics import Semantics
+    from refdesk.model import JsonValue
     from refdesk.protocols import Embedder, LanguageModel
     from refdesk.toolsets.skills.queries import FoundSkill, SkillQueries
 
@@ -168,6 +169,20 @@ def make_operations(language_model: LanguageModel) -> tuple[Operation, ...]:
     return (SEARCH, GET, _make_create(learner), _make_update(learner), REPORT)
 
 
+def _keep(asked: CreateInput | UpdateInput) -> dict[str, JsonValue]:
+    """Return the arguments with personal data masked, as learning does before anything else.
+
+    Raises:
+        InvalidInputError: The conversation holds no word.
+    """
+    masked = masking.mask_value(asked.model_dump(mode="json", exclude={"conversation"}))
+    assert isinstance(masked, dict)
+    if isinstance(asked, UpdateInput):
+        masked["feedback"] = masking.mask(asked.feedback)
+    turns = prepare(asked.conversation)
+    return {**masked, "conversation": "\n".join(f"{turn.speaker.capitalize()}: {turn.text}" for turn in turns)}
+
+
 def _make_create(learner: Learner) -> Operation:
     async def create_skill(context: Context, asked: CreateInput) -> CreateOutput:
         creation = await learner.create(context, asked.conversation, asked.resolution_confirmed, asked.metadata)
@@ -202,6 +217,7 @@ def _make_create(learner: Learner) -> Operation:
         examples=(
             {"conversation": _CONVERSATION, "resolution_confirmed": True, "metadata": {"product_area": "billing"}},
         ),
+        keep=_keep,
     )
 
 
@@ -239,6 +255,7 @@ def _make_update(learner: Learner) -> Operation:
         },
         examples=({"skill_id": _ID, "conversation": _CONVERSATION, "feedback": "Step 2 was not needed."},),
         may_offer=lambda _: True,
+        keep=_keep,
     )
 
 

@@ -1,0 +1,67 @@
+"""What a server says of itself when a client connects: its name and picture, what it can do, and how to use it."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from mcp.server.lowlevel import Server
+
+if TYPE_CHECKING:
+    import mcp_types as types
+    from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+
+    RequestContext: TypeAlias = ServerRequestContext[Any, Any]
+
+
+class DatedServer(Server[Any]):
+    """A server whose instructions are those of the day on which a client asks for them."""
+
+    tell: Callable[[], str] | None = None
+
+    @property
+    def instructions(self) -> str | None:
+        """What a client may show its model."""
+        return self.tell() if self.tell is not None else None
+
+    @instructions.setter
+    def instructions(self, text: str | None) -> None:
+        del text  # the SDK's own constructor sets none
+
+    def get_capabilities(self, *arguments: Any, **options: Any) -> types.ServerCapabilities:  # noqa: ANN401 - as the SDK has them
+        """Return what the server can do. What it lists stays the same while it runs, so it announces no changes."""
+        found = super().get_capabilities(*arguments, **options)
+        for part in (found.tools, found.resources, found.prompts):
+            if part is not None:
+                part.list_changed = False
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class DeclareExtensions:
+    """Lets the handshake name the extensions too, which the SDK keeps to the later era.
+
+    Attributes:
+        later: Those that are of the later era alone.
+    """
+
+    server: Server[Any]
+    later: frozenset[str]
+
+    async def __call__(self, ctx: RequestContext, call_next: CallNext) -> HandlerResult:
+        """Answer a message."""
+        result = await call_next(ctx)
+        served = {name: each for name, each in self.server.extensions.items() if name not in self.later}
+        if ctx.method == "initialize" and isinstance(result, dict) and served:
+            result["capabilities"]["extensions"] = served
+        return result
+
+
+def read_mark() -> str:
+    """Return the picture of the desk as an address that holds it."""
+    return (
+        "data:image/svg+xml;base64," + b64encode((Path(__file__).parent / "assets" / "mark.svg").read_bytes()).decode()
+    )

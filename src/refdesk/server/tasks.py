@@ -1,0 +1,281 @@
+"""The MCP Tasks extension (SEP-2663): a call that takes long is answered by a task, whose outcome is asked for later.
+
+It is of the later protocol era, for clients that declare it; to all others the same tools answer when they are through.
+What is through within a moment is answered at once in either case.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import anyio
+import mcp_types as types
+from mcp.shared.exceptions import MCPError
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import Field
+
+from refdesk import errors
+from refdesk.core.background.tasks import KEPT, LEASE, Task, TaskLog
+from refdesk.core.context import report_nothing
+from refdesk.core.operations import NESTED
+from refdesk.server import answers
+
+if TYPE_CHECKING:
+    from mcp.server.context import ServerRequestContext
+    from mcp.server.lowlevel import Server
+
+    from refdesk.app import Desk
+    from refdesk.core.context import Report
+    from refdesk.model import JsonObject, JsonValue, Principal
+
+    RequestContext: TypeAlias = ServerRequestContext[Any, Any]
+    Outcome: TypeAlias = tuple[types.CallToolResult, errors.Choice | None]
+    Work: TypeAlias = Callable[[Report], Awaitable[Outcome]]
+
+logger = logging.getLogger(__name__)
+
+EXTENSION = "io.modelcontextprotocol/tasks"
+GET, UPDATE, CANCEL = "tasks/get", "tasks/update", "tasks/cancel"
+
+AT_ONCE_SECONDS = 0.5
+"""What is through by then is no task."""
+
+RENEW_SECONDS = LEASE.total_seconds() / 6
+SWEEP_SECONDS = 60.0
+"""How often a server looks for tasks whose process has died."""
+
+POLL_MS = 1_000
+INTERRUPTED = "The server was interrupted while it worked on this; look whether it was done, then call again."
+LOST = "The tool is not served any more."
+
+
+class TaskParams(types.RequestParams):
+    """What the extension's methods take."""
+
+    task_id: str
+
+
+class UpdateParams(TaskParams):
+    """Answers to what a task asked for."""
+
+    input_responses: dict[str, Any] = Field(default_factory=dict[str, Any])
+
+
+@dataclass(slots=True)
+class _Run:
+    """Work that goes on in this process.
+
+    Attributes:
+        ended: Set when there is an outcome: a result, or an error of the protocol.
+        message: What is being done.
+    """
+
+    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    ended: anyio.Event = field(default_factory=anyio.Event)
+    outcome: Outcome | None = None
+    error: MCPError | None = None
+    message: str = ""
+
+    def report(self, done: float, total: float | None = None, message: str = "") -> None:
+        """Take note of what is being done."""
+        del done, total
+        self.message = message or self.message
+
+    async def work(self, work: Work) -> None:
+        """Work until there is an outcome; it may be cancelled by its scope."""
+        try:
+            with self.scope:
+                self.outcome = await work(self.report)
+        except MCPError as error:
+            self.error = error
+        except Exception:
+            logger.exception("task broke")
+            self.error = MCPError(types.INTERNAL_ERROR, "Internal error; whoever runs the server finds it in the log.")
+        finally:
+            self.ended.set()
+
+
+@dataclass(slots=True)
+class Tasks:
+    """The tasks of one desk.
+
+    Attributes:
+        identify: Returns who sent a message.
+        redo: Does what a task of a process that died was to do; `None` for what is not safe to do twice.
+        at_once: Seconds; what is through by then is no task.
+    """
+
+    desk: Desk
+    identify: Callable[[RequestContext], Principal]
+    redo: Callable[[Task], Work | None]
+    at_once: float = AT_ONCE_SECONDS
+    _log: TaskLog | None = None
+    _running: dict[str, _Run] = field(default_factory=dict[str, _Run])
+
+    def extend(self, server: Server[Any]) -> None:
+        """Let a server serve the extension."""
+        server.extensions[EXTENSION] = {}
+        server.add_request_handler(GET, TaskParams, self.get)
+        server.add_request_handler(UPDATE, UpdateParams, self.update)
+        server.add_request_handler(CANCEL, TaskParams, self.cancel)
+        if self.desk.questions is not None:
+            self.desk.questions.start_soon(self._sweep)
+
+    def is_wanted(self, context: RequestContext) -> bool:
+        """Return whether the client of a call takes tasks."""
+        known = context.session.client_capabilities
+        declared = (known.extensions or {}) if known is not None else {}
+        return context.protocol_version in MODERN_PROTOCOL_VERSIONS and EXTENSION in declared
+
+    async def run(
+        self, principal: Principal, tool: str, arguments: dict[str, JsonValue], work: Work
+    ) -> Outcome | dict[str, Any]:
+        """Return the outcome where it is there in a moment, else the task that it is now.
+
+        Args:
+            principal: Who calls.
+            tool: What.
+            arguments: As they may be kept.
+            work: Does it.
+
+        Raises:
+            LimitExceededError: The caller has too many tasks.
+            MCPError: As `work` raises it.
+        """
+        group = self.desk.questions
+        if group is None:
+            return await work(report_nothing)
+        run = _Run()
+        group.start_soon(run.work, work)
+        try:
+            with anyio.move_on_after(self.at_once):
+                await run.ended.wait()
+            if run.ended.is_set():
+                return _get_outcome(run)
+            task = await (await self._get_log()).create(principal, tool, arguments)
+        except BaseException:
+            run.scope.cancel()  # nobody would hear of it
+            raise
+        self._running[task.id] = run
+        group.start_soon(self._follow, task, run)
+        return {"resultType": "task", **_describe(task, run)}
+
+    async def get(self, context: RequestContext, params: TaskParams) -> dict[str, Any]:
+        """Return a task, with its outcome where there is one.
+
+        Raises:
+            MCPError: The caller has no such task, or has not declared the extension.
+        """
+        task = await self._find(context, params)
+        shown = _describe(task, self._running.get(task.id))
+        if task.status == "completed":
+            shown["result"] = task.outcome
+        if task.status == "failed":
+            shown["error"] = task.outcome
+        return shown
+
+    async def update(self, context: RequestContext, params: UpdateParams) -> dict[str, Any]:
+        """Acknowledge answers; no task asks for any."""
+        await self._find(context, params)
+        return {}
+
+    async def cancel(self, context: RequestContext, params: TaskParams) -> dict[str, Any]:
+        """Let a task be cancelled, unless it has ended; what it did is undone or done, never half done."""
+        task = await self._find(context, params)
+        await (await self._get_log()).cancel(task)
+        if task.id in self._running:
+            self._running[task.id].scope.cancel()
+        return {}
+
+    async def _find(self, context: RequestContext, params: TaskParams) -> Task:
+        if not self.is_wanted(context):
+            data: dict[str, Any] = {"requiredCapabilities": {"extensions": {EXTENSION: {}}}}
+            raise MCPError(
+                types.MISSING_REQUIRED_CLIENT_CAPABILITY, f"Declare the extension {EXTENSION} to use tasks.", data
+            )
+        header = context.request.headers.get("mcp-name") if context.request is not None else None
+        if header is not None and header != params.task_id:
+            raise MCPError(types.HEADER_MISMATCH, "The header Mcp-Name names another task than the message.")
+        try:
+            task = await (await self._get_log()).get(self.identify(context), params.task_id)
+        except errors.RefdeskError as error:
+            raise MCPError(types.INTERNAL_ERROR, error.message, answers.error_to_json(error, NESTED)) from None
+        if task is None:
+            raise MCPError(types.INVALID_PARAMS, "You have no such task; outcomes are kept for an hour.")
+        return task
+
+    async def _follow(self, task: Task, run: _Run) -> None:
+        """Renew a task while it is worked on, and keep its outcome."""
+        log = await self._get_log()
+        try:
+            while not run.ended.is_set():
+                with anyio.move_on_after(RENEW_SECONDS):
+                    await run.ended.wait()
+                if not run.ended.is_set() and not await log.renew(task, run.message):
+                    run.scope.cancel()
+                    await run.ended.wait()
+            if run.outcome is not None:
+                await log.finish(task, "completed", _dump(run.outcome[0]))
+            elif run.error is not None:
+                failed: JsonObject = {"code": run.error.error.code, "message": run.error.error.message}
+                await log.finish(task, "failed", failed, run.error.error.message)
+        except errors.RefdeskError as error:
+            # The lease runs out, and whoever looks next takes it over.
+            logger.warning("task not kept", extra={"reason": error.message})
+        finally:
+            self._running.pop(task.id, None)
+
+    async def _sweep(self) -> None:
+        """Take over the tasks of processes that died, for as long as the desk is open."""
+        while True:
+            await anyio.sleep(SWEEP_SECONDS)
+            try:
+                await self.take_over()
+            except errors.RefdeskError as error:
+                logger.info("tasks not looked at", extra={"reason": error.message})
+
+    async def take_over(self) -> None:
+        """Work on the tasks that nobody works on any more, or say of them that they were interrupted."""
+        log = await self._get_log()
+        for task in await log.take_over():
+            work = self.redo(task)
+            if work is None or self.desk.questions is None:
+                await log.finish(task, "failed", {"code": types.INTERNAL_ERROR, "message": INTERRUPTED}, INTERRUPTED)
+                continue
+            run = self._running[task.id] = _Run()
+            self.desk.questions.start_soon(run.work, work)
+            self.desk.questions.start_soon(self._follow, task, run)
+
+    async def _get_log(self) -> TaskLog:
+        if self._log is None:
+            base = (await self.desk.get_base()).knowledge_base
+            self._log = TaskLog(base.store, base.clock)
+        return self._log
+
+
+def _get_outcome(run: _Run) -> Outcome:
+    if run.error is not None:
+        raise run.error
+    if run.outcome is None:
+        raise MCPError(types.INTERNAL_ERROR, "The server is shutting down.")
+    return run.outcome
+
+
+def _dump(result: types.CallToolResult) -> JsonObject:
+    return result.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+def _describe(task: Task, run: _Run | None) -> dict[str, Any]:
+    message = (run.message if run is not None and task.status == "working" else "") or task.message
+    return {
+        "taskId": task.id,
+        "status": task.status,
+        **({"statusMessage": message} if message else {}),
+        "createdAt": task.created_at.isoformat(),
+        "lastUpdatedAt": task.updated_at.isoformat(),
+        "ttlMs": int(KEPT.total_seconds() * 1000),
+        "pollIntervalMs": POLL_MS,
+    }
