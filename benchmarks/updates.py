@@ -38,7 +38,7 @@ from refdesk.stores.sqlite import open_store
 from refdesk.toolsets.azure_updates.models import COLLECTION, SearchInput
 from refdesk.toolsets.azure_updates.records import get_converter_version, to_document
 from refdesk.toolsets.azure_updates.search import search_updates
-from refdesk.toolsets.azure_updates.source import AzureUpdatesSource
+from refdesk.toolsets.azure_updates.source import AzureUpdatesSource, make_reader
 from sample_world.azure_updates import load_world
 from sample_world.azure_updates.process import running_emulator
 
@@ -66,7 +66,7 @@ async def measure(records: list[dict[str, object]], home: Path, *, with_vectors:
     async with running_emulator(records=file) as feed, open_store(home / "refdesk.sqlite3") as store:
         syncer = Syncer(
             store,
-            AzureUpdatesSource(feed.url),
+            AzureUpdatesSource(make_reader(feed.url)),
             COLLECTION,
             to_document,
             SystemClock(),

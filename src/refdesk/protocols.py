@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, runtime_checkable
 
 if TYPE_CHECKING:
     from refdesk.model import (
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         FindRequest,
         Found,
         JsonObject,
+        JsonValue,
         Link,
         Metadata,
         MetadataKey,
@@ -429,10 +430,19 @@ class Scratchpad(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SourcePage:
-    """Some records from a source, as it gave them, and how many it holds in all where it says so."""
+    """Some records from a source, as it gave them, and how many it holds in all where it says so.
+
+    Attributes:
+        name: Pages of the same name hold the same records and give the same total; `None` where that cannot be told.
+        outline: What the source must know of a page of this name so that it need not read it again.
+        unread: Returns the records, which were not read because the page is a known one; `records` is empty then.
+    """
 
     records: tuple[JsonObject, ...]
     total: int | None = None
+    name: str | None = None
+    outline: JsonValue = None
+    unread: Callable[[], tuple[JsonObject, ...]] | None = None
 
 
 class Source(Protocol):
@@ -449,6 +459,15 @@ class Source(Protocol):
         Raises:
             SourceError: The source failed for good; pages already yielded stay valid.
         """
+        ...
+
+
+@runtime_checkable
+class RecognisingSource(Protocol):
+    """A source that recognises a page that it gave before, and then does not read its records; see `Source`."""
+
+    def read_with(self, known: Mapping[str, JsonValue], since: str | None) -> AsyncIterator[SourcePage]:
+        """Yield pages as `Source.read` does, given the outlines of pages that it gave before, by name."""
         ...
 
 

@@ -13,7 +13,7 @@ from refdesk.core.knowledge_base import KnowledgeBase
 from refdesk.stores.memory import MemoryStore
 from refdesk.toolsets.azure_updates.models import COLLECTION
 from refdesk.toolsets.azure_updates.records import to_document
-from refdesk.toolsets.azure_updates.source import AzureUpdatesSource
+from refdesk.toolsets.azure_updates.source import AzureUpdatesSource, make_reader
 from sample_world.azure_updates.process import RunningEmulator, running_emulator
 from tests.toolsets.azure_updates.samples import Desk, WorldSource
 
@@ -40,7 +40,7 @@ def desk(emulator: RunningEmulator) -> Desk:
     """A desk whose source is the emulator; nothing is synced yet."""
     clock = FixedClock(NOW)
     store = MemoryStore(clock)
-    source = AzureUpdatesSource(emulator.url)
+    source = AzureUpdatesSource(make_reader(emulator.url), page_size=100)
     syncer = Syncer(store, source, COLLECTION, to_document, clock)
     return Desk(KnowledgeBase(store, None, clock), syncer, clock)
 

@@ -14,7 +14,7 @@ from refdesk import errors
 from refdesk.core.clock import FixedClock
 from refdesk.kit.http import MAX_TRIES
 from refdesk.model import JsonObject
-from refdesk.toolsets.azure_updates.source import AzureUpdatesSource
+from refdesk.toolsets.azure_updates.source import AzureUpdatesSource, make_reader
 from sample_world.azure_updates.process import RunningEmulator
 from sample_world.azure_updates.world import load_changes, load_world
 
@@ -51,7 +51,8 @@ def sleeper() -> Sleeper:
 
 @pytest.fixture
 def source(emulator: RunningEmulator, sleeper: Sleeper) -> AzureUpdatesSource:
-    return AzureUpdatesSource(emulator.url, clock=FixedClock(NOW), sleep=sleeper, chance=random.Random(7))
+    reader = replace(make_reader(emulator.url), clock=FixedClock(NOW), sleep=sleeper, chance=random.Random(7))
+    return AzureUpdatesSource(reader, page_size=100)
 
 
 async def read(source: AzureUpdatesSource, since: str | None = None) -> Reading:
@@ -175,7 +176,7 @@ async def test_after_four_tries_the_reason_is_told(
 async def test_a_server_that_never_answers_is_given_up(source: AzureUpdatesSource, emulator: RunningEmulator) -> None:
     await emulator.set_faults([{"fault": "hang"}])
     with anyio.fail_after(20), pytest.raises(errors.SourceError, match="no answer in time"):
-        await read(replace(source, request_seconds=0.1))
+        await read(replace(source, reader=replace(source.reader, request_seconds=0.1)))
 
 
 async def test_a_slow_drip_is_read_in_time_and_given_up_beyond_it(
@@ -185,7 +186,7 @@ async def test_a_slow_drip_is_read_in_time_and_given_up_beyond_it(
     assert len((await read(source)).ids) == len(load_world())
     await emulator.set_faults([{"fault": "drip", "chunk_bytes": 100, "delay_seconds": 0.05}])
     with anyio.fail_after(20), pytest.raises(errors.SourceError, match="no answer in time"):
-        await read(replace(source, request_seconds=0.2))
+        await read(replace(source, reader=replace(source.reader, request_seconds=0.2)))
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404])
@@ -215,7 +216,7 @@ async def test_the_wait_that_the_server_asks_for_is_kept_up_to_a_bound(
     source: AzureUpdatesSource, emulator: RunningEmulator, sleeper: Sleeper, rule: dict[str, object], wait: float
 ) -> None:
     await emulator.set_faults([{"fault": "status", "status": 429, "at": [1], **rule}])
-    await read(replace(source, clock=FixedClock(datetime.now(UTC))))
+    await read(replace(source, reader=replace(source.reader, clock=FixedClock(datetime.now(UTC)))))
     assert sleeper.waits == [wait]
 
 
@@ -225,7 +226,7 @@ async def test_a_date_to_wait_for_is_counted_from_now(
     await emulator.set_faults(
         [{"fault": "status", "status": 503, "at": [1], "retry_after": 30, "retry_after_form": "date"}]
     )
-    await read(replace(source, clock=FixedClock(datetime.now(UTC)), max_wait=1000.0))
+    await read(replace(source, reader=replace(source.reader, clock=FixedClock(datetime.now(UTC)), max_wait=1000.0)))
     [wait] = sleeper.waits
     assert 20 < wait <= 40
 
@@ -245,7 +246,7 @@ async def test_waits_grow_and_differ(source: AzureUpdatesSource, emulator: Runni
 async def test_a_huge_answer_is_not_read(source: AzureUpdatesSource, emulator: RunningEmulator, packed: bool) -> None:
     await emulator.set_faults([{"fault": "huge", "size_bytes": 8 * 2**20, "gzip": packed}])
     with pytest.raises(errors.SourceError, match="more than 1 MiB"):
-        await read(replace(source, max_body_bytes=2**20))
+        await read(replace(source, reader=replace(source.reader, max_body_bytes=2**20)))
     assert len(await emulator.requests()) == 1
 
 
@@ -315,7 +316,7 @@ async def test_a_reading_that_takes_too_long_is_given_up(source: AzureUpdatesSou
 
 async def test_a_feed_that_cannot_be_reached_is_an_error(sleeper: Sleeper) -> None:
     with pytest.raises(errors.SourceError, match="could not be read in 4 tries"):
-        await read(AzureUpdatesSource("http://127.0.0.1:9", sleep=sleeper))
+        await read(AzureUpdatesSource(replace(make_reader("http://127.0.0.1:9"), sleep=sleeper)))
     assert len(sleeper.waits) == MAX_TRIES - 1
 
 
@@ -332,11 +333,11 @@ async def test_a_feed_that_cannot_be_reached_is_an_error(sleeper: Sleeper) -> No
 )
 def test_an_address_that_is_not_safe_to_read_from_is_refused(url: str) -> None:
     with pytest.raises(errors.ConfigurationError, match="REFDESK_AZURE_UPDATES_URL"):
-        AzureUpdatesSource(url)
+        AzureUpdatesSource(make_reader(url))
 
 
 @pytest.mark.parametrize(
     "url", ["https://updates.example/azure", "http://127.0.0.1:8/x", "http://[::1]:8/x", "http://localhost/x"]
 )
 def test_https_and_this_machine_are_taken(url: str) -> None:
-    AzureUpdatesSource(url)
+    AzureUpdatesSource(make_reader(url))

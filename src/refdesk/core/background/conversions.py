@@ -1,5 +1,7 @@
 """Which document each record of a source became, so that an unchanged record is not converted again.
 
+Nor are the records of an unchanged page read, where the source recognises it: which records it holds is remembered too.
+
 Derived, like an index: it may be lost or out of date. A remembered conversion counts only for the same version of the
 converter, and while the store holds the very document that it gave.
 """
@@ -8,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, cast
@@ -17,7 +19,7 @@ from refdesk.model import SHARED_ORG, Metadata, MetadataKey
 
 if TYPE_CHECKING:
     from refdesk.model import Document, JsonObject, JsonValue
-    from refdesk.protocols import Reader, Transaction
+    from refdesk.protocols import Reader, SourcePage, Transaction
 
 KIND = "sync_conversions"
 
@@ -40,17 +42,39 @@ class Conversion:
         return cls(document.id, document.digest, document.modified_at)
 
 
+@dataclass(frozen=True, slots=True)
+class KnownPage:
+    """A page whose records were converted.
+
+    Attributes:
+        outline: What its source wants to know of it.
+        records: The digests of its records, in their order.
+    """
+
+    outline: JsonValue
+    records: tuple[str, ...]
+
+
 @dataclass(slots=True)
 class Conversions:
     """The conversions by one version of a converter, by `digest_record` of the record.
 
     Attributes:
         version: Of the converter; `None` remembers nothing.
+        pages: The pages of the last complete reading, by name.
+        seen: Those of the present one.
     """
 
     version: str | None
     known: dict[str, Conversion] = field(default_factory=dict[str, Conversion])
+    pages: dict[str, KnownPage] = field(default_factory=dict[str, KnownPage])
+    seen: dict[str, KnownPage] = field(default_factory=dict[str, KnownPage])
     is_changed: bool = False
+
+    @property
+    def outlines(self) -> dict[str, JsonValue]:
+        """What sources want to know of the pages that are remembered, by name."""
+        return {name: page.outline for name, page in self.pages.items()}
 
     def find(self, record: str, digests: Mapping[str, str]) -> Conversion | None:
         """Return the conversion of a record if the store still holds what it gave.
@@ -61,6 +85,17 @@ class Conversions:
         """
         conversion = self.known.get(record)
         return conversion if conversion is not None and digests.get(conversion.id) == conversion.digest else None
+
+    def find_page(self, name: str | None, digests: Mapping[str, str]) -> KnownPage | None:
+        """Return a page if the store still holds what each of its records gave; see `find`."""
+        page = self.pages.get(name) if name is not None else None
+        is_current = page is not None and all(self.find(record, digests) is not None for record in page.records)
+        return page if is_current else None
+
+    def note_page(self, page: SourcePage, records: Sequence[str]) -> None:
+        """Remember a page by the digests of its records, if each of them was converted."""
+        if page.name is not None and all(each in self.known for each in records):
+            self.seen[page.name] = KnownPage(page.outline, tuple(records))
 
     def note(self, found: Mapping[str, Conversion]) -> None:
         """Remember further conversions, by the digest of the record."""
@@ -74,6 +109,11 @@ class Conversions:
         self.is_changed |= len(current) < len(self.known)
         self.known = current
 
+    def keep_seen_pages(self) -> None:
+        """Remember the pages of this reading, which was a complete one, in place of those before."""
+        self.is_changed |= self.seen != self.pages
+        self.pages = self.seen
+
 
 def digest_record(record: JsonObject) -> str:
     """Return the hex digest of a record with its fields in the order they came."""
@@ -86,9 +126,11 @@ async def read_conversions(reader: Reader, toolset: str, version: str | None) ->
     if record is None or record.value["version"] != version:
         return Conversions(version)
     known = cast("Mapping[str, tuple[str, str, str]]", record.value["known"])
+    pages = cast("Mapping[str, tuple[JsonValue, list[str]]]", record.value.get("pages", {}))
     return Conversions(
         version,
         {name: Conversion(id, digest, datetime.fromisoformat(when)) for name, (id, digest, when) in known.items()},
+        {name: KnownPage(outline, tuple(records)) for name, (outline, records) in pages.items()},
     )
 
 
@@ -99,7 +141,9 @@ async def write_conversions(transaction: Transaction, toolset: str, conversions:
     known: dict[str, JsonValue] = {
         name: [each.id, each.digest, each.modified_at.isoformat()] for name, each in conversions.known.items()
     }
-    await transaction.put_metadata([Metadata(_key(toolset), {"version": conversions.version, "known": known})])
+    pages: dict[str, JsonValue] = {name: [each.outline, each.records] for name, each in conversions.pages.items()}
+    value: dict[str, JsonValue] = {"version": conversions.version, "known": known, "pages": pages}
+    await transaction.put_metadata([Metadata(_key(toolset), value)])
 
 
 def _key(toolset: str) -> MetadataKey:

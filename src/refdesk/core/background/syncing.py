@@ -12,7 +12,7 @@ import hashlib
 import json
 import logging
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -41,6 +41,7 @@ from refdesk.core.background.sync_log import (
     SyncStatus,
 )
 from refdesk.model import Collection, Document, State
+from refdesk.protocols import RecognisingSource
 
 if TYPE_CHECKING:
     from refdesk.model import JsonObject
@@ -193,12 +194,14 @@ class _Converted:
         last: By the document's id; of records that share one, the last counts.
         documents: Those of `last` that were converted now.
         by_record: What was converted now, by the digest of the record.
+        names: The digests of all records, in their order.
         bad: The records that cannot be read.
     """
 
     last: dict[str, Conversion] = field(default_factory=dict[str, Conversion])
     documents: dict[str, Document] = field(default_factory=dict[str, Document])
     by_record: dict[str, Conversion] = field(default_factory=dict[str, Conversion])
+    names: list[str] = field(default_factory=list[str])
     bad: list[DeadLetter] = field(default_factory=list[DeadLetter])
 
     def add_known(self, conversion: Conversion) -> None:
@@ -243,7 +246,7 @@ class _Run:
         """Sync and write down how it went."""
         try:
             await self._load()
-            async for page in self.syncer.source.read(self._get_since()):
+            async for page in self._read():
                 await self._take(page)
             if self.kind == "full":
                 await self._reconcile()
@@ -264,6 +267,12 @@ class _Run:
         self.conversions = await read_conversions(store, self._toolset, self.syncer.converter_version)
         self.set_aside = {each.name: each for each in await sync_log.read_dead_letters(store, self._toolset)}
 
+    def _read(self) -> AsyncIterator[SourcePage]:
+        source, since = self.syncer.source, self._get_since()
+        if isinstance(source, RecognisingSource):
+            return source.read_with(self.conversions.outlines, since)
+        return source.read(since)
+
     def _get_since(self) -> str | None:
         if self.kind == "full" or self.status.watermark is None:
             return None
@@ -271,9 +280,10 @@ class _Run:
 
     async def _take(self, page: SourcePage) -> None:
         """Land one page: what changed is written, what cannot be read is set aside."""
-        converted = await anyio.to_thread.run_sync(self._convert, page.records)
+        converted = self._recall(page) or await anyio.to_thread.run_sync(self._convert, page)
         self._note_read(converted.last.values(), converted.bad, page.total)
         self.conversions.note(converted.by_record)
+        self.conversions.note_page(page, converted.names)
         changed = [each for each in converted.documents.values() if self._is_new(converted.last[each.id])]
         news = [each for each in converted.bad if self.set_aside.get(each.name) != each]
         repaired = [id for id in converted.last if id in self.set_aside]
@@ -287,11 +297,22 @@ class _Run:
     def _is_new(self, conversion: Conversion) -> bool:
         return self.digests.get(conversion.id) != conversion.digest
 
-    def _convert(self, records: Sequence[JsonObject]) -> _Converted:
+    def _recall(self, page: SourcePage) -> _Converted | None:
+        """Return what a known page gives, if all of it is what the store holds."""
+        known = self.conversions.find_page(page.name, self.digests)
+        if known is None:
+            return None
+        converted = _Converted(names=[*known.records])
+        for record in known.records:
+            converted.add_known(self.conversions.known[record])
+        return converted
+
+    def _convert(self, page: SourcePage) -> _Converted:
         """Return what the records give; those known to give what the store holds are not converted."""
         converted = _Converted()
-        for record in records:
+        for record in page.records if page.unread is None else page.unread():
             name = digest_record(record) if self.conversions.version is not None else ""
+            converted.names.append(name)
             known = self.conversions.find(name, self.digests)
             if known is not None:
                 converted.add_known(known)
@@ -372,6 +393,8 @@ class _Run:
 
     async def _finish(self) -> SyncReport:
         self.conversions.keep_only(self.digests)
+        if self.kind == "full":
+            self.conversions.keep_seen_pages()
         report = self._report("succeeded")
         status = SyncStatus(
             last_success=report.finished_at,

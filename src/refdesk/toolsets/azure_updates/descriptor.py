@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, cast
 
@@ -37,9 +38,9 @@ def _load_settings() -> type[AzureUpdatesSettings]:
 
 
 def _open_source(settings: AzureUpdatesSettings) -> Source:
-    from refdesk.toolsets.azure_updates.source import AzureUpdatesSource
+    from refdesk.toolsets.azure_updates.source import AzureUpdatesSource, make_reader
 
-    return AzureUpdatesSource(settings.azure_updates_url)
+    return AzureUpdatesSource(make_reader(settings.azure_updates_url))
 
 
 def _load_converter() -> ToDocument:
@@ -67,13 +68,12 @@ async def _check(settings: AzureUpdatesSettings) -> Sequence[Check]:
 
     from refdesk import errors
     from refdesk.core.clock import SystemClock
-    from refdesk.toolsets.azure_updates.source import AzureUpdatesSource
+    from refdesk.toolsets.azure_updates.source import AzureUpdatesSource, make_reader
 
     advice = "Search goes on with what is on file. Check the network, a proxy, or REFDESK_AZURE_UPDATES_URL."
     try:
-        source = AzureUpdatesSource(
-            settings.azure_updates_url, total_seconds=CHECK_SECONDS, connect_seconds=CHECK_SECONDS
-        )
+        reader = replace(make_reader(settings.azure_updates_url), connect_seconds=CHECK_SECONDS)
+        source = AzureUpdatesSource(reader, total_seconds=CHECK_SECONDS)
         with anyio.fail_after(CHECK_SECONDS):
             async for _ in source.read(SystemClock().now().isoformat()):
                 break
