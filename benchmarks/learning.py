@@ -1,9 +1,10 @@
-"""How well skills are found that were learned from real conversations, beside the conversations themselves.
+"""How good the playbooks are that are learned from real conversations, and how well they are found.
 
-From each task of STAR (a folder `star/` of JSON Lines below the folder of real records) some conversations are learned,
-then the opening turns of others are asked: does a skill of the right task come first? In the same run the raw
-transcripts are searched, by words, by meaning and by both. Then unrelated questions (`banking77/train.csv`) say which
-`min_score` keeps 95 % of the right answers, and what share of foreign questions it refuses.
+From each task of STAR (a folder `star/` of JSON Lines below the folder of real records) 20, 5 and one of the
+conversations are learned into one skill. `benchmarks.playbooks` says how good it is. Then the opening turns of other
+conversations are asked: does the skill of the right task come first? In the same run the raw transcripts are searched,
+by words, by meaning and by both. Last, unrelated questions (`banking77/train.csv`) say which `min_score` keeps 95 %
+of the right answers, and what share of foreign questions it refuses.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import asyncio
 import csv
 import json
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +23,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from benchmarks import playbooks
 from benchmarks.quality import LexicalIndex, get_data_folder
 from refdesk.core.context import Context
 from refdesk.core.knowledge_base import KnowledgeBase
@@ -34,8 +37,11 @@ from refdesk.stores.memory import MemoryStore
 from refdesk.toolsets.skills.learning import Learner, get_queries
 from refdesk.toolsets.skills.records import get_collection
 
-LEARNED, ASKED = 5, 40
+LEARNED, ASKED = 20, 40
 """Conversations of each task; a task with fewer is asked with what is left."""
+
+COUNTS = (20, 5, 1)
+"""Conversations of each task that are learned into its skill."""
 
 KEPT = 0.95
 FOREIGN = 500
@@ -68,14 +74,12 @@ class Learned:
 
     Attributes:
         tasks: Skill id → the task it was created from.
-        duplicates: Conversations that were answered with a skill that was there.
-        foreign_duplicates: Those of them whose skill is of another task.
+        foreign: Tasks whose first conversation was taken for a skill of another task.
     """
 
     context: Context
     tasks: Mapping[str, str]
-    duplicates: int
-    foreign_duplicates: int
+    foreign: int
 
 
 def read_talks(folder: Path, seed: int) -> tuple[list[Talk], list[Talk]]:
@@ -98,17 +102,19 @@ def _read_talk(task: str, line: str) -> Talk:
 
 
 async def learn_all(talks: Sequence[Talk], embedder: LocalEmbedder) -> Learned:
-    """Return a desk that has learned the conversations by the rules."""
+    """Return a desk that has learned the conversations, those of a task into one skill."""
     store = MemoryStore()
     base = KnowledgeBase(store, Semantics(store, embedder))
     context = Context(Principal("benchmark", "benchmark", frozenset()), base)
-    learner, tasks = Learner(RulesModel()), dict[str, str]()
-    duplicates = foreign = 0
+    learner, skills, foreign = Learner(RulesModel()), dict[str, str](), 0
     for talk in talks:
-        creation = await learner.create(context, talk.transcript, False, {})
-        duplicates += creation.similarity is not None
-        foreign += tasks.setdefault(creation.skill.skill_id, talk.task) != talk.task
-    return Learned(context, tasks, duplicates, foreign)
+        if talk.task in skills:
+            await learner.update(context, skills[talk.task], talk.transcript, "")
+        else:
+            creation = await learner.create(context, talk.transcript, False, {})
+            foreign += creation.skill.skill_id in skills.values()
+            skills[talk.task] = creation.skill.skill_id
+    return Learned(context, {id: task for task, id in skills.items()}, foreign)
 
 
 async def ask_skills(learned: Learned, question: str, leg: str) -> Found:
@@ -160,20 +166,36 @@ def score(found: Sequence[Found], talks: Sequence[Talk]) -> tuple[float, float]:
 
 async def compare(seed: int, embedder: LocalEmbedder, folder: Path) -> Iterator[str]:
     """Return the lines of the table for one drawing of conversations."""
-    learn, ask = read_talks(folder, seed)
-    learned, raw = await learn_all(learn, embedder), await make_raw_search(learn, embedder)
-    lines = [
-        f"drawing {seed}: {len(learn)} conversations learned, {len(learned.tasks)} skills created, "
-        f"{learned.duplicates} known already ({learned.foreign_duplicates} of another task), {len(ask)} asked"
-    ]
-    for turns in (1, 2):
-        questions = [" ".join(talk.said[:turns]) or "-" for talk in ask]
-        for leg in ("words", "meaning", "fused"):
-            skills = [await ask_skills(learned, question, leg) for question in questions]
-            peer = [raw(question, await embedder.embed_query(question), leg) for question in questions]
-            lines += [_line("skills (rules)", leg, turns, *score(skills, ask))]
-            lines += [_line("raw transcripts", leg, turns, *score(peer, ask))]
-    return iter([*lines, *await choose_min_score(learned, ask, folder.parent)])
+    drawn, ask = read_talks(folder, seed)
+    lines = list[str]()
+    for count in COUNTS:
+        learn = take(drawn, count)
+        learned, raw = await learn_all(learn, embedder), await make_raw_search(learn, embedder)
+        lines.append(
+            f"drawing {seed}: {len(learned.tasks)} skills of {count} conversations each, {len(ask)} asked, "
+            f"{learned.foreign} tasks taken for another"
+        )
+        for turns in (1, 2):
+            questions = [" ".join(talk.said[:turns]) or "-" for talk in ask]
+            for leg in ("words", "meaning", "fused"):
+                skills = [await ask_skills(learned, question, leg) for question in questions]
+                peer = [raw(question, await embedder.embed_query(question), leg) for question in questions]
+                lines += [_line("skills (rules)", leg, turns, *score(skills, ask))]
+                lines += [_line("raw transcripts", leg, turns, *score(peer, ask))]
+        if count == COUNTS[0]:
+            lines += await choose_min_score(learned, ask, folder.parent)
+    return iter(lines)
+
+
+def take(talks: Sequence[Talk], count: int) -> list[Talk]:
+    """Return the first so many conversations of each task."""
+    taken: Counter[str] = Counter()
+    kept: list[Talk] = []
+    for talk in talks:
+        taken[talk.task] += 1
+        if taken[talk.task] <= count:
+            kept.append(talk)
+    return kept
 
 
 def _line(what: str, leg: str, turns: int, hit: float, reciprocal: float) -> str:
@@ -218,6 +240,9 @@ async def _main(seeds: int) -> None:
         sys.exit(f"No conversations in {folder}: set REFDESK_TEST_DATA to the folder of real records.")
     async with LocalEmbedder() as embedder:
         await embedder.load()
+        for count in COUNTS[:2]:
+            measured = await playbooks.measure(folder, count, range(1, seeds + 1), embedder)
+            print("\n".join(playbooks.write_table(measured, count)), flush=True)
         for seed in range(1, seeds + 1):
             for line in await compare(seed, embedder, folder):
                 print(line, flush=True)

@@ -27,12 +27,10 @@ if TYPE_CHECKING:
         Metadata,
         MetadataKey,
         Reference,
-        Refinement,
         Revision,
-        SkillDraft,
-        Turn,
         Vector,
     )
+    from refdesk.playbooks import Refinement, SkillDraft, Turn
 
 
 DocumentVectors: TypeAlias = "list[tuple[EmbeddingModel, list[EmbeddedPassage]]]"

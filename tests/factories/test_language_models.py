@@ -10,7 +10,7 @@ import pytest
 from refdesk import errors
 from refdesk.factories.language_models import HostedModel, choose_language_model
 from refdesk.language_models.rules import RulesModel
-from refdesk.model import Turn
+from refdesk.playbooks import Turn
 from refdesk.settings import Settings, compose
 from tests.emulators.language_models import KEY, emulate
 

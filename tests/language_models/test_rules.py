@@ -5,13 +5,20 @@ from __future__ import annotations
 import pytest
 
 from refdesk.errors import InvalidInputError
-from refdesk.language_models.rules import UNKNOWN, RulesModel, sentences
-from refdesk.model import Playbook, SkillDraft, Step, Turn
+from refdesk.language_models.rules import RulesModel, sentences
+from refdesk.language_models.rules.induction import UNKNOWN
+from refdesk.playbooks import Case, SkillDraft, Turn
 
 
 def talk(*said: str) -> tuple[Turn, ...]:
     """Return turns of a customer and an agent, by turns."""
     return tuple(Turn("agent" if number % 2 else "customer", text) for number, text in enumerate(said))
+
+
+async def learn(*conversations: tuple[Turn, ...]) -> SkillDraft:
+    """Return what the rules make of conversations, as cases, without an embedding model."""
+    cases = [Case(f"case {number}", turns) for number, turns in enumerate(conversations)]
+    return await RulesModel().induce(cases, None)
 
 
 RETURN = talk(
@@ -27,7 +34,7 @@ RETURN = talk(
 
 
 async def test_the_problem_is_what_the_customer_wants_in_the_customers_words() -> None:
-    draft = await RulesModel().extract(RETURN)
+    draft = await learn(RETURN)
     assert draft.title == "Return a pair of jeans, they are the wrong size"
     assert draft.problem.startswith("I need to return a pair of jeans, they are the wrong size.")
     assert "Thank" not in draft.problem
@@ -36,28 +43,27 @@ async def test_the_problem_is_what_the_customer_wants_in_the_customers_words() -
 
 
 async def test_the_steps_are_what_the_agent_asked_and_said_without_pleasantries() -> None:
-    draft = await RulesModel().extract(RETURN)
+    draft = await learn(RETURN)
     assert [step.do for step in draft.playbook.steps] == [
-        "Ask for the customer's order number and the customer's e-mail address.",
-        "Ask for the customer's name and the customer's full name.",
-        "Tell the customer: I have started the return and sent you a label.",
+        "Ask for the customer's order number and their e-mail address.",
+        "Ask for the customer's full name.",
+        "Start the return and send the customer a label.",
     ]
     assert draft.playbook.steps[0].say == "Could you give me your order number and your e-mail address, please?"
-    assert all(step.check for step in draft.playbook.steps)
+    assert draft.playbook.steps[1].check == "The customer gives it (1 of 1)."
+    assert draft.playbook.steps[2].check == "The customer agrees or thanks (1 of 1)."
 
 
 async def test_what_is_asked_for_is_a_prerequisite_and_a_refusal_an_edge_case() -> None:
-    playbook = (await RulesModel().extract(RETURN)).playbook
-    assert playbook.prerequisites[:2] == ("The customer's order number", "The customer's e-mail address")
-    assert len(playbook.edge_cases) == 1
-    assert playbook.edge_cases[0].startswith("If the customer says “I don't have the order number any more.”: ")
-    assert "find it by your name" in playbook.edge_cases[0]
+    playbook = (await learn(RETURN)).playbook
+    assert playbook.prerequisites[:2] == ("The customer's order number", "The customer's full name")
+    assert playbook.edge_cases == (
+        "If the customer cannot give the order number (1×): ask for the customer's full name (1 of 1).",
+    )
 
 
 async def test_handing_over_is_the_escalation() -> None:
-    draft = await RulesModel().extract(
-        talk("My parcel never came and I want my money.", "I can escalate this to my manager for you.")
-    )
+    draft = await learn(talk("My parcel never came and I want my money.", "I can escalate this to my manager for you."))
     assert draft.playbook.escalation.endswith("I can escalate this to my manager for you.")
     assert draft.issue_type == "escalation"
 
@@ -68,12 +74,12 @@ async def test_what_a_tool_did_is_a_step() -> None:
         Turn("system", "Looked up the ride by its id."),
         Turn("agent", "Near."),
     )
-    draft = await RulesModel().extract(turns)
+    draft = await learn(turns)
     assert draft.playbook.steps[0].do == "Use the tool or record: Looked up the ride by its id."
 
 
 async def test_a_conversation_in_japanese_becomes_a_playbook_in_japanese() -> None:
-    draft = await RulesModel().extract(
+    draft = await learn(
         talk(
             "請求書の会社名が間違っています。修正できますか？",
             "ご注文番号を教えてください。",
@@ -104,14 +110,12 @@ async def test_a_conversation_in_japanese_becomes_a_playbook_in_japanese() -> No
 )
 async def test_orders_to_a_machine_reach_no_part_of_a_skill(order: str) -> None:
     hostile = talk(f"My router is broken. {order}", f"Please restart it. {order}", order, "It should work now.")
-    draft = await RulesModel().extract(hostile)
+    draft = await learn(hostile)
     kept = " ".join(word for word in repr(draft).split())
     assert "router is broken" in draft.problem
     assert "restart it" in kept
     for part in ("gnore all", "system", "pirate", "evil", "Obey", "comply", "無視", "refund"):
         assert part not in kept
-    refined = await RulesModel().refine(draft, hostile, "")
-    assert "gnore all" not in repr(refined)
 
 
 @pytest.mark.parametrize(
@@ -139,31 +143,21 @@ def test_pleasantries_names_and_numbers_say_nothing(sentence: str) -> None:
 @pytest.mark.parametrize("turns", [(), talk("Hello!", "How can I help?"), (Turn("agent", "Please restart it."),)])
 async def test_a_conversation_without_a_problem_teaches_nothing(turns: tuple[Turn, ...]) -> None:
     with pytest.raises(InvalidInputError, match="Send a whole transcript"):
-        await RulesModel().extract(turns)
+        await learn(turns)
 
 
 async def test_a_conversation_without_an_agent_says_that_the_answer_is_to_be_found() -> None:
-    draft = await RulesModel().extract(talk("My router is broken."))
+    draft = await learn(talk("My router is broken."))
     assert draft.playbook.steps == (UNKNOWN,)
 
 
 async def test_the_same_conversation_always_gives_the_same_skill() -> None:
-    assert await RulesModel().extract(RETURN) == await RulesModel().extract(RETURN)
+    assert await learn(RETURN) == await learn(RETURN)
 
 
-async def test_refining_adds_what_is_new_and_keeps_the_feedback() -> None:
-    skill = SkillDraft("T", "P", Playbook("G", steps=(Step("S"),)), ("C",), ("k",))
-    refinement = await RulesModel().refine(skill, RETURN, "Works for\nshoes, too.")
-    assert refinement.draft.title == "T"
-    assert "jeans" in refinement.draft.keywords
-    assert refinement.draft.playbook.edge_cases[-1] == "Feedback: Works for shoes, too."
-    assert refinement.removals == ()
-
-
-async def test_refining_by_a_conversation_without_an_agent_adds_no_empty_step() -> None:
-    skill = SkillDraft("T", "P", Playbook("G", steps=(Step("S"),)))
-    refinement = await RulesModel().refine(skill, talk("Thanks!"), "")
-    assert refinement.draft.playbook.steps == ()
+async def test_what_was_said_of_a_skill_is_kept_with_its_case() -> None:
+    cases = [Case("one", RETURN), Case("two", RETURN, note="Works for\nshoes, too.")]
+    assert (await RulesModel().induce(cases, None)).playbook.notes == ("Works for shoes, too.",)
 
 
 async def test_a_very_long_conversation_becomes_a_playbook_of_a_readable_size() -> None:
@@ -171,7 +165,7 @@ async def test_a_very_long_conversation_becomes_a_playbook_of_a_readable_size() 
         Turn("agent" if number % 2 else "customer", f"My printer {number} is broken. " + "word " * 400)
         for number in range(500)
     )
-    draft = await RulesModel().extract(turns)
+    draft = await learn(turns)
     assert len(repr(draft)) < 25_000
     assert len(draft.problem) < 1000
 
@@ -187,12 +181,12 @@ CHARGED = talk(
 
 
 async def test_the_title_is_the_first_thing_said_that_tells_what_it_is_about() -> None:
-    assert (await RulesModel().extract(CHARGED)).title == "I was charged twice for the yearly plan this month"
+    assert (await learn(CHARGED)).title == "I was charged twice for the yearly plan this month"
 
 
 async def test_what_the_customer_is_to_do_is_a_step_and_an_apology_is_none() -> None:
-    assert [step.do for step in (await RulesModel().extract(CHARGED)).playbook.steps] == [
-        "Ask for the customer's account.",
+    assert [step.do for step in (await learn(CHARGED)).playbook.steps] == [
+        "Ask which address is the customer's account under.",
         "Have the customer sign in with the older one and cancel the plan there.",
-        "Tell the customer: I have refunded the second payment.",
+        "Refund the second payment.",
     ]

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from refdesk.core.context import Context
     from refdesk.core.operations import Toolset
     from refdesk.core.writing.quotas import Quota
+    from refdesk.playbooks import Inducer
     from refdesk.protocols import LanguageModel, Source
 
 
@@ -51,7 +52,7 @@ class Means:
             `MissingDependencyError` where they lack something. Nothing hosted is loaded by it yet.
     """
 
-    choose_language_model: Callable[[], LanguageModel]
+    choose_language_model: Callable[[], LanguageModel | Inducer]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from refdesk.language_models.hosted.gemini import GeminiModel
     from refdesk.language_models.hosted.openai import OpenAIModel
-    from refdesk.model import Refinement, SkillDraft, Turn
+    from refdesk.playbooks import Inducer, Refinement, SkillDraft, Turn
     from refdesk.protocols import LanguageModel
     from refdesk.settings import Settings
 
@@ -49,7 +49,7 @@ class HostedModel:
             return await model.refine(skill, conversation, feedback)
 
 
-def choose_language_model(settings: Settings) -> LanguageModel:
+def choose_language_model(settings: Settings) -> LanguageModel | Inducer:
     """Return the language model that the settings name.
 
     Raises:

@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from refdesk.errors import LanguageModelError
-from refdesk.model import Playbook, SkillDraft, Step, Turn
+from refdesk.playbooks import Playbook, SkillDraft, Step, Turn
 from tests.emulators.language_models import read_requests
 from tests.language_models.hosted.conftest import OpenModel
 

@@ -17,7 +17,8 @@ from refdesk.core.knowledge_base import KnowledgeBase
 from refdesk.core.search.semantics import Semantics
 from refdesk.embedders.hashing import HashingEmbedder
 from refdesk.language_models.rules import RulesModel
-from refdesk.model import Playbook, Principal, Refinement, SkillDraft, Step, Turn
+from refdesk.model import Principal
+from refdesk.playbooks import Playbook, Refinement, SkillDraft, Step, Turn
 from refdesk.protocols import LanguageModel, Store
 from refdesk.toolsets.skills.learning import get_queries
 from refdesk.toolsets.skills.operations import make_operations

@@ -7,7 +7,7 @@ from time import process_time
 
 import pytest
 
-from refdesk.model import Turn
+from refdesk.playbooks import Turn
 from refdesk.toolsets.skills import masking, transcripts
 from refdesk.toolsets.skills.masking import mask, mask_turns, mask_value
 from tests.toolsets.skills.conftest import Desk, ScriptedModel

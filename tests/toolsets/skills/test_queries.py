@@ -8,7 +8,7 @@ import pytest
 
 from refdesk.embedders.hashing import embed
 from refdesk.errors import ConflictError
-from refdesk.model import Playbook, Step
+from refdesk.playbooks import Playbook, Step
 from refdesk.toolsets.skills.records import Skill, SkillUpdate
 from tests.toolsets.skills.conftest import NOW, Desk
 

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from refdesk.model import Playbook, Refinement, Removal, SkillDraft, Step, Turn
+from refdesk.playbooks import Playbook, Refinement, Removal, SkillDraft, Step, Turn
 from refdesk.toolsets.skills.refining import MAX_CONDITIONS, MAX_KEYWORDS, MAX_STEPS, NOTHING_NEW, refine
 
 OLD = SkillDraft(
@@ -27,7 +27,7 @@ def make_draft(random: Random) -> SkillDraft:
     def some(most: int) -> tuple[str, ...]:
         return tuple(" ".join(random.choices(WORDS, k=random.randint(0, 3))) for _ in range(random.randint(0, most)))
 
-    steps = tuple(Step(do, *random.choices(WORDS, k=2)) for do in some(6))
+    steps = tuple(Step(do, random.choice(WORDS), random.choice(WORDS)) for do in some(6))
     return SkillDraft(
         random.choice(WORDS), random.choice(WORDS), Playbook("x", some(3), steps, some(3)), some(8), some(8)
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from refdesk.errors import SourceError
-from refdesk.model import Turn
+from refdesk.playbooks import Turn
 from refdesk.toolsets.skills.transcript_files import read_transcripts
 from refdesk.toolsets.skills.transcripts import MAX_TURNS, read
 
@@ -104,3 +104,62 @@ def test_a_file_that_is_no_text_is_said(tmp_path: Path) -> None:
     (tmp_path / "talk.txt").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(SourceError, match=r"talk\.txt"):
         list(read_transcripts(tmp_path / "talk.txt"))
+
+
+CALLS = (
+    Turn("customer", "Where is order 4471?"),
+    Turn("system", '{"order": "4471"}', "find_order"),
+    Turn("system", '{"status": "sent"}'),
+    Turn("agent", "It was sent."),
+)
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [
+            {"role": "user", "content": "Where is order 4471?"},
+            {
+                "role": "assistant",
+                "content": None,
+                "tool_calls": [
+                    {
+                        "id": "1",
+                        "type": "function",
+                        "function": {"name": "find_order", "arguments": '{"order": "4471"}'},
+                    }
+                ],
+            },
+            {"role": "tool", "tool_call_id": "1", "content": '{"status": "sent"}'},
+            {"role": "assistant", "content": "It was sent."},
+        ],
+        [
+            {"role": "user", "content": "Where is order 4471?"},
+            {
+                "role": "assistant",
+                "content": [{"type": "tool_use", "id": "1", "name": "find_order", "input": {"order": "4471"}}],
+            },
+            {
+                "role": "user",
+                "content": [{"type": "tool_result", "tool_use_id": "1", "content": '{"status": "sent"}'}],
+            },
+            {"role": "assistant", "content": [{"type": "text", "text": "It was sent."}]},
+        ],
+        [
+            {"Agent": "User", "Action": "utter", "Text": "Where is order 4471?"},
+            {"Agent": "Wizard", "Action": "query", "APIName": "find_order", "Constraints": [{"order": '"4471"'}]},
+            {"Agent": "KnowledgeBase", "Action": "return_item", "Item": {"status": "sent"}},
+            {"Agent": "Wizard", "Action": "utter", "Text": "It was sent."},
+        ],
+    ],
+    ids=["OpenAI", "Anthropic", "a log of queries"],
+)
+def test_calls_of_tools_are_read_from_every_form_of_log(messages: list[object]) -> None:
+    assert read(json.dumps(messages)) == CALLS
+
+
+def test_a_line_that_calls_a_tool_is_a_call() -> None:
+    talk = (
+        'Customer: Where is order 4471?\nTool: find_order(order="4471")\nTool: {"status": "sent"}\nAgent: It was sent.'
+    )
+    assert read(talk) == CALLS

@@ -7,7 +7,7 @@ from typing import Any
 import regex
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from refdesk.model import Playbook, Refinement, Removal, SkillDraft, Step
+from refdesk.playbooks import Playbook, Refinement, Removal, SkillDraft, Step
 
 MAX_ITEMS = 200
 MAX_TEXT = 8000

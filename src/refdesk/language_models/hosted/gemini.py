@@ -17,7 +17,7 @@ from refdesk.core.retrying import PassingError
 from refdesk.errors import LanguageModelError
 from refdesk.language_models.hosted import prompting
 from refdesk.language_models.hosted.prompting import Message
-from refdesk.model import Refinement, SkillDraft, Turn
+from refdesk.playbooks import Refinement, SkillDraft, Turn
 
 BASE_URL = "https://generativelanguage.googleapis.com"
 API_VERSION = "v1beta"

@@ -16,7 +16,7 @@ from refdesk.core.retrying import PassingError
 from refdesk.errors import LanguageModelError
 from refdesk.language_models.hosted import prompting
 from refdesk.language_models.hosted.prompting import Message
-from refdesk.model import Refinement, SkillDraft, Turn
+from refdesk.playbooks import Refinement, SkillDraft, Turn
 
 BASE_URL = "https://api.openai.com/v1"
 MODEL = "gpt-5-mini"

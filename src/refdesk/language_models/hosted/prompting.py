@@ -17,7 +17,7 @@ from refdesk.language_models.hosted.answers import (
 )
 
 if TYPE_CHECKING:
-    from refdesk.model import Refinement, SkillDraft, Turn
+    from refdesk.playbooks import Refinement, SkillDraft, Turn
 
 MAX_ATTEMPTS = 2
 

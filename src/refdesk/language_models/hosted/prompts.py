@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from refdesk.model import SkillDraft, Turn
+    from refdesk.playbooks import SkillDraft, Turn
 
 INSTRUCTION = """\
 You write playbooks for customer support from transcripts. A playbook is read by another agent who has the same kind of

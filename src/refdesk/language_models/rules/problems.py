@@ -13,7 +13,7 @@ from refdesk.core.search.analysis import analyse, get_stop_terms
 from refdesk.language_models.rules import sentences
 
 if TYPE_CHECKING:
-    from refdesk.model import Turn
+    from refdesk.playbooks import Turn
 
 MAX_TITLE = 90
 MAX_PROBLEM = 300
@@ -46,7 +46,7 @@ _CIRCUMSTANCE = regex.compile(
 )
 _WORD = regex.compile(r"(?<![\w\[])\p{L}[\p{L}\p{N}'’-]*[\p{L}\p{N}](?![\w\]])")
 _UNSPACED_WORD = regex.compile(r"[\p{Katakana}ー]{2,12}|[\p{Han}]{2,8}")
-_FILLERS = frozenset(
+FILLERS = frozenset(
     analyse(
         """
         name help goodbye sorry thank thanks provide give time today like may able also call can't don't
@@ -90,7 +90,7 @@ class Problem:
 
 def find_problem(conversation: Sequence[Turn]) -> Problem | None:
     """Return the problem, or `None` when no customer says anything that could be searched for."""
-    turns = [list(sentences.split(turn.text)) for turn in _leave_names(conversation) if turn.speaker == "customer"]
+    turns = [list(sentences.split(turn.text)) for turn in leave_names(conversation) if turn.speaker == "customer"]
     opening = [sentence for turn in turns[:OPENING_TURNS] for sentence in turn]
     said = opening or [sentence for turn in turns for sentence in turn][:OPENING_TURNS]
     if not said:
@@ -104,11 +104,11 @@ def find_problem(conversation: Sequence[Turn]) -> Problem | None:
 
 def _tells(sentence: str) -> bool:
     """Return whether a sentence holds enough words that not every customer says to name a problem."""
-    telling = set(analyse(sentence)) - get_stop_terms() - _FILLERS
+    telling = set(analyse(sentence)) - get_stop_terms() - FILLERS
     return len([term for term in telling if not term.isdigit()]) >= MIN_TELLING
 
 
-def _leave_names(conversation: Sequence[Turn]) -> Iterator[Turn]:
+def leave_names(conversation: Sequence[Turn]) -> Iterator[Turn]:
     """Yield the turns without those that answer the question for a name by one."""
     asked = False
     for turn in conversation:
@@ -140,7 +140,9 @@ def find_keywords(conversation: Sequence[Turn]) -> tuple[str, ...]:
     spellings: dict[str, Counter[str]] = {}
     weights: Counter[str] = Counter()
     speakers: dict[str, set[str]] = {}
-    for turn in _leave_names(conversation):
+    for turn in leave_names(conversation):
+        if turn.call or (turn.speaker == "system" and turn.text.startswith(("{", "["))):
+            continue
         for term, spelling in _get_words(" ".join(sentences.split(turn.text)), names).items():
             spellings.setdefault(term, Counter())[spelling] += 1
             weights[term] += 1
@@ -162,7 +164,7 @@ def _get_words(text: str, names: frozenset[str]) -> dict[str, str]:
     words: dict[str, str] = {}
     for word in _WORD.findall(text):
         terms = analyse(word)
-        if len(terms) == 1 and len(terms[0]) > 2 and not {terms[0]} & (get_stop_terms() | _FILLERS | names):
+        if len(terms) == 1 and len(terms[0]) > 2 and not {terms[0]} & (get_stop_terms() | FILLERS | names):
             words.setdefault(terms[0], word.lower())
     return words
 

@@ -9,7 +9,9 @@ import regex
 MAX_SENTENCE = 240
 """Code points of a sentence that are kept."""
 
-_END = regex.compile(r"(?<=[.!?…])\s+|(?<=[。！？])\s*|\n+")
+_END = regex.compile(
+    r"(?<=[.!?…])(?<!\b(?:Dr|Mr|Mrs|Ms|Prof|St|No|vs|etc|e\.g|i\.e|approx|Inc|Ltd)\.)\s+|(?<=[。！？])\s*|\n+"
+)
 _GREETING = regex.compile(
     r"""^(?:(?:hi|hey|hello|helo|howdy|hiya|greetings|dear|good\ (?:morning|afternoon|evening|day)|welcome|ok|okay|so
     |well|oh|um|yes|yeah|yep|sure|no|nope|thanks|thank\ you|sorry(?!\ \p{L})|great|alright|right|perfect|excellent
@@ -58,9 +60,21 @@ def split(text: str) -> Iterator[str]:
         sentence = " ".join(part.split())
         if _ORDER.search(sentence) or not says_something(sentence):
             continue
-        sentence = _GREETING.sub("", sentence).strip(" ,;:-–")
+        sentence = drop_greeting(sentence)
         if says_something(sentence):
             yield shorten(sentence, MAX_SENTENCE)
+
+
+def split_all(text: str) -> Iterator[str]:
+    """Yield every sentence of a text as one line, pleasantries too."""
+    for part in _END.split(text):
+        if sentence := " ".join(part.split()):
+            yield sentence
+
+
+def drop_greeting(sentence: str) -> str:
+    """Return a sentence without the greeting or the assent that it begins with."""
+    return _GREETING.sub("", sentence).strip(" ,;:-–")
 
 
 def says_something(sentence: str) -> bool:

@@ -1,10 +1,9 @@
-"""Learns and refines skills from conversations: parse, mask, prompt the model, validate, store."""
+"""Learns skills from conversations: parse, mask, induce from all cases (or prompt a model), validate, store."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Sequence
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
@@ -14,14 +13,15 @@ import anyio.to_thread
 
 from refdesk.core.search.passages import embedding_text
 from refdesk.errors import ConflictError, InvalidInputError, LanguageModelError, NotFoundError
-from refdesk.model import Playbook, SkillDraft, Step
-from refdesk.toolsets.skills import masking, records, refining, transcripts
+from refdesk.playbooks import Inducer, Playbook, SkillDraft
+from refdesk.toolsets.skills import cases, changes, masking, records, refining, transcripts
 from refdesk.toolsets.skills.queries import QUOTA_NAME, UNLIMITED, Creation, SkillQueries
 from refdesk.toolsets.skills.records import SkillUpdate
 
 if TYPE_CHECKING:
     from refdesk.core.context import Context
-    from refdesk.model import JsonObject, Turn
+    from refdesk.model import JsonObject, Vector
+    from refdesk.playbooks import Case, EmbedTexts, Step, Turn
     from refdesk.protocols import Embedder, LanguageModel
     from refdesk.toolsets.skills.records import Skill
 
@@ -33,14 +33,23 @@ LEARNING_STEPS = 3
 
 MAX_TITLE = 200
 MAX_TEXT = 4000
+MAX_STEP = 600
+MAX_STEPS = 60
+MAX_VECTORS = 8192
+"""Of utterances, which are kept in memory: refining compares mostly what it has compared before."""
+
 CONFIRMATION = 0.10
 
 
 @dataclass(slots=True)
 class Learner:
-    """Learns skills with a language model. What is the same work is done one after another within a process."""
+    """Learns skills, by induction over their cases or with a language model that is shown one conversation at a time.
 
-    language_model: LanguageModel
+    What is the same work is done one after another within a process.
+    """
+
+    language_model: LanguageModel | Inducer
+    _vectors: OrderedDict[tuple[str, str], Vector] = field(default_factory=OrderedDict["tuple[str, str]", "Vector"])
     _locks: WeakValueDictionary[tuple[str, str], anyio.Lock] = field(
         default_factory=WeakValueDictionary["tuple[str, str]", anyio.Lock]
     )
@@ -56,7 +65,8 @@ class Learner:
         """
         context.report(0, LEARNING_STEPS, "Reading the conversation")
         turns = await anyio.to_thread.run_sync(prepare, conversation)
-        source, queries = _digest(turns), get_queries(context)
+        case, queries = cases.make_case(turns, confirmed), get_queries(context)
+        source = case.id
         async with self._lock(context.principal.org, source):
             known = await queries.find_by_source(source)
             if known is not None:
@@ -64,14 +74,27 @@ class Learner:
             # Before the model is paid for; it is checked again with the insert.
             await queries.require_room(context.principal.agent)
             context.report(1, LEARNING_STEPS, "Writing the playbook")
-            draft = require_whole(clean(await self.language_model.extract(turns)))
+            draft = require_whole(clean(await self._draft(context, case, turns)))
             context.report(2, LEARNING_STEPS, f"Storing: {draft.title}")
             skill = await self._build(context, draft, confirmed, metadata)
             async with self._lock(context.principal.org, ""):
-                creation = await queries.create_if_new(skill, source)
+                creation = await queries.create_if_new(skill, [case])
         if confirmed and creation.similarity is not None and not creation.is_known_source:
             return await _confirm(context, queries, creation)
         return creation
+
+    async def create_of(self, context: Context, added: Sequence[Case], metadata: JsonObject) -> Skill:
+        """Learn one skill from several conversations at once, whatever else there is, and return it.
+
+        Raises:
+            InvalidInputError: They teach nothing.
+            LanguageModelError: The model failed.
+            EmbedderError: The vectors could not be made.
+        """
+        assert isinstance(self.language_model, Inducer)
+        draft = require_whole(clean(await self.language_model.induce(added, self._make_embed(context))))
+        skill = await self._build(context, draft, False, metadata)
+        return await get_queries(context).create_with(skill, added)
 
     async def update(self, context: Context, skill_id: str, conversation: str, feedback: str) -> Skill:
         """Refine a skill with a conversation and return its new version.
@@ -99,25 +122,79 @@ class Learner:
         if skill is None:
             raise NotFoundError(f"There is no skill {skill_id}. Use an id that a search or a create returned.")
         context.report(1, LEARNING_STEPS, f"Refining: {skill.title}")
-        refinement = await self.language_model.refine(skill.draft, turns, feedback)
+        added = [cases.make_case(turns, note=feedback)]
+        if isinstance(self.language_model, Inducer):
+            known = [case for case in await queries.read_cases(skill_id) if case.id != added[0].id]
+            if not known:
+                # Learned before cases were kept: what it says is evidence too.
+                added.insert(0, cases.make_earlier(skill))
+            draft = await self._induce(context, [*known, *added], skill)
+            told = changes.describe(skill.draft, draft)
+        else:
+            draft, told = await self._reword(self.language_model, skill, turns, feedback)
+        context.report(2, LEARNING_STEPS, f"Storing: {draft.title}")
+        update = await self._make_update(context, skill, draft, told)
+        return await queries.update_skill(skill_id, update, added, context.principal.agent)
+
+    async def _reword(
+        self, model: LanguageModel, skill: Skill, turns: Sequence[Turn], feedback: str
+    ) -> tuple[SkillDraft, tuple[str, ...]]:
+        refinement = await model.refine(skill.draft, turns, feedback)
         proposed = replace(clean(refinement.draft), **_get_settled(skill))
         refined = refining.refine(skill.draft, replace(refinement, draft=proposed), turns, feedback)
-        draft = refined.draft
-        context.report(2, LEARNING_STEPS, f"Storing: {draft.title}")
-        update = SkillUpdate(
+        return refined.draft, refined.changes
+
+    async def _make_update(self, context: Context, skill: Skill, draft: SkillDraft, told: Sequence[str]) -> SkillUpdate:
+        embedding, *openings = await embed(context, draft) or [()]
+        return SkillUpdate(
             title=draft.title,
             problem=draft.problem,
             playbook=draft.playbook,
             conditions=draft.conditions,
             keywords=draft.keywords,
+            openings=draft.openings,
             product_area=draft.product_area,
             issue_type=draft.issue_type,
-            embedding=await embed(context, draft),
+            embedding=embedding,
+            opening_embeddings=openings,
             made_by=self.language_model.name,
-            changes=tuple(masking.mask(change) for change in refined.changes),
+            changes=tuple(masking.mask(change) for change in told),
             expected_version=skill.version,
         )
-        return await queries.update_skill(skill_id, update)
+
+    async def _draft(self, context: Context, case: Case, turns: Sequence[Turn]) -> SkillDraft:
+        if isinstance(self.language_model, Inducer):
+            return await self.language_model.induce([case], self._make_embed(context))
+        return await self.language_model.extract(turns)
+
+    async def _induce(self, context: Context, known: Sequence[Case], skill: Skill) -> SkillDraft:
+        """Return the skill as its cases have it, what its metadata settled as it is."""
+        assert isinstance(self.language_model, Inducer)
+        draft = clean(await self.language_model.induce(known, self._make_embed(context)))
+        settled = dict.fromkeys(_get_settled(skill))
+        areas = {name: getattr(skill, name) if name in settled or not getattr(draft, name) else getattr(draft, name)
+                 for name in (records.PRODUCT_AREA, records.ISSUE_TYPE)}  # fmt: skip
+        return require_whole(replace(draft, **areas))
+
+    def _make_embed(self, context: Context) -> EmbedTexts | None:
+        """Return what embeds utterances, and remembers them."""
+        semantics = context.knowledge_base.semantics
+        return self._remember(semantics.wanted) if semantics is not None else None
+
+    def _remember(self, embedder: Embedder) -> Callable[[Sequence[str]], Awaitable[Mapping[str, Vector]]]:
+        async def embed_texts(texts: Sequence[str]) -> Mapping[str, Vector]:
+            name = embedder.model.name
+            missing = [text for text in dict.fromkeys(texts) if (name, text) not in self._vectors]
+            new = dict(zip(missing, await embedder.embed_passages(missing) if missing else [], strict=True))
+            found = {text: new[text] if text in new else self._vectors[name, text] for text in texts}
+            for text, vector in found.items():
+                self._vectors[name, text] = vector
+                self._vectors.move_to_end((name, text))
+            while len(self._vectors) > MAX_VECTORS:
+                self._vectors.popitem(last=False)
+            return found
+
+        return embed_texts
 
     async def _build(self, context: Context, draft: SkillDraft, confirmed: bool, metadata: JsonObject) -> Skill:
         base = context.knowledge_base
@@ -128,12 +205,13 @@ class Learner:
             masked,
             id=base.identifiers.new(),
             author=context.principal.agent,
-            model=self.language_model,
+            model=self.language_model.name,
             now=base.clock.now(),
         )
         if confirmed:
             skill = replace(skill, times_confirmed=1, confidence=skill.confidence + CONFIRMATION)
-        return replace(skill, embedding=await embed(context, draft))
+        embedding, *openings = await embed(context, draft) or [()]
+        return replace(skill, embedding=embedding, opening_embeddings=openings)
 
     def _lock(self, org: str, key: str) -> anyio.Lock:
         return self._locks.setdefault((org, key), anyio.Lock())
@@ -161,14 +239,14 @@ def get_queries(context: Context, embedder: Embedder | None = None) -> SkillQuer
     return SkillQueries(base.store, base.clock, context.principal.org, model, quota)
 
 
-async def embed(context: Context, draft: SkillDraft) -> Sequence[float]:
-    """Return the vector of what is searched of a skill; empty where there is no model."""
+async def embed(context: Context, draft: SkillDraft) -> list[Sequence[float]]:
+    """Return the vectors of what is searched of a skill: what it is about, then each opening; empty without a model."""
     semantics = context.knowledge_base.semantics
     if semantics is None:
-        return ()
-    body = records.write_body(draft.problem, draft.conditions, draft.keywords)
-    [vector] = await semantics.wanted.embed_passages([embedding_text(draft.title, body, (0, len(body)))])
-    return vector.tolist()
+        return []
+    lead = records.write_lead(draft.problem, draft.conditions, draft.keywords)
+    texts = [embedding_text(draft.title, lead, (0, len(lead))), *draft.openings]
+    return [vector.tolist() for vector in await semantics.wanted.embed_passages(texts)]
 
 
 def clean(draft: SkillDraft) -> SkillDraft:
@@ -180,15 +258,27 @@ def clean(draft: SkillDraft) -> SkillDraft:
         playbook=Playbook(
             goal=_clean(playbook.goal),
             prerequisites=_clean_all(playbook.prerequisites),
-            steps=tuple(Step(do, _clean(s.check), _clean(s.say)) for s in playbook.steps if (do := _clean(s.do))),
+            steps=_clean_steps(playbook.steps),
             edge_cases=_clean_all(playbook.edge_cases),
             escalation=_clean(playbook.escalation),
+            notes=_clean_all(playbook.notes),
+            seldom=_clean_steps(playbook.seldom),
+            cases=playbook.cases,
         ),
         conditions=_clean_all(draft.conditions),
         keywords=_clean_all(draft.keywords),
         product_area=_clean(draft.product_area, MAX_TITLE),
         issue_type=_clean(draft.issue_type, MAX_TITLE),
+        openings=_clean_all(draft.openings),
     )
+
+
+def _clean_steps(steps: Sequence[Step]) -> tuple[Step, ...]:
+    cleaned = (
+        replace(step, do=_clean(step.do, MAX_STEP), check=_clean(step.check, MAX_STEP), say=_clean(step.say, MAX_STEP))
+        for step in steps[:MAX_STEPS]
+    )
+    return tuple(step for step in cleaned if step.do)
 
 
 def require_whole(draft: SkillDraft) -> SkillDraft:
@@ -221,8 +311,3 @@ async def _confirm(context: Context, queries: SkillQueries, creation: Creation) 
     id = context.knowledge_base.identifiers.new()
     skill = await queries.record_outcome(creation.skill.skill_id, id, {**report}, CONFIRMATION)
     return replace(creation, skill=skill)
-
-
-def _digest(turns: Sequence[Turn]) -> str:
-    text = json.dumps([[turn.speaker, turn.text] for turn in turns], ensure_ascii=True)
-    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()

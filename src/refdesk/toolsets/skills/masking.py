@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, TypeAlias
 import regex
 
 if TYPE_CHECKING:
-    from refdesk.model import JsonValue, Turn
+    from refdesk.model import JsonValue
+    from refdesk.playbooks import Turn
 
 CARD, EMAIL, PHONE = "[card number]", "[e-mail]", "[phone number]"
 SOCIAL_SECURITY, ACCOUNT, SECRET = "[social security number]", "[account number]", "[secret]"

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from refdesk.core.search.semantics import Semantics
     from refdesk.model import JsonValue
+    from refdesk.playbooks import Inducer
     from refdesk.protocols import Embedder, LanguageModel
     from refdesk.toolsets.skills.queries import FoundSkill, SkillQueries
 
@@ -163,7 +164,7 @@ _CONVERSATION = (
 _ID = "01930000-0000-7000-8000-000000000001"
 
 
-def make_operations(language_model: LanguageModel) -> tuple[Operation, ...]:
+def make_operations(language_model: LanguageModel | Inducer) -> tuple[Operation, ...]:
     """Return the toolset's operations, which learn with a language model."""
     learner = Learner(language_model)
     return (SEARCH, GET, _make_create(learner), _make_update(learner), REPORT)

@@ -45,7 +45,7 @@ def _to_filter(question: Question) -> Filter | None:
 
 def _to_hit(match: FoundSkill, text: TextQuery) -> ProviderHit:
     skill = match["skill"]
-    body = records.write_body(skill.problem, skill.conditions, skill.keywords)
+    body = skill.body
     return ProviderHit(
         id=skill.skill_id,
         title=skill.title,

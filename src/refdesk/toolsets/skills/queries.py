@@ -22,11 +22,19 @@ from refdesk.model import (
     State,
     VectorQuery,
 )
-from refdesk.toolsets.skills import records
+from refdesk.toolsets.skills import cases, records
 from refdesk.toolsets.skills.records import Counters, Skill, SkillUpdate
 
 if TYPE_CHECKING:
-    from refdesk.model import Candidate, Collection, Document, Filter, Revision, Vector
+    from refdesk.model import (
+        Candidate,
+        Collection,
+        Document,
+        Filter,
+        Revision,
+        Vector,
+    )
+    from refdesk.playbooks import Case
     from refdesk.protocols import Clock, Reader, Store, Transaction
 
 DUPLICATE_SIMILARITY = 0.95
@@ -123,12 +131,28 @@ class SkillQueries:
             await self._insert(transaction, skill)
         return skill
 
+    async def create_with(self, skill: Skill, added: Sequence[Case]) -> Skill:
+        """Keep a new skill with its cases, whatever else there is, and return it."""
+        async with self.store.transaction() as transaction:
+            await self._insert(transaction, skill)
+            await self._count_generation(transaction)
+            await self._put_cases(transaction, skill.skill_id, added, skill.author)
+        return skill
+
     async def get_skill(self, skill_id: str) -> Skill | None:
         """Return the skill, or `None` where this org has none of that id."""
         return await self._read_skill(self.store, skill_id)
 
-    async def update_skill(self, skill_id: str, updates: SkillUpdate) -> Skill:
+    async def update_skill(
+        self, skill_id: str, updates: SkillUpdate, added: Sequence[Case] = (), agent: str = ""
+    ) -> Skill:
         """Change what `updates` says and count the version up by one; the version before is kept.
+
+        Args:
+            skill_id: Which.
+            updates: What to change.
+            added: What is kept with it as evidence.
+            agent: Who sent that.
 
         Raises:
             ValueError: There is no such skill.
@@ -145,6 +169,7 @@ class SkillQueries:
                 )
             changed = _apply(skill, updates, self)
             await self._write(transaction, changed)
+            await self._put_cases(transaction, skill_id, added, agent)
             if updates.confidence is not None:
                 await self._put_counters(transaction, changed)
         return changed
@@ -167,15 +192,16 @@ class SkillQueries:
         skill = await self.get_skill(found.candidates[0].id)
         return (skill, round(min(1.0, found.candidates[0].cosine), 6)) if skill is not None else None
 
-    async def create_if_new(self, skill: Skill, source: str) -> Creation:
+    async def create_if_new(self, skill: Skill, added: Sequence[Case]) -> Creation:
         """Keep a new skill unless the same conversation, or a skill nearer than the threshold, is there already.
 
         Check and insert are one step, across processes: the check is made outside the transaction at a known count of
-        changes, and is valid inside it only while that count is unchanged; else it is repeated.
+        creations, and is valid inside it only while that count is unchanged; else it is repeated. Updates do not count:
+        they would keep a creation from ever coming to its end.
 
         Args:
             skill: With its vector, where there is a model.
-            source: Digest of the conversation.
+            added: The conversations; the skill that there is then keeps them as evidence, whichever it is.
 
         Raises:
             QuotaExceededError: It is new, and the org or its author may create no more.
@@ -184,16 +210,17 @@ class SkillQueries:
             generation = await self._read_generation(self.store)
             nearest = await self.find_nearest(skill.embedding)
             async with self.store.transaction() as transaction:
-                known = await self.find_by_source(source, transaction)
+                known = await self.find_by_source(added[0].id, transaction) if len(added) == 1 else None
                 if known is not None:
                     return Creation(known, 1.0, is_known_source=True)
                 if await self._read_generation(transaction) != generation:
                     continue
                 if nearest is not None and nearest[1] > DUPLICATE_SIMILARITY:
-                    await self._put_source(transaction, source, nearest[0].skill_id)
+                    await self._put_cases(transaction, nearest[0].skill_id, added, skill.author)
                     return Creation(*nearest)
                 await self._insert(transaction, skill)
-                await self._put_source(transaction, source, skill.skill_id)
+                await self._count_generation(transaction)
+                await self._put_cases(transaction, skill.skill_id, added, skill.author)
                 return Creation(skill)
 
     async def require_room(self, author: str) -> None:
@@ -300,8 +327,10 @@ class SkillQueries:
         document = records.to_document(skill, self.org)
         await transaction.put_documents([document])
         if self.model is not None and len(skill.embedding):
-            passage = EmbeddedPassage(0, len(document.body), to_vector(skill.embedding))
-            await transaction.put_vectors(self._collection, skill.skill_id, self.model, document.text_digest, [passage])
+            passages = _to_passages(skill)
+            await transaction.put_vectors(self._collection, skill.skill_id, self.model, document.text_digest, passages)
+
+    async def _count_generation(self, transaction: Transaction) -> None:
         number = await self._read_generation(transaction) + 1
         await transaction.put_metadata([Metadata(self._generation_key, {"number": number})])
 
@@ -313,8 +342,16 @@ class SkillQueries:
         record = await reader.get_metadata(self._generation_key)
         return int(str(record.value["number"])) if record is not None else 0
 
-    async def _put_source(self, transaction: Transaction, source: str, skill_id: str) -> None:
-        await transaction.put_metadata([Metadata(MetadataKey(self.org, SOURCE, source), {"skill_id": skill_id})])
+    async def read_cases(self, skill_id: str) -> list[Case]:
+        """Return the cases of a skill, oldest first; empty for one that was learned before cases were kept."""
+        return await cases.read_cases(self.store, self.org, skill_id)
+
+    async def _put_cases(self, transaction: Transaction, skill_id: str, added: Sequence[Case], agent: str) -> None:
+        """Keep cases of a skill, and that their conversations are known."""
+        now = self.clock.now()
+        sources = [Metadata(MetadataKey(self.org, SOURCE, case.id), {"skill_id": skill_id}) for case in added]
+        kept = [cases.to_record(case, self.org, skill_id, agent, now) for case in added]
+        await transaction.put_metadata([*sources, *kept])
 
     async def _read_counters(self, reader: Reader, skill_id: str) -> Counters:
         record = await reader.get_metadata(MetadataKey(self.org, COUNTERS, skill_id))
@@ -345,6 +382,17 @@ def to_vector(embedding: Sequence[float]) -> Vector:
     return vector / (np.linalg.norm(vector) or 1.0)
 
 
+def _to_passages(skill: Skill) -> list[EmbeddedPassage]:
+    """Return the passages of a skill: what it is about, and each way in which customers began."""
+    lead = len(records.write_lead(skill.problem, skill.conditions, skill.keywords))
+    found = [EmbeddedPassage(0, lead, to_vector(skill.embedding))]
+    start = lead + 2
+    for opening, embedding in zip(skill.openings, skill.opening_embeddings, strict=False):
+        found.append(EmbeddedPassage(start, start + len(opening), to_vector(embedding)))
+        start += len(opening) + 1
+    return found
+
+
 def _is_read(revision: Revision) -> bool:
     return revision.document.state is not State.WITHDRAWN
 
@@ -356,7 +404,7 @@ def _weigh(score: float, confidence: float) -> float:
 
 def _apply(skill: Skill, updates: SkillUpdate, queries: SkillQueries) -> Skill:
     names = (
-        *("title", "problem", "playbook", "conditions", "keywords", "embedding"),
+        *("title", "problem", "playbook", "conditions", "keywords", "openings", "embedding", "opening_embeddings"),
         *("product_area", "issue_type", "confidence", "made_by"),
     )
     given: dict[str, Any] = {name: value for name in names if (value := getattr(updates, name)) is not None}

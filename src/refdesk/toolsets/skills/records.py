@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import regex
 from pydantic import TypeAdapter
 
 from refdesk.core.search.analysis import fold
-from refdesk.model import Collection, DateRange, Document, JsonObject, JsonValue, Playbook, SkillDraft
+from refdesk.model import Collection, DateRange, Document, JsonObject, JsonValue
+from refdesk.playbooks import Playbook, SkillDraft
 from refdesk.toolsets.skills import TOOLSET_NAME, rendering
-
-if TYPE_CHECKING:
-    from refdesk.protocols import LanguageModel
 
 FIRST_CONFIDENCE = 0.5
 NAME, PRODUCT_AREA, ISSUE_TYPE = "name", "product_area", "issue_type"
@@ -39,7 +37,9 @@ class Skill:
             whichever version this is.
         changes: What this version changed.
         made_by: The language model that wrote this version.
+        openings: How customers began: what it is found by beside its problem.
         embedding: Unit length; empty where it was read from the store, which never returns vectors.
+        opening_embeddings: One for each opening; empty likewise.
     """
 
     skill_id: str
@@ -61,7 +61,14 @@ class Skill:
     times_confirmed: int = 0
     metadata: JsonObject = field(default_factory=dict[str, JsonValue])
     changes: tuple[str, ...] = ()
+    openings: tuple[str, ...] = ()
     embedding: Sequence[float] = field(default=(), repr=False, compare=False)
+    opening_embeddings: Sequence[Sequence[float]] = field(default=(), repr=False, compare=False)
+
+    @property
+    def body(self) -> str:
+        """What is searched and embedded beside the title."""
+        return write_body(self.problem, self.conditions, self.keywords, self.openings)
 
     @property
     def resolution(self) -> str:
@@ -88,6 +95,7 @@ class Skill:
             self.keywords,
             self.product_area,
             self.issue_type,
+            self.openings,
         )
 
 
@@ -105,7 +113,9 @@ class SkillUpdate:
     playbook: Playbook | None = None
     conditions: tuple[str, ...] | None = None
     keywords: tuple[str, ...] | None = None
+    openings: tuple[str, ...] | None = None
     embedding: Sequence[float] | None = field(default=None, repr=False)
+    opening_embeddings: Sequence[Sequence[float]] | None = field(default=None, repr=False)
     product_area: str | None = None
     issue_type: str | None = None
     confidence: float | None = None
@@ -128,9 +138,7 @@ def get_collection(org: str) -> Collection:
     return Collection(org, TOOLSET_NAME)
 
 
-def make_skill(
-    draft: SkillDraft, metadata: JsonObject, *, id: str, author: str, model: LanguageModel, now: datetime
-) -> Skill:
+def make_skill(draft: SkillDraft, metadata: JsonObject, *, id: str, author: str, model: str, now: datetime) -> Skill:
     """Return a new skill of a draft; what the caller's metadata says of area and type wins over the draft."""
     return Skill(
         skill_id=id,
@@ -139,10 +147,11 @@ def make_skill(
         playbook=draft.playbook,
         conditions=draft.conditions,
         keywords=draft.keywords,
+        openings=draft.openings,
         product_area=get_text(metadata, PRODUCT_AREA) or draft.product_area,
         issue_type=get_text(metadata, ISSUE_TYPE) or draft.issue_type,
         metadata=metadata,
-        made_by=model.name,
+        made_by=model,
         author=author,
         created_at=now,
         updated_at=now,
@@ -163,8 +172,17 @@ def make_name(title: str, id: str) -> str:
     return f"{slug or 'skill'}-{id.replace('-', '')[-12:]}"
 
 
-def write_body(problem: str, conditions: Sequence[str], keywords: Sequence[str]) -> str:
-    """Return what is searched and embedded beside the title: people search by problem."""
+def write_body(problem: str, conditions: Sequence[str], keywords: Sequence[str], openings: Sequence[str] = ()) -> str:
+    """Return what is searched and embedded beside the title: people search by problem.
+
+    The openings come last, each on a line of its own, after a blank line.
+    """
+    lead = write_lead(problem, conditions, keywords)
+    return "\n\n".join(part for part in (lead, "\n".join(openings)) if part)
+
+
+def write_lead(problem: str, conditions: Sequence[str], keywords: Sequence[str]) -> str:
+    """Return the part of the body before the openings."""
     return "\n".join(part for part in (problem, *conditions, ", ".join(keywords)) if part)
 
 
@@ -176,6 +194,7 @@ def to_document(skill: Skill, org: str) -> Document:
         "keywords": list(skill.keywords),
         "playbook": asdict(skill.playbook),
         "metadata": skill.metadata,
+        "openings": list(skill.openings),
         "made_by": skill.made_by,
         "changes": list(skill.changes),
     }
@@ -184,7 +203,7 @@ def to_document(skill: Skill, org: str) -> Document:
         collection=get_collection(org),
         id=skill.skill_id,
         title=skill.title,
-        body=write_body(skill.problem, skill.conditions, skill.keywords),
+        body=skill.body,
         author=skill.author,
         created_at=skill.created_at,
         modified_at=skill.updated_at,
@@ -206,6 +225,7 @@ def to_skill(document: Document, counters: Counters) -> Skill:
         playbook=_PLAYBOOK.validate_python(data["playbook"]),
         conditions=_texts(data["conditions"]),
         keywords=_texts(data["keywords"]),
+        openings=_texts(data.get("openings", [])),
         product_area=_first(document.facets, PRODUCT_AREA),
         issue_type=_first(document.facets, ISSUE_TYPE),
         confidence=counters.confidence,

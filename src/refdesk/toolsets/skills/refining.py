@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
-from refdesk.model import Playbook, SkillDraft, Step
+from refdesk.playbooks import Playbook, SkillDraft, Step
 
 if TYPE_CHECKING:
-    from refdesk.model import Refinement, Removal, Turn
+    from refdesk.playbooks import Refinement, Removal, Turn
 
 MAX_CONDITIONS = 40
 MAX_KEYWORDS = 80

@@ -7,7 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from refdesk.model import Playbook, Step
+    from refdesk.playbooks import Playbook, Step
+
+
+MAX_SELDOM = 8
+FEW_CASES = 10
+MAX_NOTES = 10
+"""Of what was said of a skill, the newest that are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +39,10 @@ def render_playbook(playbook: Playbook) -> str:
     sections = {
         "Goal": one_line(playbook.goal),
         "Prerequisites": _bullets(playbook.prerequisites),
-        "Steps": "\n".join(_render_step(number, step) for number, step in enumerate(playbook.steps, start=1)),
-        "Edge cases": _bullets(playbook.edge_cases),
+        "Steps": "\n".join(
+            _render_step(number, step, len(playbook.cases)) for number, step in enumerate(playbook.steps, start=1)
+        ),
+        "Edge cases": _bullets([*playbook.edge_cases, *_render_seldom(playbook), *_render_notes(playbook)]),
         "Escalation": one_line(playbook.escalation),
     }
     return "\n\n".join(f"## {name}\n\n{text or 'None known.'}" for name, text in sections.items()) + "\n"
@@ -62,9 +70,25 @@ def _bullets(items: Sequence[str]) -> str:
     return "\n".join(f"- {one_line(item)}" for item in items)
 
 
-def _render_step(number: int, step: Step) -> str:
+def _render_step(number: int, step: Step, cases: int) -> str:
     indent = " " * len(f"{number}. ")
-    return f"\n{indent}".join([f"{number}. **Do:** {one_line(step.do)}", *_render_rest(step)])
+    return f"\n{indent}".join(
+        [f"{number}. **Do:** {one_line(step.do)}{_render_support(step, cases)}", *_render_rest(step)]
+    )
+
+
+def _render_support(step: Step, cases: int) -> str:
+    return f" ({len(step.cases)} of {cases})" if step.cases and cases > 1 else ""
+
+
+def _render_seldom(playbook: Playbook) -> list[str]:
+    """Return what one or two of few cases did; of many cases it is noise, which whoever reads the evidence finds."""
+    shown = playbook.seldom[: MAX_SELDOM if len(playbook.cases) < FEW_CASES else 0]
+    return [f"Seldom{_render_support(step, len(playbook.cases))}: {step.do}" for step in shown]
+
+
+def _render_notes(playbook: Playbook) -> list[str]:
+    return [f"Feedback: {note}" for note in playbook.notes[-MAX_NOTES:]]
 
 
 def _render_rest(step: Step) -> Iterator[str]:

@@ -10,11 +10,13 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any, cast
 
 import regex
 
-from refdesk.model import Speaker, Turn
+from refdesk.playbooks import Speaker, Turn
+from refdesk.toolsets.skills import tool_calls
 
 MAX_TURNS = 2000
 """Turns that are read of a conversation: its first half from the beginning, its other half from the end."""
@@ -74,8 +76,8 @@ def read(transcript: str) -> tuple[Turn, ...]:
     text = transcript.replace("\r\n", "\n").replace("\r", "\n").strip().lstrip("\ufeff")
     turns = _read_json(text)
     if turns is None:
-        turns = _read_lines(text) or _read_report(text)
-    return _shorten(tuple(_join(turn for turn in turns if any(map(str.isalnum, turn.text)))))
+        turns = [call for turn in _read_lines(text) or _read_report(text) for call in _find_calls(turn)]
+    return _shorten(tuple(_join(turn for turn in turns if turn.call or any(map(str.isalnum, turn.text)))))
 
 
 def holds_turns(text: str) -> bool:
@@ -90,16 +92,11 @@ def _shorten(turns: tuple[Turn, ...]) -> tuple[Turn, ...]:
 
 def _join(turns: Iterable[Turn]) -> Iterator[Turn]:
     """Yield the turns with trimmed text, those of one speaker in a row as one line each of one turn."""
-    held: list[str] = []
-    speaker: Speaker | None = None
-    for turn in turns:
-        if turn.speaker != speaker and speaker is not None:
-            yield Turn(speaker, "\n".join(held))
-            held = []
-        speaker = turn.speaker
-        held.append(turn.text.strip())
-    if speaker is not None:
-        yield Turn(speaker, "\n".join(held))
+    for (speaker, call), group in groupby(turns, key=lambda turn: (turn.speaker, turn.call)):
+        if call:
+            yield from group
+        else:
+            yield Turn(speaker, "\n".join(turn.text.strip() for turn in group))
 
 
 def _read_json(text: str) -> list[Turn] | None:
@@ -114,15 +111,24 @@ def _read_json(text: str) -> list[Turn] | None:
         except (ValueError, RecursionError):
             return None
     items = list(_find_items(values, 4))
-    turns = [turn for turn in map(_read_item, items) if turn is not None]
-    return turns or None
+    turns = [turn for item in items for turn in _read_item(item)]
+    return turns if any(not turn.call and turn.speaker != "system" for turn in turns) else None
+
+
+def _find_calls(turn: Turn) -> Iterator[Turn]:
+    """Yield a tool's turn line by line, the calls among them as such; any other as it is."""
+    if turn.speaker != "system":
+        yield turn
+        return
+    for line in turn.text.splitlines():
+        yield tool_calls.read_line(line) or Turn("system", line)
 
 
 def _find_items(value: object, depth: int) -> Iterator[object]:
     """Yield what may be turns: members of the outermost list whose members look like turns."""
     if isinstance(value, list):
         for item in cast("list[object]", value):
-            if _read_item(item) is not None or depth == 0:
+            if _read_item(item) or depth == 0:
                 yield item
             else:
                 yield from _find_items(item, depth - 1)
@@ -134,18 +140,21 @@ def _find_items(value: object, depth: int) -> Iterator[object]:
                 return
 
 
-def _read_item(item: object) -> Turn | None:
+def _read_item(item: object) -> list[Turn]:
+    """Return the turns of a message: what it says, then what it calls; none where it is no message."""
     if isinstance(item, list):
         pair = cast("list[object]", item)
         if len(pair) == 2 and isinstance(pair[0], str) and isinstance(pair[1], str):
-            return _make_turn(pair[0], pair[1])
-        return None
+            return _make_turns(pair[0], pair[1])
+        return []
     if not isinstance(item, dict):
-        return None
+        return []
     members = {str(key).lower(): value for key, value in cast("dict[object, object]", item).items()}
     speaker = next((value for key in _SPEAKER_KEYS if isinstance(value := members.get(key), str)), None)
-    text = next((found for key in _TEXT_KEYS if (found := _get_text(members.get(key)))), None)
-    return _make_turn(speaker, text) if speaker is not None and text is not None else None
+    text = next((found for key in _TEXT_KEYS if (found := _get_text(members.get(key)))), "")
+    if speaker is None or _is_ignored(speaker):
+        return []
+    return [*_make_turns(speaker, text), *tool_calls.read_members(members, text)]
 
 
 def _get_text(value: object) -> str:
@@ -159,9 +168,12 @@ def _get_text(value: object) -> str:
     return ""
 
 
-def _make_turn(label: str, text: str) -> Turn | None:
+def _make_turns(label: str, text: str) -> list[Turn]:
     speaker = _recognise(label)
-    return Turn(speaker, text) if speaker is not None else None
+    if speaker is None or not text:
+        return []
+    call = tool_calls.read_line(text) if speaker == "system" else None
+    return [call or Turn(speaker, text)]
 
 
 def _recognise(label: str) -> Speaker | None:

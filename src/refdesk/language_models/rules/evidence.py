@@ -1,0 +1,219 @@
+"""What the cases show of an act: what was said to it, when it was done and when not, and what it led to."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import regex
+
+from refdesk.language_models.rules import imperatives, sentences
+from refdesk.language_models.rules.moves import get_terms
+
+if TYPE_CHECKING:
+    from refdesk.language_models.rules.acts import Act
+    from refdesk.language_models.rules.moves import Move
+
+MAX_FIELDS = 4
+MAX_QUOTE = 60
+MIN_TELLING = 2
+"""Cases in which a condition must be seen before it is one."""
+
+_REFUSAL = regex.compile(
+    r"""\b(?:don'?t\ (?:have|know|remember|recall)|do\ not\ (?:have|know|remember|recall)|can'?t|cannot|can\ not
+    |forgot|forgotten|lost|not\ sure
+    |no\ idea|unable|won'?t|refuse|didn'?t\ (?:bring|get|save))\b | わかりません|分かりません|ありません""",
+    regex.IGNORECASE | regex.VERBOSE,
+)
+_AGREES = regex.compile(
+    r"^\W*(?:yes|yeah|yep|yup|sure|ok|okay|great|perfect|thanks|thank\ you|correct|please|fine|good|sounds|alright"
+    r"|awesome"
+    r"|excellent|got\ it|that'?s\ (?:fine|great|right|perfect|correct|it)|はい)\b",
+    regex.IGNORECASE | regex.VERBOSE,
+)
+_DECLINES = regex.compile(r"^\W*(?:no|nope|nah|not\ really|never\ mind|いいえ)\b", regex.IGNORECASE | regex.VERBOSE)
+_QUESTION = regex.compile(r"[?？]\s*$")
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """How customers answered an act: counts by kind, and the commonest short words."""
+
+    gave: int = 0
+    refused: int = 0
+    agreed: int = 0
+    declined: int = 0
+
+    @property
+    def count(self) -> int:
+        """Of all answers."""
+        return self.gave + self.refused + self.agreed + self.declined
+
+
+def read_replies(act: Act) -> Reply:
+    """Return how the customers answered an act."""
+    counts = Counter(classify(move.after) for move in act.moves if move.after and not move.after.startswith("{"))
+    return Reply(counts["gave"], counts["refused"], counts["agreed"], counts["declined"])
+
+
+def classify(text: str) -> str:
+    """Return whether a customer refused, declined, agreed, or gave something else."""
+    if _REFUSAL.search(text):
+        return "refused"
+    if _DECLINES.match(text):
+        return "declined"
+    return "agreed" if _AGREES.match(text) else "gave"
+
+
+def write_check(act: Act, manner: str) -> str:
+    """Return what showed that a step was done, by what was said or answered next; empty where nothing did."""
+    if act.kind == "call":
+        return _write_tool_check(act)
+    reply = read_replies(act)
+    if act.kind != "say" or not reply.count:
+        return ""
+    if manner in {"ask", "whether"}:
+        return _write_asked(reply) if manner == "ask" else _write_whether(reply)
+    if reply.agreed * 2 >= reply.count:
+        return f"The customer agrees or thanks ({reply.agreed} of {reply.count})."
+    if manner == "tell":
+        return ""
+    said = next((said for move in act.moves for said in sentences.split(move.after) if not _QUESTION.search(said)), "")
+    return f"The customer says so, as in “{sentences.shorten(_quote(said), MAX_QUOTE)}”." if said else ""
+
+
+def _write_asked(reply: Reply) -> str:
+    if reply.refused * 4 >= reply.count and reply.refused >= MIN_TELLING:
+        return f"The customer gives it ({reply.count - reply.refused} of {reply.count}) or cannot ({reply.refused})."
+    return f"The customer gives it ({reply.count - reply.refused} of {reply.count})."
+
+
+def _write_whether(reply: Reply) -> str:
+    counts = {"yes": reply.agreed, "no": reply.declined + reply.refused, "something else": reply.gave}
+    said = [f"{word} ({count})" for word, count in counts.items() if count]
+    return f"The customer says {' or '.join(said)}."
+
+
+def _write_tool_check(act: Act) -> str:
+    names = Counter(name for move in act.moves for name in move.result if name.casefold() not in {"apiname", "id"})
+    often = [name for name, count in names.most_common(MAX_FIELDS) if count * 3 >= len(act.moves)]
+    if often:
+        return f"It answers with {', '.join(often)}."
+    said = Counter(
+        sentences.shorten(_quote(first), MAX_QUOTE)
+        for move in act.moves
+        if not move.result and (first := next(sentences.split(move.after), ""))
+    )
+    return f"It answers, as in “{said.most_common(1)[0][0]}”." if said else ""
+
+
+def find_condition(act: Act, others: Sequence[Act]) -> str:
+    """Return when an act is done rather than another at the same point, as a clause; empty where nothing tells.
+
+    Looked at are what a tool has answered, and whether the customer could not give what was asked, agreed or declined.
+    """
+    mine = [move for move in act.moves if move.before]
+    theirs = [move for other in others if other is not act for move in other.moves if move.before]
+    if len({move.case for move in mine}) < MIN_TELLING or len(theirs) < MIN_TELLING:
+        return ""
+    for say, test in _get_tests(mine):
+        yes, no = _share(mine, test), _share(theirs, test)
+        if yes >= 0.6 and no <= yes / 3:
+            return say
+    return ""
+
+
+def _get_tests(moves: Sequence[Move]) -> list[tuple[str, Callable[[Move], bool]]]:
+    """Return what could be the condition, as clause and test, the strongest first."""
+    tests: list[tuple[str, Callable[[Move], bool]]] = []
+    # What a tool answers is data: a text in it that gives orders is no condition either.
+    values = Counter(
+        (name, value)
+        for move in moves
+        for name, value in move.after_call.items()
+        if len(value) <= MAX_QUOTE and value.strip()
+    )
+    for (name, value), count in values.most_common(5):
+        if count >= MIN_TELLING and name.casefold() != "apiname" and not sentences.is_order(value):
+            tests.append((f"the tool answers {name} “{value}”", _holds(name, value)))
+    names = Counter(name for move in moves for name in move.after_call)
+    for name, count in names.most_common(8):
+        if count >= MIN_TELLING and name.casefold() not in {"apiname", "id"}:
+            tests.append((f"the tool answers with {name}", _has(name)))
+    for clause, kind in (
+        ("the customer cannot give it", "refused"),
+        ("the customer declines", "declined"),
+        ("the customer agrees", "agreed"),
+    ):
+        tests.append((clause, _is(kind)))
+    return tests
+
+
+def _holds(name: str, value: str) -> Callable[[Move], bool]:
+    return lambda move: move.after_call.get(name) == value
+
+
+def _has(name: str) -> Callable[[Move], bool]:
+    return lambda move: name in move.after_call
+
+
+def _is(kind: str) -> Callable[[Move], bool]:
+    return lambda move: not move.after_call and classify(move.before) == kind
+
+
+def _share(moves: Sequence[Move], test: Callable[[Move], bool]) -> float:
+    return sum(map(test, moves)) / len(moves)
+
+
+def find_refusals(acts: Sequence[Act], name: Callable[[Act], str]) -> list[str]:
+    """Return, for what customers could not give, what was done next, most frequent first."""
+    followers: dict[str, Counter[str]] = defaultdict(Counter)
+    counts: Counter[str] = Counter()
+    wanted: dict[str, str] = {}
+    for act in acts:
+        asked = imperatives.get_wanted(act.moves[0].text) if act.kind == "say" else ""
+        for move in act.moves:
+            if asked and move.after and _REFUSAL.search(move.after):
+                counts[act.id] += 1
+                wanted[act.id] = asked
+                if (after := _find_next(move, acts)) is not None and after is not act:
+                    followers[act.id][name(after)] += 1
+    found: list[str] = []
+    for id, count in counts.most_common():
+        then, often = followers[id].most_common(1)[0] if followers[id] else ("", 0)
+        if often >= min(MIN_TELLING, count) and often * 3 >= count:
+            found.append(f"If the customer cannot give the {wanted[id]} ({count}×): {then} ({often} of {count}).")
+    return found
+
+
+def _find_next(move: Move, acts: Sequence[Act]) -> Act | None:
+    later = [
+        (each.place, number)
+        for number, act in enumerate(acts)
+        for each in act.moves
+        if each.case == move.case and each.place > move.place
+    ]
+    return acts[min(later)[1]] if later else None
+
+
+def count_led_on(act: Act, after: Sequence[Act]) -> int:
+    """Return in how many cases one of the acts that come after it in the playbook was done after it."""
+    last: dict[int, int] = {}
+    for other in after:
+        for move in other.moves:
+            last[move.case] = max(last.get(move.case, -1), move.place)
+    first: dict[int, int] = {}
+    for move in act.moves:
+        first.setdefault(move.case, move.place)
+    return sum(last.get(case, -1) > place for case, place in first.items())
+
+
+def get_telling_terms(texts: Sequence[str]) -> Counter[str]:
+    """Return in how many of the texts each term is."""
+    return Counter(term for text in texts for term in set(get_terms(text)))
+
+
+def _quote(text: str) -> str:
+    return " ".join(text.replace("“", '"').replace("”", '"').split())

@@ -1,0 +1,318 @@
+"""Words what an agent said as what to do: "I have refunded the second payment" becomes "Refund the second payment".
+
+English is reworded; whatever no rule knows is quoted, so that nothing is claimed that was not said.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import regex
+
+Manner: TypeAlias = Literal["ask", "act", "have", "tell"]
+"""Ask the customer, do it oneself, have the customer do it, tell the customer."""
+
+_LEAD = regex.compile(
+    r"""^(?:\[…\]\ |(?:and|so|but|then|now|also|next|first|finally|of\ course|certainly|absolutely|sure\ thing
+    |in\ that\ case
+    |no\ problem|right|ok(?:ay)?|great|perfect|alright|thanks?(?:\ you)?|unfortunately|please
+    |(?:i'?m|i\ am|we'?re|we\ are)\ (?:very\ |so\ |really\ |truly\ )?(?:sorry|afraid)(?:,?\ but)?(?:\ that)?
+    |i\ apologi[sz]e(?:,?\ but)?|it\ (?:looks|seems)\ like|i\ see\ that)\b[\s,.:;!–-]*)+""",
+    regex.IGNORECASE | regex.VERBOSE,
+)
+_ASKED_FOR = regex.compile(
+    r"""(?:(?:can|could|would|will|may|might)\ (?:you\ (?:please\ |kindly\ |also\ |just\ )*
+      (?:tell\ (?:me|us)|give\ (?:me|us)|provide(?:\ (?:me|us)(?:\ with)?)?|share|confirm|send\ (?:me|us)|enter
+      |let\ (?:me|us)\ (?:have|know)|verify) | (?:i|we)\ (?:please\ |also\ |just\ )*(?:have|get|know|ask\ for|take))
+    | (?:please\ )?(?:tell|give|provide|send)\ (?:me|us)(?:\ with)? | (?:please\ )?(?:provide|confirm|share|verify
+    |enter)
+    | (?:i|we)(?:'ll|\ will)?\ (?:also\ |just\ |still\ )*(?:need|require)(?:\ to\ (?:have|know|get))?)
+    \ (?:please\ )?(?P<what>(?:with\ )?(?:your|the|a|an|me\ your|what|which|when|where
+    |how)\b.*?)(?:,?\ please)?[\s.?!]*$""",
+    regex.IGNORECASE | regex.VERBOSE,
+)
+_WHAT_IS = regex.compile(
+    r"^(?:what|which|who|when|where)(?:'s|\ is|\ are|\ was|\ were)\ (?P<what>(?:your"
+    r"|the)\ .*?)(?:,?\ please)?[\s.?!]*$",
+    regex.IGNORECASE | regex.VERBOSE,
+)
+_WH = regex.compile(
+    r"""^(?P<wh>(?:on\ |at\ |for\ |to\ |from\ )?(?:what|which|when|where|how|who|whom|whose|why)\b(?:(?!\b(?:you|i
+    |we)\b).)*?)\s?
+    \b(?P<aux>are|were|is|was|will|would|do|did|have|has|can|could|should|might|may)\ (?P<who>you|i
+    |we)\b\ ?(?P<rest>.*?)[\s?.!]*$""",
+    regex.IGNORECASE | regex.VERBOSE,
+)
+_SUBJECT = regex.compile(
+    r"^(?P<what>(?:how\ (?:many|much)|which|what|who)\b.{0,40}?\b(?:is|are|was|were|will|would|can|should|has"
+    r"|have)\b.*?)[\s?]*\?$",
+    regex.IGNORECASE | regex.VERBOSE,
+)
+_WHETHER = regex.compile(
+    r"""^(?P<aux>are|were|will|would|do|did|have|can|could|should|shall|may|is|has|was)\ (?P<who>you|i|we|there
+    |this|that|it
+    |the\ \w+|your\ \w+)\b\ (?P<rest>.*?)[\s?.!]*$""",
+    regex.IGNORECASE | regex.VERBOSE,
+)
+_HAVE = regex.compile(
+    r"^(?:(?:could|can|would|will)\ you\ (?:please\ |kindly\ )*|please\ |kindly\ |you(?:'ll|\ will)?\ (?:can"
+    r"|need\ to|should|must|have\ to)\ "
+    r"|try\ to\ )(?P<what>\p{Ll}.*?)[\s?.!]*$",
+    regex.IGNORECASE | regex.VERBOSE,
+)
+_BARE = regex.compile(
+    r"^(?P<what>(?:open|click|go|log|sign|restart|reboot|unplug|plug|press|select|choose|enter|try|check"
+    r"|make\ sure|turn|hold|update"
+    r"|drive|walk|continue|follow|call|contact|use|wait|keep|bring|fill|send|reply|type|swipe|connect|charge"
+    r"|install|download|clear|delete|remove|scroll|navigate|visit|tap|reset|switch|disconnect"
+    r"|reconnect)\b.*?)[\s?.!]*$",
+    regex.IGNORECASE | regex.VERBOSE,
+)
+_DID = regex.compile(
+    r"""^(?:(?:i|we)(?:'ve|\ have|\ had|'d)\ (?:(?:now|just|also|already|gone\ ahead\ and|successfully)\ )*
+        (?P<done>\p{Ll}+)
+      | (?:i|we)\ (?:(?:now|just|also|already|went\ ahead\ and|successfully)\ )*(?P<past>\p{Ll}{2,}ed|sent|made
+    |put|set|found|took|gave)
+      | (?:(?:i|we)(?:'ll|\ will)|(?:i'm|i\ am|we're|we\ are)\ going\ to|let\ me|i\ can)\ (?:(?:now|just|also
+    |go\ ahead\ and|quickly)\ )*
+        (?P<plain>\p{Ll}+)
+      | (?:i'm|i\ am|we're|we\ are)\ (?:(?:now|just|also
+    |currently)\ )*(?P<doing>\p{Ll}{2,}ing))\b(?P<rest>.*?)[\s.!]*$""",
+    regex.IGNORECASE | regex.VERBOSE,
+)
+_DONE = regex.compile(
+    r"""^(?P<what>(?:your|the|a|an|this|that)\ (?:[\p{L}'’-]+\ ){0,4}?[\p{L}'’-]+)\ (?:has|have)\ (?:(?:now|just
+    |also|already|successfully)\ )*
+    been\ (?:(?:now|just|also|already|successfully)\ )*(?P<done>\p{Ll}+)\b(?P<rest>.*?)[\s.!]*$""",
+    regex.IGNORECASE | regex.VERBOSE,
+)
+_IRREGULAR_VERBS = """
+    sent/send made/make put/put set/set reset/reset written/write begun/begin given/give taken/take found/find done/do
+    got/get paid/pay told/tell spoken/speak held/hold kept/keep left/leave built/build chosen/choose run/run cut/cut
+    withdrawn/withdraw brought/bring read/read seen/see understood/understand took/take gave/give
+"""
+_IRREGULAR = {pair.partition("/")[0]: pair.partition("/")[2] for pair in _IRREGULAR_VERBS.split()}
+_JOINED = regex.compile(
+    rf"((?:,|\band|\bthen)\s(?:(?:have|then|also)\s)?)(\p{{Ll}}{{3,}}ed|{'|'.join(_IRREGULAR)})\b", regex.IGNORECASE
+)
+_NOT_DONE = frozenset("been had seen heard understood noticed tried known thought hoped received".split())  # noqa: SIM905
+"""Participles of what happened to the agent: no act of its own."""
+
+_MENTAL_VERBS = """
+    understand see know think believe apologize apologise hope appreciate love like wish guess suppose help assist be
+    have need want wonder recommend suggest am look
+"""
+_MENTAL = frozenset(_MENTAL_VERBS.split())
+_SPEAKING = frozenset(["tell", "inform", "explain", "let", "show", "give"])
+_KEEPS = regex.compile(
+    r"(?:at|plet|c|v|z|ang|arg|erg|edul|ir|ar|as|is|us|u|bl|cl|pl|tl|gl|dl|ut|ot|id|ud|iz|os|ur|or)$"
+)
+_WORD = regex.compile(
+    r"""\b(?:I'm|I\ am|we're|we\ are|I've|we've|I'll|we'll|I|we|me|us|my|our|yours?|yourself|you're|you've|you'll
+    |you'd
+    |(?:do|did|would|will|can|could|have|are|should)\ you|you)\b""",
+    regex.IGNORECASE | regex.VERBOSE,
+)
+_SHIFTS = """
+    i'm=you are|i am=you are|we're=you are|we are=you are|i've=you have|we've=you have|i'll=you will|we'll=you will
+    |i=you|we=you|me=you|us=you|my=your|our=your|your=their|yours=theirs|yourself=themselves|you're=they are
+    |do you=they|did you=they|you've=they have|you'll=they will|you'd=they would|you=them
+"""
+_SHIFTED = {pair.strip().partition("=")[0]: pair.strip().partition("=")[2] for pair in _SHIFTS.split("|")}
+
+_FINITE = regex.compile(
+    r"\ (?:are|have|had|want|wanted|need|would|will|can|could|may|should|must|were|do|did|like|gave|paid|chose"
+    r"|know|see|get|mean|say|said|ask"
+    r"|\p{Ll}+ed)\b"
+)
+_FINITE_VERB = regex.compile(
+    r"\b(?:is|are|was|were|has|have|had|will|would|can|can't|cannot|could|may|might|should|must|do|does|did|don't"
+    r"|doesn't|didn't"
+    r"|won't|isn't|aren't|failed|needs?|takes?|costs?|shows?|says|goes)\b|['’](?:s|re|ve|ll|d|m)\b|\p{Ll}{3,}ed\b",
+    regex.IGNORECASE,
+)
+"""What a statement has; without it, it is a fragment, and is quoted."""
+
+_THIRD = {"do": "does", "have": "has", "are": "is", "were": "was", "go": "goes"}
+
+
+def word(said: str) -> tuple[Manner, str]:
+    """Return what an utterance is as an order to the agent, without a full stop at its end, and of which manner."""
+    for sentence in _by_weight(said):
+        for rule in (_word_question, _word_done, _word_request):
+            if found := rule(_LEAD.sub("", sentence)):
+                return found[0], _capitalise(found[1])
+    return "tell", tell(said)
+
+
+def tell(said: str) -> str:
+    """Return a statement as what to tell the customer: its first sentence, in indirect speech."""
+    bare = _LEAD.sub("", _SENTENCES.split(said)[0]).rstrip(" .!?")
+    if not _FINITE_VERB.search(bare):
+        return f"Say: “{bare}”"
+    return f"Tell the customer that {_shift(_lower(bare), first='')}"
+
+
+def get_wanted(said: str) -> str:
+    """Return what of the customer's a question asks for, such as "account number"; empty where that is not said."""
+    for sentence in _by_weight(said):
+        bare = _LEAD.sub("", sentence)
+        match = _ASKED_FOR.match(bare) or _WHAT_IS.match(bare) or _OWN_LAST.search(bare)
+        if match and (own := _OWN.match(match["what"])):
+            return own["what"].casefold()
+    return ""
+
+
+_OWN = regex.compile(
+    r"^(?:your|the)\ (?P<what>[\p{L}'’-]+(?:\ (?!as\b|and\b|or\b|for\b|so\b|please\b|in\b|on\b"
+    r"|to\b)[\p{L}'’-]+){0,4})",
+    regex.IGNORECASE | regex.VERBOSE,
+)
+_OWN_LAST = regex.compile(
+    r"\b(?P<what>your\ [\p{L}'’ -]{2,40}?)(?:\ as\ well)?(?:,?\ please)[\s.?!]*$", regex.IGNORECASE | regex.VERBOSE
+)
+_SENTENCES = regex.compile(r"(?<=[.!?…])\s+")
+
+
+def _by_weight(said: str) -> list[str]:
+    """Return the sentences of an utterance: what was asked first, then the rest in order."""
+    parts = [part for part in _SENTENCES.split(said) if part.strip()]
+    return sorted(parts, key=lambda part: not part.rstrip().endswith("?"))
+
+
+def _word_question(said: str) -> tuple[Manner, str] | None:
+    if match := _ASKED_FOR.match(said) or _WHAT_IS.match(said) or _OWN_LAST.search(said):
+        what = regex.sub(r"^(?:with|me) ", "", match["what"])
+        if regex.match(r"(?:what|which|when|where|how)\b", what, regex.IGNORECASE):
+            return "ask", f"Ask {_shift(what)}"
+        return "ask", f"Ask for {_shift(what)}"
+    if match := _WH.match(said):
+        return "ask", f"Ask {_lower(match['wh'])} {_turn(match['aux'], match['who'], match['rest'])}"
+    if match := _SUBJECT.match(said):
+        return "ask", f"Ask {_shift(_lower(match['what']))}"
+    if "?" in said and (match := _WHETHER.match(said.rpartition(", ")[2] if _asks_last(said) else said)):
+        return "ask", f"Ask whether {_turn(match['aux'], match['who'], match['rest'])}"
+    if said.rstrip().endswith("?"):
+        return "ask", f"Ask: “{said.strip()}”"
+    return None
+
+
+def _asks_last(said: str) -> bool:
+    """Return whether a question stands behind a comma: "…, can I book this room for you?"."""
+    return _WHETHER.match(said) is None and ", " in said
+
+
+def _turn(auxiliary: str, who: str, rest: str) -> str:
+    """Return a question's verb and subject as a clause: "are", "you", "arriving" become "the customer is arriving"."""
+    auxiliary, who = auxiliary.casefold(), who.casefold()
+    subject = "the customer" if who == "you" else "you" if who in {"i", "we"} else _shift(who)
+    rest = _shift(rest, first="" if subject == "the customer" else "the customer")
+    if auxiliary in {"do", "did"} and who == "you":
+        verb, _, after = rest.partition(" ")
+        return f"{subject} {_third(verb) if auxiliary == 'do' else 'did ' + verb} {after}".strip()
+    if auxiliary in {"do", "did"}:
+        return f"{subject} {rest}".strip()
+    if who == "you":
+        auxiliary = _THIRD.get(auxiliary, auxiliary)
+    elif who in {"i", "we"}:
+        auxiliary = {"can": "may", "could": "may", "shall": "should", "am": "are"}.get(auxiliary, auxiliary)
+    return f"{subject} {auxiliary} {rest}".strip()
+
+
+def _third(verb: str) -> str:
+    known = _THIRD.get(verb)
+    if known is None:
+        known = f"{verb}es" if regex.search(r"(?:s|x|z|ch|sh|o)$", verb) else f"{verb}s"
+        if regex.search(r"[^aeiou]y$", verb):
+            known = f"{verb[:-1]}ies"
+    return known
+
+
+def _word_done(said: str) -> tuple[Manner, str] | None:
+    if match := _DID.match(said):
+        verb = _find_verb(match["done"], match["past"], match["plain"], match["doing"])
+        if verb and verb not in _MENTAL and verb not in _SPEAKING:
+            return "act", f"{verb}{_shift(_restore_all(match['rest']) if not match['plain'] else match['rest'])}"
+        return None
+    if match := _DONE.match(said):
+        verb = get_base(match["done"])
+        return "act", f"{verb} {_shift(_lower(match['what']))}{_shift(match['rest'])}"
+    return None
+
+
+def _restore_all(rest: str) -> str:
+    """Return the rest of a sentence with further participles, joined to the first by "and" or a comma, as bases."""
+    return _JOINED.sub(lambda match: f"{match[1]}{get_base(match[2])}", rest)
+
+
+def _find_verb(done: str | None, past: str | None, plain: str | None, doing: str | None) -> str:
+    if plain:
+        return plain.casefold()
+    if doing:
+        return _restore(doing.casefold().removesuffix("ing"))
+    word = (done or past or "").casefold()
+    return "" if word in _NOT_DONE or not (word in _IRREGULAR or word.endswith("ed")) else get_base(word)
+
+
+def get_base(participle: str) -> str:
+    """Return the base of an English past participle, such as refund of refunded."""
+    word = participle.casefold()
+    if word in _IRREGULAR:
+        return _IRREGULAR[word]
+    if word.endswith("ied"):
+        return f"{word[:-3]}y"
+    return _restore(word.removesuffix("ed")) if word.endswith("ed") else word
+
+
+def _restore(stem: str) -> str:
+    """Return a verb from its stem before -ed or -ing: its silent e comes back, its doubled consonant goes."""
+    if regex.search(r"([bdgmnprt])\1$", stem):
+        return stem[:-1]
+    return f"{stem}e" if _KEEPS.search(stem) and not regex.search(r"(?:[aeiou]{2}[trdsp]|us|er)$", stem) else stem
+
+
+def _word_request(said: str) -> tuple[Manner, str] | None:
+    if match := _HAVE.match(said) or _BARE.match(said):
+        return "have", f"Have the customer {_shift(_lower(match['what']))}"
+    return None
+
+
+def _shift(text: str, first: str = "the customer") -> str:
+    """Return the text as told of the two: I becomes you; the first you becomes the customer, later ones they.
+
+    Args:
+        text: What was said.
+        first: What the customer is called first; empty where the customer has been named already.
+    """
+    is_first = bool(first)
+
+    def tell(match: regex.Match[str]) -> str:
+        nonlocal is_first
+        said = match[0].casefold()
+        if said.endswith(" you") and said not in _SHIFTED:
+            told = f"they {said[:-4]}"
+        elif said == "you" and regex.match(_FINITE, text[match.end() :]):
+            told = "they"
+        else:
+            told = _SHIFTED[said]
+        if is_first and told in {"their", "them"}:
+            is_first = False
+            return first if told == "them" else f"{first}'s"
+        is_first = is_first and told[:4] != "they"
+        return told
+
+    return _WORD.sub(tell, text)
+
+
+def _lower(text: str) -> str:
+    first, _, _ = text.partition(" ")
+    return (
+        text
+        if first in {"I", "I'm", "I've", "I'll"} or first.isupper() or text[:1] == "["
+        else text[:1].lower() + text[1:]
+    )
+
+
+def _capitalise(text: str) -> str:
+    text = " ".join(text.split()).rstrip(" .,;:")
+    return text[:1].upper() + text[1:]

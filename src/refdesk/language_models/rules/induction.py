@@ -1,0 +1,253 @@
+"""Induces one skill from all its cases: the acts that recur, in the order most agree with, and their evidence."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import ceil
+from typing import TYPE_CHECKING
+
+from refdesk.errors import InvalidInputError
+from refdesk.language_models.rules import (
+    escalation,
+    evidence,
+    imperatives,
+    ordering,
+    problems,
+    sentences,
+    shared_problems,
+)
+from refdesk.language_models.rules.acts import Act, find_acts
+from refdesk.language_models.rules.moves import read_case
+from refdesk.playbooks import Playbook, SkillDraft, Step
+
+if TYPE_CHECKING:
+    from refdesk.language_models.rules.moves import Move
+    from refdesk.model import Vector
+    from refdesk.playbooks import Case
+
+FEW = 3
+"""With fewer cases than this, whatever was done is a step."""
+
+MANY = 8
+SHARE = 0.12
+"""Of many cases, in which something must have been done to be a step."""
+
+MAX_STEPS = 14
+MAX_PREREQUISITES = 6
+MAX_STEPS_OF_FEW = 24
+MAX_SELDOM = 40
+FAILED = frozenset({"failed", "likely_failed"})
+UNKNOWN = Step("Find out what resolves this: no agent's answer was recorded.")
+"""The step of a playbook whose conversations have no agent in them."""
+
+MAX_EDGE_CASES = 3
+MAX_SAY = 120
+BRANCHING = 0.9
+"""An act done in a smaller share of the cases than this is looked at for when it is done."""
+
+TOGETHER = 0.7
+
+
+def list_texts(cases: Sequence[Case]) -> list[str]:
+    """Return the different utterances to embed, in order."""
+    moves = [move for number, case in enumerate(cases) for move in read_case(number, case) if move.kind == "say"]
+    return list(dict.fromkeys(move.text for move in moves))
+
+
+def induce(cases: Sequence[Case], vectors: Mapping[str, Vector]) -> SkillDraft:
+    """Return the skill that the cases teach. Those that failed support nothing, and are shown as edge cases.
+
+    Args:
+        cases: Oldest first; at least one.
+        vectors: Of the utterances, as `list_texts` returns them; may be empty.
+
+    Raises:
+        InvalidInputError: In none of them a customer says anything that could be searched for.
+    """
+    problem = shared_problems.share_problem([case.turns for case in cases])
+    if problem is None:
+        raise InvalidInputError(
+            "The conversation teaches nothing: no customer says what is wanted. Send a whole transcript, with lines "
+            "such as 'Customer: …' and 'Agent: …'."
+        )
+    return SkillDraft(
+        title=problem.title,
+        problem=problem.text,
+        playbook=induce_playbook(cases, vectors, f"The customer's request is resolved: {problem.title}"),
+        conditions=problem.conditions,
+        keywords=shared_problems.share_keywords([case.turns for case in cases]),
+        issue_type=problems.guess_issue_type(problem.text, [turn for case in cases for turn in case.turns]),
+        openings=shared_problems.list_openings([case.turns for case in cases]),
+    )
+
+
+def induce_playbook(cases: Sequence[Case], vectors: Mapping[str, Vector], goal: str) -> Playbook:
+    """Return the playbook that the cases support. See `induce`."""
+    good = [case for case in cases if case.outcome not in FAILED] or list(cases)
+    ids = [case.id for case in good]
+    moves = [read_case(number, case) for number, case in enumerate(good)]
+    acts = _join_same_orders(_join_spoken_together(find_acts(moves, ids, vectors)))
+    chosen = ordering.order(_choose(acts, len(good)))
+    chosen = [act for act in chosen if act.kind != "close"] + [act for act in chosen if act.kind == "close"]
+    seldom = [act for act in acts if act not in chosen and act.kind in {"say", "log", "call"}]
+    steps = tuple(_write_step(act, chosen, ids) for act in chosen)
+    return Playbook(
+        goal=goal,
+        prerequisites=_list_prerequisites(chosen),
+        steps=steps or (UNKNOWN,),
+        edge_cases=(*_write_edge_cases(chosen), *_write_repairs(acts, len(good)), *_write_failures(cases, chosen)),
+        escalation=escalation.describe([case.turns for case in good]),
+        notes=tuple(dict.fromkeys(note for case in cases if (note := " ".join(case.note.split())))),
+        seldom=tuple(_write_step(act, [act], ids) for act in seldom[:MAX_SELDOM]),
+        cases=tuple(case.id for case in cases),
+    )
+
+
+def _choose(acts: Sequence[Act], count: int) -> list[Act]:
+    """Return the acts that are steps, by support."""
+    least = 1 if count < FEW else 2 if count < MANY else max(2, ceil(SHARE * count))
+    chosen = [act for act in acts if len(act.cases) >= least]
+    kinds = {"say", "call", "log"} if count < FEW else {"say", "call", "log", "greet", "close"}
+    most = MAX_STEPS if count >= FEW else MAX_STEPS_OF_FEW
+    return [act for act in chosen if act.kind in kinds][:most]
+
+
+def _join_spoken_together(acts: Sequence[Act]) -> list[Act]:
+    """Return the acts, those that are nearly always said in one breath joined to one."""
+    joined = list(acts)
+    for act in acts:
+        for other in acts:
+            if act in joined and other in joined and act is not other and _is_said_with(act, other):
+                joined[joined.index(act)] = _join(act, other)
+                joined.remove(other)
+                break
+    return joined
+
+
+def _is_said_with(act: Act, other: Act) -> bool:
+    if act.kind != "say" or other.kind != "say" or len(act.cases) < FEW - 1:
+        return False
+    mine = {(move.case, move.turn, move.place + 1) for move in act.moves}
+    after = sum((move.case, move.turn, move.place) in mine for move in other.moves)
+    return after >= TOGETHER * max(len(act.moves), len(other.moves))
+
+
+def _join_same_orders(acts: Sequence[Act]) -> list[Act]:
+    """Return the acts, those that come to the same order in other words joined to one, most cases first."""
+    by_order: dict[tuple[str, str], list[Act]] = {}
+    for act in acts:
+        order = _word(act)[1] if act.kind == "say" else act.id
+        by_order.setdefault((act.kind, order), []).append(act)
+    joined = [
+        replace(same[0], moves=tuple(sorted((m for act in same for m in act.moves), key=lambda m: (m.case, m.place))))
+        for same in by_order.values()
+    ]
+    return sorted(joined, key=lambda act: -len(act.cases))
+
+
+def _join(act: Act, other: Act) -> Act:
+    texts = {(move.case, move.turn): move for move in other.moves}
+    moves = tuple(
+        replace(move, text=f"{move.text} {second.text}", after=second.after)
+        if (second := texts.get((move.case, move.turn))) is not None
+        else move
+        for move in act.moves
+    )
+    return replace(act, moves=moves)
+
+
+def _write_step(act: Act, acts: Sequence[Act], ids: Sequence[str]) -> Step:
+    manner, do = _word(act)
+    condition = ""
+    if len(act.cases) < BRANCHING * len(ids) and act.kind == "say":
+        condition = evidence.find_condition(act, [other for other in acts if other.kind == "say"])
+    do = f"If {condition}: {do[:1].lower()}{do[1:]}" if condition else do
+    said = "" if act.kind in {"call", "log"} else sentences.shorten(get_wording(act), MAX_SAY)
+    place = acts.index(act)
+    return Step(
+        do=f"{do}.",
+        check=evidence.write_check(act, manner),
+        say=said,
+        id=act.id,
+        cases=tuple(ids[number] for number in act.cases),
+        led_on=evidence.count_led_on(act, acts[place + 1 :]),
+    )
+
+
+def _word(act: Act) -> tuple[str, str]:
+    if act.kind == "call":
+        return "call", _word_call(act)
+    if act.kind == "log":
+        return "log", f"Use the tool or record: {get_wording(act).rstrip(' .')}"
+    if act.kind == "greet":
+        return "greet", "Greet the customer and ask how you can help"
+    if act.kind == "close":
+        return "close", "Ask whether there is anything else, and say goodbye"
+    said = get_wording(act)
+    manner, do = imperatives.word(said)
+    if do.startswith("Ask whether"):
+        return "whether", do
+    if manner == "act" and sum(bool(move.after_call) or _follows_call(move) for move in act.moves) * 2 >= len(
+        act.moves
+    ):
+        # The tool did it: what is left to do is to say so.
+        return "tell", imperatives.tell(said)
+    return manner, do
+
+
+def _follows_call(move: Move) -> bool:
+    return move.before.startswith("{")
+
+
+def _word_call(act: Act) -> str:
+    tool = act.moves[0].text
+    names = Counter(name for move in act.moves for name in move.arguments)
+    often = [name for name, count in names.most_common() if count * 4 >= len(act.moves)]
+    slots = [f"{act.choice[0]} “{act.choice[1]}”" if act.choice and name == act.choice[0] else name for name in often]
+    return f"Call `{tool}`" + (f" with {', '.join(slots)}" if slots else "")
+
+
+def get_wording(act: Act) -> str:
+    """Return how the act is said most often: a whole wording, or the sentence that most share, with a gap before."""
+    preferred = [move for move in act.moves if act.kind != "close" or "anything else" in move.text.casefold()]
+    texts = [move.text for move in preferred or act.moves]
+    counts = Counter(texts)
+    most = max(counts.values())
+    whole = min((text for text, count in counts.items() if count == most), key=lambda text: (len(text), text))
+    parts = Counter(part for text in texts for part in dict.fromkeys(sentences.split_all(text)))
+    part, often = parts.most_common(1)[0]
+    if often >= FEW and often > 2 * most and whole != part:
+        return part if whole.startswith(part) else f"[…] {part}"
+    return whole
+
+
+def _list_prerequisites(acts: Sequence[Act]) -> tuple[str, ...]:
+    wanted = [imperatives.get_wanted(get_wording(act)) for act in acts if act.kind == "say"]
+    return tuple(f"The customer's {name}" for name in dict.fromkeys(wanted) if name)[:MAX_PREREQUISITES]
+
+
+def _write_edge_cases(acts: Sequence[Act]) -> tuple[str, ...]:
+    refused = evidence.find_refusals(acts, lambda act: _lower(_word(act)[1]))
+    return tuple(refused[:MAX_EDGE_CASES])
+
+
+def _write_repairs(acts: Sequence[Act], count: int) -> tuple[str, ...]:
+    """Return what is said to a customer who was not understood, where it was in several cases."""
+    often = [act for act in acts if act.kind == "repair" and len(act.cases) >= max(2, SHARE * count)]
+    return tuple(f"If the request is unclear or about something else: “{get_wording(act)}”" for act in often[:1])
+
+
+def _write_failures(cases: Sequence[Case], acts: Sequence[Act]) -> tuple[str, ...]:
+    """Return what was done last in the cases that failed."""
+    failed = [case for case in cases if case.outcome in FAILED]
+    if not failed or len(failed) == len(cases):
+        return ()
+    last = [moves[-1].text for number, case in enumerate(failed) if (moves := read_case(number, case))]
+    said = f", last after “{sentences.shorten(last[-1], MAX_SAY)}”" if last else ""
+    return (f"It failed in {len(failed)} of {len(cases)} cases{said}.",)
+
+
+def _lower(text: str) -> str:
+    return text[:1].lower() + text[1:]

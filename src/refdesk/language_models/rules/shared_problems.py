@@ -1,0 +1,142 @@
+"""What several conversations have in common as their problem: in the words that most of the customers share."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from math import log, sqrt
+from typing import TYPE_CHECKING
+
+import regex
+
+from refdesk.core.search.analysis import analyse, get_stop_terms
+from refdesk.language_models.rules import sentences
+from refdesk.language_models.rules.moves import name_in_words
+from refdesk.language_models.rules.problems import (
+    FILLERS,
+    MAX_CONDITIONS,
+    MAX_PROBLEM,
+    Problem,
+    find_keywords,
+    find_problem,
+    leave_names,
+)
+
+if TYPE_CHECKING:
+    from refdesk.playbooks import Turn
+
+FEW = 3
+MAX_KEYWORDS = 24
+MAX_OPENINGS = 40
+MAX_OPENING = 240
+OPENING_TURNS = 2
+_OWN_FACT = regex.compile(r"\d|\[[^\]\n]+\]|(?<=\s)(?!I\b)\p{Lu}\p{Ll}+")
+"""What marks a sentence as about one case: a number, a masked value, a name."""
+
+Turns = Sequence["Turn"]
+
+
+def share_problem(conversations: Sequence[Turns]) -> Problem | None:
+    """Return the problem that the conversations share, or `None` where none of them has one.
+
+    Its title is the customer's that says most of what the others say too, and least that is of one case alone.
+    """
+    found = [problem for turns in conversations if (problem := find_problem(turns)) is not None]
+    if len(found) < 2:
+        return found[0] if found else None
+    shares = _count_shares([problem.text for problem in found])
+    by_title = sorted(found, key=lambda problem: -_rate(problem.title, shares))
+    said = list(dict.fromkeys(sentence for turns in conversations for sentence in sentences.split(find_opening(turns))))
+    said.sort(key=lambda sentence: -_rate(sentence, shares))
+    conditions = _share_conditions([problem.conditions for problem in by_title])
+    return Problem(
+        by_title[0].title,
+        " ".join(_fit(_spread(said), MAX_PROBLEM)),
+        tuple(_spread(conditions))[:MAX_CONDITIONS],
+    )
+
+
+def _share_conditions(by_case: Sequence[Sequence[str]]) -> list[str]:
+    """Return the conditions; of many cases, only those that at least two of them have in much the same words."""
+    every = list(dict.fromkeys(condition for conditions in by_case for condition in conditions))
+    if len(by_case) < FEW:
+        return every
+    terms = [[_get_terms(condition) for condition in conditions] for conditions in by_case]
+
+    def count(condition: str) -> int:
+        mine = _get_terms(condition)
+        return sum(any(_is_like(mine, other) for other in case) for case in terms)
+
+    return [condition for condition in every if count(condition) > 1]
+
+
+def _get_terms(text: str) -> set[str]:
+    return set(analyse(text)) - get_stop_terms()
+
+
+def _is_like(terms: set[str], other: set[str]) -> bool:
+    return len(terms & other) > 0.6 * len(terms | other)
+
+
+def share_keywords(conversations: Sequence[Turns]) -> tuple[str, ...]:
+    """Return the keywords of all, those of the most conversations first, then in the order they have within one.
+
+    The names of the tools that were called come first, in words: they say what was done.
+    """
+    counts: Counter[str] = Counter()
+    places: dict[str, int] = {}
+    for turns in conversations:
+        tools = dict.fromkeys(name_in_words(turn.call) for turn in turns if turn.call)
+        for place, keyword in enumerate([*tools, *find_keywords(turns)]):
+            counts[keyword] += 1
+            places[keyword] = min(place, places.get(keyword, place))
+    ranked = sorted(counts, key=lambda keyword: (-counts[keyword], places[keyword]))
+    return tuple(ranked[:MAX_KEYWORDS])
+
+
+def list_openings(conversations: Sequence[Turns]) -> tuple[str, ...]:
+    """Return what customers said first, without pleasantries and names, one line for each of the last conversations."""
+    found = (find_opening(turns) for turns in reversed(conversations))
+    return tuple(dict.fromkeys(opening for opening in found if opening))[:MAX_OPENINGS]
+
+
+def find_opening(turns: Turns) -> str:
+    """Return what the customer said in the first turns that say something; empty where none does."""
+    said = (" ".join(sentences.split(turn.text)) for turn in leave_names(turns) if turn.speaker == "customer")
+    first = [text for text in said if text][:OPENING_TURNS]
+    return sentences.shorten(" ".join(first), MAX_OPENING)
+
+
+def _count_shares(texts: Sequence[str]) -> dict[str, float]:
+    """Return, for each term that names something, the share of the texts that it is in."""
+    stop = get_stop_terms() | FILLERS
+    counts = Counter(term for text in texts for term in set(analyse(text)) - stop if not term.isdigit())
+    return {term: count / len(texts) for term, count in counts.items()}
+
+
+def _rate(sentence: str, shares: dict[str, float]) -> float:
+    """Return how well a sentence says what all share: its shared terms, less for every word that only it has."""
+    terms = {term for term in analyse(sentence) if term in shares}
+    if not terms:
+        return 0.0
+    own = 2 * len(_OWN_FACT.findall(sentence[1:]))
+    return sum(shares[term] for term in terms) / sqrt(len(terms) + own) / log(8 + len(sentence.split()))
+
+
+def _spread(texts: Iterable[str]) -> list[str]:
+    """Return the texts without those that say little that one before has not said."""
+    kept: list[tuple[str, set[str]]] = []
+    for text in texts:
+        terms = _get_terms(text)
+        if not any(_is_like(terms, other) for _, other in kept):
+            kept.append((text, terms))
+    return [text for text, _ in kept]
+
+
+def _fit(texts: Sequence[str], length: int) -> list[str]:
+    kept: list[str] = []
+    for text in texts:
+        if kept and sum(len(each) + 1 for each in kept) + len(text) > length:
+            break
+        kept.append(text)
+    return kept

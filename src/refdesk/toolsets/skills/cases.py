@@ -1,0 +1,121 @@
+"""The cases of a skill: the conversations that it was learned from, masked and cut to size, as records in the store."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, cast
+
+import regex
+
+from refdesk.model import Metadata, MetadataKey
+from refdesk.playbooks import Case, Turn
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from refdesk.model import JsonValue
+    from refdesk.playbooks import Speaker
+    from refdesk.protocols import Reader
+    from refdesk.toolsets.skills.records import Skill
+
+MAX_CASES = 200
+"""Of a skill that an induction looks at, the newest."""
+
+MAX_TURNS = 240
+MAX_TEXT = 800
+"""Turns of a case that are kept, and code points of each."""
+
+EARLIER = "earlier"
+"""The id of the case that stands for what a skill said before cases were kept."""
+
+_FAILED = regex.compile(
+    r"\b(?:still\ (?:does|is|do|are|can)(?:n'?t|\ not)|(?:doesn'?t|does\ not|didn'?t|did\ not)\ (?:work|help)"
+    r"|useless|waste\ of\ time"
+    r"|not\ (?:resolved|helpful|solved|fixed|working)|terrible\ service|never\ mind,?\ (?:i'?ll|this))\b",
+    regex.IGNORECASE | regex.VERBOSE,
+)
+_WORKED = regex.compile(
+    r"\b(?:it|that)(?:'s|\ is)?\ (?:now\ )?(?:works?|worked|working|fixed|solved)\b(?!\s*\?)"
+    r"|\bproblem\ (?:is\ )?solved\b|\bworks\ now\b",
+    regex.IGNORECASE | regex.VERBOSE,
+)
+
+
+def digest(turns: Sequence[Turn]) -> str:
+    """Return the id of a conversation: the same for the same turns."""
+    said = [[turn.speaker, turn.text, turn.call] if turn.call else [turn.speaker, turn.text] for turn in turns]
+    return hashlib.blake2b(json.dumps(said, ensure_ascii=True).encode(), digest_size=16).hexdigest()
+
+
+def make_case(turns: Sequence[Turn], confirmed: bool = False, note: str = "") -> Case:
+    """Return the case of masked turns: its beginning and its end where it is very long."""
+    half = MAX_TURNS // 2
+    kept = turns if len(turns) <= MAX_TURNS else [*turns[:half], *turns[-half:]]
+    outcome = "resolved" if confirmed else judge(turns)
+    return Case(digest(turns), tuple(_cut(turn) for turn in kept), outcome, note)
+
+
+def judge(turns: Sequence[Turn]) -> str:
+    """Return how a conversation seems to have gone, by the customer's last words; empty where they do not tell."""
+    last = next((turn.text for turn in reversed(turns) if turn.speaker == "customer"), "")
+    if _FAILED.search(last):
+        return "likely_failed"
+    return "likely_resolved" if _WORKED.search(last) else ""
+
+
+def make_earlier(skill: Skill) -> Case:
+    """Return what a skill says as a case, for one that was learned before cases were kept."""
+    said = [Turn("customer", skill.problem), *_retell(skill)]
+    return Case(EARLIER, tuple(_cut(turn) for turn in said), "resolved")
+
+
+def _retell(skill: Skill) -> Iterator[Turn]:
+    for step in skill.playbook.steps:
+        yield Turn("agent", step.say or step.do)
+        yield Turn("customer", "OK")
+
+
+def _cut(turn: Turn) -> Turn:
+    if len(turn.text) <= MAX_TEXT:
+        return turn
+    return replace(turn, text="{}" if turn.call else turn.text[:MAX_TEXT].rstrip())
+
+
+def get_kind(skill_id: str) -> str:
+    """Return the kind of record that a skill's cases are."""
+    return f"skill_case/{skill_id}"
+
+
+def to_record(case: Case, org: str, skill_id: str, agent: str, now: datetime) -> Metadata:
+    """Return the record of a skill's case; it names the agent who sent it, so that it is erased with the agent."""
+    turns: list[JsonValue] = [[turn.speaker, turn.text, turn.call] for turn in case.turns]
+    value: dict[str, JsonValue] = {
+        "skill_id": skill_id,
+        "turns": turns,
+        "outcome": case.outcome,
+        "note": case.note,
+        "agent": agent,
+        "at": now.isoformat(),
+    }
+    return Metadata(MetadataKey(org, get_kind(skill_id), case.id), value)
+
+
+def to_case(record: Metadata) -> Case:
+    """Return the case of a record."""
+    turns = cast("Sequence[Sequence[str]]", record.value["turns"])
+    return Case(
+        record.key.name,
+        tuple(Turn(cast("Speaker", speaker), text, call) for speaker, text, call in turns),
+        str(record.value["outcome"]),
+        str(record.value["note"]),
+    )
+
+
+async def read_cases(reader: Reader, org: str, skill_id: str) -> list[Case]:
+    """Return the cases of a skill, oldest first, the newest `MAX_CASES` of them."""
+    records = await reader.list_metadata(get_kind(skill_id), org=org, limit=10 * MAX_CASES)
+    records.sort(key=lambda record: (str(record.value["at"]), record.key.name))
+    return [to_case(record) for record in records[-MAX_CASES:]]
