@@ -56,3 +56,26 @@ def test_what_it_is_asked_for_is_refused_in_words(home: Path, tmp_path: Path) ->
         result = refdesk(home, [command, str(tmp_path / "b")], REFDESK_STORE="postgresql://desk@db/desk")
         assert result.exit_code == 1
         assert "back-up.md" in result.output
+
+
+def test_damage_is_named_an_export_fails_and_doing_what_is_said_mends_it(home: Path, tmp_path: Path) -> None:
+    id, file, export = store(home, "kept"), home / "refdesk.sqlite3", tmp_path / "export.jsonl"
+    target = tmp_path / "backup.sqlite3"
+    ask(home, "backup", str(target))
+    well = refdesk(home, ["doctor", "--deep"])
+    assert well.exit_code == 0, well.output
+    assert "rows and the audit log are as they were written" in well.output
+    file.write_bytes(file.read_bytes().replace(b"About kept", b"About kepu"))
+    for deep in (refdesk(home, ["doctor", "--deep"]), refdesk(home, ["doctor", "--deep", "--json"])):
+        assert deep.exit_code == 1
+        assert f"knowledge {id} of local is not as it was written" in deep.output
+        assert "refdesk restore FILE" in deep.output
+    refused = refdesk(home, ["export", "knowledge", "--output", str(export)])
+    assert refused.exit_code == 1
+    assert "would not be whole" in refused.output
+    assert not export.exists()
+    assert list(tmp_path.glob("*.partial")) == []
+    assert refdesk(home, ["restore", str(target)]).exit_code == 0
+    assert refdesk(home, ["doctor", "--deep"]).exit_code == 0
+    assert ask(home, "knowledge", "get", id)["body"] == "kept"
+    assert refdesk(home, ["export", "knowledge", "--output", str(export)]).exit_code == 0

@@ -10,6 +10,7 @@ import click
 
 from refdesk import errors
 from refdesk.cli import invocation
+from refdesk.cli.deep_checks import look_deep
 from refdesk.core.descriptors import Check
 from refdesk.discovery import discover, find_descriptors
 
@@ -29,12 +30,16 @@ _COLORS = {"ok": "green", "warn": "yellow", "fail": "red"}
 
 
 @click.command()
+@click.option("--deep", is_flag=True, help="Read everything that is kept, and compare what must agree.")
 @click.option("--json", "as_json", is_flag=True, help="Print the checks as JSON.")
-def doctor(as_json: bool) -> None:
-    """Look at everything and say what is wrong and what to do; exit status 1 if something fails."""
+def doctor(deep: bool, as_json: bool) -> None:
+    """Look at everything and say what is wrong and what to do; exit status 1 if something fails.
+
+    With --deep every row, checksum, vector, link, index and entry of the audit log is read, beside servers that go on.
+    """
     import anyio
 
-    checks = anyio.run(run_checks)
+    checks = anyio.run(run_checks, deep)
     if as_json:
         from refdesk.server.answers import to_text
 
@@ -56,7 +61,7 @@ def _has_failed(checks: list[Check]) -> bool:
     return any(check.status == "fail" for check in checks)
 
 
-async def run_checks() -> list[Check]:
+async def run_checks(is_deep: bool = False) -> list[Check]:
     """Return every check that could be made, in the order in which they build on each other."""
     from refdesk.app import open_desk
     from refdesk.factories.toolsets import load_toolsets
@@ -67,7 +72,8 @@ async def run_checks() -> list[Check]:
         invocation.configure_logging(settings.log_level)
         async with open_desk(settings, load_toolsets(settings=settings), in_background=False) as desk:
             found = f"embedder {settings.embedder}, org {settings.org}"
-            return [Check("settings", "ok", found), *[check async for check in _look(desk)]]
+            checks = [Check("settings", "ok", found), *[check async for check in _look(desk)]]
+            return checks + (await look_deep(desk) if is_deep else [])
     except errors.OperatorError as error:
         return [
             Check("settings", "fail", error.message, "Change or unset the variable; see the reference of settings.")

@@ -54,8 +54,13 @@ EXPORTERS = find_exporters()
 def export(
     name: str, form: str | None, query: str | None, filters: tuple[str, ...], output: Path | None, org: str | None
 ) -> None:
-    """Write everything that TOOLSET holds. refdesk import reads an org's knowledge again."""
+    """Write everything that TOOLSET holds. refdesk import reads an org's knowledge again.
+
+    An export is whole or absent: where something cannot be read, nothing is written and the exit status is 1.
+    """
     import anyio
+
+    from refdesk.factories.backups import require_sound
 
     exporter = EXPORTERS[name]
     form = form or exporter.formats[0]
@@ -64,6 +69,7 @@ def export(
     if not exporter.takes_search and (query is not None or filters):
         raise errors.InvalidInputError(f"{name} is exported whole: leave out --query and --filter.")
     settings = invocation.load(org)
+    require_sound(settings)
     with progress.show_progress("Exporting") as show, _open_target(output) as target:
         exported = anyio.run(_export, settings, name, form, query or "", filters, target, show)
     if exported.told:

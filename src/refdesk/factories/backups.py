@@ -1,4 +1,4 @@
-"""What a backup is of: the files that the settings keep stores in."""
+"""The files that the settings keep stores in: backing them up, putting backups back, looking through them."""
 
 from __future__ import annotations
 
@@ -84,6 +84,30 @@ async def restore_backup(settings: Settings, source: Path, actor: Actor, as_is: 
     from refdesk.stores.sqlite import restoring
 
     return await restoring.restore(source, list_files(settings), SystemClock(), actor, as_is=as_is)
+
+
+def list_faults(settings: Settings) -> dict[str, list[str]]:
+    """Return what is wrong with each of the files that are there, whether or not they open as stores; blocks."""
+    from refdesk.stores.sqlite.checking import list_faults_of_file
+
+    return {name: list_faults_of_file(path) for name, path in list_files(settings).items() if path.is_file()}
+
+
+def require_sound(settings: Settings) -> None:
+    """Return when the files are sound, or the stores not in files; blocks.
+
+    Raises:
+        StoreError: One is damaged: what is read of it may not be all of it.
+    """
+    try:
+        faults = list_faults(settings)
+    except errors.ConfigurationError:
+        return
+    if any(faults.values()):
+        raise errors.StoreError(
+            "The store's file is damaged, so nothing was written: it would not be whole. Run refdesk doctor --deep, "
+            "and put back a backup (refdesk restore)."
+        )
 
 
 def choose_schedule(settings: Settings) -> Schedule | None:

@@ -7,12 +7,14 @@ and the change sequence whether an index that is caught up by it would miss a do
 from __future__ import annotations
 
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from refdesk.core.keeping.rows import decode_audit
 from refdesk.core.writing.audit import is_unchanged
 from refdesk.model import Collection
 from refdesk.stores.sqlite.checksums import compute_checksum, is_as_written
+from refdesk.stores.sqlite.driver import open_reading, open_snapshot
 from refdesk.stores.sqlite.failures import DamageError, translated
 from refdesk.stores.sqlite.lineage import Before, Seal, judge, read_marks
 
@@ -108,6 +110,18 @@ def list_faults(connection: Connection, most: int = MOST_FAULTS) -> list[str]:
         # Where a page cannot be read at all, the rest is not looked at.
         found.append(f"it cannot be read to its end: {error.__cause__}")
     return found
+
+
+def list_faults_of_file(path: Path) -> list[str]:
+    """Return what is wrong with a file, whether or not it is in use or could be opened as a store; changes nothing."""
+    try:
+        with translated():
+            has_log = Path(f"{path}-wal").exists()
+            opened = open_reading(path) if has_log else open_snapshot(path)
+            with opened as connection:
+                return list_faults(connection)
+    except DamageError as error:
+        return [f"it cannot be opened: {error.__cause__}"]
 
 
 def _find_faults(connection: Connection, most: int) -> Iterator[str]:

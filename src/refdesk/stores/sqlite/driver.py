@@ -89,6 +89,18 @@ class Connection:
 
 
 @contextmanager
+def open_reading(path: Path) -> Generator[Connection, None, None]:
+    """Give a connection that reads the file with its log, beside whoever uses it, and leaves both as they are."""
+    connection = Connection(path, 10_000)
+    try:
+        connection.set_checkpoint_on_close(is_on=False)
+        connection.set_pragma("query_only", 1)
+        yield connection
+    finally:
+        connection.close()
+
+
+@contextmanager
 def open_snapshot(path: Path) -> Generator[Connection, None, None]:
     """Give a connection that reads the file as it is: without its log, without locks, changing nothing."""
     address = f"{path.absolute().as_uri()}?immutable=1"
