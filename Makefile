@@ -58,6 +58,7 @@ check: $(READY) ## format, lint, types, imports
 
 bench: $(READY) ## speed, as ratios in one run
 	$(BIN)/python -m benchmarks.startup
+	$(BIN)/python -m benchmarks.desk
 	$(BIN)/python -m benchmarks.embedding
 	$(BIN)/python -m benchmarks.updates
 	$(BIN)/python -m benchmarks.index

@@ -5,6 +5,7 @@ The arguments are the desk's key and the names of the toolsets; the settings are
 
 from __future__ import annotations
 
+import gc
 import os
 import socket
 import sys
@@ -43,6 +44,7 @@ def main() -> None:
 
 
 def _serve(place: Place, lock: FileLock, listener: socket.socket, names: list[str]) -> None:
+    gc.disable()  # what is imported stays: looking through it again and again is a tenth of the start
     from refdesk import errors
 
     try:

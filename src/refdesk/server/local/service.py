@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import re
@@ -84,6 +85,8 @@ class LocalService:
         async with anyio.create_task_group() as group:
             async with anyio.create_task_group() as connections:
                 listening = await SocketListener.from_socket(listener)
+                gc.freeze()
+                gc.enable()
                 logger.info("the desk serves", extra={"pid": os.getpid(), "desk": self.place.key})
                 group.start_soon(self._watch)
                 async with listening:
@@ -183,7 +186,6 @@ class LocalService:
         try:
             greeting = {"version": __version__, "pid": os.getpid(), "calls": describe_calls(self.desk.toolsets)}
             await _say(lines, greeting)
-            self.desk.wake()
 
             def note(message: object) -> None:
                 client.session.note(message)

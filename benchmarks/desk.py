@@ -1,0 +1,376 @@
+"""What one desk for all clients of a machine saves: their start, their memory, and what they cost each other.
+
+    python -m benchmarks.desk [--rounds 5] [--notes 10000] [--many 100000] [--parts start memory store many] [--json]
+
+`start`: from the start of a process to its answer to `tools/list`, of a forwarder whose desk runs, of one that must start
+it (both processes counted, once for the first time and once with what was kept from the last), and of a bare
+server on the same SDK, in turns. `memory`: the proportional set sizes of the desk and of ten clients that have all
+searched by meaning, against those with one client. `store`: the 95th percentile of eight clients that store at once,
+against the median of one, in turns. `many`: the desk's memory on many notes of one passage each, after searches by
+meaning; vectors are random.
+
+Exit status 1 when a limit is exceeded; the limits are the constants below.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Generator, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from statistics import median, quantiles
+from typing import Any
+
+import anyio
+import numpy as np
+
+from benchmarks.anatomy import make_notes
+from refdesk.core.background.embedding import Indexer
+from refdesk.core.clock import SystemClock
+from refdesk.core.knowledge_base import KnowledgeBase
+from refdesk.core.search.semantics import Semantics
+from refdesk.embedders.local import LocalEmbedder
+from refdesk.forwarder.rendezvous import list_places
+from refdesk.model import EmbeddedPassage
+from refdesk.protocols import Store
+from refdesk.stores.sqlite import open_store
+from refdesk.toolsets.knowledge import models
+from refdesk.toolsets.knowledge.models import StoreInput
+
+MOST_CPU = 0.15
+"""Of the bare server's CPU, until a forwarder whose desk runs has answered."""
+
+MOST_WALL = 0.3
+MOST_CPU_OF_ALL = 1.1
+"""The same, where the desk has to be started, with the desk's."""
+
+MOST_MEMORY = 1.3
+"""Of the memory with one client, with ten."""
+
+MOST_DELAY = 5.0
+"""Of the median of one client that stores, the 95th percentile of eight."""
+
+MOST_BYTES = 300_000_000
+"""The desk's memory on many notes."""
+
+SERVE = [sys.executable, "-m", "refdesk", "serve", "--stdio"]
+BARE = [sys.executable, "-m", "benchmarks.bare_server"]
+BATCH = 1000
+STORES = 30
+CLIENTS = 10
+WRITERS = 8
+TICKS = os.sysconf("SC_CLK_TCK")
+NOWHERE = "http://127.0.0.1:9/feed"
+
+HANDSHAKE = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}}
+
+Figures = dict[str, float]
+Start = tuple[float, float]
+"""CPU and wall seconds."""
+
+
+class Client:
+    """A client of a server over stdio."""
+
+    def __init__(self, command: Sequence[str], home: Path) -> None:
+        self.began = time.perf_counter()
+        self.process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, "REFDESK_HOME": str(home), "REFDESK_AZURE_UPDATES_URL": NOWHERE},
+        )
+        self._ids = 0
+
+    def open(self) -> None:
+        """Shake hands."""
+        self.ask("initialize", HANDSHAKE)
+        self._send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+
+    def ask(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        """Return the result of a request."""
+        self._ids += 1
+        self._send({"jsonrpc": "2.0", "id": self._ids, "method": method, "params": params})
+        assert self.process.stdout is not None
+        while True:
+            said = json.loads(self.process.stdout.readline())
+            if said.get("id") == self._ids:
+                return said["result"]
+
+    def call(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Return the structured answer of a tool."""
+        result = self.ask("tools/call", {"name": name, "arguments": arguments})
+        assert not result.get("isError"), result
+        return result["structuredContent"]
+
+    def close(self) -> float:
+        """End it; return its CPU seconds."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.close()
+        self.process.stdout.read()
+        _, status, usage = os.wait4(self.process.pid, 0)
+        self.process.returncode = os.waitstatus_to_exitcode(status)
+        return usage.ru_utime + usage.ru_stime
+
+    def _send(self, message: dict[str, Any]) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps(message).encode() + b"\n")
+        self.process.stdin.flush()
+
+
+def find_desk(home: Path) -> int:
+    """Return the process of the desk of a data folder."""
+    [pid] = [found.pid for _, found in list_places(str(home))]
+    return pid
+
+
+def end_desk(home: Path) -> None:
+    """End the desk of a data folder, if one runs, and return when it is gone."""
+    for place, found in list_places(str(home)):
+        os.kill(found.pid, signal.SIGKILL)
+        lock = place.get_life_lock()
+        lock.take(10.0)
+        lock.release()
+        os.unlink(place.path(".json"))
+
+
+def read_cpu(pid: int) -> float:
+    """Return the CPU seconds of a running process."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+def read_memory(pid: int) -> int:
+    """Return a process's proportional set size in bytes."""
+    found = re.search(r"^Pss:\s+(\d+) kB", Path(f"/proc/{pid}/smaps_rollup").read_text(), re.MULTILINE)
+    assert found is not None
+    return int(found[1]) * 1024
+
+
+def time_start(command: Sequence[str], home: Path) -> Start:
+    """Return the CPU and the wall seconds of a process that lists its tools; the CPU is that until its end."""
+    client = Client(command, home)
+    client.open()
+    assert client.ask("tools/list", {})["tools"]
+    wall = time.perf_counter() - client.began
+    return client.close(), wall
+
+
+def time_first_start(home: Path, *, keeps_snapshot: bool) -> Start:
+    """Return the same of a forwarder whose desk does not run, with the CPU of the desk until it serves."""
+    end_desk(home)
+    for kept in home.glob("desk/*.snapshot"):
+        if not keeps_snapshot:
+            kept.unlink()
+    client = Client(SERVE, home)
+    client.open()
+    client.ask("tools/list", {})
+    wall = time.perf_counter() - client.began
+    client.ask("ping", {})  # only the desk answers this
+    cpu = read_cpu(find_desk(home))
+    return client.close() + cpu, wall
+
+
+def measure_start(rounds: int) -> Figures:
+    """Measure starts, in turns."""
+    with tempfile.TemporaryDirectory() as folder, keeping_desk(Path(folder)) as home:
+        time_start(BARE, home)
+        time_first_start(home, keeps_snapshot=False)  # these compile, and do not count
+        bare, warm, cold, kept = list[Start](), list[Start](), list[Start](), list[Start]()
+        for _ in range(rounds):
+            bare.append(time_start(BARE, home))
+            cold.append(time_first_start(home, keeps_snapshot=False))
+            kept.append(time_first_start(home, keeps_snapshot=True))
+            warm.append(time_start(SERVE, home))
+    cpu, wall = (median(each[place] for each in bare) for place in (0, 1))
+    return {
+        "bare server, CPU s": cpu,
+        "bare server, wall s": wall,
+        "desk runs, CPU": median(each[0] for each in warm) / cpu,
+        "desk runs, wall": median(each[1] for each in warm) / wall,
+        "no desk yet, CPU of all": median(each[0] for each in cold) / cpu,
+        "no desk yet, wall": median(each[1] for each in cold) / wall,
+        "no desk, kept answers, CPU of all": median(each[0] for each in kept) / cpu,
+        "no desk, kept answers, wall": median(each[1] for each in kept) / wall,
+    }
+
+
+def measure_memory(count: int) -> Figures:
+    """Measure the memory with one client and with ten that have searched."""
+    with ExitStack() as stack:
+        home = stack.enter_context(keeping_desk(Path(stack.enter_context(tempfile.TemporaryDirectory()))))
+        anyio.run(fill, home, count)
+        clients: list[Client] = []
+        totals: list[int] = []
+        for number in range(CLIENTS):
+            clients.append(search_by_meaning(home, f"what was changed in part {number}"))
+            totals.append(read_memory(find_desk(home)) + sum(read_memory(each.process.pid) for each in clients))
+        desk = read_memory(find_desk(home))
+        for client in clients:
+            client.close()
+    return {
+        "one client, MB": totals[0] / 1e6,
+        "ten clients, MB": totals[-1] / 1e6,
+        "desk with ten, MB": desk / 1e6,
+        "ten to one": totals[-1] / totals[0],
+    }
+
+
+def search_by_meaning(home: Path, query: str) -> Client:
+    """Return a new client that has searched by meaning."""
+    client = Client(SERVE, home)
+    client.open()
+    wait_for_model(client, query)
+    assert client.call("search_knowledge", {"query": query})["results"]
+    return client
+
+
+def wait_for_model(client: Client, query: str) -> None:
+    """Search until the model is loaded: before that, answers are those of keywords alone."""
+    for _ in range(600):
+        found = client.ask("tools/call", {"name": "search_knowledge", "arguments": {"query": query}})
+        if "WARNING" not in json.dumps(found.get("_meta", {})).upper():
+            return
+        time.sleep(0.1)
+
+
+def measure_many(count: int) -> Figures:
+    """Measure the desk's memory on many notes."""
+    with tempfile.TemporaryDirectory() as folder, keeping_desk(Path(folder)) as home:
+        anyio.run(fill, home, count)
+        client = search_by_meaning(home, "which payments fail on Sundays")
+        for number in range(20):
+            client.call("search_knowledge", {"query": f"payment gateway {number}"})
+        figures = {"desk, MB": read_memory(find_desk(home)) / 1e6}
+        client.close()
+    return figures
+
+
+def measure_stores(rounds: int) -> Figures:
+    """Measure stores of one client and of eight at once, in turns."""
+    alone, together = list[float](), list[float]()
+    with ExitStack() as stack:
+        home = stack.enter_context(keeping_desk(Path(stack.enter_context(tempfile.TemporaryDirectory()))))
+        clients = [Client(SERVE, home) for _ in range(WRITERS)]
+        for client in clients:
+            client.open()
+            time_stores(client, 3)
+        for _ in range(rounds):
+            alone += time_stores(clients[0], STORES)
+            together += time_at_once([partial(time_stores, each, STORES) for each in clients])
+        for client in clients:
+            client.close()
+    return {
+        "one client, p50 ms": median(alone),
+        "eight clients, p50 ms": median(together),
+        "eight clients, p95 ms": quantiles(together, n=20)[-1],
+        "p95 of eight to p50 of one": quantiles(together, n=20)[-1] / median(alone),
+    }
+
+
+def time_stores(client: Client, count: int) -> list[float]:
+    """Return how many milliseconds each of so many stores took, one after the other."""
+    taken: list[float] = []
+    for number in range(count):
+        began = time.perf_counter()
+        client.call("store_knowledge", {"title": f"Note {number}", "body": "Card payments fail on Sundays. " * 10})
+        taken.append((time.perf_counter() - began) * 1000)
+    return taken
+
+
+def time_at_once(works: Sequence[Callable[[], list[float]]]) -> list[float]:
+    """Return what all of these return, run at once."""
+    with ThreadPoolExecutor(len(works)) as pool:
+        running = [pool.submit(work) for work in works]
+        return [taken for each in running for taken in each.result()]
+
+
+@contextmanager
+def keeping_desk(home: Path) -> Generator[Path]:
+    """Yield a data folder; its desk is ended afterwards."""
+    try:
+        yield home
+    finally:
+        end_desk(home)
+
+
+async def fill(home: Path, count: int) -> None:
+    """Keep so many notes with random vectors of the local model."""
+    notes, random = iter(make_notes(count)), np.random.default_rng(1)
+    async with open_store(home / "refdesk.sqlite3") as store:
+        semantics = Semantics(store, LocalEmbedder())
+        base = KnowledgeBase(store, semantics)
+        while batch := list(islice(notes, BATCH)):
+            await _write(store, base, batch, random)
+        await Indexer(store, semantics, SystemClock()).run_once()
+
+
+async def _write(store: Store, base: KnowledgeBase, notes: Iterable[StoreInput], random: np.random.Generator) -> None:
+    documents = [
+        models.to_document(note, id=base.identifiers.new(), org="local", author="bench", now=base.clock.now())
+        for note in notes
+    ]
+    model = LocalEmbedder().model
+    vectors = random.standard_normal((len(documents), model.dimensions)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    async with store.transaction() as transaction:
+        await transaction.put_documents(documents)
+        await transaction.put_all_vectors(
+            [
+                (document, [(model, [EmbeddedPassage(0, len(document.body), vector)])])
+                for document, vector in zip(documents, vectors, strict=True)
+            ]
+        )
+
+
+LIMITS = {
+    "desk runs, CPU": MOST_CPU,
+    "desk runs, wall": MOST_WALL,
+    "no desk yet, CPU of all": MOST_CPU_OF_ALL,
+    "no desk, kept answers, CPU of all": MOST_CPU_OF_ALL,
+    "ten to one": MOST_MEMORY,
+    "p95 of eight to p50 of one": MOST_DELAY,
+    "desk, MB": MOST_BYTES / 1e6,
+}
+
+
+def main() -> None:
+    """Measure, print, and fail when it is too much."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--notes", type=int, default=10_000)
+    parser.add_argument("--many", type=int, default=100_000)
+    parser.add_argument("--parts", nargs="+", default=["start", "memory", "store", "many"])
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    parts: dict[str, Callable[[], Figures]] = {
+        "start": lambda: measure_start(options.rounds),
+        "memory": lambda: measure_memory(options.notes),
+        "store": lambda: measure_stores(options.rounds),
+        "many": lambda: measure_many(options.many),
+    }
+    figures = {name: round(value, 3) for part in options.parts for name, value in parts[part]().items()}
+    over = {name for name, most in LIMITS.items() if figures.get(name, 0.0) > most}
+    if options.json:
+        print(json.dumps(figures))
+    else:
+        for name, value in figures.items():
+            print(f"{name:36}{value:>9}{f'   limit {LIMITS[name]:g}' if name in LIMITS else ''}")
+    sys.exit(bool(over))
+
+
+if __name__ == "__main__":
+    main()
