@@ -2,8 +2,8 @@
 
     python -m benchmarks.desk [--rounds 5] [--notes 10000] [--many 100000] [--parts start memory store many] [--json]
 
-`start`: from the start of a process to its answer to `tools/list`, of a forwarder whose desk runs, of one that must start
-it (both processes counted, once for the first time and once with what was kept from the last), and of a bare
+`start`: from the start of a process to its answer to `tools/list`, of a forwarder whose desk runs, of one that starts
+it first (both processes counted, once for the first time and once with what was kept from the last), and of a bare
 server on the same SDK, in turns. `memory`: the proportional set sizes of the desk and of ten clients that have all
 searched by meaning, against those with one client. `store`: the 95th percentile of eight clients that store at once,
 against the median of one, in turns. `many`: the desk's memory on many notes of one passage each, after searches by

@@ -1,0 +1,86 @@
+"""A desk that is killed under its clients costs them no acknowledged write and no session; and the proof can fail."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.processes import list_desks, shake_hands, start
+from tests.acceptance.test_desk import HASHING, SERVE, list_processes
+from tests.reliability.desk_kills import DeskKills
+
+SAYS_STORED = """
+import json
+from refdesk.forwarder.journal import Calls
+Calls.say_unsure = lambda self, request: json.dumps(
+    {"jsonrpc": "2.0", "id": request.id, "result": {"content": [], "structuredContent": {"id": "x",
+     "embeddingStatus": "pending", "createdAt": "2026-01-01T00:00:00Z", "replayed": False}}}
+).encode() + b"\\n"
+"""
+REPEATS_WRITES = """
+import anyio
+from refdesk.forwarder.journal import Calls
+from refdesk.server.local.lines import Session
+Calls.is_repeatable = lambda self, request: True
+write = Session.write
+async def write_late(self, text):
+    await anyio.sleep(0.1)
+    return await write(self, text)
+Session.write = write_late
+"""
+LOCKS_NOTHING = """
+from refdesk.forwarder.locking import FileLock
+FileLock.take = lambda self, seconds=0.0: True
+FileLock.is_in_place = lambda self: True
+"""
+
+
+def plant(folder: Path, fault: str) -> dict[str, str]:
+    """Return the variables with which every Python process of a test has a fault."""
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(fault)
+    return {"PYTHONPATH": str(folder)}
+
+
+@pytest.mark.timeout(300)
+async def test_a_killed_desk_costs_its_clients_nothing(tmp_path: Path) -> None:
+    trials = DeskKills(tmp_path, seed=1, clients=3)
+    assert await trials.run(4) == set(), trials
+    assert trials.stored
+
+
+@pytest.mark.soak
+async def test_a_thousand_killed_desks_cost_ten_clients_nothing(tmp_path: Path, first_seed: int) -> None:
+    for seed in range(first_seed, first_seed + 10):
+        trials = DeskKills(tmp_path / str(seed), seed, clients=10)
+        assert await trials.run(100) == set(), trials
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(("fault", "named"), [(SAYS_STORED, "lost"), (REPEATS_WRITES, "doubled")])
+async def test_the_proof_catches_a_forwarder_that_guesses(tmp_path: Path, fault: str, named: str) -> None:
+    variables = plant(tmp_path / "planted", fault)
+    assert named in await DeskKills(tmp_path / "home", seed=2, variables=variables).run(4)
+
+
+def count_desks(home: Path, clients: int, **variables: str) -> int:
+    """Return how many desks so many first starts at the same moment make."""
+    with ExitStack() as stack:
+        servers = [stack.enter_context(start(SERVE, home, **HASHING, **variables)) for _ in range(clients)]
+        for server in servers:
+            shake_hands(server)
+        desks = list_processes(home)
+        assert set(list_desks(home)) <= set(desks)
+        return len(desks)
+
+
+@pytest.mark.soak
+def test_two_hundred_first_starts_at_the_same_moment_make_one_desk(tmp_path: Path) -> None:
+    for trial in range(5):
+        assert count_desks(tmp_path / str(trial), 200) == 1
+
+
+def test_the_count_of_desks_catches_locks_that_hold_nobody(tmp_path: Path) -> None:
+    assert count_desks(tmp_path / "home", 4, **plant(tmp_path / "planted", LOCKS_NOTHING)) > 1
