@@ -119,7 +119,7 @@ async def desk(tmp_path: Path) -> Any:  # noqa: ANN401 - a generator
 
 
 async def ask(desk: Desk, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    """The answer, held to the ceiling in both of its forms, and to the schema that the tool is listed with."""
+    """The answer, held to the ceiling in both of its forms, to its tool's schema, and to its contract."""
     principal = local_principal(desk.settings, desk.toolsets, "tester")
     async with connect(desk, "legacy", principal) as client:
         result = await client.call_tool(tool, arguments)
@@ -130,6 +130,9 @@ async def ask(desk: Desk, tool: str, arguments: dict[str, Any]) -> dict[str, Any
     assert json.loads(text) == result.structured_content
     assert count_tokens(text) <= ceiling.MOST_TOKENS
     validate(result.structured_content, schema, Draft202012Validator)
+    [operation] = [each for toolset in desk.toolsets for each in toolset.operations if each.name == tool]
+    returns: Any = contracts.describe_operation(operation)["returns"]
+    validate(result.structured_content, returns, Draft202012Validator)
     return result.structured_content
 
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, cast
 
+from refdesk.core.operations import TRUNCATED
 from refdesk.errors import (
     CallerError,
     ConflictError,
@@ -27,7 +28,7 @@ from refdesk.errors import (
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from refdesk.core.operations import Operation, Resource, ResourceTemplate, Toolset
+    from refdesk.core.operations import Operation, Resource, ResourceTemplate, Shortening, Toolset
 
 Schema: TypeAlias = dict[str, object]
 
@@ -76,8 +77,24 @@ def describe_operation(operation: Operation) -> Schema:
         "description": operation.description,
         "examples": [dict(example) for example in operation.examples],
         "errors": _describe_errors(operation.errors),
-        "returns": get_output_schema(operation.output),
+        "returns": _allow_truncation(get_output_schema(operation.output), operation.shortening),
     }
+
+
+def _allow_truncation(schema: Schema, how: Shortening) -> Schema:
+    """Return the schema of an answer with what it says over MCP where it was too long for a model's context."""
+    message = "What was cut, and how to read the rest."
+    fields: Schema = {"message": {"type": "string", "description": message}}
+    if how.pages:
+        fields["next"] = {"type": "object", "description": "The arguments that read on from where it was cut."}
+    truncated = {
+        "type": "object",
+        "description": "Only over MCP, and only where the answer was too long and is not whole.",
+        "properties": fields,
+        "required": ["message"],
+        "additionalProperties": False,
+    }
+    return {**schema, "properties": {**cast("Schema", schema.get("properties", {})), TRUNCATED: truncated}}
 
 
 def describe_resource(resource: Resource) -> Schema:

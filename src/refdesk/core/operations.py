@@ -81,6 +81,10 @@ class Route:
     path: str
 
 
+TRUNCATED = "truncated"
+"""Where an answer over MCP says that it is not whole."""
+
+
 @dataclass(frozen=True, slots=True)
 class Shortening:
     """How an answer is shortened, over MCP alone, so that a model's context holds it: long texts first, then items.

@@ -10,6 +10,7 @@ import re
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any, cast
 
+from refdesk.core.operations import TRUNCATED
 from refdesk.server.answers import to_text
 
 if TYPE_CHECKING:
@@ -19,9 +20,6 @@ if TYPE_CHECKING:
 
 MOST_TOKENS = 10_000
 """Of one answer; clients warn from here on."""
-
-TRUNCATED = "truncated"
-"""Where an answer says that it is not whole."""
 
 _WINDOW = 1000
 _MARGIN = 1.05

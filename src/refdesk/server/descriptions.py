@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 import mcp_types as types
 
 from refdesk.core import contracts
-from refdesk.server.ceiling import TRUNCATED
+from refdesk.core.operations import TRUNCATED
 
 if TYPE_CHECKING:
     from datetime import date

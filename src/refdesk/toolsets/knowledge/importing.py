@@ -1,0 +1,100 @@
+"""The operation that imports entries: what `refdesk import` does with files, for callers who send their text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import anyio.to_thread
+
+from refdesk.core.context import Context
+from refdesk.core.operations import Effects, Operation, Route, Shortening
+from refdesk.toolsets.knowledge.models import ImportInput, ImportOutput, ImportProblem
+from refdesk.toolsets.knowledge.operations import WRITE_OTHERS_SCOPE, WRITE_SCOPE
+
+if TYPE_CHECKING:
+    from refdesk.model import JsonValue
+    from refdesk.toolsets.knowledge.transfer.intake import Intake
+
+IMPORT_SECONDS = 120.0
+"""How long importing may take at least."""
+
+MOST_BYTES = 2 * 1024 * 1024
+"""Of a request: larger files are for the command `refdesk import`."""
+
+
+async def import_knowledge(context: Context, asked: ImportInput) -> ImportOutput:
+    """Add the entries of a text; nothing that is stored is changed, and importing twice adds nothing."""
+    from refdesk.toolsets.knowledge.transfer.intake import Intake
+    from refdesk.toolsets.knowledge.transfer.planning import apply_plan, plan_import
+
+    base, principal = context.knowledge_base, context.principal
+    context.report(0, None, "Reading")
+    intake = Intake(asked.format, principal.agent, base.clock.now())
+    await anyio.to_thread.run_sync(_read, asked.text, intake)
+    plan = await plan_import(base, principal.org, intake)
+
+    def note(done: int, total: int) -> None:
+        context.report(done, total, f"Imported {done} of {total} entries")
+
+    report = plan.report if asked.dry_run else await apply_plan(base, plan, note)
+    return ImportOutput(
+        added=report.added,
+        unchanged=report.unchanged,
+        conflicts=report.conflicts,
+        invalid=report.invalid,
+        over_quota=report.over_quota,
+        left_out=report.left_out,
+        dry_run=report.dry_run,
+        problems=[ImportProblem(kind=each.kind, place=each.place, message=each.message) for each in report.problems],
+    )
+
+
+def _read(text: str, intake: Intake) -> None:
+    from refdesk.toolsets.knowledge.transfer import jsonl, mcp_memory, mem0
+    from refdesk.toolsets.knowledge.transfer.intake import Line
+
+    data = text.encode()
+    if intake.format == "mem0":
+        mem0.read(data, intake)
+        return
+    lines = (Line(number, line) for number, line in enumerate(data.removesuffix(b"\n").split(b"\n"), start=1))
+    (jsonl if intake.format == "jsonl" else mcp_memory).read(lines, intake)
+
+
+def _keep(asked: ImportInput) -> dict[str, JsonValue]:
+    return asked.model_dump(mode="json", by_alias=True)
+
+
+IMPORT_KNOWLEDGE = Operation(
+    name="import_knowledge",
+    title="Import knowledge",
+    description=(
+        "Add entries from an export of refdesk, of the MCP memory server or of mem0, with their ids, authors and "
+        "dates. Nothing that is stored is changed, and importing twice adds nothing. Try it with dryRun first."
+    ),
+    input=ImportInput,
+    output=ImportOutput,
+    handler=import_knowledge,
+    scopes=frozenset({WRITE_SCOPE, WRITE_OTHERS_SCOPE}),
+    effects=Effects(read_only=False, idempotent=True),
+    route=Route("POST", "/knowledge/import"),
+    errors={
+        "INVALID_INPUT": "An argument is missing or malformed, or the text has another format; nothing was imported.",
+        "PERMISSION_DENIED": f"The credential lacks {WRITE_SCOPE} or {WRITE_OTHERS_SCOPE}: entries keep their authors.",
+        "UNAUTHENTICATED": "The request carries no valid credential.",
+        "TOO_LARGE": f"The request has more than {MOST_BYTES} bytes: import it in parts, or with `refdesk import`.",
+        "STORE_UNAVAILABLE": "The storage engine failed; importing again adds what is missing.",
+    },
+    examples=(
+        {
+            "format": "mcp-memory",
+            "text": '{"type":"entity","name":"Refunds","entityType":"policy","observations":["Up to 500 EUR."]}',
+            "dryRun": True,
+        },
+    ),
+    least_seconds=IMPORT_SECONDS,
+    most_bytes=MOST_BYTES,
+    listed=False,
+    shortening=Shortening("problems", ("message",), "Import it in parts to see the others."),
+    keep=_keep,
+)
