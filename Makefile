@@ -63,6 +63,7 @@ bench: $(READY) ## speed, as ratios in one run
 	$(BIN)/python -m benchmarks.updates
 	$(BIN)/python -m benchmarks.index
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.finding
+	$(BIN)/python -m benchmarks.first_answer
 	$(BIN)/python -m benchmarks.writes
 	$(BIN)/python -m benchmarks.rest
 	$(BIN)/python -m benchmarks.articles

@@ -1,16 +1,20 @@
 """Search itself, without embedding: the embedded engine's index beside one put together from kept libraries.
 
 Run with `python -m benchmarks.finding [SIZE …]`; sizes are numbers of documents, 100000 unless given. `--long` means
-100000 and 1000000, and takes some minutes and 10 GB of memory. The peer ranks words with Tantivy (BM25 as it is built
-in, one segment, numbers of documents told by their place) and vectors with numpy: one bit for each component, centred
-on the mean, and exact products for the best of those; filters are a query of terms there and a mask here, and both
-lists are joined by reciprocal rank. Both sides are asked in turns, for the first 100 of each list, and return ids and
-scores; ours also says how both sides score what either found, and what else ranking needs. Everything is invented from
-a seed: words follow Zipf's law, vectors lie near the centres of topics.
+100000 and 1000000, and takes some minutes and 8 GB of disk; what is invented is mapped from files.
+
+The peer ranks words with Tantivy (BM25 as it is built in, one segment, numbers of documents told by their place) and
+vectors with numpy: one bit for each component, centred on the mean, and exact products for the best of those; filters
+are a query of terms there and a mask here, and both lists are joined by reciprocal rank. Both sides are asked in turns,
+for the first 100 of each list, and return ids and scores; ours also says how both sides score what either found, and
+what else ranking needs. Everything is invented from a seed: words follow Zipf's law, vectors lie near the centres of
+topics.
 
 Printed is, for words, meaning and both, without a filter, with one that one document in seven passes and with one that
 one in 500 passes: the median and 95th percentile of both in milliseconds, the ratio of the medians, and how well ours
 agrees with comparing everything: whether the first ten by words are the same, and how many of the ten nearest it finds.
+Before it, what making the index took: CPU, and private memory at most beside what the benchmark had before. After
+several sizes, the exponent with which each median has grown: 1 is linear.
 """
 
 from __future__ import annotations
@@ -22,13 +26,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from time import perf_counter
-from typing import Any
+from time import perf_counter, process_time
+from typing import Any, TypeVar
 
 import numpy as np
 import tantivy
 from numpy.typing import NDArray
 
+from benchmarks.memory import Peak, get_private_bytes
 from refdesk.model import Collection, FindRequest, HasAny, State, TextQuery, Vector, VectorQuery
 from refdesk.stores.sqlite.index import (
     CollectionIndex,
@@ -52,7 +57,7 @@ TITLE_WORDS, BODY_WORDS = 6, 60
 WIDTH, TOPIC_SIZE, SPREAD = 384, 100, 0.9
 DEPTH, TOP = 100, 10
 SURVIVORS = 500
-QUESTIONS = 60
+QUESTIONS, JUDGED = 60, 60
 BATCH = 20_000
 START = datetime(2026, 1, 1, tzinfo=UTC)
 COLLECTION = Collection("local", "benchmark")
@@ -60,6 +65,7 @@ WORDS = tuple(f"w{rank}" for rank in range(VOCABULARY))
 NUMBERS = np.array([hash_term(word) for word in WORDS], "<u8")
 FILTERS: dict[str, tuple[str, int] | None] = {"": None, "1 in 7": ("kind", 7), "1 in 500": ("team", 500)}
 
+Scalar = TypeVar("Scalar", bound=np.generic)
 Floats = NDArray[np.float32]
 Hit = tuple[str, float]
 """Id and score."""
@@ -82,18 +88,22 @@ class Question:
     vector: Vector
 
 
-def make_corpus(size: int) -> Corpus:
-    """Return a corpus, the same in every run."""
+def make_corpus(size: int, folder: Path | None = None) -> Corpus:
+    """Return a corpus, the same in every run; mapped from files in a folder, if one is given."""
     generator = np.random.default_rng(size)
     edges = np.cumsum(1.0 / np.arange(1 + SKIPPED, VOCABULARY + 1 + SKIPPED))
-    ranks = np.empty((size, TITLE_WORDS + BODY_WORDS), np.int32)
-    vectors = np.empty((size, WIDTH), np.float16)
+    ranks = _allocate(folder, "ranks", (size, TITLE_WORDS + BODY_WORDS), np.int32)
+    vectors = _allocate(folder, "vectors", (size, WIDTH), np.float16)
     centres = _normalise(generator.standard_normal((max(10, size // TOPIC_SIZE), WIDTH), dtype=np.float32))
     for start in range(0, size, BATCH):
         at = slice(start, min(start + BATCH, size))
         ranks[at] = edges.searchsorted(generator.random(ranks[at].shape) * float(edges[-1]))
         vectors[at] = _draw_vectors(generator, centres, at.stop - at.start)
     return Corpus(ranks, vectors, centres)
+
+
+def _allocate(folder: Path | None, name: str, shape: tuple[int, int], dtype: type[Scalar]) -> NDArray[Scalar]:
+    return np.empty(shape, dtype) if folder is None else np.memmap(folder / name, dtype, "w+", shape=shape)
 
 
 def _draw_vectors(generator: np.random.Generator, centres: Floats, count: int) -> Floats:
@@ -119,7 +129,7 @@ def make_questions(corpus: Corpus) -> list[Question]:
 
 
 def make_index(corpus: Corpus, folder: Path) -> CollectionIndex:
-    """Return an index of the corpus, mapped from a file."""
+    """Return an index of the corpus, mapped from a file that was merged from several."""
     parts: list[Snapshot] = []
     for start in range(0, len(corpus.ranks), BATCH):
         index = CollectionIndex()
@@ -127,10 +137,17 @@ def make_index(corpus: Corpus, folder: Path) -> CollectionIndex:
         index.apply(rows)
         vectors = [VectorRow(row.key, 0, 1, corpus.vectors[row.key].tobytes()) for row in rows]
         index.set_vectors("m", WIDTH, [row.key for row in rows], vectors)
-        parts += index.parts
-    write_content(folder / "part", to_content(merge_snapshots(parts), {}))
-    del parts
-    return CollectionIndex([from_content(map_content(folder / "part"))])
+        parts.append(_freeze(index.parts, folder / f"part-{start}"))
+        del index, rows, vectors
+    whole = _freeze(parts, folder / "part")
+    for start in range(0, len(corpus.ranks), BATCH):
+        (folder / f"part-{start}").unlink()
+    return CollectionIndex([whole])
+
+
+def _freeze(parts: Sequence[Snapshot], path: Path) -> Snapshot:
+    write_content(path, to_content(merge_snapshots(parts), {}))
+    return from_content(map_content(path))
 
 
 def _make_rows(corpus: Corpus, start: int) -> Iterator[IndexRow]:
@@ -164,7 +181,9 @@ class Peer:
         self._index: Any = tantivy.Index(self._schema, path=str(folder))
         self._fill(corpus)
         self._searcher: Any = self._index.searcher()
-        self._vectors = corpus.vectors.astype(np.float32)
+        self._vectors = np.memmap(folder / "vectors", np.float32, "w+", shape=corpus.vectors.shape)
+        for start in range(0, len(self._vectors), BATCH):
+            self._vectors[start : start + BATCH] = corpus.vectors[start : start + BATCH]
         self._mean = self._vectors.mean(axis=0)
         self._codes = self._encode(self._vectors)
         self._values = {name: np.arange(len(corpus.ranks)) % every for name, every in (("kind", 7), ("team", 500))}
@@ -262,30 +281,34 @@ def ask_peer(peer: Peer, question: Question, way: str, wanted: tuple[str, int] |
 
 
 def measure(call: Callable[[], object]) -> float:
-    """Return the time of a call in milliseconds, the better of two."""
+    """Return the time of a call in milliseconds, the best of three: others use the machine, too."""
     times: list[float] = []
-    for _ in range(2):
+    for _ in range(3):
         start = perf_counter()
         call()
         times.append((perf_counter() - start) * 1000)
     return min(times)
 
 
-def compare(index: CollectionIndex, peer: Peer, corpus: Corpus, way: str, name: str) -> None:
-    """Print a line."""
+def compare(
+    index: CollectionIndex, peer: Peer, corpus: Corpus, asked: Sequence[Question], way: str, name: str
+) -> float:
+    """Print a line, and return our median."""
     wanted = FILTERS[name]
-    ours, theirs, asked, shares = list[float](), list[float](), make_questions(corpus), list[float]()
+    ours, theirs, shares = list[float](), list[float](), list[float]()
     for question in asked:
         request = make_request(question, way, wanted)
         ours.append(measure(lambda request=request: index.find(request)))
         theirs.append(measure(lambda question=question: ask_peer(peer, question, way, wanted)))
-        shares.append(judge(index, corpus, request, wanted))
+    for question in asked[:JUDGED]:
+        shares.append(judge(index, corpus, make_request(question, way, wanted), wanted))
     p50, p95, peer50, peer95 = (float(np.percentile(each, at)) for each in (ours, theirs) for at in (50, 95))
     print(
         f"  {way:<8} {name:<9} {p50:8.2f} {p95:8.2f}  peer {peer50:8.2f} {peer95:8.2f}  "
         f"ratio {p50 / peer50:5.2f}  p95/p50 {p95 / p50:4.1f}  as exact {np.mean(shares):.3f}",
         flush=True,
     )
+    return p50
 
 
 def judge(index: CollectionIndex, corpus: Corpus, request: FindRequest, wanted: tuple[str, int] | None) -> float:
@@ -311,26 +334,47 @@ def compare_all(vectors: NDArray[np.float16], passing: NDArray[np.int64], query:
     return np.concatenate(pieces)
 
 
+def run(size: int, folder: Path) -> dict[tuple[str, str], float]:
+    """Print the table of a size, and return our medians."""
+    print(f"{size} documents, p50 and p95 of {QUESTIONS} questions in ms, first {DEPTH} of each list", flush=True)
+    corpus = make_corpus(size, folder)
+    before, start = get_private_bytes(), process_time()
+    with Peak() as peak:
+        index = make_index(corpus, folder)
+    bytes_each = (folder / "part").stat().st_size / size
+    print(
+        f"  made in {process_time() - start:.1f} CPU s, with at most {(peak.bytes - before) / 1e6:.0f} MB of private "
+        f"memory, {bytes_each:.0f} bytes a document",
+        flush=True,
+    )
+    (folder / "peer").mkdir()
+    peer = Peer(corpus, folder / "peer")
+    asked = make_questions(corpus)
+    gc.collect()
+    gc.freeze()
+    return {
+        (way, name): compare(index, peer, corpus, asked, way, name)
+        for way in ("words", "meaning", "both")
+        for name in FILTERS
+    }
+
+
 def main() -> None:
     """Print a table for each size."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sizes", nargs="*", type=int, default=[SIZE], metavar="SIZE")
     parser.add_argument("--long", action="store_true", help=f"{SIZE} and {LONG}")
     options = parser.parse_args()
-    for size in (SIZE, LONG) if options.long else options.sizes:
+    sizes: list[int] = [SIZE, LONG] if options.long else options.sizes
+    medians: list[dict[tuple[str, str], float]] = []
+    for size in sizes:
         with tempfile.TemporaryDirectory() as folder:
-            print(
-                f"{size} documents, p50 and p95 of {QUESTIONS} questions in ms, first {DEPTH} of each list", flush=True
-            )
-            corpus = make_corpus(size)
-            index = make_index(corpus, Path(folder))
-            (Path(folder) / "peer").mkdir()
-            peer = Peer(corpus, Path(folder) / "peer")
-            gc.collect()
-            gc.freeze()
-            for way in ("words", "meaning", "both"):
-                for name in FILTERS:
-                    compare(index, peer, corpus, way, name)
+            medians.append(run(size, Path(folder)))
+    if len(sizes) > 1:
+        print(f"grown from {sizes[0]} to {sizes[-1]} documents with the exponent")
+        for (way, name), last in medians[-1].items():
+            exponent = np.log(last / medians[0][way, name]) / np.log(sizes[-1] / sizes[0])
+            print(f"  {way:<8} {name:<9} {exponent:5.2f}")
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -14,10 +15,13 @@ import pytest
 from refdesk.core.clock import FixedClock
 from refdesk.model import Document, State
 from refdesk.protocols import Store
+from refdesk.stores import sqlite
 from refdesk.stores.memory import MemoryStore
-from refdesk.stores.sqlite import freezing, open_store
+from refdesk.stores.sqlite import freezing
 from refdesk.stores.sqlite.driver import Connection
+from refdesk.stores.sqlite.freezing import Sizes
 from refdesk.stores.sqlite.index import CollectionIndex, IndexRow, files
+from refdesk.stores.sqlite.index.files import Content
 from tests.stores.samples import NOW, asking, embed, find_ids, make_document, near, passage, put, revise
 from tests.stores.walks import COLLECTIONS, Walk, assert_same
 
@@ -26,10 +30,8 @@ COUNT = 40
 EAST, NORTH = (1.0, 0, 0, 0), (0, 1.0, 0, 0)
 
 
-@pytest.fixture(autouse=True)
-def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a few documents be worth a file."""
-    monkeypatch.setattr(freezing, "FREEZE_ABOVE", 8)
+open_store = partial(sqlite.open_store, index_sizes=Sizes(freeze_above=8))
+"""Lets a few documents be worth a file."""
 
 
 @pytest.fixture
@@ -82,6 +84,29 @@ async def test_a_new_process_reads_no_document_that_a_file_holds(path: Path, mon
         await put(store, make_document("new", "apple"))
         assert "new" in await find_ids(store, asking("apple"))
         assert read == ["new"]
+
+
+async def test_a_large_collection_is_read_in_pieces_and_leaves_one_file(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for file in list_files(path):
+        file.unlink()
+    written = list[str]()
+    write = freezing.write_content
+
+    def note(file: Path, content: Content) -> None:
+        written.append(file.name.split("-")[0])
+        write(file, content)
+
+    monkeypatch.setattr(freezing, "write_content", note)
+    async with sqlite.open_store(path, index_sizes=Sizes(freeze_above=8, set_aside=10)) as store:
+        await check_answers(store)
+        await put(store, make_document("new", "apple"))
+        assert "new" in await find_ids(store, asking("apple"))
+    assert written == ["aside"] * 4 + ["1"]
+    assert len(list_files(path)) == 1
+    async with open_store(path) as store:
+        assert "new" in await find_ids(store, asking("apple"))
 
 
 async def test_the_files_are_for_the_owner_only(path: Path) -> None:
@@ -205,7 +230,6 @@ async def test_without_room_on_the_disk_searches_go_on(path: Path, monkeypatch: 
         await check_answers(store)
         assert len(read) == COUNT + 20
         monkeypatch.undo()
-        monkeypatch.setattr(freezing, "FREEZE_ABOVE", 8)
         await put(store, *(make_document(f"z{number}", "fig") for number in range(20)))
         assert len(await find_ids(store, asking("fig"))) == COUNT // 4 + 40
     assert get_names(path)
@@ -219,7 +243,6 @@ async def test_of_two_versions_the_newer_ones_files_stand(path: Path, monkeypatc
         new = get_names(path)
         assert not {*new} & {*old}
         monkeypatch.undo()
-        monkeypatch.setattr(freezing, "FREEZE_ABOVE", 8)
         async with open_store(path) as older:
             await check_answers(older)
             await put(older, *(make_document(f"x{number}", "fig") for number in range(20)))
@@ -230,7 +253,8 @@ async def test_of_two_versions_the_newer_ones_files_stand(path: Path, monkeypatc
 DIE = """
 import os, sys, anyio
 from pathlib import Path
-from refdesk.stores.sqlite import freezing, indexing, open_store
+from refdesk.stores.sqlite import freezing, open_store
+from refdesk.stores.sqlite.freezing import Sizes
 from refdesk.stores.sqlite.index import files
 from tests.stores.samples import asking, make_document, put
 
@@ -238,10 +262,9 @@ def die(*_, **__):
     os._exit(9)
 
 async def main(path, point):
-    freezing.FREEZE_ABOVE = 8
     owner, name = {"writing": (files.np, "ascontiguousarray"), "renaming": (files.os, "replace"),
         "naming": (freezing, "name_part"), "tidying": (freezing, "list_named")}[point]
-    async with open_store(Path(path)) as store:
+    async with open_store(Path(path), index_sizes=Sizes(freeze_above=8)) as store:
         await put(store, *(make_document(f"x{number}", "fig") for number in range(20)))
         if point == "writing":
             files._make_header = die
@@ -293,12 +316,12 @@ async def test_a_withdrawn_document_stays_gone_whichever_file_holds_it(path: Pat
 
 @pytest.mark.parametrize("seed", [*range(3), *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(3, 40))])
 async def test_stores_on_one_file_agree_with_the_reference_whatever_becomes_of_the_files(
-    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    seed: int, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(freezing, "FREEZE_ABOVE", 2)
     random, path, clock = Random(seed), tmp_path / "a.sqlite3", FixedClock(NOW)
+    open_store = partial(sqlite.open_store, clock=clock, index_sizes=Sizes(freeze_above=2, set_aside=3))
     walk, reference = Walk(random), MemoryStore(clock)
-    async with open_store(path, clock=clock) as one, open_store(path, clock=clock) as other:
+    async with open_store(path) as one, open_store(path) as other:
         for _ in range(40):
             await walk.write([reference, random.choice((one, other))])
             if random.random() < 0.2 and (found := list_files(path) if get_names(path) else []):

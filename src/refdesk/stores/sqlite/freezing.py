@@ -37,12 +37,6 @@ if TYPE_CHECKING:
 VERSION = FORMAT * 1_000_000 + ANALYSIS_VERSION
 """Of what the files hold. The newest wins: who knows only older ones keeps its own in memory."""
 
-FREEZE_ABOVE = 500
-"""How many documents may have changed since the last part before another is frozen."""
-
-MERGE_RATIO = 4
-"""A part is merged with what comes behind it unless it is more than so many times larger."""
-
 FORGOTTEN_SECONDS = 3600
 """A file that is named nowhere, and no older than this, may be one that another process is about to name."""
 
@@ -50,6 +44,21 @@ _LIST_PARTS = "SELECT name, last FROM index_parts WHERE collection = ? AND forma
 _GET_NEWEST = "SELECT max(format) FROM index_parts WHERE collection = ?"
 _PUT_PART = "INSERT INTO index_parts (collection, format, last, name) VALUES (?, ?, ?, ?)"
 _NOTE_CHANGE = "UPDATE collections SET indexed = indexed + 1 WHERE key = ?"
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """When something is written to a file, in documents.
+
+    Attributes:
+        freeze_above: How many may have changed since the last part before another is frozen.
+        merge_ratio: A part is merged with what comes behind it unless it is more than so many times larger.
+        set_aside: After how many changed documents what was read is set aside while reading goes on.
+    """
+
+    freeze_above: int = 500
+    merge_ratio: int = 4
+    set_aside: int = 20_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,6 +105,7 @@ class Changes:
         snapshots: The whole index: the parts as far as they are alive, and behind them what changed.
         size: How many documents changed.
         gone: Keys of those that are withdrawn.
+        merge_ratio: See `Sizes`.
     """
 
     collection: int
@@ -105,13 +115,15 @@ class Changes:
     snapshots: tuple[Snapshot, ...]
     size: int
     gone: tuple[int, ...]
+    merge_ratio: int
 
     @property
     def first(self) -> int:
         """From which part on all are merged with what changed: at least those that have no file."""
         first, changed = len(self.parts), self.size + len(self.gone)
         while first and (
-            not self.parts[first - 1].name or self.parts[first - 1].snapshot.documents.count <= MERGE_RATIO * changed
+            not self.parts[first - 1].name
+            or self.parts[first - 1].snapshot.documents.count <= self.merge_ratio * changed
         ):
             first -= 1
             changed += self.parts[first].snapshot.documents.count
@@ -155,6 +167,21 @@ class IndexFolder:
         kept = {each.name for each in changes.parts[: changes.first]}
         replaced = tuple(each for each in changes.named if each not in kept)
         return Frozen(changes.collection, name, part.last, changes.named, replaced)
+
+    def set_aside(self, part: Part) -> Part:
+        """Return a part that has no name mapped from a file that has none either: it goes with who maps it.
+
+        Where there is no room for it, it stays in memory.
+        """
+        path = self._path / f"aside-{uuid4().hex}"
+        try:
+            write_content(path, to_content(part.snapshot, {}))
+            snapshot = from_content(map_content(path))
+        except (OSError, DoubtfulFileError):
+            return part
+        finally:
+            self.remove([path.name])
+        return Part("", part.last, snapshot, part.gone)
 
     def remove(self, names: Iterable[str]) -> None:
         """Remove files; what cannot be removed now is found by `sweep`."""

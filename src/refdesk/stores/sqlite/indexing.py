@@ -13,19 +13,20 @@ import threading
 import zlib
 from collections import OrderedDict, defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import anyio
+import numpy as np
 
 from refdesk.core.keeping.encoding import decode_instant
 from refdesk.core.keeping.rows import decode_date_ranges, decode_facets
 from refdesk.core.writing.supersession import HEAD
 from refdesk.model import Collection, State
 from refdesk.stores.sqlite import freezing
-from refdesk.stores.sqlite.freezing import Frozen, IndexFolder, Part
+from refdesk.stores.sqlite.freezing import Frozen, IndexFolder, Part, Sizes
 from refdesk.stores.sqlite.index import (
     ANALYSIS_VERSION,
     CollectionIndex,
@@ -83,7 +84,7 @@ class _KeptIndex:
         indexed: How often the collection's parts had changed when they were mapped.
         doubtful: The same, when they could not be mapped.
         named: The names of the parts that there were then, whether or not they could be.
-        next_size: How many changed documents are worth the next part.
+        next_size: How many changed documents are worth the next part, where more than usual.
     """
 
     lock: anyio.Lock = field(default_factory=anyio.Lock)
@@ -93,7 +94,7 @@ class _KeptIndex:
     indexed: int = 0
     doubtful: int | None = None
     named: tuple[str, ...] = ()
-    next_size: int = field(default_factory=lambda: freezing.FREEZE_ABOVE)
+    next_size: int = 0
 
     def reset(self) -> None:
         self.index, self.seen, self.parts, self.named, self.indexed = CollectionIndex(), 0, [], (), 0
@@ -106,8 +107,8 @@ class OutdatedError(Exception):
 class DerivedIndexes:
     """One index for each collection that was searched lately."""
 
-    def __init__(self, readers: Readers, path: Path) -> None:
-        self._readers = readers
+    def __init__(self, readers: Readers, path: Path, sizes: Sizes) -> None:
+        self._readers, self._sizes = readers, sizes
         self._folder = IndexFolder(path)
         self._kept: OrderedDict[Collection, _KeptIndex] = OrderedDict()
         self._renewed: list[RenewedTerms] = []
@@ -183,13 +184,17 @@ class DerivedIndexes:
             self._load_parts(connection, kept, key, changed, indexed)
         if changed == kept.seen:
             return
-        before = kept.index.size
+        before, is_set_aside = kept.index.size, False
         bindings = {"collection": key, "seen": kept.seen, "head": HEAD}
-        for batch in _batch(connection.stream(_GET_CHANGED, bindings), BATCH):
+        for batch in _batch(connection.stream(_GET_CHANGED, bindings), min(BATCH, self._sizes.set_aside)):
             self._apply(connection, kept.index, batch)
+            if kept.index.size >= self._sizes.set_aside:
+                self._set_aside(key, kept)
+                is_set_aside = True
         kept.seen = changed
-        if kept.index.size + len(kept.index.gone) >= kept.next_size:
-            self._freeze(key, kept, in_background=kept.index.size - before < freezing.FREEZE_ABOVE)
+        if is_set_aside or kept.index.size + len(kept.index.gone) >= max(kept.next_size, self._sizes.freeze_above):
+            is_little = kept.index.size - before < self._sizes.freeze_above
+            self._freeze(key, kept, in_background=is_little and not is_set_aside)
 
     def _load_parts(self, connection: Connection, kept: _KeptIndex, key: int, changed: int, indexed: int) -> None:
         """Begin anew with the parts that the store names now."""
@@ -207,7 +212,7 @@ class DerivedIndexes:
         kept.parts, kept.indexed, kept.named = parts, indexed, tuple(name for name, _ in named)
         kept.index = CollectionIndex(freezing.bury(parts))
         kept.seen = parts[-1].last if parts else 0
-        kept.next_size = freezing.FREEZE_ABOVE
+        kept.next_size = 0
 
     def _apply(self, connection: Connection, index: CollectionIndex, batch: list[Row]) -> None:
         """Show the index some documents as they are now, with all their vectors."""
@@ -248,18 +253,38 @@ class DerivedIndexes:
         """Freeze what changed: at once where reading it took long anyway, else while searches go on."""
         if self._thread is not None and self._thread.is_alive():
             return
-        changes = freezing.Changes(
-            key, kept.seen, tuple(kept.parts), kept.named, kept.index.parts, kept.index.size, tuple(kept.index.gone)
-        )
-        kept.next_size = 2 * max(kept.index.size, freezing.FREEZE_ABOVE)
+        changes = self._get_changes(key, kept)
+        kept.next_size = 2 * max(kept.index.size, self._sizes.freeze_above)
         if in_background:
             self._thread = threading.Thread(target=self._write, args=(changes,), name="refdesk-index", daemon=True)
             self._thread.start()
         elif (part := self._write(changes)) is not None:
             # There is no room for it on the disk: it is as good in memory.
-            kept.parts = [*kept.parts[: changes.first], part]
-            kept.index = CollectionIndex(freezing.bury(kept.parts))
-            kept.next_size = freezing.FREEZE_ABOVE
+            self._take(kept, [*kept.parts[: changes.first], part])
+
+    def _set_aside(self, key: int, kept: _KeptIndex) -> None:
+        """Move what was read so far out of memory; it is merged with the rest at the end."""
+        whole = self._get_changes(key, kept)
+        part = freezing.freeze(replace(whole, parts=(), snapshots=whole.snapshots[-1:]))
+        gone = np.array(whole.gone, np.int64)
+        self._take(kept, [*kept.parts, self._folder.set_aside(replace(part, gone=gone))])
+
+    def _get_changes(self, key: int, kept: _KeptIndex) -> freezing.Changes:
+        return freezing.Changes(
+            collection=key,
+            last=kept.seen,
+            parts=tuple(kept.parts),
+            named=kept.named,
+            snapshots=kept.index.parts,
+            size=kept.index.size,
+            gone=tuple(kept.index.gone),
+            merge_ratio=self._sizes.merge_ratio,
+        )
+
+    @staticmethod
+    def _take(kept: _KeptIndex, parts: list[Part]) -> None:
+        """Go on with these parts, which hold everything so far."""
+        kept.parts, kept.index, kept.next_size = parts, CollectionIndex(freezing.bury(parts)), 0
 
     def _write(self, changes: freezing.Changes) -> Part | None:
         """Write a part that is to be named; return it where that failed."""

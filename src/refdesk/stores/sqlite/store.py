@@ -22,6 +22,7 @@ from refdesk.stores.sqlite.connections import Readers, Writer, configure, enter_
 from refdesk.stores.sqlite.driver import SQLITE_VERSION, Connection
 from refdesk.stores.sqlite.erasures import begin_list, remove_left
 from refdesk.stores.sqlite.failures import Damage, translated
+from refdesk.stores.sqlite.freezing import Sizes
 from refdesk.stores.sqlite.indexing import DerivedIndexes
 from refdesk.stores.sqlite.lineage import Before, Seal, look
 from refdesk.stores.sqlite.migrations import get_missing, load_migrations, migrate
@@ -227,6 +228,7 @@ class SqliteStore(_SqliteReader):
         damage: Damage,
         clock: Clock,
         patience_seconds: float,
+        index_sizes: Sizes,
     ) -> None:
         super().__init__(readers)
         self._damage = damage
@@ -235,7 +237,7 @@ class SqliteStore(_SqliteReader):
         self._writer = writer
         self._transactions = Transactions(writer)
         self._clock = clock
-        self._indexes = DerivedIndexes(readers, path)
+        self._indexes = DerivedIndexes(readers, path, index_sizes)
 
     @property
     def engine(self) -> str:
@@ -328,7 +330,11 @@ class SqliteStore(_SqliteReader):
 
 @asynccontextmanager
 async def open_store(
-    path: Path, *, clock: Clock | None = None, patience_seconds: float = PATIENCE_SECONDS
+    path: Path,
+    *,
+    clock: Clock | None = None,
+    patience_seconds: float = PATIENCE_SECONDS,
+    index_sizes: Sizes | None = None,
 ) -> AsyncGenerator[Store, None]:
     """Yield the store kept in the file at `path`; the file and its folder are made where there are none.
 
@@ -336,6 +342,7 @@ async def open_store(
         path: On a local disk; SQLite keeps its `-wal` and `-shm` files beside it.
         clock: Says when revisions were recorded; the machine's clock by default.
         patience_seconds: How long a transaction waits for another process's.
+        index_sizes: When parts of the search index are written to files.
 
     Raises:
         ConfigurationError: This SQLite loses data, or the file is of a newer refdesk or another program.
@@ -352,7 +359,8 @@ async def open_store(
         seal.close()
         raise
     writer = Writer(connection, seal, presence, damage, patience_seconds)
-    store = SqliteStore(path, Readers(path, presence, damage), writer, damage, clock, patience_seconds)
+    readers = Readers(path, presence, damage)
+    store = SqliteStore(path, readers, writer, damage, clock, patience_seconds, index_sizes or Sizes())
     try:
         await _enter(writer, patience_seconds)
         damage.is_examined = await writer.call(examine, before, seal)

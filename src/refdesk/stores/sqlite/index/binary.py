@@ -10,8 +10,9 @@ Schmid, "Product Quantization for Nearest Neighbor Search" (2011), for the inver
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import isqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,13 +23,16 @@ from refdesk.stores.sqlite.index.columns import Integers, RowNumbers, Rows, get_
 if TYPE_CHECKING:
     from refdesk.model import Vector
 
+PIECE = 1 << 13
+"""Vectors made whole at a time."""
+
 CHUNK = 1 << 15
 """Codes compared at a time: what is computed of them stays in the processor's cache."""
 
-CLUSTER_SIZE = 512
-"""How many vectors a cluster has on average, where there are clusters."""
+CLUSTERED_FROM = 16_384
+"""From so many vectors on there are clusters, as many as the root of their number."""
 
-TRIALS, TOP, MISSED = 64, 10, 500
+TRIALS, TOP, MISSED = 128, 10, 250
 """Questions tried, how many nearest of each must be found, and of how many of these one may be missed."""
 
 SCAN_SHARE = 3
@@ -37,8 +41,8 @@ SCAN_SHARE = 3
 SAMPLE = 2048
 """From how many values a guess is made of where the least of all end."""
 
-ROUNDS = 4
-SAMPLE_PER_CLUSTER = 24
+TRAINED_SHARE, ROUNDS = 6, 6
+"""Clusters are found among one vector in so many, in so many rounds: fewer leave the members of a group apart."""
 
 Floats32 = NDArray[np.float32]
 Words = NDArray[np.uint64]
@@ -108,23 +112,26 @@ class Codes:
         return vectors, count_differing(asked, [word.take(places) for word in self.words])
 
 
-def make_codes(vectors: NDArray[np.float16] | Floats32) -> Codes:
+def make_codes(vectors: NDArray[np.float16]) -> Codes:
     """Return the codes of vectors, shape `(n, dimensions)`, n above 0."""
-    count = max(1, len(vectors) // CLUSTER_SIZE)
     mean = np.asarray(vectors.mean(axis=0, dtype=np.float64), np.float32)
-    centres = _find_centres(vectors, count)
-    clusters = np.concatenate([_assign(piece, centres) for piece in _cut(vectors)])
+    centres = _find_centres(vectors)
+    clusters = np.empty(len(vectors), np.int32)
+    words = np.empty((-(-vectors.shape[1] // 64), len(vectors)), np.uint64)
+    for start, piece in _cut(vectors):
+        clusters[start : start + len(piece)] = np.argmax(piece @ centres.T, axis=1)
+        words[:, start : start + len(piece)] = _encode(piece - mean)
     order = np.argsort(clusters, kind="stable").astype(np.int32)
-    words = np.concatenate([_encode(piece - mean) for piece in _cut(vectors)], axis=1)
     places = np.empty(len(vectors), np.int32)
     places[order] = np.arange(len(vectors), dtype=np.int32)
-    offsets = get_offsets(np.bincount(clusters, minlength=count))
-    words = np.ascontiguousarray(words[:, order])
-    codes = Codes(mean, words, order, places, centres, offsets, count, len(vectors))
+    for word in words:
+        word[:] = word.take(order)
+    offsets = get_offsets(np.bincount(clusters, minlength=len(centres)))
+    codes = Codes(mean, words, order, places, centres, offsets, len(centres), len(vectors))
     return _tune(codes, vectors)
 
 
-def _tune(codes: Codes, vectors: NDArray[np.float16] | Floats32) -> Codes:
+def _tune(codes: Codes, vectors: NDArray[np.float16]) -> Codes:
     """Return the codes with what a search must look at to miss no more than one in `MISSED` of the nearest.
 
     Asked are vectors half way between some that are held and noise: questions are not nearer to what answers them.
@@ -145,39 +152,40 @@ def _tune(codes: Codes, vectors: NDArray[np.float16] | Floats32) -> Codes:
     return replace(codes, probes=int(np.quantile(probes, share)), survivors=int(np.quantile(survivors, share)))
 
 
-def _find_nearest(vectors: NDArray[np.float16] | Floats32, asked: Floats32) -> Integers:
+def _find_nearest(vectors: NDArray[np.float16], asked: Floats32) -> Integers:
     """Return the `TOP` nearest to each, by comparing all."""
     count, best, numbers = min(TOP, len(vectors)), np.empty((len(asked), 0), np.float32), np.empty((len(asked), 0), int)
-    for start, piece in zip(range(0, len(vectors), CHUNK), _cut(vectors), strict=True):
+    for start, piece in _cut(vectors):
         products = asked @ piece.T
-        best = np.concatenate((best, products), axis=1)
-        numbers = np.concatenate((numbers, np.tile(np.arange(start, start + len(piece)), (len(asked), 1))), axis=1)
-        first = np.argpartition(-best, count - 1, axis=1)[:, :count]
-        best, numbers = np.take_along_axis(best, first, axis=1), np.take_along_axis(numbers, first, axis=1)
-    return numbers
+        first = np.argpartition(-products, min(count, len(piece)) - 1, axis=1)[:, :count]
+        best = np.concatenate((best, np.take_along_axis(products, first, axis=1)), axis=1)
+        numbers = np.concatenate((numbers, first + start), axis=1)
+    kept = np.argpartition(-best, count - 1, axis=1)[:, :count]
+    return np.take_along_axis(numbers, kept, axis=1)
 
 
-def _cut(vectors: NDArray[np.float16] | Floats32) -> list[Floats32]:
-    starts = range(0, len(vectors), CHUNK)
-    return [np.asarray(vectors[start : start + CHUNK], np.float32) for start in starts]
+def _cut(vectors: NDArray[np.float16]) -> Iterator[tuple[int, Floats32]]:
+    """Yield the vectors in pieces, in single precision, each with the number of its first."""
+    for start in range(0, len(vectors), PIECE):
+        yield start, vectors[start : start + PIECE].astype(np.float32)
 
 
-def _find_centres(vectors: NDArray[np.float16] | Floats32, count: int) -> Floats32:
-    """Return the centres of so many clusters, by some rounds of k-means over a sample."""
-    step = max(1, len(vectors) // (count * SAMPLE_PER_CLUSTER))
-    sample = np.asarray(vectors[::step], np.float32)
-    centres = sample[np.linspace(0, len(sample) - 1, count).astype(np.int64)].copy()
+def _find_centres(vectors: NDArray[np.float16]) -> Floats32:
+    """Return the centres of clusters, by some rounds of spherical k-means over a sample."""
+    count = isqrt(len(vectors)) if len(vectors) >= CLUSTERED_FROM else 1
+    generator = np.random.default_rng(len(vectors))
+    sample = vectors[np.sort(generator.choice(len(vectors), max(count, len(vectors) // TRAINED_SHARE), replace=False))]
+    centres = sample[generator.choice(len(sample), count, replace=False)].astype(np.float32)
     for _ in range(ROUNDS if count > 1 else 0):
-        clusters = _assign(sample, centres)
-        order = np.argsort(clusters, kind="stable")
-        held, starts = np.unique(clusters[order], return_index=True)
-        sums = np.add.reduceat(sample[order], starts, axis=0)
-        centres[held] = sums / np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), np.finfo(np.float32).tiny)
+        sums = np.zeros_like(centres)
+        for _, piece in _cut(sample):
+            clusters = np.argmax(piece @ centres.T, axis=1)
+            order = np.argsort(clusters, kind="stable")
+            held, starts = np.unique(clusters[order], return_index=True)
+            sums[held] += np.add.reduceat(piece[order], starts, axis=0)
+        lengths = np.linalg.norm(sums, axis=1, keepdims=True)
+        centres = np.where(lengths > 0.0, sums / np.maximum(lengths, np.finfo(np.float32).tiny), centres)
     return centres
-
-
-def _assign(vectors: Floats32, centres: Floats32) -> NDArray[np.int32]:
-    return np.argmax(vectors @ centres.T, axis=1).astype(np.int32)
 
 
 def _encode(centred: Floats32) -> NDArray[np.uint64]:

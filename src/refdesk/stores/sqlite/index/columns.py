@@ -66,3 +66,10 @@ def expand_ranges(starts: Integers, counts: Integers) -> Integers:
     offsets = get_offsets(counts)
     numbers: Integers = np.arange(int(offsets[-1]))
     return numbers + np.repeat(starts - offsets[:-1], counts)
+
+
+def differs_from_previous(values: NDArray[np.generic]) -> NDArray[np.bool_]:
+    """Return where a value differs from the one before it; the first does."""
+    differs = np.ones(len(values), np.bool_)
+    np.not_equal(values[1:], values[:-1], out=differs[1:])
+    return differs

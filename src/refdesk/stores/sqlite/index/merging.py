@@ -9,12 +9,13 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from refdesk.stores.sqlite.index.binary import make_codes
+from refdesk.stores.sqlite.index.binary import PIECE, make_codes
 from refdesk.stores.sqlite.index.columns import Integers, Rows, Scalar, expand_ranges, get_offsets
 from refdesk.stores.sqlite.index.date_ranges import Spans
 from refdesk.stores.sqlite.index.documents import Documents, get_lengths
 from refdesk.stores.sqlite.index.facets import Facet
-from refdesk.stores.sqlite.index.postings import GAPS, TokenStream, build_segment, restore_tokens
+from refdesk.stores.sqlite.index.postings import GAPS
+from refdesk.stores.sqlite.index.runs import Source, merge_sources
 from refdesk.stores.sqlite.index.search import Snapshot
 from refdesk.stores.sqlite.index.texts import Grams, SparseTexts, TextNumbers, Texts
 from refdesk.stores.sqlite.index.vectors import CODES_FROM, Passages
@@ -48,11 +49,14 @@ class _Plan:
 def merge_snapshots(parts: Sequence[Snapshot]) -> Snapshot:
     """Return one state of all that is alive in the parts, by key; each document is alive in one part at most."""
     plan = _make_plan([part.documents for part in parts])
-    tokens, title_lengths, text_lengths = _gather_tokens(parts, plan)
-    stream = TokenStream(0, 0, tokens, title_lengths, text_lengths)
-    documents = _merge_documents([part.documents for part in parts], plan, title_lengths, text_lengths)
-    segment = build_segment(stream)
-    segment = segment.with_bounds(documents.lengths, documents.mean_length)
+    documents = _merge_documents([part.documents for part in parts], plan)
+    sources = [
+        Source.of(segment, part.documents, new_rows, documents.starts)
+        for part, new_rows in zip(parts, plan.new_rows, strict=True)
+        for segment in part.segments
+    ]
+    segment = merge_sources(sources, documents.count).with_bounds(documents.lengths, documents.mean_length)
+    del sources
     models = dict.fromkeys(model for part in parts for model in part.passages)
     passages = {model: _merge_passages([part.passages.get(model) for part in parts], plan) for model in models}
     return Snapshot(documents, (segment,), {model: each for model, each in passages.items() if each is not None})
@@ -83,22 +87,7 @@ def _make_plan(parts: Sequence[Documents]) -> _Plan:
     return _Plan(kept, order, new_rows)
 
 
-def _gather_tokens(parts: Sequence[Snapshot], plan: _Plan) -> tuple[NDArray[np.uint64], Integers, Integers]:
-    documents = [part.documents for part in parts]
-    streams = [restore_tokens(part.segments, part.documents.positions) for part in parts]
-    bases = np.cumsum([0, *(len(stream) for stream in streams)])
-    starts = plan.gather([part.starts + base for part, base in zip(documents, bases, strict=False)])
-    title_lengths = plan.gather([part.title_lengths for part in documents])
-    text_lengths = plan.gather([part.text_lengths for part in documents])
-    part_starts = np.stack((starts, starts + title_lengths + 1), axis=1).ravel()
-    part_lengths = np.stack((title_lengths, text_lengths - title_lengths), axis=1).ravel()
-    tokens = np.concatenate(streams)[expand_ranges(part_starts, part_lengths)]
-    return tokens, title_lengths, text_lengths
-
-
-def _merge_documents(
-    parts: Sequence[Documents], plan: _Plan, title_lengths: Integers, text_lengths: Integers
-) -> Documents:
+def _merge_documents(parts: Sequence[Documents], plan: _Plan) -> Documents:
     heads = {
         int(numbers[row]): head
         for part, numbers in zip(parts, plan.new_rows, strict=True)
@@ -106,6 +95,8 @@ def _merge_documents(
         if row < len(numbers) and numbers[row] >= 0
     }
     titles = plan.gather_texts([part.titles for part in parts])
+    title_lengths = plan.gather([part.title_lengths for part in parts])
+    text_lengths = plan.gather([part.text_lengths for part in parts])
     lengths = get_lengths(title_lengths, text_lengths)
     sizes = get_offsets(text_lengths + GAPS)
     return Documents(
@@ -149,7 +140,7 @@ def _merge_facets(parts: Sequence[tuple[Facet, Rows]]) -> Facet:
     for facet, new_rows in parts:
         moved = new_rows[facet.rows]
         is_kept = moved >= 0
-        used = np.unique(facet.spellings[is_kept])
+        used = np.flatnonzero(np.bincount(facet.spellings[is_kept]))
         translated = np.zeros(int(used[-1]) + 1 if len(used) else 0, np.int32)
         numbered: list[int] = used.tolist()
         for spelling in numbered:
@@ -191,11 +182,15 @@ def _merge_passages(parts: Sequence[Passages | None], plan: _Plan) -> Passages |
     order = np.argsort(group_rows, kind="stable")[np.count_nonzero(group_rows < 0) :]
     if not len(order):
         return None
-    bases = np.cumsum([0, *(len(each.vectors) for each, _ in held)])
+    bases: list[int] = np.cumsum([0, *(len(each.vectors) for each, _ in held)]).tolist()
     starts = np.concatenate([each.group_starts + base for (each, _), base in zip(held, bases, strict=False)])[order]
     sizes = np.concatenate([each.group_sizes for each, _ in held])[order]
     taken = expand_ranges(starts, sizes)
-    vectors = np.concatenate([each.vectors.astype("<f2", copy=False) for each, _ in held])[taken]
+    vectors = np.empty((len(taken), width), "<f2")
+    for (each, _), base in zip(held, bases, strict=False):
+        places = np.flatnonzero((taken >= base) & (taken < base + len(each.vectors)))
+        for at in (places[start : start + PIECE] for start in range(0, len(places), PIECE)):
+            vectors[at] = each.vectors[taken[at] - base]
     codes = make_codes(vectors) if len(vectors) >= CODES_FROM else None
     rows = group_rows[order].astype(np.int32)
     group_of_row = np.full(len(plan.order), -1, np.int32)

@@ -14,7 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from refdesk.core.search.bm25 import K1, TITLE_WEIGHT, B
-from refdesk.stores.sqlite.index.columns import Floats, Integers, Rows, Scalar, expand_ranges, get_offsets
+from refdesk.stores.sqlite.index.columns import (
+    Floats,
+    Integers,
+    Rows,
+    Scalar,
+    differs_from_previous,
+    expand_ranges,
+    get_offsets,
+)
 
 MERGE_RATIO = 8
 """So there are few segments (at most six at 100,000 rows), and each row is rewritten some eight times for each factor
@@ -122,10 +130,10 @@ def build_segment(stream: TokenStream) -> Segment:
     """Return the postings of a stream."""
     order = _sort_tokens(stream.tokens)
     sorted_tokens = stream.tokens[order]
-    starts_term = _differs_from_previous(sorted_tokens)
+    starts_term = differs_from_previous(sorted_tokens)
     rows, weights, positions = _describe_tokens(stream)
     rows, weights = rows[order], weights[order]
-    starts_posting = starts_term | _differs_from_previous(rows)
+    starts_posting = starts_term | differs_from_previous(rows)
     postings, term_starts = np.flatnonzero(starts_posting), np.flatnonzero(starts_term)
     return Segment(
         base=stream.first_position,
@@ -164,12 +172,6 @@ def _describe_tokens(stream: TokenStream) -> tuple[Rows, NDArray[np.float32], ND
     return rows, weights, positions.astype(np.uint32)
 
 
-def _differs_from_previous(values: NDArray[np.generic]) -> NDArray[np.bool_]:
-    differs = np.ones(len(values), np.bool_)
-    np.not_equal(values[1:], values[:-1], out=differs[1:])
-    return differs
-
-
 def append_segment(segments: Sequence[Segment], segment: Segment) -> tuple[Segment, ...]:
     """Return the segments with one more, merged so that each has over `MERGE_RATIO` times the rows of the next."""
     kept = list(segments)
@@ -182,7 +184,7 @@ def merge_segments(first: Segment, second: Segment) -> Segment:
     """Return one segment with the postings of two, of which `second` has the higher rows."""
     terms = np.concatenate((first.terms, second.terms))
     terms.sort()
-    terms = terms[_differs_from_previous(terms)]
+    terms = terms[differs_from_previous(terms)]
     places = (np.searchsorted(terms, first.terms), np.searchsorted(terms, second.terms))
     row_runs = _interleave(len(terms), places, (first.row_offsets, second.row_offsets))
     position_runs = _interleave(len(terms), places, (first.position_offsets, second.position_offsets))

@@ -10,7 +10,7 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
-from refdesk.stores.sqlite.index.columns import Integers, RowNumbers, Rows, get_offsets
+from refdesk.stores.sqlite.index.columns import Integers, RowNumbers, Rows, differs_from_previous, get_offsets
 
 GRAM = 3
 """Bytes of a gram. A shorter text is looked for in every title."""
@@ -133,10 +133,12 @@ class Grams:
         owners = np.repeat(np.arange(len(texts), dtype=np.uint64), np.diff(texts.offsets))
         is_whole = owners[GRAM - 1 :] == owners[: len(owners) - GRAM + 1]
         pairs = _to_grams(content).astype(np.uint64)[is_whole] << np.uint64(32) | owners[GRAM - 1 :][is_whole]
-        pairs = np.unique(pairs)
-        grams, starts = np.unique((pairs >> np.uint64(32)).astype(np.uint32), return_index=True)
+        pairs.sort()
+        pairs = pairs[differs_from_previous(pairs)]
+        grams = (pairs >> np.uint64(32)).astype(np.uint32)
+        starts = np.flatnonzero(differs_from_previous(grams))
         rows = (pairs & np.uint64(0xFFFFFFFF)).astype(np.int32)
-        return Grams(grams, np.append(starts, len(pairs)).astype(np.int64), rows)
+        return Grams(grams[starts], np.append(starts, len(pairs)), rows)
 
     def find_holders(self, text: str) -> RowNumbers | None:
         """Return texts among which are all that contain this one, or `None` where it is too short to tell."""
