@@ -4,10 +4,12 @@ Each collection is a folder with `corpus.jsonl`, `queries.jsonl` and `qrels.tsv`
 folder of real records. Vectors are kept in `.benchmarks/`, so that only the first run embeds.
 
     python -m benchmarks.quality [--collections NAME …] [--vectors int8 | float | kept] [--no-tool]
+                                 [--model NAME]
 
 `--vectors` says which graph of the local model makes them: the one in int8, the packaged file in float32, or, as in a
 store filled before, passages in float32 and questions in int8. The last line of each table is what `search_knowledge`
-answers over a store in a file, its first 50 results; the others rank outside of any store.
+answers over a store in a file, its first 50 results; the others rank outside of any store. `--model` names an installed
+embedding model that makes the vectors instead.
 """
 
 from __future__ import annotations
@@ -197,11 +199,40 @@ def embed(name: str, texts: Sequence[str], pieces: int, *, in_int8: bool = True)
     return np.stack(vectors)
 
 
-def get_cosines(collection: Judged, vectors: str = "int8") -> Matrix:
+def embed_by_installed(model: str, name: str, texts: Sequence[str], *, as_queries: bool) -> Matrix:
+    """Return the vectors of the texts by a model that `refdesk models install` installed, from the cache likewise."""
+    from refdesk.embedders.local.installed import InstalledEmbedder
+    from refdesk.embedders.local.installed.manifest import find_installed
+    from refdesk.settings import load_settings
+
+    home = load_settings().home
+    manifest = find_installed(home, model)
+    if manifest is None:
+        sys.exit(f"No model is called {model}: refdesk models list shows those there are.")
+    said = json.dumps([manifest.model.name, as_queries, *texts])
+    path = CACHE / f"{name}-{hashlib.blake2b(said.encode(), digest_size=8).hexdigest()}.npy"
+    if path.exists():
+        return np.load(path)
+
+    async def run() -> list[NDArray[float32]]:
+        async with InstalledEmbedder(home, manifest) as embedder:
+            if not as_queries:
+                return await embedder.embed_passages(texts)
+            await embedder.load()
+            return [await embedder.embed_query(text) for text in texts]
+
+    made = np.stack(asyncio.run(run()))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    np.save(path, made)
+    return made
+
+
+def get_cosines(collection: Judged, vectors: str = "int8", model: str | None = None) -> Matrix:
     """Return the cosine of each question (row) with the best passage of each document (column).
 
     Args:
         vectors: Who makes them, one of `VECTORS`.
+        model: An installed model that makes them instead.
     """
     from refdesk.embedders.local import PASSAGE_PIECES, QUERY_PIECES
 
@@ -211,8 +242,12 @@ def get_cosines(collection: Judged, vectors: str = "int8") -> Matrix:
         for (title, body), passages in zip(collection.documents, spans, strict=True)
         for span in passages
     ]
-    passages = embed(f"{collection.name}-passages", texts, PASSAGE_PIECES, in_int8=vectors == "int8")
-    queries = embed(f"{collection.name}-queries", collection.queries, QUERY_PIECES, in_int8=vectors != "float")
+    if model is None:
+        passages = embed(f"{collection.name}-passages", texts, PASSAGE_PIECES, in_int8=vectors == "int8")
+        queries = embed(f"{collection.name}-queries", collection.queries, QUERY_PIECES, in_int8=vectors != "float")
+    else:
+        passages = embed_by_installed(model, f"{collection.name}-passages", texts, as_queries=False)
+        queries = embed_by_installed(model, f"{collection.name}-queries", collection.queries, as_queries=True)
     starts = np.cumsum([0, *(len(passages) for passages in spans)])[:-1]
     return np.maximum.reduceat(queries @ passages.T, starts, axis=1)
 
@@ -227,11 +262,11 @@ def fuse(
     return rank_scores(combine(words, dense, union))
 
 
-def get_rankings(collection: Judged, vectors: str = "int8") -> dict[str, Ranking]:
+def get_rankings(collection: Judged, vectors: str = "int8", model: str | None = None) -> dict[str, Ranking]:
     """Return the ways of ranking that are compared, by name."""
     index = LexicalIndex(collection.documents)
     lexical = [index.score(query) for query in collection.queries]
-    cosines = get_cosines(collection, vectors)
+    cosines = get_cosines(collection, vectors, model)
 
     def by_convex(number: int) -> list[int]:
         scores, row = lexical[number], cosines[number]
@@ -280,6 +315,7 @@ def main() -> None:
     parser.add_argument("--collections", nargs="+", choices=known, default=known, metavar="NAME")
     parser.add_argument("--vectors", choices=VECTORS, default="int8")
     parser.add_argument("--no-tool", action="store_true", help="do not ask the tool itself")
+    parser.add_argument("--model", metavar="NAME", help="an installed model instead of the packaged one")
     options = parser.parse_args()
     names: list[str] = options.collections
     if not names:
@@ -287,8 +323,8 @@ def main() -> None:
     print(f"{'collection':<12}{'ranking':<22}{'nDCG@10':>8}{'Recall@100':>12}")
     for name in names:
         collection = read_collection(folder / name)
-        rankings = get_rankings(collection, options.vectors)
-        if not options.no_tool:
+        rankings = get_rankings(collection, options.vectors, options.model)
+        if not options.no_tool and options.model is None:
             from benchmarks.asking import ask_search_knowledge
 
             rankings["search_knowledge"] = asyncio.run(ask_search_knowledge(collection)).__getitem__

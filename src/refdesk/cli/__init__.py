@@ -23,6 +23,7 @@ from refdesk.cli.importing import import_
 from refdesk.cli.keys import keys
 from refdesk.cli.knowledge import knowledge
 from refdesk.cli.migrate import migrate
+from refdesk.cli.models import models
 from refdesk.cli.search import search
 from refdesk.cli.serve import serve
 from refdesk.cli.skills import skills
@@ -71,7 +72,7 @@ for command in (
     *(serve, status, stop, worker, sync),
     *(search, knowledge, skills, articles),
     *(export, import_, migrate, backup, restore),
-    *(keys, audit, erase, embeddings, doctor),
+    *(keys, audit, erase, models, embeddings, doctor),
 ):
     cli.add_command(command)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 from refdesk import errors
+from refdesk.embedders.local.installed.manifest import PACKAGED, find_installed, list_installed, read_in_use
 
 if TYPE_CHECKING:
     from refdesk.embedders.hashing import HashingEmbedder
@@ -25,9 +26,7 @@ def choose_embedder(settings: Settings, name: EmbedderName) -> AnyEmbedder:
     """
     match name:
         case "local":
-            from refdesk.embedders.local import LocalEmbedder
-
-            return LocalEmbedder(settings.embedder_model_path)
+            return _choose_local(settings, read_in_use(settings.home))
         case "hashing":
             from refdesk.embedders.hashing import HashingEmbedder
 
@@ -36,6 +35,22 @@ def choose_embedder(settings: Settings, name: EmbedderName) -> AnyEmbedder:
             return _choose_gemini(settings)
         case "openai":
             return _choose_openai(settings)
+
+
+def _choose_local(settings: Settings, name: str) -> AnyEmbedder:
+    from refdesk.embedders.local import LocalEmbedder
+
+    if name == PACKAGED or settings.embedder_model_path is not None:
+        return LocalEmbedder(settings.embedder_model_path)
+    from refdesk.embedders.local.installed import InstalledEmbedder
+
+    manifest = find_installed(settings.home, name)
+    if manifest is None:
+        raise errors.ConfigurationError(
+            f"The embedding model in use, {name}, is not installed: install it with `refdesk models install`, or take "
+            "another with `refdesk models use`."
+        )
+    return InstalledEmbedder(settings.home, manifest)
 
 
 def _choose_gemini(settings: Settings) -> AnyEmbedder:
@@ -72,6 +87,10 @@ def find_embedder(settings: Settings, model: EmbeddingModel) -> AnyEmbedder | No
             embedder = choose_embedder(settings, name)
         except errors.ConfigurationError:
             continue
+        if embedder.model == model:
+            return embedder
+    for name in (PACKAGED, *(manifest.name for manifest in list_installed(settings.home))):
+        embedder = _choose_local(settings, name)
         if embedder.model == model:
             return embedder
     return None

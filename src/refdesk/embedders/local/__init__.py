@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import anyio
 import anyio.to_thread
@@ -41,6 +41,14 @@ CACHED_QUERIES = 512
 """At 1.5 kB each."""
 
 
+class Encoder(Protocol):
+    """A model in memory; safe to share between threads."""
+
+    def encode(self, text: str, limit: int) -> Vector:
+        """Return the vector of the first `limit` pieces of a text, at unit length."""
+        ...
+
+
 class LocalEmbedder:
     """Embeds in worker threads, one text in each: passages in theirs, questions in others, so that none waits in line.
 
@@ -60,7 +68,7 @@ class LocalEmbedder:
         cached_queries: int = CACHED_QUERIES,
     ) -> None:
         self._model_path = model_path
-        self._encoder: SentenceEncoder | None = None
+        self._encoder: Encoder | None = None
         self._loading = threading.Lock()
         processors = os.cpu_count() or 1
         self._passage_threads = anyio.CapacityLimiter(parallel_passages or min(4, processors))
@@ -112,7 +120,7 @@ class LocalEmbedder:
 
         async def encode(number: int, text: str) -> None:
             vectors[number] = await anyio.to_thread.run_sync(
-                self._encode, text, PASSAGE_PIECES, limiter=self._passage_threads
+                self._encode, self._to_passage(text), PASSAGE_PIECES, limiter=self._passage_threads
             )
 
         async with anyio.create_task_group() as group:
@@ -125,7 +133,7 @@ class LocalEmbedder:
         vector = self._query_vectors.get(text)
         if vector is None:
             vector = await anyio.to_thread.run_sync(
-                self._encode, text, QUERY_PIECES, abandon_on_cancel=True, limiter=self._query_threads
+                self._encode, self._to_query(text), QUERY_PIECES, abandon_on_cancel=True, limiter=self._query_threads
             )
         self._query_vectors[text] = vector
         self._query_vectors.move_to_end(text)
@@ -133,13 +141,25 @@ class LocalEmbedder:
             self._query_vectors.popitem(last=False)
         return vector
 
+    def _to_passage(self, text: str) -> str:
+        """Return what the model is given of a passage."""
+        return text
+
+    def _to_query(self, text: str) -> str:
+        """Return what the model is given of a question."""
+        return text
+
+    def _open(self) -> Encoder:
+        """Return the model, in memory; raises as `load` does."""
+        return _open_encoder(self._model_path)
+
     def _encode(self, text: str, limit: int) -> Vector:
         return (self._encoder or self._load()).encode(text, limit)
 
-    def _load(self) -> SentenceEncoder:
+    def _load(self) -> Encoder:
         with self._loading:
             if self._encoder is None:
-                self._encoder = _open_encoder(self._model_path)
+                self._encoder = self._open()
             return self._encoder
 
 

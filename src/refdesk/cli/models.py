@@ -1,0 +1,123 @@
+"""`refdesk models`: lists, installs, chooses and removes embedding models that run in the process."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from refdesk import errors
+from refdesk.cli import invocation
+
+if TYPE_CHECKING:
+    from refdesk.embedders.local.installed.manifest import Manifest
+    from refdesk.settings import Settings
+
+
+@click.group()
+def models() -> None:
+    """Choose the embedding model: any sentence encoder in ONNX with its tokenizer."""
+
+
+@models.command("list")
+@invocation.json_option
+def list_models(as_json: bool) -> None:
+    """List the packaged model and those installed, and which of them makes vectors."""
+    from refdesk.embedders.local import MODEL
+    from refdesk.embedders.local.installed.manifest import PACKAGED, list_installed, read_in_use
+
+    home = invocation.load().home
+    in_use = read_in_use(home)
+    packaged = {"name": PACKAGED, "dimensions": MODEL.dimensions, "languages": "latin", "source": "refdesk"}
+    rows = [packaged, *(_to_json(manifest) for manifest in list_installed(home))]
+    shown = [row | {"inUse": row["name"] == in_use} for row in rows]
+    if as_json:
+        invocation.print_json({"models": shown})
+        return
+    for row in shown:
+        script = "any script" if row["languages"] == "all" else "Latin script"
+        mark = "*" if row["inUse"] else " "
+        click.echo(f"{mark} {row['name']}  {row['dimensions']} dimensions, {script}, from {row['source']}")
+
+
+@models.command()
+@click.argument("source")
+@click.option("--name", metavar="NAME", help="What to call it. Default: after its source.")
+@click.option("--sha256", metavar="DIGEST", help="What the SHA-256 of the model's file must be.")
+@invocation.json_option
+def install(source: str, name: str | None, sha256: str | None, as_json: bool) -> None:
+    """Install a model from SOURCE: a folder, an archive, or OWNER/NAME on Hugging Face.
+
+    Its width, pooling and prefixes are read from its own files. It is tried before it counts as installed.
+    """
+    from refdesk.embedders.local.installed.installing import install as install_model
+
+    manifest = install_model(source, invocation.load().home, name=name, sha256=sha256)
+    if as_json:
+        invocation.print_json(_to_json(manifest))
+        return
+    click.echo(f"Installed {manifest.name}: {manifest.dimensions} dimensions, {manifest.pooling} pooling.")
+    click.echo(f"refdesk models use {manifest.name} lets it make vectors.")
+
+
+@models.command()
+@click.argument("name")
+def use(name: str) -> None:
+    """Let a model make vectors. Search goes on with the old vectors until all documents have new ones."""
+    from refdesk.embedders.local.installed.manifest import (
+        PACKAGED,
+        check_files,
+        find_installed,
+        get_folder,
+        write_in_use,
+    )
+
+    settings = invocation.load()
+    manifest = find_installed(settings.home, name)
+    if manifest is None and name != PACKAGED:
+        raise errors.InvalidInputError(f"No model is called {name}: refdesk models list shows those there are.")
+    if manifest is not None:
+        check_files(get_folder(settings.home, name), manifest)
+    write_in_use(settings.home, name)
+    click.echo(f"{name} makes vectors from the next start of a server, desk or worker on (refdesk stop ends the desk).")
+    click.echo("Documents are embedded anew in the background; refdesk worker --until-idle does it now.")
+    _warn(settings)
+
+
+@models.command()
+@click.argument("name")
+def remove(name: str) -> None:
+    """Remove an installed model. Vectors that it made stay until another model has made them anew."""
+    from refdesk.embedders.local.installed.installing import remove as remove_model
+    from refdesk.embedders.local.installed.manifest import PACKAGED, find_installed, read_in_use
+
+    home = invocation.load().home
+    if name == PACKAGED:
+        raise errors.InvalidInputError(f"{name} comes with refdesk and cannot be removed.")
+    if find_installed(home, name) is None:
+        raise errors.InvalidInputError(f"No model is called {name}: refdesk models list shows those there are.")
+    if read_in_use(home) == name:
+        raise errors.ConflictError(f"{name} is in use: take another first, such as refdesk models use {PACKAGED}.")
+    remove_model(home, name)
+    click.echo(f"Removed {name}.")
+
+
+def _warn(settings: Settings) -> None:
+    if settings.embedder != "local":
+        click.echo(f"REFDESK_EMBEDDER is {settings.embedder}, so that makes vectors as long as it is set.", err=True)
+    elif settings.embedder_model_path is not None:
+        click.echo("REFDESK_EMBEDDER_MODEL_PATH names a file, which goes first as long as it is set.", err=True)
+
+
+def _to_json(manifest: Manifest) -> dict[str, Any]:
+    return {
+        "name": manifest.name,
+        "dimensions": manifest.dimensions,
+        "languages": manifest.languages,
+        "source": manifest.source,
+        "pooling": manifest.pooling,
+        "pieces": manifest.most_pieces,
+        "queryPrefix": manifest.query_prefix,
+        "passagePrefix": manifest.passage_prefix,
+        "sha256": manifest.sha256,
+    }

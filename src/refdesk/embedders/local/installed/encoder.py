@@ -1,0 +1,80 @@
+"""Any sentence encoder in ONNX with its tokenizer, run by ONNX Runtime on one thread per text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import onnxruntime
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+
+from refdesk.embedders.local.installed.manifest import MODEL_FILE, TOKENIZER_FILE
+from refdesk.errors import EmbedderError
+
+if TYPE_CHECKING:
+    from refdesk.embedders.local.installed.manifest import Pooling
+    from refdesk.model import Vector
+
+# Off by the environment too (see `refdesk/__init__.py`), which the build for Windows does not ask.
+onnxruntime.disable_telemetry_events()
+
+
+class OnnxEncoder:
+    """A model and its tokenizer in memory; safe to share between threads.
+
+    Args:
+        folder: Where its files are.
+        pooling: How the vectors of a text's pieces become one.
+        most_pieces: So many of them are read.
+
+    Raises:
+        EmbedderError: The files are none that can be run.
+    """
+
+    def __init__(self, folder: Path, pooling: Pooling, most_pieces: int) -> None:
+        self._pooling = pooling
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 1
+        options.inter_op_num_threads = 1
+        options.log_severity_level = 3
+        try:
+            self._tokenizer = Tokenizer.from_file(str(folder / TOKENIZER_FILE))
+            path = str(folder / MODEL_FILE)
+            self._session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+        except Exception as error:  # both libraries raise bare exceptions of their own
+            raise EmbedderError(f"The embedding model cannot be run: {error}") from error
+        self._tokenizer.no_padding()
+        self._tokenizer.enable_truncation(most_pieces)  # pyright: ignore[reportUnknownMemberType]
+        self._inputs = {each.name for each in self._session.get_inputs()}
+
+    def encode(self, text: str, limit: int) -> Vector:
+        """Return the vector of a text at unit length; so much of it is read as the model's own length allows."""
+        del limit
+        read = self._tokenizer.encode(text)
+        numbers = {
+            "input_ids": np.array([read.ids], dtype=np.int64),
+            "attention_mask": np.array([read.attention_mask], dtype=np.int64),
+            "token_type_ids": np.array([read.type_ids], dtype=np.int64),
+        }
+        outputs = self._session.run(None, {name: numbers[name] for name in self._inputs & numbers.keys()})
+        vector = self._pool(np.asarray(outputs[0], dtype=np.float32)[0])
+        length = float(np.linalg.norm(vector))
+        if not np.isfinite(length) or length == 0.0:
+            raise EmbedderError("The embedding model gave a text no direction.")
+        vector = (vector / length).astype(np.float32)
+        vector.flags.writeable = False
+        return vector
+
+    def _pool(self, states: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return one vector of those of the pieces; a model that pools by itself gave one already."""
+        if states.ndim == 1:
+            return states
+        match self._pooling:
+            case "cls":
+                return states[0]
+            case "last":
+                return states[-1]
+            case _:
+                return states.mean(axis=0)

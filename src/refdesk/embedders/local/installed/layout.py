@@ -1,0 +1,118 @@
+"""Reads how a sentence encoder wants to be used out of the files that come with it.
+
+The files are those of Sentence Transformers: `1_Pooling/config.json`, `config_sentence_transformers.json`,
+`sentence_bert_config.json`, `config.json`. Archives that carry the model and its tokenizer alone say nothing: then the
+model's name decides, where it is a known one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+if TYPE_CHECKING:
+    from refdesk.embedders.local.installed.manifest import Languages, Pooling
+
+POOLING_CONFIG = "1_Pooling/config.json"
+PROMPTS_CONFIG = "config_sentence_transformers.json"
+LENGTH_CONFIG = "sentence_bert_config.json"
+MODEL_CONFIG = "config.json"
+CONFIGS = (POOLING_CONFIG, PROMPTS_CONFIG, LENGTH_CONFIG, MODEL_CONFIG)
+
+MOST_PIECES = 512
+"""Of a text are read at most; passages are cut so that they are shorter in nearly every language."""
+
+MULTILINGUAL_VOCABULARY = 100_000
+"""Pieces from which on a vocabulary is one of many scripts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How a model is used; see `Manifest`."""
+
+    pooling: Pooling
+    most_pieces: int
+    query_prefix: str
+    passage_prefix: str
+    languages: Languages
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    pooling: Pooling
+    query_prefix: str = ""
+    passage_prefix: str = ""
+
+
+_BGE = "Represent this sentence for searching relevant passages: "
+
+# From the models' own cards. The longer name first: multilingual-e5 is also an e5.
+_KNOWN: Mapping[str, _Known] = {
+    "multilingual-e5": _Known("mean", "query: ", "passage: "),
+    "e5-": _Known("mean", "query: ", "passage: "),
+    "bge-m3": _Known("cls"),
+    "bge-small-zh": _Known("cls", "为这个句子生成表示以用于检索相关文章："),
+    "bge-": _Known("cls", _BGE),
+    "arctic-embed": _Known("cls", _BGE),
+    "mxbai-embed": _Known("cls", _BGE),
+    "gte-": _Known("mean"),
+    "minilm": _Known("mean"),
+    "mpnet": _Known("mean"),
+}
+
+
+def read_layout(name: str, configs: Mapping[str, str], pieces: int) -> Layout:
+    """Return how a model is used.
+
+    Args:
+        name: Of the model or of its source; decides where the files say nothing.
+        configs: The text of those of `CONFIGS` that there are.
+        pieces: How many its vocabulary has.
+    """
+    known = next((use for part, use in _KNOWN.items() if part in name.casefold()), _Known("mean"))
+    read = {file: _parse(text) for file, text in configs.items()}
+    query, passage = _read_prompts(read.get(PROMPTS_CONFIG, {}), known)
+    return Layout(
+        _read_pooling(read.get(POOLING_CONFIG, {})) or known.pooling,
+        _read_length(read),
+        query,
+        passage,
+        "all" if pieces >= MULTILINGUAL_VOCABULARY or "multilingual" in name.casefold() else "latin",
+    )
+
+
+def _parse(text: str) -> Mapping[str, object]:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return {}
+    return cast("dict[str, object]", value) if isinstance(value, dict) else {}
+
+
+def _read_pooling(config: Mapping[str, object]) -> Pooling | None:
+    ways: dict[str, Pooling] = {
+        "pooling_mode_cls_token": "cls",
+        "pooling_mode_mean_tokens": "mean",
+        "pooling_mode_lasttoken": "last",
+    }
+    return next((way for key, way in ways.items() if config.get(key) is True), None)
+
+
+def _read_prompts(config: Mapping[str, object], known: _Known) -> tuple[str, str]:
+    prompts = config.get("prompts")
+    if not isinstance(prompts, dict) or not prompts:
+        return known.query_prefix, known.passage_prefix
+    said = cast("Mapping[str, object]", prompts)
+    query = next((said[name] for name in ("query", "search_query") if name in said), known.query_prefix)
+    names = ("passage", "document", "search_document")
+    passage = next((said[name] for name in names if name in said), known.passage_prefix)
+    return str(query), str(passage)
+
+
+def _read_length(read: Mapping[str, Mapping[str, object]]) -> int:
+    said = read.get(LENGTH_CONFIG, {}).get("max_seq_length") or read.get(MODEL_CONFIG, {}).get(
+        "max_position_embeddings"
+    )
+    return min(MOST_PIECES, said) if isinstance(said, int) and said > 2 else MOST_PIECES

@@ -1,0 +1,121 @@
+"""What is known of an installed embedding model: a manifest beside its files, in a folder of its own.
+
+The folder is `models/NAME` in the home. `models/in-use` names the one that makes vectors; without it the packaged one
+does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from refdesk import errors
+from refdesk.kit.files import write_atomically
+from refdesk.model import EmbeddingModel
+
+FOLDER = "models"
+IN_USE = "in-use"
+MANIFEST = "manifest.json"
+MODEL_FILE = "model.onnx"
+TOKENIZER_FILE = "tokenizer.json"
+
+PACKAGED = "all-minilm-l6-v2-int8"
+
+Pooling: TypeAlias = Literal["mean", "cls", "last"]
+Languages: TypeAlias = Literal["latin", "all"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """An installed model.
+
+    Attributes:
+        source: What it was installed from.
+        dimensions: Width of its vectors.
+        pooling: How the vectors of a text's pieces become one.
+        most_pieces: So many pieces of a text are read.
+        query_prefix: Put before a question, as in the model's training; likewise `passage_prefix`.
+        languages: `latin`: texts in other scripts are not embedded, because their vectors would mislead.
+        sha256: Hex digest of each file.
+    """
+
+    name: str
+    source: str
+    dimensions: int
+    pooling: Pooling
+    most_pieces: int
+    query_prefix: str
+    passage_prefix: str
+    languages: Languages
+    sha256: dict[str, str]
+
+    @property
+    def model(self) -> EmbeddingModel:
+        """The name under which vectors are kept: another file, or another way to read it, is another model."""
+        said = [self.pooling, self.most_pieces, self.query_prefix, self.passage_prefix, *sorted(self.sha256.values())]
+        digest = hashlib.sha256(json.dumps(said).encode()).hexdigest()
+        return EmbeddingModel(f"{self.name}@{digest[:12]}", self.dimensions)
+
+
+def get_folder(home: Path, name: str) -> Path:
+    """Return the folder of a model, which need not exist."""
+    return home / FOLDER / name
+
+
+def list_installed(home: Path) -> list[Manifest]:
+    """Return the installed models, by name; what has no readable manifest is none."""
+    paths = sorted((home / FOLDER).glob(f"*/{MANIFEST}"))
+    return [manifest for path in paths if (manifest := _read(path)) is not None]
+
+
+def find_installed(home: Path, name: str) -> Manifest | None:
+    """Return an installed model, or `None` where none has the name."""
+    return next((each for each in list_installed(home) if each.name == name), None)
+
+
+def read_in_use(home: Path) -> str:
+    """Return the name of the model that makes vectors."""
+    try:
+        return (home / FOLDER / IN_USE).read_text(encoding="utf-8").strip() or PACKAGED
+    except FileNotFoundError:
+        return PACKAGED
+
+
+def write_in_use(home: Path, name: str) -> None:
+    """Let a model make vectors, from the next start of each process on."""
+    (home / FOLDER).mkdir(parents=True, exist_ok=True)
+    write_atomically(home / FOLDER / IN_USE, [f"{name}\n"])
+
+
+def write_manifest(folder: Path, manifest: Manifest) -> None:
+    """Write the manifest beside the model's files."""
+    write_atomically(folder / MANIFEST, [json.dumps(asdict(manifest), indent=2, ensure_ascii=False), "\n"])
+
+
+def check_files(folder: Path, manifest: Manifest) -> None:
+    """Return when every file is the one that was installed.
+
+    Raises:
+        EmbedderError: One is missing or another.
+    """
+    for name, digest in manifest.sha256.items():
+        try:
+            with (folder / name).open("rb") as file:
+                found = hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError:
+            found = ""
+        if found != digest:
+            raise errors.EmbedderError(
+                f"The embedding model {manifest.name} is not as it was installed ({name}): install it again with "
+                f"`refdesk models install {manifest.source} --name {manifest.name}`."
+            )
+
+
+def _read(path: Path) -> Manifest | None:
+    try:
+        return Manifest(**json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return None
