@@ -19,6 +19,7 @@ import anyio.to_thread
 import regex
 
 from refdesk.errors import EmbedderError, MissingDependencyError
+from refdesk.kit import memory
 from refdesk.model import EmbeddingModel
 
 if TYPE_CHECKING:
@@ -171,6 +172,8 @@ def _open_encoder(model_path: Path | None) -> SentenceEncoder:
             f"The local embedding model needs the package {error.name}: install refdesk with its dependencies."
         ) from error
     try:
-        return SentenceEncoder(model_path)
+        encoder = SentenceEncoder(model_path)
     except (RuntimeError, ValueError) as error:
         raise EmbedderError("The local embedding model could not be loaded: install refdesk anew.") from error
+    memory.give_back()  # deriving its graph takes several times what it keeps
+    return encoder

@@ -17,9 +17,10 @@ from anyio.abc import SocketAttribute, SocketListener
 
 from refdesk import __version__, errors
 from refdesk.forwarder import hello, rendezvous
+from refdesk.kit import memory
 from refdesk.server import mcp, stdio
 from refdesk.server.calls import Caller
-from refdesk.server.local import callers, memory
+from refdesk.server.local import callers
 from refdesk.server.local.calls import describe_calls
 from refdesk.server.local.lines import Lines, Session
 
@@ -77,6 +78,7 @@ class LocalService:
     _clients: set[Client] = field(default_factory=set["Client"])
     _asking: int = 0
     _last: float = field(default_factory=time.monotonic)
+    _has_worked: bool = False
     _let_go: anyio.Event = field(default_factory=anyio.Event)
     _servers: dict[tuple[str, ...], Server[Any]] = field(default_factory=dict[tuple[str, ...], "Server[Any]"])
 
@@ -189,6 +191,7 @@ class LocalService:
 
             def note(message: object) -> None:
                 client.session.note(message)
+                self._has_worked = True
                 client.name = client.name or _find_name(message)
 
             era = caller.settings.stdio_era
@@ -238,10 +241,17 @@ class LocalService:
         while not self._let_go.is_set():
             with anyio.move_on_after(min(LOOK_SECONDS, self.idle_seconds or LOOK_SECONDS)):
                 await self._let_go.wait()
+            self._give_memory_back()
             if not self.lock.is_in_place() or self.place.find() is None:
                 self.end("its files were taken away")
             elif self._is_idle():
                 self.end(f"no client for {self.idle_seconds:g} seconds")
+
+    def _give_memory_back(self) -> None:
+        """Give back what calls have left, once they are answered."""
+        if self._has_worked and not any(client.session.open_calls for client in self._clients):
+            self._has_worked = False
+            memory.give_back()
 
     def _is_idle(self) -> bool:
         if self.idle_seconds is None:
