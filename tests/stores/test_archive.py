@@ -13,7 +13,8 @@ import pytest
 
 from refdesk.core.background import leases
 from refdesk.core.clock import FixedClock
-from refdesk.core.keeping import migrating
+from refdesk.core.keeping import erasing, migrating
+from refdesk.core.writing import audit
 from refdesk.errors import ConflictError
 from refdesk.model import (
     Collection,
@@ -198,6 +199,19 @@ async def test_a_walk_moves_from_engine_to_engine(store: Store, clock: FixedCloc
         clock.advance(timedelta(microseconds=1))
     copy = MemoryStore()
     assert await migrating.migrate(store, copy, "here") == await migrating.summarise(reference)
+
+
+async def test_what_was_erased_moves_as_erased_at_whatever_time(
+    source: MemoryStore, target: Store, clock: FixedClock
+) -> None:
+    await put(source, make_document("a", "one"), make_document("b", "two"))
+    clock.advance(timedelta(hours=1))
+    actor = audit.Actor(NOTES.org, "ann", "test")
+    await erasing.erase(source, clock, actor, erasing.Erasable(NOTES.org, "a"))
+    clock.advance(timedelta(hours=1))
+    assert (await migrating.migrate(source, target, "here")).documents == 2
+    assert list(await target.get_digests(NOTES)) == ["b"]
+    assert [place async for place in erasing.list_tombstones(target)] == [(NOTES, "a")]
 
 
 async def test_a_walk_moves_into_every_engine(source: MemoryStore, target: Store, clock: FixedClock) -> None:

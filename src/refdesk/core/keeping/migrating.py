@@ -20,6 +20,7 @@ import numpy as np
 
 from refdesk.core.background import leases
 from refdesk.core.writing import quotas, sizes
+from refdesk.core.writing.tombstones import is_erased
 from refdesk.errors import ConflictError
 from refdesk.model import SHARED_ORG, AuditEntry, Collection, Link, Metadata, MetadataKey, Reference, Revision, State
 
@@ -295,7 +296,8 @@ def _summarise_document(history: Sequence[Revision], vectors: DocumentVectors) -
 
 
 def _stamp(revision: Revision) -> str:
-    return revision.recorded_at.isoformat()
+    # A tombstone is recorded anew where it is moved to; when it was erased is in it.
+    return "" if is_erased(revision.document) else revision.recorded_at.isoformat()
 
 
 def _write_vectors(model: EmbeddingModel, passages: Sequence[EmbeddedPassage]) -> list[object]:
