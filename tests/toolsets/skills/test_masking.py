@@ -29,7 +29,7 @@ def test_a_card_number_is_masked(card: str) -> None:
         ("my social is 123-45-6789", "my social is [social security number]"),
         ("SSN: 123-45-6789", "SSN: [social security number]"),
         ("account number is 351531510", "account number is [account number]"),
-        ("order 3348917502", "order [account number]"),
+        ("order 3348917502", "order [order number]"),
         ("account no. AB-12345", "account no. [account number]"),
         ("DE89 3704 0044 0532 0130 00", "[account number]"),
         ("my PIN is 7402", "my PIN is [secret]"),
@@ -73,6 +73,63 @@ def test_metadata_keeps_its_references_and_loses_what_is_certainly_personal() ->
         "notes": ["card [card number]", {"mail": "[e-mail]"}],
         "size": 4111111111111111,
     }
+
+
+def test_whoever_is_named_once_is_masked_in_the_whole_conversation_and_people_are_not_confused() -> None:
+    turns = (
+        Turn("customer", "Hello there"),
+        Turn("agent", "Could I get your full name?"),
+        Turn("customer", "tyler jones"),
+        Turn("agent", "Thanks Tyler. Is this for you, Mr. Jones?"),
+        Turn("customer", "No, it is for my wife, her name is Ann."),
+        Turn("agent", "Then Ann gets a letter, and Tyler's stays."),
+    )
+    assert [turn.text for turn in mask_turns(turns)] == [
+        "Hello there",
+        "Could I get your full name?",
+        "[name]",
+        "Thanks [name]. Is this for you, Mr. [name]?",
+        "No, it is for my wife, her name is [name 2].",
+        "Then [name 2] gets a letter, and [name]'s stays.",
+    ]
+
+
+def test_a_password_that_answers_a_question_is_masked() -> None:
+    turns = (Turn("agent", "What is the password?"), Turn("customer", "Sup3rman!"))
+    assert mask_turns(turns)[1].text == "[secret]"
+
+
+def test_what_a_tool_was_given_is_masked_by_the_names_of_its_arguments() -> None:
+    given = {
+        "CustomerName": "Ann Arden",
+        "PIN": "7402",
+        "HotelName": "Sea View",
+        "email": "x",
+        "note": "call 555-123-4567",
+    }
+    [masked] = mask_turns([Turn("system", json.dumps(given), "book")])
+    assert json.loads(masked.text) == {
+        "CustomerName": "[name]",
+        "PIN": "[secret]",
+        "HotelName": "Sea View",
+        "email": "[e-mail]",
+        "note": "call [phone number]",
+    }
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The account number field must be turned off.",
+        "customer: 3 items were missing",
+        "I'm Greek and this is Great.",
+        "Dear customer, your password is incorrect.",
+        "HTTP status code is 503, error code is 1603",
+        "Firmware 4.3.2.1 at 192.168.0.1",
+    ],
+)
+def test_the_products_own_text_stays(text: str) -> None:
+    assert mask(text) == text
 
 
 async def test_neither_the_model_nor_the_store_sees_personal_data(desk: Desk) -> None:
