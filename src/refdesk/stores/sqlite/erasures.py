@@ -10,6 +10,7 @@ import glob
 import json
 import os
 import shutil
+import threading
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,7 +92,8 @@ def write_list(path: Path, found: Erasures) -> None:
     values: list[object] = [[of.org, of.toolset, id] for of, id in sorted(known.tombstones)]
     values += [{"org": each.org, "number": each.number, "agent": each.agent} for each in wide]
     text = "".join(f"{json.dumps(value)}\n" for value in [*sorted(known.stores), *values]).encode()
-    partial = Path(f"{path}{SUFFIX}.partial")
+    # Several processes may begin it at once, and threads of one: none takes another's file away.
+    partial = Path(f"{path}{SUFFIX}.{os.getpid()}-{threading.get_ident()}.partial")
     with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
         file.write(text + b"%08x\n" % zlib.crc32(text))
         file.flush()
