@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from zlib import crc32
 
 import pytest
 
-from refdesk.model import Collection
+from refdesk.model import Collection, State
 from refdesk.protocols import Store
 from refdesk.stores.sqlite import indexing, open_store
 from refdesk.stores.sqlite.driver import Connection
@@ -53,6 +54,22 @@ async def test_analysed_text_that_cannot_be_used_is_made_anew_and_written_back(p
     assert run_sql(path, "SELECT terms, analysis FROM documents WHERE id = 'a'") == [
         (encode_terms("", "apple"), ANALYSIS_VERSION)
     ]
+
+
+async def test_of_what_is_superseded_no_analysed_text_is_kept_and_it_is_found_all_the_same(path: Path) -> None:
+    old = revise(make_document("a", "apple"), state=State.SUPERSEDED)
+    async with open_store(path) as store:
+        await put(store, old)
+        before = await store.find(asking("apple"))
+    assert run_sql(path, "SELECT terms FROM documents WHERE id = 'a'") == [(b"",)]
+    shutil.rmtree(path.with_name(f"{path.name}-index"), ignore_errors=True)
+    async with open_store(path) as store:
+        assert (await store.find(asking("apple"))).candidates == before.candidates
+        assert [each.id for each in before.candidates] == ["a"]
+        # Once it holds again, its analysed text is kept again.
+        await put(store, revise(old, state=State.CURRENT))
+        assert await find_ids(store, asking("apple")) == ["a"]
+    assert run_sql(path, "SELECT terms FROM documents WHERE id = 'a'") == [(encode_terms("", "apple"),)]
 
 
 async def test_writing_analysed_text_back_never_holds_up_a_search_inside_a_transaction(path: Path) -> None:

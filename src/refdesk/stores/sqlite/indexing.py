@@ -226,8 +226,9 @@ class DerivedIndexes:
 
     def _make_row(self, connection: Connection, row: Row) -> IndexRow:
         key, written, id, state, created_at, modified_at, title, facets, spans, analysis, check, terms, head_id = row
-        if analysis != ANALYSIS_VERSION or zlib.crc32(terms) != check:
-            terms = self._renew(connection, key, written)
+        is_sound = analysis == ANALYSIS_VERSION and zlib.crc32(terms) == check
+        if not is_sound or not terms:
+            terms = self._analyse(connection, key, written, keeps=state != State.SUPERSEDED, is_sound=is_sound)
         return IndexRow(
             key=key,
             seq=written,
@@ -242,11 +243,12 @@ class DerivedIndexes:
             head_id=head_id,
         )
 
-    def _renew(self, connection: Connection, key: int, written: int) -> bytes:
+    def _analyse(self, connection: Connection, key: int, written: int, *, keeps: bool, is_sound: bool) -> bytes:
+        """Return a document's analysed text made anew, and let it be written back where what is there is of no use."""
         ((title, body),) = connection.execute("SELECT title, body FROM documents WHERE key = ?", (key,))
         terms = encode_terms(title, body)
-        if len(self._renewed) < MAX_RENEWED:
-            self._renewed.append(RenewedTerms(key, written, terms, ANALYSIS_VERSION))
+        if not is_sound and len(self._renewed) < MAX_RENEWED:
+            self._renewed.append(RenewedTerms(key, written, terms if keeps else b"", ANALYSIS_VERSION))
         return terms
 
     def _freeze(self, key: int, kept: _KeptIndex, *, in_background: bool) -> None:

@@ -64,10 +64,15 @@ def prepare_documents(documents: Sequence[Document]) -> list[DocumentRow]:
     Raises:
         InvalidInputError: A text or value in one cannot be stored.
     """
-    return [
-        encode_document(document, encode_terms(document.title, document.body), ANALYSIS_VERSION)
-        for document in documents
-    ]
+    return [encode_document(document, _analyse(document), ANALYSIS_VERSION) for document in documents]
+
+
+def _analyse(document: Document) -> bytes:
+    """Return a document's analysed text; of what is superseded none, which is made anew where it is needed.
+
+    It would take as much room as the text, and what was corrected often is mostly superseded.
+    """
+    return b"" if document.state is State.SUPERSEDED else encode_terms(document.title, document.body)
 
 
 def put_documents(connection: Connection, rows: Sequence[DocumentRow], recorded_at: int) -> None:

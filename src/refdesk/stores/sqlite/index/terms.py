@@ -10,7 +10,7 @@ from itertools import chain
 from refdesk.core.search import analysis
 from refdesk.core.search.analysis import analyse
 
-ANALYSIS_VERSION = 1000 + analysis.VERSION
+ANALYSIS_VERSION = 2000 + analysis.VERSION
 """Goes up, by a thousand for another layout, when `encode_terms` would give other bytes for some text; stored bytes of
 another version are useless."""
 
