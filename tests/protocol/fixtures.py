@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import anyio
 import mcp_types as types
-from mcp.server.lowlevel import Server
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp.shared.exceptions import MCPError
 
+from refdesk.server.announcement import DatedServer
 from refdesk.server.calls import Caller
 from refdesk.server.mcp import Adapter
 from refdesk.server.tasks import EXTENSION
@@ -322,7 +322,7 @@ class Fixtures(Adapter):
             return types.CompleteResult(completion=types.Completion(values=["paris", "park", "party"], total=3))
         return await super().complete(context, params)
 
-    def build_server(self) -> Server[Any]:
+    def build_server(self) -> DatedServer:
         server = super().build_server()
         server.middleware.append(RequestStateBoundary(RequestStateSecurity.ephemeral(), default_audience="fixtures"))
         server.add_request_handler("logging/setLevel", types.SetLevelRequestParams, set_level)

@@ -212,10 +212,13 @@ async def test_one_session_watches_a_bounded_number(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("transport", ["stdio legacy", "stdio auto", "http legacy", "http auto", "sse legacy"])
-async def test_no_change_of_a_list_is_promised_since_there_is_none(desk: Desk, transport: str) -> None:
+async def test_changes_of_lists_are_promised_only_where_another_may_have_answered_first(
+    desk: Desk, transport: str
+) -> None:
     async with serve(desk, who(desk)) as reach, reach.connect(transport) as client:
         found = client.server_capabilities
         assert found is not None
         assert found.resources is not None
         assert found.resources.subscribe
-        assert not any(part.list_changed for part in (found.tools, found.resources, found.prompts) if part is not None)
+        parts = [part for part in (found.tools, found.resources, found.prompts) if part is not None]
+        assert {part.list_changed for part in parts} == {transport == "stdio legacy"}

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from mcp.server.lowlevel import Server
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 if TYPE_CHECKING:
     import mcp_types as types
@@ -18,9 +19,15 @@ if TYPE_CHECKING:
 
 
 class DatedServer(Server[Any]):
-    """A server whose instructions are those of the day on which a client asks for them."""
+    """A server whose instructions are those of the day on which a client asks for them.
+
+    Attributes:
+        announces_lists: Whether clients of the handshake era may hear that a list has changed: what is listed stays the
+            same while a server runs, but who is served by one after the other may have been answered by the first.
+    """
 
     tell: Callable[[], str] | None = None
+    announces_lists = False
 
     @property
     def instructions(self) -> str | None:
@@ -32,11 +39,12 @@ class DatedServer(Server[Any]):
         del text  # the SDK's own constructor sets none
 
     def get_capabilities(self, *arguments: Any, **options: Any) -> types.ServerCapabilities:  # noqa: ANN401 - as the SDK has them
-        """Return what the server can do. What it lists stays the same while it runs, so it announces no changes."""
+        """Return what the server can do."""
         found = super().get_capabilities(*arguments, **options)
+        is_modern = options.get("protocol_version") in MODERN_PROTOCOL_VERSIONS
         for part in (found.tools, found.resources, found.prompts):
             if part is not None:
-                part.list_changed = False
+                part.list_changed = self.announces_lists and not is_modern
         return found
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import mcp_types as types
 
+from refdesk import errors
 from refdesk.core import contracts
 from refdesk.core.operations import TRUNCATED
 
@@ -44,6 +45,28 @@ _SELF_EVIDENT = frozenset(
 
 MOST_LISTED_STRINGS = 2
 """A record with more plain strings that are never absent says for all of them at once what they are."""
+
+
+def choose_tools(toolsets: Sequence[Toolset], wanted: Sequence[str]) -> frozenset[str]:
+    """Return the names of the tools to offer.
+
+    Args:
+        toolsets: Those in play.
+        wanted: Names of tools; `default` for those that are listed unasked, `all` for every one; none is `default`.
+
+    Raises:
+        ConfigurationError: There is no tool of such a name.
+    """
+    operations = [operation for toolset in toolsets for operation in toolset.operations]
+    names = {operation.name for operation in operations}
+    groups = {"all": names, "default": {operation.name for operation in operations if operation.listed}}
+    unknown = [name for name in wanted if name not in names | groups.keys()]
+    if unknown:
+        import difflib  # for this alone
+
+        near = difflib.get_close_matches(unknown[0], names, n=1) or [", ".join(sorted(names))]
+        raise errors.ConfigurationError(f"There is no tool {unknown[0]}; there is {near[0]}, and `all` or `default`.")
+    return frozenset(tool for name in wanted or ("default",) for tool in groups.get(name, {name}))
 
 
 def describe_tools(toolset: Toolset) -> list[types.Tool]:

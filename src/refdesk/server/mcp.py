@@ -39,6 +39,7 @@ from refdesk.server.announcement import DatedServer, DeclareExtensions, read_mar
 from refdesk.server.calls import Caller
 from refdesk.server.descriptions import (
     JSON,
+    choose_tools,
     describe_resource,
     describe_template,
     describe_tools,
@@ -353,7 +354,7 @@ class Adapter:
                 return template, json_types.read_texts({template.argument: value}, schema)
         return None, {}
 
-    def build_server(self) -> Server[Any]:
+    def build_server(self) -> DatedServer:
         """Return an SDK server; it opens nothing by itself."""
         server = DatedServer(
             server_name(self.desk.toolsets),
@@ -403,28 +404,6 @@ def _refuse_cursor(params: types.PaginatedRequestParams | None) -> None:
         raise MCPError(types.INVALID_PARAMS, "There is no such page: the list has one, so send no cursor.")
 
 
-def choose_tools(toolsets: Sequence[Toolset], wanted: Sequence[str]) -> frozenset[str]:
-    """Return the names of the tools to offer.
-
-    Args:
-        toolsets: Those in play.
-        wanted: Names of tools; `default` for those that are listed unasked, `all` for every one; none is `default`.
-
-    Raises:
-        ConfigurationError: There is no tool of such a name.
-    """
-    operations = [operation for toolset in toolsets for operation in toolset.operations]
-    names = {operation.name for operation in operations}
-    groups = {"all": names, "default": {operation.name for operation in operations if operation.listed}}
-    unknown = [name for name in wanted if name not in names | groups.keys()]
-    if unknown:
-        import difflib  # for this alone
-
-        near = difflib.get_close_matches(unknown[0], names, n=1) or [", ".join(sorted(names))]
-        raise errors.ConfigurationError(f"There is no tool {unknown[0]}; there is {near[0]}, and `all` or `default`.")
-    return frozenset(tool for name in wanted or ("default",) for tool in groups.get(name, {name}))
-
-
 def find_message_bytes(toolsets: Sequence[Toolset]) -> int:
     """Return how large a message may be: what the largest request takes, and its envelope."""
     sizes = [operation.most_bytes or 0 for toolset in toolsets for operation in toolset.operations]
@@ -432,8 +411,13 @@ def find_message_bytes(toolsets: Sequence[Toolset]) -> int:
 
 
 def build_server(desk: Desk, identify: Identify, tools: tuple[str, ...] | None = None) -> Server[Any]:
-    """Return an SDK server for the desk; it opens nothing by itself. Arguments as the `Adapter` has them."""
-    return Adapter(desk, identify, tools=tools).build_server()
+    """Return an SDK server for clients over stdio; it opens nothing by itself. Arguments as the `Adapter` has them.
+
+    What asks first may have been answered by an earlier desk, see `refdesk.forwarder.snapshot`.
+    """
+    server = Adapter(desk, identify, tools=tools).build_server()
+    server.announces_lists = True
+    return server
 
 
 def identify_local(principal: Principal, *, is_agent_known: bool) -> Identify:
