@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 
+import refdesk
 from refdesk.forwarder.locking import FileLock
+from refdesk.forwarder.rendezvous import list_places
 from tests.acceptance.processes import list_desks, run, shake_hands, start
 from tests.acceptance.test_desk import HASHING, SERVE, call
 
@@ -74,3 +77,88 @@ def test_a_desk_ends_some_time_after_its_last_client(tmp_path: Path) -> None:
         lock.release()
     assert list((tmp_path / "desk").glob("*.json")) == []
     assert "no client for" in next((tmp_path / "desk").glob("*.log")).read_text()
+
+
+NEWER = "import refdesk\nrefdesk.__version__ = '9.0.0'\n"
+ANSWERS_LATE = """
+import anyio
+from refdesk.server.local.lines import Session
+write = Session.write
+async def write_late(self, text):
+    await anyio.sleep(1)
+    return await write(self, text)
+Session.write = write_late
+"""
+
+
+def plant(folder: Path, code: str) -> dict[str, str]:
+    """Return the variables with which every Python process runs this first."""
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(code)
+    return {"PYTHONPATH": str(folder)}
+
+
+def test_a_newer_version_takes_over_once_calls_in_hand_are_answered(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    with start(SERVE, home, **HASHING, **plant(tmp_path / "slow", ANSWERS_LATE)) as old:
+        shake_hands(old)
+        [first] = list_places(str(home))
+        arguments = {"title": "Refund limit", "body": "500"}
+        params = {"name": "store_knowledge", "arguments": arguments}
+        old.send({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params})
+        with start(SERVE, home, **HASHING, **plant(tmp_path / "new", NEWER)) as new:
+            shake_hands(new)
+            stored = old.receive()["result"]
+            assert not stored.get("isError")
+            [second] = list_places(str(home))
+            assert (first[1].version, second[1].version) == (refdesk.__version__, "9.0.0")
+            for client in (old, new):
+                assert call(client, "get_knowledge", {"id": stored["structuredContent"]["id"]})["body"] == "500"
+            assert [found for _, found in list_places(str(home))] == [second[1]]
+
+
+WORKS = """
+import os
+from pathlib import Path
+home = Path(os.environ["REFDESK_HOME"])
+if "refdesk.server.local" in Path("/proc/self/cmdline").read_text():
+    from refdesk.app import Desk
+    def list_work(self):
+        with (home / "looked").open("a") as file:
+            file.write("x")
+        return ["embedding"] if (home / "busy").exists() else []
+    Desk.list_work = list_work
+"""
+
+
+def test_a_desk_never_ends_while_it_works(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "busy").touch()
+    variables = {**HASHING, **plant(tmp_path / "planted", WORKS), "REFDESK_DESK_IDLE": "0.1"}
+    with start(SERVE, home, **variables) as client:
+        shake_hands(client)
+        assert client.close()[0] == 0
+        [(place, found)] = list_places(str(home))
+        (home / "looked").write_text("")
+        while len((home / "looked").read_text()) < 5:
+            os.kill(found.pid, 0)
+        (home / "busy").unlink()
+        lock = place.get_life_lock()
+        assert lock.take(40.0)
+        lock.release()
+
+
+HEAVY = {"mcp", "pydantic", "numpy", "asyncio", "anyio", "click", "ssl", "subprocess", "dataclasses", "inspect"}
+
+
+def test_a_forwarder_whose_desk_runs_imports_next_to_nothing(tmp_path: Path) -> None:
+    with start(SERVE, tmp_path, **HASHING) as first, start(["-X", "importtime", *SERVE], tmp_path, **HASHING) as second:
+        shake_hands(first)
+        shake_hands(second)
+        status, _, err = second.close()
+    loaded = {line.rpartition("|")[2].strip() for line in err.splitlines() if "import time" in line}
+    assert status == 0
+    assert "refdesk.forwarder.carrying" in loaded
+    assert loaded.isdisjoint(HEAVY)
+    assert {name for name in loaded if name.startswith("refdesk.") and "forwarder" not in name} == set()
