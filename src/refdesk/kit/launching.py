@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
-from importlib.metadata import entry_points
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+COMMAND = "refdesk.__main__"
 _TRANSPORTS = {"--http": (), "--sse": ("--sse",)}
 
 
@@ -29,6 +30,5 @@ def launch(toolset: str | None) -> None:
 
     It is looked up by name, because the core knows no transport.
     """
-    [command] = entry_points(group="console_scripts", name="refdesk")
     sys.argv[1:] = to_command(toolset, sys.argv[1:])
-    command.load()()
+    import_module(COMMAND).main()
