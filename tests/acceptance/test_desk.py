@@ -32,6 +32,9 @@ def test_clients_share_one_desk_and_each_is_its_own_agent(tmp_path: Path) -> Non
             assert [tool["name"] for tool in server.ask(2, "tools/list")["result"]["tools"]] == TOOLS
         ids = [call(server, "store_knowledge", {"title": "Refund", "body": "b"})["id"] for server in (ann, probe)]
         assert [call(ann, "get_knowledge", {"id": id})["author"] for id in ids] == ["ann", "probe"]
+        with start([*SERVE, "--org", "acme"], tmp_path, **HASHING) as other:
+            shake_hands(other)
+            assert call(other, "search_knowledge", {"query": "refund"})["results"] == []
         assert len(list_desks(tmp_path)) == 1
         assert [server.close()[0] for server in (ann, probe)] == [0, 0]
 

@@ -162,3 +162,29 @@ def test_a_forwarder_whose_desk_runs_imports_next_to_nothing(tmp_path: Path) -> 
     assert "refdesk.forwarder.carrying" in loaded
     assert loaded.isdisjoint(HEAVY)
     assert {name for name in loaded if name.startswith("refdesk.") and "forwarder" not in name} == set()
+
+
+NO_DESK = """
+import os
+from pathlib import Path
+if b"refdesk.server.local" in Path("/proc/self/cmdline").read_bytes():
+    os._exit(3)
+"""
+
+
+def test_where_desks_cannot_be_started_a_client_is_served_whether_it_was_answered_already_or_not(
+    tmp_path: Path,
+) -> None:
+    home, planted = tmp_path / "home", plant(tmp_path / "planted", NO_DESK)
+    with start(SERVE, home, **HASHING, **planted) as client:
+        shake_hands(client)
+        id = call(client, "store_knowledge", {"title": "Refund limit", "body": "500"})["id"]
+        status, _, err = client.close()
+        assert (status, "served in this process" in err) == (0, True)
+    with start(SERVE, home, **HASHING) as client:
+        shake_hands(client)
+    with start(SERVE, home, **HASHING, **planted) as client:
+        shake_hands(client)
+        assert call(client, "get_knowledge", {"id": id})["body"] == "500"
+        status, _, err = client.close()
+        assert (status, "served in a process of its own" in err) == (0, True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from pathlib import Path
@@ -119,3 +120,10 @@ def test_only_plain_options_of_serve_over_stdio_are_read_without_the_command_lin
         ["search", "--stdio"],
     ):
         assert read_options(arguments) is None
+
+
+def test_another_sandbox_has_another_desk(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = find()
+    real = os.readlink
+    monkeypatch.setattr(os, "readlink", lambda path: "net:[1]" if path.endswith("ns/net") else real(path))  # pyright: ignore
+    assert find() != before

@@ -147,7 +147,14 @@ def _brings_toolset(folder: str) -> bool:
 
 
 def _name_machine() -> str:
-    """Return the machine's name: a data folder may be on a disk that several mount."""
+    """Return the machine's name, and which sandbox or container this is: a data folder may be mounted in several."""
     if sys.platform == "win32":
         return os.environ.get("COMPUTERNAME", "")
-    return os.uname().nodename
+    return " ".join([os.uname().nodename, *map(_read_link, ("net", "mnt", "pid", "user"))])
+
+
+def _read_link(namespace: str) -> str:
+    try:
+        return os.readlink(f"/proc/self/ns/{namespace}")
+    except OSError:
+        return ""
