@@ -135,6 +135,8 @@ class Handler(BaseHTTPRequestHandler):
         """Fail as the model's name says; return whether that was done."""
         if model == "quota" or (model == "quota-once" and count == 1):
             self._send(429, make_error(429, "Quota exceeded.", "RESOURCE_EXHAUSTED"), {"Retry-After": "0"})
+        elif model == "quota-for-long":
+            self._send(429, make_error(429, "Quota exceeded.", "RESOURCE_EXHAUSTED"), {"Retry-After": "86400"})
         elif model == "down" or (model == "down-once" and count == 1):
             self._send(503, make_error(503, "The model is overloaded.", "UNAVAILABLE"))
         elif model == "bad-gateway":

@@ -51,6 +51,17 @@ async def test_what_fails_once_is_asked_again(open_model: OpenModel, behaviour: 
     )
 
 
+async def test_a_service_that_wants_a_longer_pause_than_anybody_waits_is_not_asked_again(
+    open_model: OpenModel, services: str
+) -> None:
+    marked = (Turn("customer", f"Mark {uuid4()}"), Turn("agent", "Yes."))
+    async with open_model("quota-for-long") as model:
+        with pytest.raises(LanguageModelError, match="quota is used up"):
+            await model.extract(marked)
+    asked = [request for request in read_requests(services) if marked[0].text in json.dumps(request["body"])]
+    assert len(asked) == 1
+
+
 @pytest.mark.parametrize(
     ("behaviour", "says"),
     [

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
+from refdesk.core.clock import FixedClock
 from refdesk.embedders.hashing import embed
 from refdesk.errors import ConflictError
+from refdesk.model import Metadata, MetadataKey
 from refdesk.playbooks import Playbook, Step
+from refdesk.stores.memory import MemoryStore
+from refdesk.toolsets.skills.queries import SkillQueries
 from refdesk.toolsets.skills.records import Skill, SkillUpdate
 from tests.toolsets.skills.conftest import NOW, Desk
 
@@ -113,3 +118,33 @@ async def test_no_query_crosses_an_org(desk: Desk) -> None:
     assert await other.get_by_name(skill.name) is None
     with pytest.raises(ValueError):
         await other.update_skill(skill.skill_id, SkillUpdate(title="x"))
+
+
+class CountingStore(MemoryStore):
+    """Counts the reads of metadata."""
+
+    reads = 0
+
+    async def get_metadata(self, key: MetadataKey) -> Metadata | None:
+        self.reads += 1
+        return await super().get_metadata(key)
+
+    async def get_many_metadata(self, keys: Sequence[MetadataKey]) -> list[Metadata | None]:
+        self.reads += 1
+        return await super().get_many_metadata(keys)
+
+
+async def test_the_counters_of_all_that_is_found_are_read_at_once() -> None:
+    store = CountingStore(FixedClock(NOW))
+    queries = SkillQueries(store, FixedClock(NOW), "acme")
+    for number in range(1, 8):
+        await queries.create_skill(make_skill(number))
+    await queries.count_use([make_skill(number).skill_id for number in (2, 5)])
+    store.reads = 0
+    found = await queries.hybrid_search((), "heating", top_k=7)
+    assert store.reads == 1
+    assert {match["skill"].skill_id[-1]: match["skill"].times_used for match in found} == {
+        str(number): int(number in (2, 5)) for number in range(1, 8)
+    }
+    assert len(await queries.list_skills()) == 7
+    assert store.reads == 2

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from refdesk.core.search import fusion
@@ -240,14 +240,14 @@ class SkillQueries:
     async def get_history(self, skill_id: str) -> list[Skill]:
         """Return every version of a skill, the present one last; empty where there is none."""
         revisions = await self.store.get_revisions(self._collection, skill_id)
-        counters = await self._read_counters(self.store, skill_id)
+        [counters] = await self._read_counters(self.store, [skill_id])
         return [records.to_skill(revision.document, counters) for revision in revisions if _is_read(revision)]
 
     async def list_skills(self) -> list[Skill]:
         """Return all skills of the org, by name."""
         ids = sorted(await self.store.get_digests(self._collection))
         documents = await self.store.get_documents(self._collection, ids)
-        skills = [await self._complete(self.store, document) for document in documents if document is not None]
+        skills = await self._complete(self.store, [document for document in documents if document is not None])
         return sorted(skills, key=lambda skill: skill.name)
 
     async def get_by_name(self, name: str) -> Skill | None:
@@ -259,9 +259,9 @@ class SkillQueries:
     async def count_use(self, skill_ids: Sequence[str]) -> None:
         """Count that skills were returned by a search."""
         async with self.store.transaction() as transaction:
-            for skill_id in skill_ids:
-                counters = await self._read_counters(transaction, skill_id)
-                await self._write_counters(transaction, skill_id, replace(counters, times_used=counters.times_used + 1))
+            before = await self._read_counters(transaction, skill_ids)
+            used = [replace(counters, times_used=counters.times_used + 1) for counters in before]
+            await self._write_counters(transaction, zip(skill_ids, used, strict=True))
 
     async def record_outcome(self, skill_id: str, report_id: str, report: dict[str, JsonValue], change: float) -> Skill:
         """Move a skill's confidence by `change`, kept in [0, 1], and keep the report; a gain of 0.1 is a confirmation.
@@ -297,12 +297,12 @@ class SkillQueries:
 
     async def _read_matches(self, ranked: Sequence[tuple[Candidate, float]]) -> list[FoundSkill]:
         documents = await self.store.get_documents(self._collection, [candidate.id for candidate, _ in ranked])
-        matches: list[FoundSkill] = []
-        for document, (candidate, score) in zip(documents, ranked, strict=True):
-            if document is not None:
-                skill = await self._complete(self.store, document)
-                weighed = _weigh(score, skill.confidence)
-                matches.append({"skill": skill, "score": weighed, "cosine": candidate.cosine})
+        there = [(document, *pair) for document, pair in zip(documents, ranked, strict=True) if document is not None]
+        skills = await self._complete(self.store, [document for document, _, _ in there])
+        matches: list[FoundSkill] = [
+            {"skill": skill, "score": _weigh(score, skill.confidence), "cosine": candidate.cosine}
+            for skill, (_, candidate, score) in zip(skills, there, strict=True)
+        ]
         order = {
             match["skill"].skill_id: (-match["score"], -match["skill"].updated_at.timestamp(), match["skill"].skill_id)
             for match in matches
@@ -313,10 +313,13 @@ class SkillQueries:
         [document] = await reader.get_documents(self._collection, [skill_id])
         if document is None or document.state is State.WITHDRAWN:
             return None
-        return await self._complete(reader, document)
+        [skill] = await self._complete(reader, [document])
+        return skill
 
-    async def _complete(self, reader: Reader, document: Document) -> Skill:
-        return records.to_skill(document, await self._read_counters(reader, document.id))
+    async def _complete(self, reader: Reader, documents: Sequence[Document]) -> list[Skill]:
+        """Return the skills of documents, with their counters."""
+        counters = await self._read_counters(reader, [document.id for document in documents])
+        return [records.to_skill(document, own) for document, own in zip(documents, counters, strict=True)]
 
     async def _insert(self, transaction: Transaction, skill: Skill) -> None:
         await quotas.spend(transaction, self.quota, self.org, skill.author)
@@ -353,25 +356,25 @@ class SkillQueries:
         kept = [cases.to_record(case, self.org, skill_id, agent, now) for case in added]
         await transaction.put_metadata([*sources, *kept])
 
-    async def _read_counters(self, reader: Reader, skill_id: str) -> Counters:
-        record = await reader.get_metadata(MetadataKey(self.org, COUNTERS, skill_id))
-        if record is None:
-            return Counters()
-        value = record.value
-        numbers = (int(str(value[name])) for name in ("times_used", "times_confirmed"))
-        return Counters(float(str(value["confidence"])), *numbers)
+    async def _read_counters(self, reader: Reader, skill_ids: Sequence[str]) -> list[Counters]:
+        found = await reader.get_many_metadata([MetadataKey(self.org, COUNTERS, skill_id) for skill_id in skill_ids])
+        return [_to_counters(record) for record in found]
 
     async def _put_counters(self, transaction: Transaction, skill: Skill) -> None:
         counters = Counters(skill.confidence, skill.times_used, skill.times_confirmed)
-        await self._write_counters(transaction, skill.skill_id, counters)
+        await self._write_counters(transaction, [(skill.skill_id, counters)])
 
-    async def _write_counters(self, transaction: Transaction, skill_id: str, counters: Counters) -> None:
-        value: dict[str, JsonValue] = {
-            "confidence": counters.confidence,
-            "times_used": counters.times_used,
-            "times_confirmed": counters.times_confirmed,
-        }
-        await transaction.put_metadata([Metadata(MetadataKey(self.org, COUNTERS, skill_id), value)])
+    async def _write_counters(self, transaction: Transaction, changed: Iterable[tuple[str, Counters]]) -> None:
+        await transaction.put_metadata(
+            [Metadata(MetadataKey(self.org, COUNTERS, id), asdict(counters)) for id, counters in changed]
+        )
+
+
+def _to_counters(record: Metadata | None) -> Counters:
+    if record is None:
+        return Counters()
+    numbers = (int(str(record.value[name])) for name in ("times_used", "times_confirmed"))
+    return Counters(float(str(record.value["confidence"])), *numbers)
 
 
 def to_vector(embedding: Sequence[float]) -> Vector:
