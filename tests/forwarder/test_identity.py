@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -96,15 +97,23 @@ def test_a_folder_that_others_can_enter_is_closed_and_one_that_is_no_folder_refu
         rendezvous.open_place(identity.Identity(str(other), ()))
 
 
+@pytest.mark.parametrize("has_descriptors", [True, False])
 def test_a_socket_finds_a_short_path_where_the_data_folders_is_too_long(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, has_descriptors: bool
 ) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        check_long_path(monkeypatch, Path(name), has_descriptors)
+
+
+def check_long_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, has_descriptors: bool) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    if not has_descriptors:
+        monkeypatch.setattr(rendezvous, "DESCRIPTORS", "/nowhere")
     place = rendezvous.open_place(identity.Identity(str(tmp_path / ("x" * 120)), ()))
     listener, address = rendezvous.listen(place, on_loopback=False)
     with listener:
         found = rendezvous.Found(1, "1", address, "desk", place.key, 0.0)
-        assert len(str(address)) <= rendezvous.MOST_SOCKET_PATH
+        assert (len(str(address)) > rendezvous.MOST_SOCKET_PATH) == has_descriptors
         assert Path(str(address)).parent.stat().st_mode & 0o777 == 0o700
         rendezvous.connect(found).close()
 

@@ -13,7 +13,8 @@ import os
 import socket
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple, cast
 
 from refdesk.forwarder import identity
@@ -24,6 +25,9 @@ FOLDER = "desk"
 SECRET_BYTES = 32
 MOST_SOCKET_PATH = 100
 """Systems allow 104 to 108 bytes, with the zero at the end."""
+
+DESCRIPTORS = "/proc/self/fd"
+"""Where a system has this, the length of the data folder's path does not matter."""
 
 BACKLOG = 512
 LOOPBACK = "127.0.0.1"
@@ -164,7 +168,8 @@ def listen(place: Place, *, on_loopback: bool) -> tuple[socket.socket, str | int
             path = _choose_socket_path(place)
             _clear(place, path)
             listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            listener.bind(path)
+            with _shortened(path) as short:
+                listener.bind(short)
             address = path
         listener.listen(BACKLOG)
     except OSError as error:
@@ -182,12 +187,27 @@ def connect(found: Found) -> socket.socket:
         return socket.create_connection((LOOPBACK, found.address))
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        connection.connect(found.address)
+        with _shortened(found.address) as short:
+            connection.connect(short)
         require_own(connection)
     except OSError:
         connection.close()
         raise
     return connection
+
+
+@contextmanager
+def _shortened(path: str) -> Generator[str]:
+    """Yield a path to the same file that is short enough for a socket: by the descriptor of its folder."""
+    if len(os.fsencode(path)) <= MOST_SOCKET_PATH:
+        yield path
+        return
+    folder, name = os.path.split(path)
+    number = os.open(folder, os.O_RDONLY)
+    try:
+        yield f"{DESCRIPTORS}/{number}/{name}"
+    finally:
+        os.close(number)
 
 
 def require_own(connection: socket.socket) -> None:
@@ -230,7 +250,7 @@ def _choose_socket_path(place: Place) -> str:
     """Return a path that is short enough for a socket: beside the other files, or in a folder of this user's."""
     name = f"{place.key}-{os.getpid()}.sock"
     path = os.path.join(place.folder, name)
-    if len(os.fsencode(path)) <= MOST_SOCKET_PATH:
+    if len(os.fsencode(path)) <= MOST_SOCKET_PATH or os.path.isdir(DESCRIPTORS):
         return path
     for base in identity.list_runtime_folders():
         folder = os.path.join(base, f"refdesk-{os.getuid()}")
