@@ -136,12 +136,14 @@ async def test_what_a_kill_left_behind_is_not_written_to(tmp_path: Path) -> None
     await fill(path, "a")
     await back_up(path, target)
     (tmp_path / "backup.partial").hardlink_to(target)
+    (tmp_path / "backup.partial-journal").write_bytes(b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7" + bytes(9000))
     before = target.read_bytes()
     with pytest.raises(InvalidInputError):
         await back_up(path, target)
     assert target.read_bytes() == before
     await fill(path, "b")
     await anyio.to_thread.run_sync(lambda: make_backup(path, target, replaces=True))
+    assert list_left(tmp_path) == []
     assert await list_living(target) == ["a", "b"]
 
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+import anyio
 import pytest
 
 from refdesk.errors import StoreError
@@ -84,6 +85,13 @@ async def test_what_is_not_as_it_was_written_is_refused_and_turns_health_red(tmp
             await store.check()
 
 
+async def check_on(store: Store) -> None:
+    """Check until that fails."""
+    with anyio.fail_after(60):
+        while True:
+            await store.check()
+
+
 def flip(path: Path, text: bytes) -> None:
     """Flip a bit of each occurrence of a text."""
     content = path.read_bytes()
@@ -104,6 +112,20 @@ async def test_a_closed_file_that_was_changed_since_is_looked_through_before_it_
             async with open_store(path):
                 pass
     assert path.read_bytes() == damaged
+
+
+async def test_a_large_file_is_looked_through_while_it_serves(tmp_path: Path) -> None:
+    path = tmp_path / "store.sqlite3"
+    await fill(path)
+    flip(path, b"apples are red")
+    async with open_store(path, largest_at_once=0) as store:
+        assert await store.get_documents(NOTES, ["b"])
+        with pytest.raises(StoreError, match=r"damaged.*refdesk restore"):
+            await check_on(store)
+    assert not look(path, Seal(path)).is_untouched
+    flip(path, b"\x60pples are red")
+    async with open_store(path, largest_at_once=0) as store:
+        await store.check()
 
 
 async def test_a_file_that_nobody_touched_is_opened_without_being_read_whole(tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ async def test_every_connection_is_closed_in_the_end(tmp_path: Path, connections
     for connection in connections:
         with pytest.raises(apsw.ConnectionClosedError):
             connection.pragma("user_version")
-    assert list_names(tmp_path) == ["a.sqlite3", "a.sqlite3-seal"]
+    assert list_names(tmp_path) == ["a.sqlite3", "a.sqlite3-erased", "a.sqlite3-seal"]
 
 
 async def test_a_new_file_and_its_folder_can_be_read_by_their_owner_only(tmp_path: Path) -> None:

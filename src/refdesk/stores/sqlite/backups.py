@@ -148,6 +148,7 @@ def _holding(partial: Path) -> Generator[int]:
         # What a kill left. It may be a second name of a backup that is whole, so it is not written to.
         os.close(_lock(os.open(partial, os.O_RDWR)))
         partial.unlink()
+    _get_journal(partial).unlink(missing_ok=True)
     handle = _lock(os.open(partial, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     try:
         try:
@@ -156,8 +157,14 @@ def _holding(partial: Path) -> Generator[int]:
             raise StoreError(_FULL) from error
         finally:
             partial.unlink(missing_ok=True)
+            _get_journal(partial).unlink(missing_ok=True)
     finally:
         os.close(handle)
+
+
+def _get_journal(partial: Path) -> Path:
+    """Return what a copy that was broken off leaves beside it; the next one would take it for its own."""
+    return partial.with_name(f"{partial.name}-journal")
 
 
 def _lock(handle: int) -> int:

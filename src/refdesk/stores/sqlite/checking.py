@@ -6,16 +6,19 @@ and the change sequence whether an index that is caught up by it would miss a do
 
 from __future__ import annotations
 
+import threading
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from refdesk.core.keeping.rows import decode_audit
 from refdesk.core.writing.audit import is_unchanged
+from refdesk.errors import StoreError
 from refdesk.model import Collection
 from refdesk.stores.sqlite.checksums import compute_checksum, is_as_written
 from refdesk.stores.sqlite.driver import open_reading, open_snapshot
-from refdesk.stores.sqlite.failures import DamageError, translated
+from refdesk.stores.sqlite.failures import Damage, DamageError, translated
 from refdesk.stores.sqlite.lineage import Before, Seal, judge, read_marks
 
 if TYPE_CHECKING:
@@ -25,7 +28,8 @@ if TYPE_CHECKING:
     from refdesk.stores.sqlite.driver import Connection, Row
 
 LARGEST_AT_ONCE = 256 * 1024 * 1024
-"""Bytes of a file that is looked through before it serves: three seconds per gigabyte at most."""
+"""Bytes of a file that is looked through before it serves, which takes some three seconds per gigabyte; of a larger one
+that is done while it serves."""
 
 MOST_FAULTS = 20
 
@@ -68,13 +72,14 @@ _AHEAD = """
 """
 
 
-def examine(connection: Connection, before: Before | None, seal: Seal) -> bool:
+def examine(connection: Connection, before: Before | None, seal: Seal, largest: int) -> bool:
     """Look at the file where there is reason to; return whether all was looked at that there was reason to.
 
     Args:
         connection: Open on the file, in its own mode.
         before: What stood there before it was opened, or `None` while others use it, who looked then.
         seal: The record beside it.
+        largest: Bytes of a file that is looked through now.
 
     Raises:
         StoreError: Something is missing or damaged; the file and its log are left as they are.
@@ -83,11 +88,40 @@ def examine(connection: Connection, before: Before | None, seal: Seal) -> bool:
     if before is not None:
         was_cut_off = judge(before, read_marks(connection), seal.read())
         if was_cut_off or not before.is_untouched:
-            is_done = _measure(connection) <= LARGEST_AT_ONCE
+            is_done = _measure(connection) <= largest
             if is_done:
                 require_sound(connection)
     connection.set_checkpoint_on_close(is_on=True)
     return is_done
+
+
+class LateExamination:
+    """Looks through a file that is too large for that to be waited for, while it serves."""
+
+    def __init__(self, path: Path, damage: Damage) -> None:
+        self._path = path
+        self._damage = damage
+        self._connection: Connection | None = None
+        self._is_stopped = False
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def start(self) -> None:
+        """Begin; what is found turns the store's health red."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Break it off, if it is not done: the file is looked through when it is opened next."""
+        self._is_stopped = True
+        if self._connection is not None:
+            self._connection.interrupt()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        with suppress(StoreError), translated(self._damage.note), open_reading(self._path) as self._connection:
+            if not self._is_stopped:
+                require_sound(self._connection)
+                self._damage.is_examined = True
 
 
 def require_sound(connection: Connection) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -82,6 +82,11 @@ class Connection:
                 self.execute("ROLLBACK TO block; RELEASE block")
             raise
         self.execute("RELEASE block")
+
+    def interrupt(self) -> None:
+        """Break off what another thread does with it, if it is still open."""
+        with suppress(apsw.ConnectionClosedError):
+            self._driver.interrupt()
 
     def close(self) -> None:
         """Close it, undoing a transaction that is open."""

@@ -103,7 +103,8 @@ def write_list(path: Path, found: Erasures) -> None:
 
 def remove_left(path: Path) -> None:
     """Remove copies that were to take a file's place: they may hold what must go. Whoever calls it is alone with it."""
-    for left in path.parent.glob(f"{glob.escape(path.name)}{RESTORING}*"):
+    name = glob.escape(path.name)
+    for left in (*path.parent.glob(f"{name}{RESTORING}*"), *path.parent.glob(f"{name}{SUFFIX}.*.partial")):
         if left.is_dir():
             shutil.rmtree(left, ignore_errors=True)
         else:

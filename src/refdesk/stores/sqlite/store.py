@@ -17,7 +17,7 @@ from refdesk.core.clock import SystemClock
 from refdesk.core.keeping.encoding import encode_instant
 from refdesk.errors import StoreError
 from refdesk.stores.sqlite import archive, reads, writes
-from refdesk.stores.sqlite.checking import examine
+from refdesk.stores.sqlite.checking import LARGEST_AT_ONCE, LateExamination, examine
 from refdesk.stores.sqlite.connections import Readers, Writer, configure, enter_wal, make_folder, open_file
 from refdesk.stores.sqlite.driver import SQLITE_VERSION, Connection
 from refdesk.stores.sqlite.erasures import begin_list, remove_left
@@ -232,6 +232,7 @@ class SqliteStore(_SqliteReader):
     ) -> None:
         super().__init__(readers)
         self._damage = damage
+        self._late = LateExamination(path, damage)
         self._patience_seconds = patience_seconds
         self._readers = readers
         self._writer = writer
@@ -321,8 +322,14 @@ class SqliteStore(_SqliteReader):
         """See `Archive.loading`; searches make what makes them fast, and keep it in memory."""
         yield
 
+    def examine_late(self) -> None:
+        """Look through the file while it serves, if that was not done before."""
+        if not self._damage.is_examined:
+            self._late.start()
+
     def close(self) -> None:
         """Stop background work and close every connection; blocks."""
+        self._late.stop()
         self._indexes.close()
         self._readers.close()
         self._writer.close()
@@ -335,6 +342,7 @@ async def open_store(
     clock: Clock | None = None,
     patience_seconds: float = PATIENCE_SECONDS,
     index_sizes: Sizes | None = None,
+    largest_at_once: int = LARGEST_AT_ONCE,
 ) -> AsyncGenerator[Store, None]:
     """Yield the store kept in the file at `path`; the file and its folder are made where there are none.
 
@@ -343,6 +351,7 @@ async def open_store(
         clock: Says when revisions were recorded; the machine's clock by default.
         patience_seconds: How long a transaction waits for another process's.
         index_sizes: When parts of the search index are written to files.
+        largest_at_once: Bytes of a file that is looked through before it serves, where there is reason to.
 
     Raises:
         ConfigurationError: This SQLite loses data, or the file is of a newer refdesk or another program.
@@ -363,7 +372,7 @@ async def open_store(
     store = SqliteStore(path, readers, writer, damage, clock, patience_seconds, index_sizes or Sizes())
     try:
         await _enter(writer, patience_seconds)
-        damage.is_examined = await writer.call(examine, before, seal)
+        damage.is_examined = await writer.call(examine, before, seal, largest_at_once)
         if before is not None:
             await anyio.to_thread.run_sync(remove_left, path)
         presence.note()
@@ -373,6 +382,7 @@ async def open_store(
         with suppress(StoreError):
             # A process that was killed while it erased left traces, and a note of them; who reads meanwhile may go on.
             await scrub(Transactions(writer), min(SCRUB_SECONDS, patience_seconds))
+        store.examine_late()
         yield store
     finally:
         with anyio.CancelScope(shield=True):
