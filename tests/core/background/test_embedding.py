@@ -47,6 +47,27 @@ async def test_documents_get_vectors_and_can_be_found_by_them() -> None:
     assert len(found.candidates) == 40
 
 
+class WatchedEmbedder(ScriptedEmbedder):
+    """Notes how much an indexer says it is working on while it embeds."""
+
+    indexer: Indexer | None = None
+    at_work: tuple[int, ...] = ()
+
+    async def embed_passages(self, texts: Sequence[str]) -> list[Vector]:
+        assert self.indexer is not None
+        self.at_work += (self.indexer.at_work,)
+        return await super().embed_passages(texts)
+
+
+async def test_an_indexer_says_that_it_works_while_it_does() -> None:
+    embedder = WatchedEmbedder()
+    bench = Bench(embedder)
+    embedder.indexer = bench.indexer
+    await bench.put(make_document("a"))
+    await bench.indexer.run_once()
+    assert (embedder.at_work, bench.indexer.at_work) == ((1,), 0)
+
+
 async def test_a_second_round_has_nothing_to_do() -> None:
     bench = Bench()
     await bench.put(make_document("a"))
