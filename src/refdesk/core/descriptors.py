@@ -50,9 +50,11 @@ class Means:
     Attributes:
         choose_language_model: Returns the one that the settings mean; raises a `ConfigurationError` or a
             `MissingDependencyError` where they lack something. Nothing hosted is loaded by it yet.
+        settings: With the toolset's own among them; `None` where the table is only described.
     """
 
     choose_language_model: Callable[[], LanguageModel | Inducer]
+    settings: Any = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

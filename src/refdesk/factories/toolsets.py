@@ -74,7 +74,7 @@ def load_toolsets(names: Sequence[str] = (), settings: Settings | None = None) -
 
 def load_what_can_be(names: Sequence[str] = (), settings: Settings | None = None) -> Loaded:
     """Return the toolsets that can be served, and why the others cannot; arguments and errors as in `load_toolsets`."""
-    means = Means(partial(_choose_language_model, settings))
+    means = Means(partial(_choose_language_model, settings), settings)
     chosen = [each for each in find_descriptors() if (each.name in names if names else _is_configured(each, settings))]
     toolsets, problems = list[Toolset](), dict(discover().problems)
     for descriptor in sorted(chosen, key=lambda each: each.name in discover().packages):

@@ -16,13 +16,16 @@ if TYPE_CHECKING:
 
 
 def _load(means: Means) -> Toolset:
+    from random import Random
+
     from refdesk.core.operations import FLAT, Toolset
     from refdesk.toolsets.skills.operations import make_operations
     from refdesk.toolsets.skills.prompts import PROMPTS
     from refdesk.toolsets.skills.provider import PROVIDER
     from refdesk.toolsets.skills.resources import TEMPLATES
 
-    operations = make_operations(means.choose_language_model())
+    random = Random() if means.settings is not None and means.settings.skills_explore else None
+    operations = make_operations(means.choose_language_model(), random)
     return Toolset(
         TOOLSET_NAME,
         DESCRIPTION,

@@ -14,7 +14,7 @@ import anyio.to_thread
 from refdesk.core.search.passages import embedding_text
 from refdesk.errors import ConflictError, InvalidInputError, LanguageModelError, NotFoundError
 from refdesk.playbooks import Inducer, Playbook, SkillDraft
-from refdesk.toolsets.skills import cases, changes, masking, records, refining, transcripts
+from refdesk.toolsets.skills import cases, changes, masking, outcomes, records, refining, transcripts
 from refdesk.toolsets.skills.queries import QUOTA_NAME, UNLIMITED, Creation, SkillQueries
 from refdesk.toolsets.skills.records import SkillUpdate
 
@@ -130,6 +130,8 @@ class Learner:
                 added.insert(0, cases.make_earlier(skill))
             draft = await self._induce(context, [*known, *added], skill)
             told = changes.describe(skill.draft, draft)
+            if outcomes.identify(draft.playbook) in skill.rejected:
+                draft, told = _keep_steps(skill, draft)
         else:
             draft, told = await self._reword(self.language_model, skill, turns, feedback)
         context.report(2, LEARNING_STEPS, f"Storing: {draft.title}")
@@ -304,6 +306,13 @@ def _clean_all(texts: Sequence[str]) -> tuple[str, ...]:
 def _get_settled(skill: Skill) -> dict[str, str]:
     """Return blanks for what the caller's metadata has settled, so that no model's answer replaces it."""
     return {name: "" for name in (records.PRODUCT_AREA, records.ISSUE_TYPE) if records.get_text(skill.metadata, name)}
+
+
+def _keep_steps(skill: Skill, draft: SkillDraft) -> tuple[SkillDraft, tuple[str, ...]]:
+    """Return the draft with the steps that the skill has: those that the cases suggest have worked worse."""
+    kept = replace(skill.playbook, cases=draft.playbook.cases, notes=draft.playbook.notes)
+    told = "The steps stay as they are: those that most cases suggest were followed before and worked worse."
+    return replace(draft, playbook=kept), (told,)
 
 
 async def _confirm(context: Context, queries: SkillQueries, creation: Creation) -> Creation:

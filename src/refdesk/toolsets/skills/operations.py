@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -28,10 +29,11 @@ from refdesk.toolsets.skills.models import (
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from random import Random
 
     from refdesk.core.search.semantics import Semantics
     from refdesk.model import JsonValue
-    from refdesk.playbooks import Inducer
+    from refdesk.playbooks import Inducer, Turn
     from refdesk.protocols import Embedder, LanguageModel
     from refdesk.toolsets.skills.queries import FoundSkill, SkillQueries
 
@@ -53,15 +55,15 @@ LOAD_SECONDS = 3.0
 """How long a search waits for its model to load, once; then keyword search must do."""
 
 
-async def search_skills(context: Context, asked: SearchInput) -> SearchOutput:
-    """Find skills by hybrid search, and count that they were returned."""
+async def search_skills(context: Context, asked: SearchInput, random: Random | None = None) -> SearchOutput:
+    """Find skills by hybrid search, and count that they were returned; for `random` see `SkillQueries`."""
     started = perf_counter()
     semantics = context.knowledge_base.semantics
     embedder = await _get_ready(semantics) if semantics is not None else None
     vector = None
     if embedder is not None:
         vector = await context.knowledge_base.embed_question(asked.query, context.principal.org)
-    queries = get_queries(context, embedder)
+    queries = replace(get_queries(context, embedder), random=random)
     embedding = vector.vector.tolist() if vector is not None else ()
     found = await queries.hybrid_search(embedding, asked.query, asked.top_k, asked.min_score)
     await _count_use(queries, found)
@@ -164,10 +166,14 @@ _CONVERSATION = (
 _ID = "01930000-0000-7000-8000-000000000001"
 
 
-def make_operations(language_model: LanguageModel | Inducer) -> tuple[Operation, ...]:
-    """Return the toolset's operations, which learn with a language model."""
+def make_operations(language_model: LanguageModel | Inducer, random: Random | None = None) -> tuple[Operation, ...]:
+    """Return the toolset's operations, which learn with a language model; for `random` see `SkillQueries`."""
     learner = Learner(language_model)
-    return (SEARCH, GET, _make_create(learner), _make_update(learner), REPORT)
+
+    async def search(context: Context, asked: SearchInput) -> SearchOutput:
+        return await search_skills(context, asked, random)
+
+    return (replace(SEARCH, handler=search), GET, _make_create(learner), _make_update(learner), REPORT)
 
 
 def _keep(asked: CreateInput | UpdateInput) -> dict[str, JsonValue]:
@@ -181,7 +187,12 @@ def _keep(asked: CreateInput | UpdateInput) -> dict[str, JsonValue]:
     if isinstance(asked, UpdateInput):
         masked["feedback"] = masking.mask(asked.feedback)
     turns = prepare(asked.conversation)
-    return {**masked, "conversation": "\n".join(f"{turn.speaker.capitalize()}: {turn.text}" for turn in turns)}
+    return {**masked, "conversation": "\n".join(map(_write_line, turns))}
+
+
+def _write_line(turn: Turn) -> str:
+    """Return a turn as a line of a transcript, as it is read again."""
+    return f"{turn.speaker.capitalize()}: {turn.call} {turn.text}".replace(":  ", ": ")
 
 
 def _make_create(learner: Learner) -> Operation:

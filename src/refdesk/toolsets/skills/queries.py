@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from refdesk.core.search import fusion
@@ -22,10 +22,14 @@ from refdesk.model import (
     State,
     VectorQuery,
 )
-from refdesk.toolsets.skills import cases, records
+from refdesk.toolsets.skills import cases, outcomes, records
+from refdesk.toolsets.skills.outcomes import Tally
 from refdesk.toolsets.skills.records import Counters, Skill, SkillUpdate
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from random import Random
+
     from refdesk.model import (
         Candidate,
         Collection,
@@ -42,9 +46,6 @@ QUOTA_NAME = "skills_stored"
 UNLIMITED = Quota(QUOTA_NAME)
 DEPTH = 100
 """How many skills each list gives to the fusion."""
-
-CONFIDENCE_WEIGHT = 0.02
-"""How far the score of a proven skill stands above that of a failing one: only comparable matches change places."""
 
 COUNTERS, SOURCE, GENERATION, OUTCOME = "skill_counters", "skill_source", "skill_generation", "skill_outcome"
 _GENERATION_NAME = "vectors"
@@ -80,6 +81,7 @@ class SkillQueries:
     Attributes:
         model: Whose vectors are passed in; `None` where there are none: then search is keyword search only.
         quota: How many skills may be created.
+        random: Draws how well skills work, so that what is little known gets tried; `None` ranks by what is sure.
     """
 
     store: Store
@@ -87,6 +89,7 @@ class SkillQueries:
     org: str
     model: EmbeddingModel | None = None
     quota: Quota = UNLIMITED
+    random: Random | None = None
 
     async def hybrid_search(
         self,
@@ -98,7 +101,8 @@ class SkillQueries:
     ) -> list[FoundSkill]:
         """Return at most `top_k` skills with at least `min_score`, best first, ties newest first, then by id.
 
-        Words and vector are fused by `fusion.absolute`; confidence moves a score by one hundredth at most.
+        Words and vector are fused by `fusion.absolute`. Among skills that fit about as well, what was reported of their
+        steps moves the score, by a quarter at most; `min_score` is about relevance alone.
 
         Args:
             query_embedding: The question's vector, of `model`; empty where there is none.
@@ -114,11 +118,11 @@ class SkillQueries:
         found = await self.store.find(request)
         scores = fusion.absolute(found.candidates, text)
         ranked = [pair for pair in zip(found.candidates, scores, strict=True) if pair[1] > 0.0]
-        # Those far below the page cannot reach it by their confidence, so their records need not be read.
         ranked.sort(key=lambda pair: -pair[1])
-        last = ranked[top_k - 1][1] - CONFIDENCE_WEIGHT if len(ranked) >= top_k else 0.0
-        matches = await self._read_matches([pair for pair in ranked if pair[1] >= last])
-        return [match for match in matches if match["score"] >= min_score][:top_k]
+        # Those that are not on the page and do not fit as well cannot reach it, so their records need not be read.
+        last = min(ranked[top_k - 1][1], outcomes.FITS * ranked[0][1]) if len(ranked) >= top_k else 0.0
+        matches = await self._read_matches([pair for pair in ranked if pair[1] >= max(last, min_score)])
+        return matches[:top_k]
 
     async def create_skill(self, skill: Skill) -> Skill:
         """Keep a new skill, whatever else there is, and return it.
@@ -270,6 +274,10 @@ class SkillQueries:
             ValueError: There is no such skill.
             InvalidInputError: The report is of a version that there is not yet.
         """
+        known = await self.get_skill(skill_id)
+        # The versions before are read only where they matter: for a report of one of them, or to go back to one.
+        matter = known is not None and (report.get("version") not in (None, known.version) or known.tally.bad > 0)
+        history = await self.get_history(skill_id) if matter else []
         async with self.store.transaction() as transaction:
             skill = await self._read_skill(transaction, skill_id)
             if skill is None:
@@ -279,7 +287,9 @@ class SkillQueries:
                 raise InvalidInputError(f"There is no version {version} yet; the skill is at {skill.version}.")
             confirmed = skill.times_confirmed + (report["outcome"] == "resolved")
             confidence = round(min(1.0, max(0.0, skill.confidence + change)), 6)
-            moved = replace(skill, confidence=confidence, times_confirmed=confirmed)
+            tallies = _count(skill, history, version, str(report["outcome"]))
+            moved = replace(skill, confidence=confidence, times_confirmed=confirmed, tallies=tallies)
+            moved = await self._go_back(transaction, moved, history)
             await self._put_counters(transaction, moved)
             value = {**report, "version": version, "at": self.clock.now().isoformat()}
             key = MetadataKey(self.org, OUTCOME, f"{skill_id}/{report_id}")
@@ -295,19 +305,40 @@ class SkillQueries:
             return None
         return VectorQuery(to_vector(embedding), self.model.name)
 
+    async def _go_back(self, transaction: Transaction, skill: Skill, history: Sequence[Skill]) -> Skill:
+        """Return the skill with the steps of an earlier version, as a new one, where its own surely work worse."""
+        versions = [*(each for each in history if each.version < skill.version), skill]
+        better = outcomes.find_better(versions, skill.tallies)
+        if better is None:
+            return skill
+        returned = replace(
+            skill,
+            playbook=replace(better.playbook, cases=skill.playbook.cases, notes=skill.playbook.notes),
+            version=skill.version + 1,
+            updated_at=self.clock.now(),
+            changes=(outcomes.describe_return(skill, better, skill.tallies),),
+            rejected=(*skill.rejected, outcomes.identify(skill.playbook)),
+        )
+        await transaction.put_documents([records.to_document(returned, self.org)])
+        return returned
+
+    def _weigh(self, score: float, best: float, skill: Skill) -> float:
+        return outcomes.weigh(score, skill.tally, self.random) if score >= outcomes.FITS * best else score
+
     async def _read_matches(self, ranked: Sequence[tuple[Candidate, float]]) -> list[FoundSkill]:
         documents = await self.store.get_documents(self._collection, [candidate.id for candidate, _ in ranked])
         there = [(document, *pair) for document, pair in zip(documents, ranked, strict=True) if document is not None]
         skills = await self._complete(self.store, [document for document, _, _ in there])
         matches: list[FoundSkill] = [
-            {"skill": skill, "score": _weigh(score, skill.confidence), "cosine": candidate.cosine}
+            {"skill": skill, "score": self._weigh(score, ranked[0][1], skill), "cosine": candidate.cosine}
             for skill, (_, candidate, score) in zip(skills, there, strict=True)
         ]
         order = {
             match["skill"].skill_id: (-match["score"], -match["skill"].updated_at.timestamp(), match["skill"].skill_id)
             for match in matches
         }
-        return sorted(matches, key=lambda match: order[match["skill"].skill_id])
+        ordered = sorted(matches, key=lambda match: order[match["skill"].skill_id])
+        return [{**match, "score": round(min(1.0, match["score"]), 6)} for match in ordered]
 
     async def _read_skill(self, reader: Reader, skill_id: str) -> Skill | None:
         [document] = await reader.get_documents(self._collection, [skill_id])
@@ -361,20 +392,37 @@ class SkillQueries:
         return [_to_counters(record) for record in found]
 
     async def _put_counters(self, transaction: Transaction, skill: Skill) -> None:
-        counters = Counters(skill.confidence, skill.times_used, skill.times_confirmed)
+        counters = Counters(skill.confidence, skill.times_used, skill.times_confirmed, skill.tallies, skill.rejected)
         await self._write_counters(transaction, [(skill.skill_id, counters)])
 
     async def _write_counters(self, transaction: Transaction, changed: Iterable[tuple[str, Counters]]) -> None:
         await transaction.put_metadata(
-            [Metadata(MetadataKey(self.org, COUNTERS, id), asdict(counters)) for id, counters in changed]
+            [Metadata(MetadataKey(self.org, COUNTERS, id), _to_value(counters)) for id, counters in changed]
         )
+
+
+def _to_value(counters: Counters) -> dict[str, JsonValue]:
+    return {
+        "confidence": counters.confidence,
+        "times_used": counters.times_used,
+        "times_confirmed": counters.times_confirmed,
+        "tallies": {steps: [tally.good, tally.bad] for steps, tally in counters.tallies.items()},
+        "rejected": list(counters.rejected),
+    }
 
 
 def _to_counters(record: Metadata | None) -> Counters:
     if record is None:
         return Counters()
-    numbers = (int(str(record.value[name])) for name in ("times_used", "times_confirmed"))
-    return Counters(float(str(record.value["confidence"])), *numbers)
+    value = record.value
+    tallies = cast("Mapping[str, Sequence[float]]", value.get("tallies", {}))
+    return Counters(
+        confidence=float(str(value["confidence"])),
+        times_used=int(str(value["times_used"])),
+        times_confirmed=int(str(value["times_confirmed"])),
+        tallies={steps: Tally(good, bad) for steps, (good, bad) in tallies.items()},
+        rejected=tuple(cast("Sequence[str]", value.get("rejected", ()))),
+    )
 
 
 def to_vector(embedding: Sequence[float]) -> Vector:
@@ -400,9 +448,11 @@ def _is_read(revision: Revision) -> bool:
     return revision.document.state is not State.WITHDRAWN
 
 
-def _weigh(score: float, confidence: float) -> float:
-    moved = score + CONFIDENCE_WEIGHT * (confidence - records.FIRST_CONFIDENCE)
-    return round(min(1.0, max(0.0, moved)), 6)
+def _count(skill: Skill, history: Sequence[Skill], version: int, outcome: str) -> dict[str, Tally]:
+    """Return the tallies of a skill with one more report, of the steps of a version."""
+    followed = next((each.playbook for each in history if each.version == version), skill.playbook)
+    steps = outcomes.identify(skill.playbook if version == skill.version else followed)
+    return {**skill.tallies, steps: skill.tallies.get(steps, outcomes.UNKNOWN).add(outcome)}
 
 
 def _apply(skill: Skill, updates: SkillUpdate, queries: SkillQueries) -> Skill:

@@ -13,7 +13,8 @@ from pydantic import TypeAdapter
 from refdesk.core.search.analysis import fold
 from refdesk.model import Collection, DateRange, Document, JsonObject, JsonValue
 from refdesk.playbooks import Playbook, SkillDraft
-from refdesk.toolsets.skills import TOOLSET_NAME, rendering
+from refdesk.toolsets.skills import TOOLSET_NAME, outcomes, rendering
+from refdesk.toolsets.skills.outcomes import Tally
 
 FIRST_CONFIDENCE = 0.5
 NAME, PRODUCT_AREA, ISSUE_TYPE = "name", "product_area", "issue_type"
@@ -35,6 +36,8 @@ class Skill:
         version: 1 for the first; each refinement adds one.
         confidence: In [0, 1]; moved by reported outcomes, not by refinements. It and the two counts are those of now,
             whichever version this is.
+        tallies: Of reports, by the steps that were followed; likewise those of now.
+        rejected: Steps that it went back from, because they worked worse.
         changes: What this version changed.
         made_by: The language model that wrote this version.
         openings: How customers began: what it is found by beside its problem.
@@ -59,11 +62,18 @@ class Skill:
     confidence: float = FIRST_CONFIDENCE
     times_used: int = 0
     times_confirmed: int = 0
+    tallies: Mapping[str, Tally] = field(default_factory=dict[str, Tally])
+    rejected: tuple[str, ...] = ()
     metadata: JsonObject = field(default_factory=dict[str, JsonValue])
     changes: tuple[str, ...] = ()
     openings: tuple[str, ...] = ()
     embedding: Sequence[float] = field(default=(), repr=False, compare=False)
     opening_embeddings: Sequence[Sequence[float]] = field(default=(), repr=False, compare=False)
+
+    @property
+    def tally(self) -> Tally:
+        """The reports of its present steps."""
+        return self.tallies.get(outcomes.identify(self.playbook), outcomes.UNKNOWN)
 
     @property
     def body(self) -> str:
@@ -126,11 +136,18 @@ class SkillUpdate:
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """How a skill has done, apart from its text, so that being found makes no new version."""
+    """How a skill has done, apart from its text, so that being found makes no new version.
+
+    Attributes:
+        tallies: Of reports, by the steps that were followed; see `outcomes.identify`.
+        rejected: Steps that it went back from.
+    """
 
     confidence: float = FIRST_CONFIDENCE
     times_used: int = 0
     times_confirmed: int = 0
+    tallies: Mapping[str, Tally] = field(default_factory=dict[str, Tally])
+    rejected: tuple[str, ...] = ()
 
 
 def get_collection(org: str) -> Collection:
@@ -231,6 +248,8 @@ def to_skill(document: Document, counters: Counters) -> Skill:
         confidence=counters.confidence,
         times_used=counters.times_used,
         times_confirmed=counters.times_confirmed,
+        tallies=counters.tallies,
+        rejected=counters.rejected,
         metadata=cast("JsonObject", data["metadata"]),
         made_by=str(data["made_by"]),
         author=document.author,

@@ -8,7 +8,7 @@ from refdesk.kit.settings import MostKept
 
 
 class SkillsSettings(BaseModel):
-    """Where skills are kept, and how many."""
+    """Where skills are kept, how many, and how they are ranked."""
 
     skills_store: SecretStr | None = Field(
         None, description="Where skills are kept if not with everything else, as a URL like the store's."
@@ -19,4 +19,9 @@ class SkillsSettings(BaseModel):
     )
     skills_agent_quota: MostKept = Field(
         10_000, description="How many skills one agent may create; with 0 nobody can create any, `none` sets no limit."
+    )
+    skills_explore: bool = Field(
+        False,
+        description="Whether a search now and then ranks a skill with few reports above a proven one that fits as "
+        "well, so that it gets tried (Thompson sampling).",
     )
