@@ -65,6 +65,7 @@ bench: $(READY) ## speed, as ratios in one run
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.finding
 	$(BIN)/python -m benchmarks.first_answer
 	$(BIN)/python -m benchmarks.writes
+	$(BIN)/python -m benchmarks.keeping
 	$(BIN)/python -m benchmarks.audit
 	$(BIN)/python -m benchmarks.corrections
 	$(BIN)/python -m benchmarks.rest
