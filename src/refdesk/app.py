@@ -119,6 +119,7 @@ class Desk:
     Attributes:
         in_background: Whether to sync and embed for as long as the store is open.
         broken: Background work that ended by a bug.
+        obstacle: Why nothing can be written to an open store, where it can only be read.
         refusals: Puts on record who was refused what.
         live: Tells, for a toolset that is asked live, what kept its last call from being answered, if anything did.
         turns: Who of the callers works when there are too many.
@@ -136,6 +137,7 @@ class Desk:
     turns: FairTurns = field(init=False)
     listeners: list[Callable[[Call], None]] = field(default_factory=list["Callable[[Call], None]"])
     refusals: Refusals = field(default_factory=Refusals)
+    obstacle: str | None = None
     _base: Base | None = None
     _failure: errors.RefdeskError | None = None
     _opened_at: datetime | None = None
@@ -224,9 +226,9 @@ class Desk:
             return Health("failing", (error.message,), {}, SystemClock().now())
         failures = [f"Background work ended by a bug: {name}; see the log and restart." for name in sorted(self.broken)]
         trouble = next((each.indexer.trouble for each in base.each() if each.indexer.trouble), None)
-        if backlog.is_stalled(now, self._opened_at or now):
+        if self.obstacle is None and backlog.is_stalled(now, self._opened_at or now):
             failures.append(f"What is written does not become searchable by meaning: {trouble or NOBODY}")
-        problems = [one.problem for one in toolsets.values() if one.problem]
+        problems = [*filter(None, (self.obstacle, *(one.problem for one in toolsets.values())))]
         if trouble and not failures:
             problems.append(f"Embedding pauses and will be tried again: {trouble}")
         if base.queue is not None and base.queue.trouble:
@@ -308,6 +310,8 @@ class Desk:
     def _settle(self, base: Base | None, failure: errors.RefdeskError | None) -> None:
         """Give everyone who waits the outcome of opening, and let the next caller try again."""
         self._base, self._failure = base, failure
+        obstacles = [each.knowledge_base.store.obstacle for each in base.each()] if base is not None else []
+        self.obstacle = next(filter(None, obstacles), None)
         self._opened_at = base.knowledge_base.clock.now() if base is not None else None
         self._wanted = anyio.Event()
         tried, self._tried = self._tried, anyio.Event()
@@ -316,7 +320,7 @@ class Desk:
     async def _work(self, base: Base) -> None:
         try:
             async with anyio.create_task_group() as group:
-                if self.in_background:
+                if self.in_background and self.obstacle is None:
                     self._start_background(group, base)
                 await anyio.sleep_forever()
         finally:

@@ -252,6 +252,11 @@ class Store(Reader, Archive, Protocol):
         """The engine's name and version, for people."""
         ...
 
+    @property
+    def obstacle(self) -> str | None:
+        """Why nothing can be written, in a sentence, where the store can only be read: else `None`."""
+        ...
+
     def transaction(self) -> AbstractAsyncContextManager[Transaction]:
         """Open a transaction. Transactions of one store run one after another, across processes.
 

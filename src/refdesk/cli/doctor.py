@@ -172,6 +172,8 @@ def _check_packages(settings: Settings) -> list[Check]:
 
 
 def _check_home(settings: Settings) -> Check:
+    from refdesk.factories.stores import find_file
+
     if settings.store is not None:
         return Check("data folder", "ok", "not used: REFDESK_STORE says where things are kept")
     try:
@@ -181,7 +183,11 @@ def _check_home(settings: Settings) -> Check:
         probe.unlink()
     except OSError as error:
         advice = "Give yourself the right to write there, or set REFDESK_HOME to another folder."
-        return Check("data folder", "fail", f"{settings.home} cannot be written: {error.strerror}", advice)
+        file = find_file(settings.store_url)
+        found = f"{settings.home} cannot be written: {error.strerror}"
+        if file is not None and file.is_file():
+            return Check("data folder", "warn", f"{found}. What is there can be read, and nothing be stored.", advice)
+        return Check("data folder", "fail", found, advice)
     return Check("data folder", "ok", str(settings.home))
 
 

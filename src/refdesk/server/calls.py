@@ -168,10 +168,12 @@ class Caller:
         """
         self.require(operation.scopes, operation.any_scopes)
         if self._is_barred(operation):
-            raise errors.PermissionDeniedError("This server only reads (REFDESK_READ_ONLY); ask one that writes.")
+            reason = self.desk.obstacle or "This server only reads (REFDESK_READ_ONLY); ask one that writes."
+            raise errors.PermissionDeniedError(reason)
 
     def _is_barred(self, operation: Operation) -> bool:
-        return self.desk.settings.read_only and not operation.effects.read_only
+        only_reads = self.desk.settings.read_only or self.desk.obstacle is not None
+        return only_reads and not operation.effects.read_only
 
     def may(self, scopes: frozenset[str], any_scopes: frozenset[str] = frozenset()) -> bool:
         """Return whether the caller has all of `scopes`, and one of `any_scopes` unless there are none."""

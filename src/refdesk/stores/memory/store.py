@@ -229,6 +229,8 @@ class MemoryStore(_MemoryReader):
         self._lock = anyio.Lock()
         self._commits = 0
 
+    obstacle: str | None = None
+
     @property
     def engine(self) -> str:
         """See `Store.engine`."""

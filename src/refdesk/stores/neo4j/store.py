@@ -183,6 +183,8 @@ class Neo4jStore(Neo4jReader):
         # Tasks of this process queue here rather than in the database, each on a connection.
         self._turn = anyio.Lock()
 
+    obstacle: str | None = None
+
     @property
     def engine(self) -> str:
         """See `Store.engine`."""

@@ -190,6 +190,8 @@ class PostgresStore(_PostgresReader):
         self._turn = anyio.Lock()
         self._loads = 0
 
+    obstacle: str | None = None
+
     @property
     def engine(self) -> str:
         """See `Store.engine`."""

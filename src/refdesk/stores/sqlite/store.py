@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from datetime import datetime
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, Protocol, TypeVar, cast
 
 import anyio
 import anyio.to_thread
@@ -27,6 +28,7 @@ from refdesk.stores.sqlite.indexing import DerivedIndexes
 from refdesk.stores.sqlite.lineage import Before, Seal, look
 from refdesk.stores.sqlite.migrations import get_missing, load_migrations, migrate
 from refdesk.stores.sqlite.presence import Presence
+from refdesk.stores.sqlite.read_only import OBSTACLE, ReadOnlyStore, copied, is_read_only
 from refdesk.stores.sqlite.rows import encode_passages
 from refdesk.stores.sqlite.scrubbing import scrub
 from refdesk.stores.sqlite.transactions import Session, Transactions
@@ -57,6 +59,8 @@ PATIENCE_SECONDS = 30.0
 """How long a transaction waits for those of other processes, which are a few milliseconds each."""
 
 RETRY_SECONDS = 0.02
+
+logger = logging.getLogger(__name__)
 
 SCRUB_SECONDS = 5.0
 """How long opening a store waits for other processes so that it can overwrite traces of what was erased."""
@@ -240,6 +244,8 @@ class SqliteStore(_SqliteReader):
         self._clock = clock
         self._indexes = DerivedIndexes(readers, path, index_sizes)
 
+    obstacle: str | None = None
+
     @property
     def engine(self) -> str:
         """See `Store.engine`."""
@@ -346,6 +352,8 @@ async def open_store(
 ) -> AsyncGenerator[Store, None]:
     """Yield the store kept in the file at `path`; the file and its folder are made where there are none.
 
+    Where the file is there and cannot be written, it can be read: see `read_only`.
+
     Args:
         path: On a local disk; SQLite keeps its `-wal` and `-shm` files beside it.
         clock: Says when revisions were recorded; the machine's clock by default.
@@ -358,6 +366,13 @@ async def open_store(
         StoreError: The file cannot be used; the message says why.
     """
     require_safe(SQLITE_VERSION)
+    if is_read_only(path):
+        logger.warning("store can only be read", extra={"reason": OBSTACLE})
+        async with AsyncExitStack() as stack:
+            copy = await anyio.to_thread.run_sync(stack.enter_context, copied(path))
+            opened = open_store(copy, clock=clock, patience_seconds=patience_seconds, index_sizes=index_sizes)
+            yield cast("Store", ReadOnlyStore(await stack.enter_async_context(opened)))
+        return
     clock, presence, damage = clock or SystemClock(), Presence(path), Damage()
     await anyio.to_thread.run_sync(make_folder, path)
     seal = Seal(path)
