@@ -141,6 +141,14 @@ def test_an_unknown_skill_is_a_404(url: str, path: str, body: object) -> None:
     assert UNKNOWN in answer.json()["detail"]
 
 
+@pytest.mark.parametrize("path", ["/nowhere", "/skills/a/b", "/searches"])
+def test_an_unknown_path_is_a_404_in_the_contracts_form(url: str, path: str) -> None:
+    answer = httpx2.get(url + path)
+    assert answer.status_code == 404
+    assert answer.json().keys() == {"error", "detail"}
+    assert answer.json()["error"] == "NOT_FOUND"
+
+
 def test_a_transcript_of_a_megabyte_is_learned_whatever_its_escapes(url: str) -> None:
     line = 'Agent: Turn the "left" valve.\nCustomer: "Done", it says "ok".\n'
     transcript = "Customer: The boiler in the cellar drips.\n" + line * (1_000_000 // len(line))

@@ -152,7 +152,14 @@ def _identify(anonymous: Principal | None, context: RequestContext) -> Principal
 
 
 def _get_error_format(routes: Sequence[tuple[Route, ErrorFormat]], scope: Scope) -> ErrorFormat:
-    return next((form for route, form in routes if route.matches(scope)[0] is not Match.NONE), NESTED)
+    """Return the format of the route that matches; else of those beside it, else of all where they agree."""
+    for route, form in routes:
+        if route.matches(scope)[0] is not Match.NONE:
+            return form
+    first = str(scope["path"]).split("/")[1:2]
+    beside = [form for route, form in routes if route.path.split("/")[1:2] == first]
+    others = beside or [form for _, form in routes]
+    return others[0] if others and all(form == others[0] for form in others) else NESTED
 
 
 def _own_routes(desk: Desk, anonymous: Principal | None, probes: Probes, *, sse: bool) -> list[Route]:

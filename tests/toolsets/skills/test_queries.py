@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from typing import cast
 
 import pytest
 
 from refdesk.core.clock import FixedClock
 from refdesk.embedders.hashing import embed
 from refdesk.errors import ConflictError
-from refdesk.model import Metadata, MetadataKey
+from refdesk.model import FindRequest, Metadata, MetadataKey
 from refdesk.playbooks import Playbook, Step
+from refdesk.protocols import Store
 from refdesk.stores.memory import MemoryStore
 from refdesk.toolsets.skills.queries import SkillQueries
 from refdesk.toolsets.skills.records import Skill, SkillUpdate
-from tests.toolsets.skills.conftest import NOW, Desk
+from tests.toolsets.skills.conftest import INVOICE, NOW, Desk
 
 
 def make_skill(number: int = 1, problem: str = "The heating stays cold.") -> Skill:
@@ -148,3 +150,32 @@ async def test_the_counters_of_all_that_is_found_are_read_at_once() -> None:
     }
     assert len(await queries.list_skills()) == 7
     assert store.reads == 2
+
+
+class BusyStore:
+    """A store in which somebody changes another skill whenever a near one is looked for."""
+
+    def __init__(self, store: Store, meanwhile: Callable[[], Awaitable[object]], most: int) -> None:
+        self.store, self.meanwhile, self.left = store, meanwhile, most
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.store, name)
+
+    async def find(self, request: FindRequest) -> object:
+        self.left -= 1
+        assert self.left >= 0, "it is looked for again and again"
+        await self.meanwhile()
+        return await self.store.find(request)
+
+
+async def test_updates_of_others_do_not_keep_a_creation_from_its_end(desk: Desk) -> None:
+    call = desk.serve()
+    other = (await call("create_skill", conversation=INVOICE))["skill_id"]
+
+    async def meanwhile() -> object:
+        return await desk.queries().update_skill(other, SkillUpdate(changes=("meanwhile",)))
+
+    busy = cast("Store", BusyStore(desk.base.store, meanwhile, most=2))
+    served = Desk(replace(desk.base, store=busy), desk.clock).serve()
+    created = await served("create_skill", conversation="Customer: The lamp is dark.\nAgent: Please change the bulb.")
+    assert created["created"] is True

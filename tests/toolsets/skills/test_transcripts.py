@@ -163,3 +163,20 @@ def test_a_line_that_calls_a_tool_is_a_call() -> None:
         'Customer: Where is order 4471?\nTool: find_order(order="4471")\nTool: {"status": "sent"}\nAgent: It was sent.'
     )
     assert read(talk) == CALLS
+
+
+def test_an_item_of_a_list_in_an_agents_turn_stays_what_the_agent_said() -> None:
+    turns = read(
+        "Customer: What do you have of me?\n"
+        "Agent: This is what is stored:\n- **User ID:** ann_7\n- **Customer:** since 2019\n* Name: Ann\n"
+        "Customer: Thanks, that is right."
+    )
+    assert [turn.speaker for turn in turns] == ["customer", "agent", "customer"]
+    assert "User ID" in turns[1].text
+
+
+def test_turns_that_are_all_items_of_a_list_are_turns() -> None:
+    assert [turn.speaker for turn in read("- Customer: It is dark.\n- Agent: Please change the bulb.")] == [
+        "customer",
+        "agent",
+    ]

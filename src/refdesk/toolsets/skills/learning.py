@@ -34,6 +34,7 @@ LEARNING_STEPS = 3
 MAX_TITLE = 200
 MAX_TEXT = 4000
 MAX_STEP = 600
+MAX_KEYWORD = 100
 MAX_STEPS = 60
 MAX_VECTORS = 8192
 """Of utterances, which are kept in memory: refining compares mostly what it has compared before."""
@@ -259,19 +260,19 @@ def clean(draft: SkillDraft) -> SkillDraft:
         problem=_clean(draft.problem),
         playbook=Playbook(
             goal=_clean(playbook.goal),
-            prerequisites=_clean_all(playbook.prerequisites),
+            prerequisites=_clean_all(playbook.prerequisites, refining.MAX_NOTES),
             steps=_clean_steps(playbook.steps),
-            edge_cases=_clean_all(playbook.edge_cases),
+            edge_cases=_clean_all(playbook.edge_cases, refining.MAX_NOTES),
             escalation=_clean(playbook.escalation),
-            notes=_clean_all(playbook.notes),
+            notes=_clean_all(playbook.notes, refining.MAX_NOTES),
             seldom=_clean_steps(playbook.seldom),
             cases=playbook.cases,
         ),
-        conditions=_clean_all(draft.conditions),
-        keywords=_clean_all(draft.keywords),
+        conditions=_clean_all(draft.conditions, refining.MAX_CONDITIONS),
+        keywords=_clean_all(draft.keywords, refining.MAX_KEYWORDS, MAX_KEYWORD),
         product_area=_clean(draft.product_area, MAX_TITLE),
         issue_type=_clean(draft.issue_type, MAX_TITLE),
-        openings=_clean_all(draft.openings),
+        openings=_clean_all(draft.openings, refining.MAX_KEYWORDS),
     )
 
 
@@ -299,8 +300,10 @@ def _clean(text: str, length: int = MAX_TEXT) -> str:
     return masking.mask(" ".join(printable.split()))[:length].rstrip()
 
 
-def _clean_all(texts: Sequence[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(cleaned for text in texts if (cleaned := _clean(text))))
+def _clean_all(texts: Sequence[str], most: int, length: int = MAX_STEP) -> tuple[str, ...]:
+    """Return at most `most` of the texts, those that say something, each once."""
+    cleaned = dict.fromkeys(cleaned for text in texts if (cleaned := _clean(text, length)))
+    return tuple(cleaned)[:most]
 
 
 def _get_settled(skill: Skill) -> dict[str, str]:

@@ -37,6 +37,9 @@ _TOOL_WORDS = """
 _CUSTOMERS = frozenset(_CUSTOMER_WORDS.split())
 _AGENTS = frozenset(_AGENT_WORDS.split())
 _TOOLS = frozenset(_TOOL_WORDS.split())
+_OF_A_SPEAKER = frozenset({"id", "name", "number", "no", "email", "phone", "address", "reference", "account"})
+"""Words of a label that names something of the customer's, such as "user id", and not the customer."""
+
 _IGNORED = frozenset({"userguide", "instructions", "developer"})
 """Speakers whose words are not part of what was said: instructions to one of the sides."""
 
@@ -57,7 +60,7 @@ _LIST_KEYS = (
 
 _TIME = r"[\[(]?\d{1,4}[:.\-/T]\d{2}[\d:.\-/TZ ,]{0,24}(?:[ap]\.?m\.?)?[\])]?\s{0,3}[-–|]?\s{0,3}"
 _LINE = regex.compile(
-    rf"""^[^\S\n]{{0,8}}(?:[>*-]\s)?(?:{_TIME})?
+    rf"""^[^\S\n]{{0,8}}(?:>\s)?(?P<bullet>[*-]\s)?(?:{_TIME})?
     (?: \*{{0,2}}[\[<](?P<tag>[^\W\d_][\w .'\-]{{0,30}})[\]>]\*{{0,2}}\s{{0,2}}[:：]?
       | \*{{0,2}}(?P<label>[^\W\d_][\w .'\-]{{0,30}}?)(?:\s?[(\[][^)\]\n]{{0,30}}[)\]])?\*{{0,2}}\s?[:：]\*{{0,2}}
     )(?:\s|(?<=：)|$)""",
@@ -179,7 +182,7 @@ def _make_turns(label: str, text: str) -> list[Turn]:
 def _recognise(label: str) -> Speaker | None:
     """Return the role of a label, or `None` when it is unknown."""
     words = _get_words(label)
-    if words & _IGNORED:
+    if words & (_IGNORED | _OF_A_SPEAKER):
         return None
     if words & _TOOLS:
         return "system"
@@ -204,6 +207,9 @@ def _read_lines(text: str) -> list[Turn] | None:
     marks = list(_LINE.finditer(text))
     if not marks:
         return None
+    if not marks[0]["bullet"]:
+        # Where the turns do not begin as items of a list, such an item is part of what is said.
+        marks = [mark for mark in marks if not mark["bullet"]]
     speakers = _assign(_get_parts(text, marks))
     marks = [mark for mark in marks if _get_label(mark) in speakers]
     if "customer" not in speakers.values():
