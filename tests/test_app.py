@@ -12,7 +12,7 @@ import anyio.lowlevel
 import pytest
 
 from refdesk.app import SET_ASIDE, Base, Desk, open_desk
-from refdesk.core.background.backups import read_status
+from refdesk.core.background.backups import Made, note_made, read_status
 from refdesk.core.background.embedding import MAX_ATTEMPTS, Indexer
 from refdesk.core.background.health import STALLED_AFTER
 from refdesk.core.background.sync_log import SyncStatus, write_status
@@ -20,6 +20,7 @@ from refdesk.core.clock import FixedClock
 from refdesk.core.keys import KeyRing
 from refdesk.core.knowledge_base import KnowledgeBase
 from refdesk.core.search.semantics import Semantics
+from refdesk.core.writing import audit
 from refdesk.factories.toolsets import load_toolsets
 from refdesk.stores.memory import MemoryStore
 from refdesk.stores.sqlite import open_store
@@ -146,6 +147,9 @@ async def test_backups_that_are_asked_for_and_not_made_degrade_health(bench: Ben
     health = await bench.desk.get_health()
     assert health.status == "degraded"
     assert "Backups are overdue: none was made" in health.problems[0]
+    assert "lastBackup" not in health.to_json()
+    await note_made(bench.store, bench.clock, audit.SERVER, "by-hand", Made(1, 1))
+    assert (await bench.desk.get_health()).to_json()["lastBackup"] == bench.clock.now().isoformat()
     bench.desk.settings = make_settings(tmp_path, backup_every="1d", store="postgresql://desk@db/desk")
     assert "not a file" in (await bench.desk.get_health()).problems[0]
 

@@ -221,7 +221,7 @@ class Desk:
             toolsets = await self._get_toolset_healths(base)
             backlog = add_backlogs([await measure_backlog(each.indexer) for each in base.each()])
             now = base.knowledge_base.clock.now()
-            backups = await self._find_backup_problem(base, now)
+            backed_up_at, backups = await self._look_at_backups(base, now)
         except errors.RefdeskError as error:
             return Health("failing", (error.message,), {}, SystemClock().now())
         failures = [f"Background work ended by a bug: {name}; see the log and restart." for name in sorted(self.broken)]
@@ -238,22 +238,24 @@ class Desk:
         if backups is not None:
             problems.append(backups)
         status = "failing" if failures else "degraded" if problems else "ok"
-        return Health(status, (*failures, *problems), toolsets, now, backlog)
+        return Health(status, (*failures, *problems), toolsets, now, backlog, backed_up_at)
 
-    async def _find_backup_problem(self, base: Base, now: datetime) -> str | None:
-        """Return what is wrong with the backups that the settings ask for, or `None`."""
-        if self.settings.backup_every is None:
-            return None
+    async def _look_at_backups(self, base: Base, now: datetime) -> tuple[datetime | None, str | None]:
+        """Return when the last backup was made, and what is wrong with those that the settings ask for."""
         from refdesk.core.background.backups import find_problem, read_status
+
+        status = await read_status(base.knowledge_base.store)
+        if self.settings.backup_every is None:
+            return status.made_at, None
         from refdesk.factories.backups import choose_schedule, list_files
 
         schedule = choose_schedule(self.settings)
         try:
             list_files(self.settings)
         except errors.ConfigurationError as error:
-            return error.message
-        status = await read_status(base.knowledge_base.store)
-        return find_problem(status, schedule, now, self._opened_at or now) if schedule is not None else None
+            return status.made_at, error.message
+        problem = find_problem(status, schedule, now, self._opened_at or now) if schedule is not None else None
+        return status.made_at, problem
 
     async def _get_toolset_healths(self, base: Base) -> dict[str, ToolsetHealth]:
         counts, elsewhere = Counter[str](), Counter[str]()

@@ -47,6 +47,7 @@ class Metrics:
         self._status = self._gauge("refdesk_health", "1 for the present status of the server.", "status")
         self._documents = self._gauge("refdesk_documents", "Documents that can be found.", "toolset")
         self._age = self._gauge("refdesk_data_age_seconds", "Time since the last successful sync.", "toolset")
+        self._backup = self._gauge("refdesk_backup_age_seconds", "Time since the last backup was made.", "of")
         self._backlog = self._gauge("refdesk_embedding_backlog", "Documents that wait for their embedding.", "state")
         self._oldest = self._gauge("refdesk_embedding_oldest_seconds", "Age of the document that waits longest.")
 
@@ -67,6 +68,8 @@ class Metrics:
                 self._documents.labels(name).set(toolset.documents)
             if toolset.as_of is not None:
                 self._age.labels(name).set((health.at - toolset.as_of).total_seconds())
+        if health.backed_up_at is not None:
+            self._backup.labels("store").set((health.at - health.backed_up_at).total_seconds())
         if (backlog := health.backlog) is not None:
             self._backlog.labels("waiting").set(backlog.waiting)
             self._backlog.labels("failing").set(backlog.failing)

@@ -81,6 +81,7 @@ class Health:
     Attributes:
         at: When it was measured.
         backlog: `None` when it could not be measured, or is not disclosed.
+        backed_up_at: When the last backup was made; `None` when none was.
     """
 
     status: Literal["ok", "degraded", "failing"]
@@ -88,6 +89,7 @@ class Health:
     toolsets: Mapping[str, ToolsetHealth]
     at: datetime
     backlog: Backlog | None = None
+    backed_up_at: datetime | None = None
 
     def without_counts(self) -> Health:
         """Return what anybody may see of it: nothing that lets one guess at what an org keeps."""
@@ -102,7 +104,8 @@ class Health:
             for name, one in self.toolsets.items()
         }
         counts = _to_json(self.backlog, self.at) if self.backlog is not None else {}
-        return {"status": self.status, "problems": list(self.problems), "toolsets": toolsets, **counts}
+        backup = {"lastBackup": self.backed_up_at.isoformat()} if self.backed_up_at is not None else {}
+        return {"status": self.status, "problems": list(self.problems), "toolsets": toolsets, **counts, **backup}
 
 
 async def measure_backlog(indexer: Indexer) -> Backlog:
