@@ -15,10 +15,8 @@ import anyio
 import mcp_types as types
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-from pydantic import Field
 
 from refdesk import errors
-from refdesk.core.background.tasks import KEPT, LEASE, Task, TaskLog
 from refdesk.core.context import report_nothing
 from refdesk.core.operations import NESTED
 from refdesk.server import answers
@@ -28,6 +26,7 @@ if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
 
     from refdesk.app import Desk
+    from refdesk.core.background.tasks import Task, TaskLog
     from refdesk.core.context import Report
     from refdesk.model import JsonObject, JsonValue, Principal
 
@@ -43,25 +42,15 @@ GET, UPDATE, CANCEL = "tasks/get", "tasks/update", "tasks/cancel"
 AT_ONCE_SECONDS = 0.5
 """What is through by then is no task."""
 
-RENEW_SECONDS = LEASE.total_seconds() / 6
+RENEW_SECONDS = 5.0
+"""How often a task says that it is worked on; its lease is six times as long."""
+
 SWEEP_SECONDS = 60.0
 """How often a server looks for tasks whose process has died."""
 
 POLL_MS = 1_000
 INTERRUPTED = "The server was interrupted while it worked on this; look whether it was done, then call again."
 LOST = "The tool is not served any more."
-
-
-class TaskParams(types.RequestParams):
-    """What the extension's methods take."""
-
-    task_id: str
-
-
-class UpdateParams(TaskParams):
-    """Answers to what a task asked for."""
-
-    input_responses: dict[str, Any] = Field(default_factory=dict[str, Any])
 
 
 @dataclass(slots=True)
@@ -118,9 +107,9 @@ class Tasks:
     def extend(self, server: Server[Any]) -> None:
         """Let a server serve the extension."""
         server.extensions[EXTENSION] = {}
-        server.add_request_handler(GET, TaskParams, self.get)
-        server.add_request_handler(UPDATE, UpdateParams, self.update)
-        server.add_request_handler(CANCEL, TaskParams, self.cancel)
+        server.add_request_handler(GET, types.GetTaskRequestParams, self.get)
+        server.add_request_handler(UPDATE, types.GetTaskRequestParams, self.update)
+        server.add_request_handler(CANCEL, types.GetTaskRequestParams, self.cancel)
         if self.desk.questions is not None:
             self.desk.questions.start_soon(self._sweep)
 
@@ -163,7 +152,7 @@ class Tasks:
         group.start_soon(self._follow, task, run)
         return {"resultType": "task", **_describe(task, run)}
 
-    async def get(self, context: RequestContext, params: TaskParams) -> dict[str, Any]:
+    async def get(self, context: RequestContext, params: types.GetTaskRequestParams) -> dict[str, Any]:
         """Return a task, with its outcome where there is one.
 
         Raises:
@@ -177,12 +166,12 @@ class Tasks:
             shown["error"] = task.outcome
         return shown
 
-    async def update(self, context: RequestContext, params: UpdateParams) -> dict[str, Any]:
+    async def update(self, context: RequestContext, params: types.GetTaskRequestParams) -> dict[str, Any]:
         """Acknowledge answers; no task asks for any."""
         await self._find(context, params)
         return {}
 
-    async def cancel(self, context: RequestContext, params: TaskParams) -> dict[str, Any]:
+    async def cancel(self, context: RequestContext, params: types.GetTaskRequestParams) -> dict[str, Any]:
         """Let a task be cancelled, unless it has ended; what it did is undone or done, never half done."""
         task = await self._find(context, params)
         await (await self._get_log()).cancel(task)
@@ -190,7 +179,7 @@ class Tasks:
             self._running[task.id].scope.cancel()
         return {}
 
-    async def _find(self, context: RequestContext, params: TaskParams) -> Task:
+    async def _find(self, context: RequestContext, params: types.GetTaskRequestParams) -> Task:
         if not self.is_wanted(context):
             data: dict[str, Any] = {"requiredCapabilities": {"extensions": {EXTENSION: {}}}}
             raise MCPError(
@@ -250,6 +239,8 @@ class Tasks:
             self.desk.questions.start_soon(self._follow, task, run)
 
     async def _get_log(self) -> TaskLog:
+        from refdesk.core.background.tasks import TaskLog  # not at the start
+
         if self._log is None:
             base = (await self.desk.get_base()).knowledge_base
             self._log = TaskLog(base.store, base.clock)
@@ -269,6 +260,8 @@ def _dump(result: types.CallToolResult) -> JsonObject:
 
 
 def _describe(task: Task, run: _Run | None) -> dict[str, Any]:
+    from refdesk.core.background.tasks import KEPT  # not at the start
+
     message = (run.message if run is not None and task.status == "working" else "") or task.message
     return {
         "taskId": task.id,
