@@ -70,6 +70,7 @@ bench: $(READY) ## speed, as ratios in one run
 	$(BIN)/python -m benchmarks.corrections
 	$(BIN)/python -m benchmarks.rest
 	$(BIN)/python -m benchmarks.articles
+	$(BIN)/python -m benchmarks.streaming
 	$(BIN)/python -m benchmarks.tokens
 	$(BIN)/python -m benchmarks.fairness
 

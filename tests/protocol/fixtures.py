@@ -267,6 +267,9 @@ class Fixtures(Adapter):
         outcome = await self.tasks.run(self.identify(context), params.name, {}, work)
         return outcome if isinstance(outcome, dict) else outcome[0]
 
+    def get_input_schema(self, name: str) -> Mapping[str, Any] | None:
+        return schemas.INPUTS.get(name) or super().get_input_schema(name)
+
     def may_ask(self, message: Mapping[str, Any]) -> bool:
         return message.get("method") == "tools/call"
 

@@ -7,14 +7,18 @@ from pathlib import Path
 
 import anyio
 import httpx2
+import mcp_types as types
 import pytest
 from pydantic import BaseModel
+from starlette.applications import Starlette
 
 from refdesk.app import open_desk
 from refdesk.core.context import Context
 from refdesk.core.operations import Effects, Operation, Route, Toolset
+from refdesk.server import http, mcp
 from refdesk.server.progress import reporting
-from tests.server.echo import make_settings
+from tests.server.echo import READER, make_settings
+from tests.server.test_eras import MODERN_META
 from tests.server.test_messages import ACCEPT, OPEN, call
 from tests.server.transports import TRANSPORTS, Reach, serve
 
@@ -55,8 +59,7 @@ def walk() -> Walk:
     return Walk()
 
 
-@pytest.fixture
-async def reach(walk: Walk, tmp_path: Path) -> AsyncGenerator[Reach]:
+def make_toolset(walk: Walk) -> Toolset:
     operation = Operation(
         name="walk",
         title="Walk",
@@ -68,7 +71,12 @@ async def reach(walk: Walk, tmp_path: Path) -> AsyncGenerator[Reach]:
         effects=Effects(read_only=False, idempotent=True),
         route=Route("POST", "/walk"),
     )
-    async with open_desk(make_settings(tmp_path), [Toolset("echo", "Walks.", (operation,))]) as desk, serve(desk) as at:
+    return Toolset("echo", "Walks.", (operation,))
+
+
+@pytest.fixture
+async def reach(walk: Walk, tmp_path: Path) -> AsyncGenerator[Reach]:
+    async with open_desk(make_settings(tmp_path), [make_toolset(walk)]) as desk, serve(desk) as at:
         yield at
 
 
@@ -139,3 +147,28 @@ async def test_a_client_that_does_not_read_holds_up_nothing() -> None:
     async with reporting(send, heartbeat=1000) as report:
         for step in range(1000):
             report(step)
+
+
+class Unlisted(mcp.Adapter):
+    """An adapter that must not be asked for its list."""
+
+    async def list_tools(
+        self, context: mcp.RequestContext, params: types.PaginatedRequestParams | None
+    ) -> types.ListToolsResult:
+        raise AssertionError
+
+
+async def test_no_call_lists_all_tools_first(walk: Walk, tmp_path: Path) -> None:
+    walk.seen.changed.set()
+    message = call(name="walk", arguments={"x": 1}, _meta=MODERN_META)
+    headers = {**ACCEPT, "mcp-protocol-version": "2026-07-28", "mcp-method": "tools/call", "mcp-name": "walk"}
+    async with open_desk(make_settings(tmp_path), [make_toolset(walk)]) as desk:
+        gate = http.build_app(desk, READER, make_adapter=Unlisted)
+        assert isinstance(gate.app, Starlette)
+        transport = httpx2.ASGITransport(app=gate)
+        async with (
+            gate.app.router.lifespan_context(gate.app),
+            httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1:8350") as web,
+        ):
+            answer = await web.post("/mcp", json=message, headers=headers)
+    assert answer.json()["result"]["resultType"] == "complete"

@@ -324,6 +324,11 @@ class Adapter:
             if found is not None:
                 caller.require(found.scopes if isinstance(found, Resource) else found.operation.scopes)
 
+    def get_input_schema(self, name: str) -> Mapping[str, Any] | None:
+        """Return the schema of a tool's arguments; without this, the SDK lists all tools before each call."""
+        entry = self._entries.get(name)
+        return entry.tool.input_schema if entry is not None else None
+
     def may_ask(self, message: Mapping[str, Any]) -> bool:
         """Return whether serving a message may take a question to its client."""
         params = message.get("params")
@@ -362,6 +367,7 @@ class Adapter:
             title="refdesk",
             icons=[types.Icon(src=read_mark(), mime_type="image/svg+xml", sizes=["any"])],
             cache_hints=dict.fromkeys(LISTS, LIST_HINT),
+            get_tool_input_schema=self.get_input_schema,
             on_list_tools=self.list_tools,
             on_list_resources=self.list_resources,
             on_list_resource_templates=self.list_resource_templates,
