@@ -57,7 +57,7 @@ TITLE_WORDS, BODY_WORDS = 6, 60
 WIDTH, TOPIC_SIZE, SPREAD = 384, 100, 0.9
 DEPTH, TOP = 100, 10
 SURVIVORS = 500
-QUESTIONS, JUDGED = 60, 60
+QUESTIONS = 60
 BATCH = 20_000
 START = datetime(2026, 1, 1, tzinfo=UTC)
 COLLECTION = Collection("local", "benchmark")
@@ -116,10 +116,10 @@ def _normalise(vectors: Floats) -> Floats:
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
-def make_questions(corpus: Corpus) -> list[Question]:
-    """Return questions of three to six words, frequent ones more often, each with a vector."""
+def make_questions(corpus: Corpus, count: int = QUESTIONS) -> list[Question]:
+    """Return so many questions, of three to six words, frequent ones more often, each with a vector."""
     generator = np.random.default_rng(3)
-    vectors = _draw_vectors(generator, corpus.centres, QUESTIONS)
+    vectors = _draw_vectors(generator, corpus.centres, count)
     questions: list[Question] = []
     for vector in vectors:
         drawn = np.exp(generator.uniform(np.log(10), np.log(VOCABULARY / 4), generator.integers(3, 7))).astype(int)
@@ -292,23 +292,22 @@ def measure(call: Callable[[], object]) -> float:
 
 def compare(
     index: CollectionIndex, peer: Peer, corpus: Corpus, asked: Sequence[Question], way: str, name: str
-) -> float:
-    """Print a line, and return our median."""
+) -> tuple[float, float]:
+    """Print a line, and return both medians."""
     wanted = FILTERS[name]
     ours, theirs, shares = list[float](), list[float](), list[float]()
     for question in asked:
         request = make_request(question, way, wanted)
         ours.append(measure(lambda request=request: index.find(request)))
         theirs.append(measure(lambda question=question: ask_peer(peer, question, way, wanted)))
-    for question in asked[:JUDGED]:
-        shares.append(judge(index, corpus, make_request(question, way, wanted), wanted))
+        shares.append(judge(index, corpus, request, wanted))
     p50, p95, peer50, peer95 = (float(np.percentile(each, at)) for each in (ours, theirs) for at in (50, 95))
     print(
         f"  {way:<8} {name:<9} {p50:8.2f} {p95:8.2f}  peer {peer50:8.2f} {peer95:8.2f}  "
         f"ratio {p50 / peer50:5.2f}  p95/p50 {p95 / p50:4.1f}  as exact {np.mean(shares):.3f}",
         flush=True,
     )
-    return p50
+    return p50, peer50
 
 
 def judge(index: CollectionIndex, corpus: Corpus, request: FindRequest, wanted: tuple[str, int] | None) -> float:
@@ -334,9 +333,9 @@ def compare_all(vectors: NDArray[np.float16], passing: NDArray[np.int64], query:
     return np.concatenate(pieces)
 
 
-def run(size: int, folder: Path) -> dict[tuple[str, str], float]:
-    """Print the table of a size, and return our medians."""
-    print(f"{size} documents, p50 and p95 of {QUESTIONS} questions in ms, first {DEPTH} of each list", flush=True)
+def run(size: int, folder: Path, questions: int = QUESTIONS) -> dict[tuple[str, str], tuple[float, float]]:
+    """Print the table of a size, and return the medians, ours and the peer's."""
+    print(f"{size} documents, p50 and p95 of {questions} questions in ms, first {DEPTH} of each list", flush=True)
     corpus = make_corpus(size, folder)
     before, start = get_private_bytes(), process_time()
     with Peak() as peak:
@@ -349,7 +348,7 @@ def run(size: int, folder: Path) -> dict[tuple[str, str], float]:
     )
     (folder / "peer").mkdir()
     peer = Peer(corpus, folder / "peer")
-    asked = make_questions(corpus)
+    asked = make_questions(corpus, questions)
     gc.collect()
     gc.freeze()
     return {
@@ -366,15 +365,16 @@ def main() -> None:
     parser.add_argument("--long", action="store_true", help=f"{SIZE} and {LONG}")
     options = parser.parse_args()
     sizes: list[int] = [SIZE, LONG] if options.long else options.sizes
-    medians: list[dict[tuple[str, str], float]] = []
+    medians: list[dict[tuple[str, str], tuple[float, float]]] = []
     for size in sizes:
         with tempfile.TemporaryDirectory() as folder:
             medians.append(run(size, Path(folder)))
     if len(sizes) > 1:
         print(f"grown from {sizes[0]} to {sizes[-1]} documents with the exponent")
+        factor = np.log(sizes[-1] / sizes[0])
         for (way, name), last in medians[-1].items():
-            exponent = np.log(last / medians[0][way, name]) / np.log(sizes[-1] / sizes[0])
-            print(f"  {way:<8} {name:<9} {exponent:5.2f}")
+            ours, theirs = np.log(np.array(last) / np.array(medians[0][way, name])) / factor
+            print(f"  {way:<8} {name:<9} {ours:5.2f}  peer {theirs:5.2f}")
 
 
 if __name__ == "__main__":

@@ -125,7 +125,7 @@ def run(code: str, *arguments: str) -> Measured:
     return Measured(usage.ru_utime + usage.ru_stime, added, private)
 
 
-def measure(documents: int) -> dict[str, Any]:
+def measure(documents: int, rounds: int = ROUNDS) -> dict[str, Any]:
     """Return the figures."""
     world = World(documents)
     part = make_part(world, "local", documents)
@@ -137,7 +137,7 @@ def measure(documents: int) -> dict[str, Any]:
         del part
         ours, peers = list[Measured](), list[Measured]()
         words = " OR ".join(question.text.split())
-        for _ in range(ROUNDS):
+        for _ in range(rounds):
             vector = str(folder / "question.npy")
             ours.append(run(OURS, str(folder / "store.sqlite3"), "local", question.text, vector))
             peers.append(run(PEER, str(folder / "peer"), words, vector))
