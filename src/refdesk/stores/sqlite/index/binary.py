@@ -26,14 +26,17 @@ if TYPE_CHECKING:
 PIECE = 1 << 13
 """Vectors made whole at a time."""
 
-CHUNK = 1 << 15
+CHUNK, ROW_CHUNK = 1 << 15, 1 << 12
 """Codes compared at a time: what is computed of them stays in the processor's cache."""
 
 CLUSTERED_FROM = 16_384
 """From so many vectors on there are clusters, as many as the root of their number."""
 
-TRIALS, TOP, MISSED = 128, 10, 250
-"""Questions tried, how many nearest of each must be found, and of how many of these one may be missed."""
+TRIALS, TOP = 128, 10
+"""Questions tried, and how many nearest of each must be found."""
+
+FAR, DIFFERENT = 1 / 250, 1 / 250
+"""Which share of these may be missed because they stand in clusters too far away, and because their codes differ."""
 
 SCAN_SHARE = 3
 """From one in so many clusters on all codes are compared: gathering costs more than it saves."""
@@ -55,6 +58,7 @@ class Codes:
     Attributes:
         mean: Shape `(dimensions,)`.
         words: Shape `(words, n)`: the codes, 64 components to a word.
+        rows: Shape `(n, words)`: the same by vector: to gather a few, one place in memory each.
         vectors: Which vector each code is of.
         places: The other way round.
         centres: Shape `(clusters, dimensions)`.
@@ -65,6 +69,7 @@ class Codes:
 
     mean: Floats32
     words: NDArray[np.uint64]
+    rows: NDArray[np.uint64]
     vectors: Rows
     places: Rows
     centres: Floats32
@@ -102,14 +107,12 @@ class Codes:
         self, asked: NDArray[np.uint64], vectors: Integers, ranges: Sequence[slice] | None
     ) -> tuple[Integers, NDArray[np.uint16]]:
         """Return those of some vectors whose codes stand in the ranges, and in how many bits they differ."""
-        places = self.places.take(vectors).astype(np.intp)
         if ranges is not None:
             is_near = np.zeros(len(self.vectors), np.bool_)
             for each in ranges:
                 is_near[each] = True
-            near = np.flatnonzero(is_near.take(places))
-            places, vectors = places.take(near), vectors.take(near)
-        return vectors, count_differing(asked, [word.take(places) for word in self.words])
+            vectors = vectors.take(np.flatnonzero(is_near.take(self.places.take(vectors))))
+        return vectors, _count_differing_rows(asked, self.rows.take(vectors, axis=0))
 
 
 def make_codes(vectors: NDArray[np.float16]) -> Codes:
@@ -124,15 +127,16 @@ def make_codes(vectors: NDArray[np.float16]) -> Codes:
     order = np.argsort(clusters, kind="stable").astype(np.int32)
     places = np.empty(len(vectors), np.int32)
     places[order] = np.arange(len(vectors), dtype=np.int32)
+    rows = np.ascontiguousarray(words.T)
     for word in words:
         word[:] = word.take(order)
     offsets = get_offsets(np.bincount(clusters, minlength=len(centres)))
-    codes = Codes(mean, words, order, places, centres, offsets, len(centres), len(vectors))
+    codes = Codes(mean, words, rows, order, places, centres, offsets, len(centres), len(vectors))
     return _tune(codes, vectors)
 
 
 def _tune(codes: Codes, vectors: NDArray[np.float16]) -> Codes:
-    """Return the codes with what a search must look at to miss no more than one in `MISSED` of the nearest.
+    """Return the codes with what a search must look at to miss no more of the nearest than `FAR` and `DIFFERENT`.
 
     Asked are vectors half way between some that are held and noise: questions are not nearer to what answers them.
     """
@@ -148,8 +152,8 @@ def _tune(codes: Codes, vectors: NDArray[np.float16]) -> Codes:
         survivors += np.searchsorted(np.sort(differing), differing[places], side="right").tolist()
         ranks = np.argsort(np.argsort(-(codes.centres @ query)))
         probes += (1 + ranks[np.searchsorted(codes.offsets, places, side="right") - 1]).tolist()
-    share = 1.0 - 1.0 / MISSED
-    return replace(codes, probes=int(np.quantile(probes, share)), survivors=int(np.quantile(survivors, share)))
+    enough = int(np.quantile(probes, 1.0 - FAR)), int(np.quantile(survivors, 1.0 - DIFFERENT))
+    return replace(codes, probes=enough[0], survivors=enough[1])
 
 
 def _find_nearest(vectors: NDArray[np.float16], asked: Floats32) -> Integers:
@@ -204,6 +208,18 @@ def count_differing(asked: NDArray[np.uint64], words: Sequence[Words] | NDArray[
         piece = differing[start : start + CHUNK]
         for word, one in zip(words, asked, strict=True):
             piece += np.bitwise_count(word[start : start + CHUNK] ^ one)
+    return differing
+
+
+def _count_differing_rows(asked: NDArray[np.uint64], rows: NDArray[np.uint64]) -> NDArray[np.uint16]:
+    """Return the same of codes given one behind the other, shape `(n, words)`."""
+    differing = np.zeros(len(rows), np.uint16)
+    repeated = np.tile(asked, (min(ROW_CHUNK, len(rows)), 1))
+    for start in range(0, len(rows), ROW_CHUNK):
+        piece, counted = rows[start : start + ROW_CHUNK], differing[start : start + ROW_CHUNK]
+        # Without broadcasting: numpy would go through the words of each code in a loop of its own.
+        for counts in np.bitwise_count(piece ^ repeated[: len(piece)]).T:
+            counted += counts
     return differing
 
 

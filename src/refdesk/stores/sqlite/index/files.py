@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 Array: TypeAlias = "NDArray[Any]"
 
-FORMAT = 2
+FORMAT = 3
 """Goes up when arrays would be named, laid out or understood in another way."""
 
 MAGIC = b"refdesk index\x00\x00\x00"
