@@ -35,10 +35,16 @@ _MESSAGES: tuple[dict[str, Any], ...] = (
 )
 
 
-def measure(arguments: Sequence[str], home: Path, messages: Sequence[dict[str, Any]] = _MESSAGES) -> float:
+def measure(
+    arguments: Sequence[str],
+    home: Path,
+    messages: Sequence[dict[str, Any]] = _MESSAGES,
+    *,
+    python: str = sys.executable,
+) -> float:
     """Return the CPU seconds of a process that answers the messages and then finds its stdin closed."""
     process = subprocess.Popen(
-        [sys.executable, *arguments],
+        [python, *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
