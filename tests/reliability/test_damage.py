@@ -21,6 +21,8 @@ from tests.reliability import damage
 from tests.reliability.damage import DAMAGES, DAMAGES_OF_LOG, NAME, Damage, Originals
 from tests.stores.samples import make_document, put
 
+pytestmark = pytest.mark.timeout(3600)
+
 IS_LONG = os.environ.get("REFDESK_SOAK") == "1"
 FILES = 200 if IS_LONG else 16
 

@@ -30,8 +30,10 @@ from refdesk.stores.sqlite.lineage import read_marks
 from tests.conftest import REPOSITORY
 from tests.reliability.keeper import NAME, NOTES
 
+pytestmark = pytest.mark.timeout(3600)
+
 IS_LONG = os.environ.get("REFDESK_SOAK") == "1"
-KILLS = 300 if IS_LONG else 12
+KILLS = 300 if IS_LONG else 9
 GENERATION = 30
 """Kills of one store, before another is begun: the whole costs as much for each kill."""
 

@@ -25,6 +25,7 @@ from refdesk.stores.sqlite.backups import BackedUp, make_backup
 from refdesk.stores.sqlite.driver import Connection
 from refdesk.stores.sqlite.erasures import SUFFIX
 from refdesk.stores.sqlite.lineage import SEAL_SUFFIX, Seal, read_marks
+from refdesk.stores.sqlite.migrations import load_migrations, migrate
 from refdesk.stores.sqlite.restoring import Restored, restore
 from tests.stores.samples import MODEL, NOTES, NOW, embed, make_document, passage, put, revise
 from tests.stores.sqlite.test_lineage import cut_off
@@ -259,6 +260,21 @@ async def test_a_file_of_another_program_is_not_taken(tmp_path: Path) -> None:
         await put_back(other, path)
     with pytest.raises(InvalidInputError, match="own file"):
         await put_back(path, path)
+
+
+async def test_a_backup_of_an_earlier_refdesk_is_brought_up_to_date(tmp_path: Path) -> None:
+    path, old = tmp_path / "new" / "store.sqlite3", tmp_path / "old"
+    old.touch()
+    connection = Connection(old, 0)
+    migrate(connection, load_migrations()[:1], 0)
+    connection.execute("""
+        INSERT INTO collections VALUES (1, 'acme', 'notes', 1);
+        INSERT INTO documents VALUES
+            (1, 1, 'a', 1, 'current', 0, 0, 0, 'd', 't', 1, 0, 0, 0, 'ann', 'A', '{}', '{}', x'', 'one', '{}');
+    """)
+    connection.close()
+    assert (await put_back(old, path)).documents == 1
+    assert await list_living(path) == ["a"]
 
 
 @pytest.mark.parametrize("loss", ["log", "seal and log", "file is older", "log of another"])
