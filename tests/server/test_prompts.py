@@ -38,7 +38,7 @@ async def test_each_toolset_has_a_prompt_that_names_its_tools(desk: Desk, transp
         listed = (await client.list_prompts()).prompts
         written = await client.get_prompt("ask_the_desk", {"question": " Who approves refunds? "})
     assert [prompt.name for prompt in listed] == NAMES
-    assert all(prompt.title and prompt.description and prompt.arguments for prompt in listed)
+    assert all(prompt.title and prompt.description and prompt.arguments and prompt.icons for prompt in listed)
     [message] = written.messages
     assert isinstance(message.content, TextContent)
     assert "\n\nWho approves refunds?\n\n" in message.content.text
@@ -109,3 +109,10 @@ async def test_products_and_tags_are_completed_from_what_there_is(desk: Desk, er
         assert (await client.complete(learned, {"name": "topic", "value": "x"})).completion.values == []
         with pytest.raises(MCPError, match="no argument"):
             await client.complete(learned, {"name": "nothing", "value": ""})
+
+
+@ERAS
+async def test_lists_for_people_have_pictures_and_those_for_models_do_not(desk: Desk, era: str) -> None:
+    async with connect(desk, era, local_principal(desk.settings, desk.toolsets, "tester")) as client:
+        assert all(resource.icons and resource.title for resource in (await client.list_resources()).resources)
+        assert all(tool.title and not tool.icons for tool in (await client.list_tools()).tools)

@@ -5,14 +5,15 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import mcp_types as types
 from mcp.server.lowlevel import Server
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 if TYPE_CHECKING:
-    import mcp_types as types
     from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 
     RequestContext: TypeAlias = ServerRequestContext[Any, Any]
@@ -68,8 +69,9 @@ class DeclareExtensions:
         return result
 
 
-def read_mark() -> str:
-    """Return the picture of the desk as an address that holds it."""
-    return (
-        "data:image/svg+xml;base64," + b64encode((Path(__file__).parent / "assets" / "mark.svg").read_bytes()).decode()
-    )
+@cache
+def get_icons() -> list[types.Icon]:
+    """Return the picture of the desk. Lists that people choose from have it; those that models read have not."""
+    mark = (Path(__file__).parent / "assets" / "mark.svg").read_bytes()
+    address = "data:image/svg+xml;base64," + b64encode(mark).decode()
+    return [types.Icon(src=address, mime_type="image/svg+xml", sizes=["any"])]

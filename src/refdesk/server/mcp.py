@@ -35,7 +35,7 @@ from refdesk.server import (
     subscriptions,
     tasks,
 )
-from refdesk.server.announcement import DatedServer, DeclareExtensions, read_mark
+from refdesk.server.announcement import DatedServer, DeclareExtensions, get_icons
 from refdesk.server.calls import Caller
 from refdesk.server.descriptions import (
     JSON,
@@ -208,7 +208,7 @@ class Adapter:
         _refuse_cursor(params)
         caller = self._caller(context)
         listed = [described for resource, described in self._resources.values() if caller.may(resource.scopes)]
-        return types.ListResourcesResult(resources=listed)
+        return types.ListResourcesResult(resources=[each.model_copy(update={"icons": get_icons()}) for each in listed])
 
     async def list_resource_templates(
         self, context: RequestContext, params: types.PaginatedRequestParams | None
@@ -264,7 +264,8 @@ class Adapter:
     ) -> types.ListPromptsResult:
         """Return the prompts whose tools the caller may call, in the table's order."""
         _refuse_cursor(params)
-        return types.ListPromptsResult(prompts=self._prompts.list(self._caller(context)))
+        listed = self._prompts.list(self._caller(context))
+        return types.ListPromptsResult(prompts=[each.model_copy(update={"icons": get_icons()}) for each in listed])
 
     async def get_prompt(
         self, context: RequestContext, params: types.GetPromptRequestParams
@@ -365,7 +366,7 @@ class Adapter:
             server_name(self.desk.toolsets),
             version=__version__,
             title="refdesk",
-            icons=[types.Icon(src=read_mark(), mime_type="image/svg+xml", sizes=["any"])],
+            icons=get_icons(),
             cache_hints=dict.fromkeys(LISTS, LIST_HINT),
             get_tool_input_schema=self.get_input_schema,
             on_list_tools=self.list_tools,
