@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -261,22 +262,27 @@ from tests.stores.samples import asking, make_document, put
 def die(*_, **__):
     os._exit(9)
 
+def die_aside(_, names):
+    if any(name.startswith("aside") for name in names):
+        die()
+
 async def main(path, point):
     owner, name = {"writing": (files.np, "ascontiguousarray"), "renaming": (files.os, "replace"),
-        "naming": (freezing, "name_part"), "tidying": (freezing, "list_named")}[point]
-    async with open_store(Path(path), index_sizes=Sizes(freeze_above=8)) as store:
+        "naming": (freezing, "name_part"), "tidying": (freezing, "list_named"),
+        "setting aside": (freezing.IndexFolder, "remove")}[point]
+    async with open_store(Path(path), index_sizes=Sizes(freeze_above=8, set_aside=8)) as store:
         await put(store, *(make_document(f"x{number}", "fig") for number in range(20)))
         if point == "writing":
             files._make_header = die
         else:
-            setattr(owner, name, die)
+            setattr(owner, name, die_aside if point == "setting aside" else die)
         await store.find(asking("fig"))
 
 anyio.run(main, *sys.argv[1:])
 """
 
 
-@pytest.mark.parametrize("point", ["writing", "renaming", "naming", "tidying"])
+@pytest.mark.parametrize("point", ["writing", "renaming", "naming", "tidying", "setting aside"])
 async def test_a_process_that_dies_while_it_freezes_leaves_nothing_wrong(path: Path, point: str) -> None:
     died = await anyio.run_process([sys.executable, "-c", DIE, str(path), point], check=False)
     assert died.returncode == 9
@@ -286,6 +292,53 @@ async def test_a_process_that_dies_while_it_freezes_leaves_nothing_wrong(path: P
             assert len(await find_ids(store, asking("fig"))) == COUNT // 4 + 20
             await store.get_statistics()
     assert {*get_names(path)} <= {file.name for file in list_files(path)}
+
+
+GROW = """
+import sys, anyio
+from itertools import count
+from pathlib import Path
+from refdesk.stores.sqlite import open_store
+from refdesk.stores.sqlite.freezing import Sizes
+from tests.stores.samples import asking, make_document, put
+
+async def main(path, first):
+    async with open_store(Path(path), index_sizes=Sizes(freeze_above=8, set_aside=5)) as store:
+        for number in count(int(first)):
+            await put(store, *(make_document(f"x{number:04}-{each:02}", "fig") for each in range(12)))
+            print("stored", flush=True)
+            await store.find(asking("fig"))
+            print("found", flush=True)
+
+anyio.run(main, *sys.argv[1:])
+"""
+
+
+def grow_and_kill(path: Path, first: int, count: int) -> list[str]:
+    """Return what the process wrote that was killed after so many lines."""
+    command = [sys.executable, "-c", GROW, str(path), str(first)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        lines = [process.stdout.readline() for _ in range(count)]
+        process.kill()
+        return lines + process.stdout.readlines()
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(1, 12))])
+async def test_what_a_killed_process_froze_is_whole_or_made_again(path: Path, seed: int) -> None:
+    """Killed while it goes on after a line that it wrote, so anywhere between two."""
+    random, stored = Random(seed), 0
+    for _ in range(3):
+        stored += grow_and_kill(path, stored, random.randrange(1, 12)).count("stored\n")
+        found: list[str] = []
+        for _ in range(2):
+            async with open_store(path) as store:
+                await check_answers(store)
+                found = await find_ids(store, asking("fig", depth=1000))
+                held = COUNT // 4 + 12 * stored
+                assert len(found) in (held, held + 12), "nothing that was acknowledged is missing"
+        assert {*get_names(path)} <= {file.name for file in list_files(path)}
+        stored = (len(found) - COUNT // 4) // 12
 
 
 async def test_files_that_nobody_names_go_when_they_are_old(path: Path) -> None:
