@@ -47,14 +47,13 @@ def learn(files: tuple[Path, ...], confirmed: bool, as_json: bool) -> None:
 
     What is known already is not learned twice. Exit status 1 if a conversation could not be learned.
     """
-    import anyio
 
     from refdesk.toolsets.skills.transcript_files import read_transcripts
 
     settings = _load()
     transcripts = [transcript for file in files for transcript in read_transcripts(file)]
     with _progress(len(transcripts)) as advance:
-        learned = anyio.run(_learn, settings, transcripts, confirmed, advance)
+        learned = _learn(settings, transcripts, confirmed, advance)
     if as_json:
         _print_json(learned)
     else:
@@ -170,7 +169,27 @@ def _load() -> Settings:
     return settings
 
 
-async def _learn(
+def _learn(
+    settings: Settings, transcripts: Sequence[SourceTranscript], confirmed: bool, advance: Callable[[], None]
+) -> list[dict[str, Any]]:
+    """Return what was learned from each conversation, by the desk that runs as long as one does."""
+    learned: list[dict[str, Any]] = []
+    for number, transcript in enumerate(transcripts):
+        try:
+            answer = invocation.ask_desk("create_skill", _make_arguments(transcript, confirmed), names=(NAME,))
+        except (errors.CallerError, errors.LanguageModelError) as error:
+            learned.append(_describe_failure(transcript, error))
+        else:
+            if answer is None:
+                import anyio
+
+                return learned + anyio.run(_learn_alone, settings, transcripts[number:], confirmed, advance)
+            learned.append(_describe_learned(transcript, answer))
+        advance()
+    return learned
+
+
+async def _learn_alone(
     settings: Settings, transcripts: Sequence[SourceTranscript], confirmed: bool, advance: Callable[[], None]
 ) -> list[dict[str, Any]]:
     from refdesk.app import open_desk
@@ -180,17 +199,26 @@ async def _learn(
     learned: list[dict[str, Any]] = []
     async with open_desk(settings, toolsets, in_background=False) as desk:
         for transcript in transcripts:
-            arguments = {"conversation": transcript.text, "resolution_confirmed": confirmed}
             try:
-                answer = await _run(desk, "create_skill", arguments)
-                found = {
-                    name: answer[name] for name in ("skill_id", "title", "created", "similarity") if name in answer
-                }
+                answer = await _run(desk, "create_skill", _make_arguments(transcript, confirmed))
+                learned.append(_describe_learned(transcript, answer))
             except (errors.CallerError, errors.LanguageModelError) as error:
-                found = {"error": error.code, "detail": error.message}
-            learned.append({"place": transcript.place, **found})
+                learned.append(_describe_failure(transcript, error))
             advance()
     return learned
+
+
+def _make_arguments(transcript: SourceTranscript, confirmed: bool) -> dict[str, object]:
+    return {"conversation": transcript.text, "resolution_confirmed": confirmed}
+
+
+def _describe_learned(transcript: SourceTranscript, answer: Mapping[str, Any]) -> dict[str, Any]:
+    shown = ("skill_id", "title", "created", "similarity")
+    return {"place": transcript.place, **{name: answer[name] for name in shown if name in answer}}
+
+
+def _describe_failure(transcript: SourceTranscript, error: errors.RefdeskError) -> dict[str, Any]:
+    return {"place": transcript.place, "error": error.code, "detail": error.message}
 
 
 async def _ask(settings: Settings, operation: str, arguments: Mapping[str, object]) -> dict[str, Any]:
