@@ -50,7 +50,7 @@ class DeskKills:
 
     async def run(self, kills: int) -> set[str]:
         """Return the names of the faults that so many kills have shown."""
-        with anyio.fail_after(max(50, kills * 20)):
+        with anyio.fail_after(240 + kills * 60):
             async with AsyncExitStack() as stack:
                 clients = [await self._open(stack) for _ in range(self.clients)]
                 async with anyio.create_task_group() as group:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 
 from refdesk.forwarder.hello import unpack
 
-MOST_ATTEMPTS = 3
+MOST_ATTEMPTS = 8
 """How many desks get the same request: one that ends each of them is answered with an error in the end."""
 
 LISTEN = "subscriptions/listen"

@@ -7,6 +7,7 @@ boundary of 64 bytes. The header says what each array is, where it stands and wh
 from __future__ import annotations
 
 import json
+import mmap
 import os
 import sys
 import zlib
@@ -67,15 +68,21 @@ def write_content(path: Path, content: Content) -> None:
 def map_content(path: Path) -> Content:
     """Return what a file holds, mapped into memory and checked: each byte is read once.
 
+    What only the check has read is given back, so a process has in its memory what searches read.
+
     Raises:
         DoubtfulFileError: It cannot be used.
     """
     try:
-        mapped = np.memmap(path, np.uint8, "r")
+        with path.open("rb") as file:
+            mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except (OSError, ValueError) as error:
         raise DoubtfulFileError("The file is missing or empty.") from error
+    mapped = np.frombuffer(mapping, np.uint8)
     header = _read_header(mapped)
     arrays = {name: _read_array(mapped, *place) for name, place in header["arrays"].items()}
+    if sys.platform != "win32":
+        mapping.madvise(mmap.MADV_DONTNEED)
     return Content(arrays, header["notes"])
 
 
