@@ -38,7 +38,7 @@ def test_what_was_backed_up_comes_back_without_what_was_erased_since(
     restored = refdesk(home, ["restore", str(target)])
     assert restored.exit_code == 0, restored.output
     assert "erased again: 1" in restored.output
-    assert "Restored 1 documents of skills" in restored.output
+    assert "Restored 1 document of skills" in restored.output
     assert ask(home, "knowledge", "get", kept)["body"] == "kept"
     assert "was erased" in refdesk(home, ["knowledge", "get", gone]).output
     assert refdesk(home, ["knowledge", "get", later]).exit_code == 2

@@ -41,7 +41,7 @@ def backup(file: Path, force: bool, as_json: bool) -> None:
         invocation.print_json({"file": str(file), "bytes": made.bytes, "documents": made.documents})
         return
     more = f", with the file of {' and '.join(made.enclosed)}" if made.enclosed else ""
-    click.echo(f"Backed up {made.documents} documents{more}: {made.bytes:,} bytes, read back and sound.")
+    click.echo(f"Backed up {_count(made.documents)}{more}: {made.bytes:,} bytes, read back and sound.")
 
 
 @click.command()
@@ -78,11 +78,15 @@ def _make_actor(settings: Settings) -> Actor:
     return Actor(SHARED_ORG, settings.agent or "cli", "cli")
 
 
+def _count(documents: int) -> str:
+    return f"{documents} document{'' if documents == 1 else 's'}"
+
+
 def _tell(results: Sequence[Restored]) -> list[str]:
     lines: list[str] = []
     for each in results:
         carried = each.carried
-        lines.append(f"Restored {each.documents} documents{f' of {each.name}' if each.name else ''}.")
+        lines.append(f"Restored {_count(each.documents)}{f' of {each.name}' if each.name else ''}.")
         facts = {"erased again": carried.erased, "acts kept on record": carried.acts, "keys revoked": carried.keys}
         if told := [f"{word}: {count}" for word, count in facts.items() if count]:
             lines.append(f"Since the backup was made: {', '.join(told)}.")
