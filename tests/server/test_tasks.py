@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -19,7 +18,7 @@ from pydantic import Field
 
 from refdesk.app import Desk, open_desk
 from refdesk.core.background.leases import Holder
-from refdesk.core.background.tasks import KEPT, LEASE, MOST_WORKING, TaskLog
+from refdesk.core.background.tasks import MOST_WORKING, TaskLog
 from refdesk.core.clock import FixedClock
 from refdesk.core.context import Context
 from refdesk.core.operations import Effects, Operation, Route, Toolset
@@ -252,30 +251,6 @@ async def test_what_a_process_left_behind_is_taken_over_or_said_to_be_interrupte
     assert tool.begun == ["left"] * is_repeatable
     assert shown["status"] == ("completed" if is_repeatable else "failed")
     assert "interrupted" in str(shown.get("error")) or is_repeatable
-
-
-async def test_a_task_that_another_took_over_is_not_finished_by_the_one_it_was_taken_from(desk: Desk) -> None:
-    store, clock = (await desk.get_base()).knowledge_base.store, FixedClock(NOW)
-    first, second = TaskLog(store, clock, Holder(host="a")), TaskLog(store, clock, Holder(host="b"))
-    task = await first.create(READER, "wait_for_it", {})
-    assert await second.take_over() == []
-    clock.advance(LEASE)
-    assert [each.id for each in await second.take_over()] == [task.id]
-    assert not await first.renew(task, "Still here")
-    await first.finish(task, "completed", {"from": "the first"})
-    found = await second.get(READER, task.id)
-    assert found is not None
-    assert (found.status, found.outcome) == ("working", None)
-    await second.finish(found, "completed", {"from": "the second"})
-    found = await first.get(READER, task.id)
-    assert found is not None
-    assert (found.status, found.outcome, found.arguments) == ("completed", {"from": "the second"}, None)
-    clock.advance(KEPT - timedelta(seconds=1))
-    assert await second.take_over() == []
-    assert await first.get(READER, task.id) is not None
-    clock.advance(timedelta(seconds=1))
-    assert await second.take_over() == []
-    assert await first.get(READER, task.id) is None
 
 
 async def test_an_agent_has_a_bounded_number_of_tasks(desk: Desk) -> None:
