@@ -114,6 +114,10 @@ class DelegatingStore(DelegatingReader[Store]):
     def engine(self) -> str:
         return self.inner.engine
 
+    @property
+    def obstacle(self) -> str | None:
+        return self.inner.obstacle
+
     def transaction(self) -> AbstractAsyncContextManager[Transaction]:
         return self._open()
 
