@@ -11,6 +11,7 @@ from refdesk.protocols import Clock, Store
 from refdesk.stores.sqlite.connections import Readers, Writer, configure, enter_wal, open_file
 from refdesk.stores.sqlite.driver import Connection
 from refdesk.stores.sqlite.failures import Damage
+from refdesk.stores.sqlite.freezing import Sizes
 from refdesk.stores.sqlite.lineage import Seal
 from refdesk.stores.sqlite.presence import Presence
 from refdesk.stores.sqlite.store import PATIENCE_SECONDS, SqliteStore
@@ -34,7 +35,7 @@ async def open_inline(path: Path, clock: Clock, synchronous: str = "FULL") -> As
     """Yield the store in a file that has the schema already; anything but `FULL` is a planted fault."""
     presence, damage = Presence(path), Damage()
     writer = InlineWriter(open_file(path), Seal(path), presence, damage, PATIENCE_SECONDS)
-    store = SqliteStore(path, InlineReaders(path, presence, damage), writer, damage, clock, PATIENCE_SECONDS)
+    store = SqliteStore(path, InlineReaders(path, presence, damage), writer, damage, clock, PATIENCE_SECONDS, Sizes())
     try:
         assert await writer.call(enter_wal)
         await writer.call(configure)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +18,9 @@ from refdesk.core.writing import idempotency, quotas
 from refdesk.errors import StoreError
 from refdesk.model import Collection, FindRequest, MetadataKey
 from refdesk.protocols import Store
+from refdesk.stores.sqlite import open_store
 from refdesk.stores.sqlite.driver import Connection
+from refdesk.stores.sqlite.lineage import SEAL_SUFFIX
 from refdesk.toolsets.knowledge import TOOLSET_NAME
 from refdesk.toolsets.knowledge.operations import QUOTA_NAME
 from tests.reliability.agents import ORG
@@ -27,9 +30,11 @@ from tests.reliability.inline import open_inline
 
 SECTOR = 512
 THOROUGH = 10
+LATEST = 20
+"""So many of the latest seals may be found."""
+
 NAME = "store.sqlite3"
 COLLECTION = Collection(ORG, TOOLSET_NAME)
-FILES = (NAME, f"{NAME}-wal", f"{NAME}-journal")
 
 Survival: TypeAlias = Literal["nothing", "everything", "some calls", "some sectors"]
 SURVIVALS: tuple[Survival, ...] = ("nothing", "everything", "some calls", "some sectors")
@@ -171,9 +176,11 @@ async def fail_often(recording: Recording, folder: Path, images: int, seed: int)
             else:
                 acknowledged.append(line)
         done = point + 1
-        wrong = await judge(
-            write_image(folder, disk.fail(random)), acknowledged, is_thorough=losses.images % THOROUGH == 0
-        )
+        files = disk.fail(random)
+        # The seal is written after the commit and synced by nobody: any former one may be found, or none.
+        if (seal := random.choice([None, *(each["seal"] for each in acknowledged[-LATEST:])])) is not None:
+            files[f"{NAME}{SEAL_SUFFIX}"] = base64.b64decode(seal)
+        wrong = await judge(write_image(folder, files), acknowledged, is_thorough=losses.images % THOROUGH == 0)
         note(losses, wrong, f"seed {seed}, after line {point}: {wrong}")
     return losses
 
@@ -188,8 +195,8 @@ def note(losses: Losses, wrong: str, example: str) -> None:
 
 
 def write_image(folder: Path, files: dict[str, bytes]) -> Path:
-    for name in (*FILES, f"{NAME}-shm"):
-        (folder / name).unlink(missing_ok=True)
+    for left in folder.glob(f"{NAME}*"):
+        shutil.rmtree(left) if left.is_dir() else left.unlink()
     for name, content in files.items():
         (folder / name).write_bytes(content)
     return folder / NAME
@@ -198,15 +205,23 @@ def write_image(folder: Path, files: dict[str, bytes]) -> Path:
 async def judge(path: Path, acknowledged: Sequence[Acknowledged], *, is_thorough: bool) -> str:
     """Return what is wrong with an image, or nothing.
 
-    Ids, tokens, counts and the file's own integrity are looked at always; contents, chains and search if `is_thorough`.
+    Ids, tokens, counts and the file's own integrity are looked at always; contents, chains and search if `is_thorough`:
+    then the file is opened as a server opens it, which must take it for whole.
     """
     try:
+        if is_thorough:
+            async with open_store(path) as store:
+                wrong = await find_lost(store, acknowledged) or await find_uncounted(store)
+                wrong = wrong or await find_damaged(store, acknowledged)
+            check_integrity(path)
+            return wrong
         check_integrity(path)
         async with open_inline(path, SystemClock(), "OFF") as store:
-            wrong = await find_lost(store, acknowledged) or await find_uncounted(store)
-            return wrong or (await find_damaged(store, acknowledged) if is_thorough else "")
+            return await find_lost(store, acknowledged) or await find_uncounted(store)
     except (StoreError, OSError, ValueError, apsw.Error) as error:
-        return f"corrupt: {error!r}"
+        # A server refuses what is not whole, in words; without that it would be served.
+        is_refused = is_thorough and isinstance(error, StoreError)
+        return f"lost, and refused: {error}" if is_refused else f"corrupt: {error!r}"
 
 
 def check_integrity(path: Path) -> None:

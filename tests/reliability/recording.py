@@ -23,6 +23,7 @@ from refdesk.core.search.semantics import Semantics
 from refdesk.embedders.hashing import HashingEmbedder
 from refdesk.protocols import Store
 from refdesk.stores.sqlite import open_store
+from refdesk.stores.sqlite.lineage import SEAL_SUFFIX
 from refdesk.toolsets.knowledge.models import StoreInput, SupersedeInput
 from refdesk.toolsets.knowledge.operations import store_knowledge, supersede_knowledge
 from tests.reliability.agents import make_context
@@ -34,6 +35,9 @@ AGENTS, CALLS_EACH, LIVES = 3, 20, 2
 
 @dataclass
 class Journal:
+    """What was asked of the disk, and what was acknowledged, with what the seal beside the file said then."""
+
+    seal: Path
     lines: list[dict[str, object]] = field(default_factory=list[dict[str, object]])
 
     def note_call(self, call: Call) -> None:
@@ -41,7 +45,8 @@ class Journal:
         self.lines.append({"kind": call.kind, "path": call.path, "offset": call.offset, "data": data})
 
     def acknowledge(self, **what: str | None) -> None:
-        self.lines.append({"acknowledged": what})
+        seal = base64.b64encode(self.seal.read_bytes()).decode()
+        self.lines.append({"acknowledged": {**what, "seal": seal}})
 
 
 def open_as(path: Path, synchronous: str) -> AbstractAsyncContextManager[Store]:
@@ -78,7 +83,7 @@ async def live(path: Path, synchronous: str, random: Random, journal: Journal) -
 
 
 async def record(folder: Path, synchronous: str, seed: int) -> None:
-    journal = Journal()
+    journal = Journal(folder / f"store.sqlite3{SEAL_SUFFIX}")
     watch(journal.note_call)
     # The schema is made as it should be: what is tried is what comes after.
     async with open_store(folder / "store.sqlite3"):
