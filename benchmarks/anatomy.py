@@ -3,7 +3,8 @@
     python -m benchmarks.anatomy [--notes 2000] [--write]
 
 Each stage is called on its own, in turns with the others, on one store of invented notes with the hashing embedder; the
-median of `ROUNDS` is shown. `--write` puts the bars into `docs/explanation/speed.md`.
+best of `ROUNDS` is shown, which other work on the machine moves least. `--write` puts the bars into
+`docs/explanation/speed.md`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ import tempfile
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import median
 from time import perf_counter
 from typing import Any
 
@@ -64,9 +64,9 @@ class Stages:
 
     def to_lines(self) -> list[str]:
         """Return a bar for each, the longest `WIDTH` signs."""
-        medians = {name: median(times) for name, times in self.times.items()}
-        longest = max(medians.values())
-        return [f"{name:44}{ms:8.2f} ms  {'█' * max(1, round(ms / longest * WIDTH))}" for name, ms in medians.items()]
+        best = {name: min(times) for name, times in self.times.items()}
+        longest = max(best.values())
+        return [f"{name:44}{ms:8.2f} ms  {'█' * max(1, round(ms / longest * WIDTH))}" for name, ms in best.items()]
 
 
 def make_notes(count: int) -> list[StoreInput]:
