@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
 import re
 import sys
 from pathlib import Path
+from weakref import WeakSet
 
 if sys.platform != "win32":
     import resource
@@ -22,8 +24,22 @@ def measure() -> int | None:
         return _get_peak()
 
 
+_mapped: WeakSet[mmap.mmap] = WeakSet()
+
+
+def note_mapped(mapping: mmap.mmap) -> None:
+    """Take down that a file is mapped to be read only, so that its pages can be given back."""
+    _mapped.add(mapping)
+
+
 def give_back() -> None:
-    """Give the system back what was freed. The C library keeps it, and a load of a model leaves tens of megabytes."""
+    """Give the system back what was freed, which the C library keeps, and pages of files that were only read.
+
+    A load of a model leaves tens of megabytes. Pages of files stay in the system's cache, and come back when read.
+    """
+    if sys.platform != "win32":
+        for mapping in list(_mapped):
+            mapping.madvise(mmap.MADV_DONTNEED)
     if sys.platform == "linux":
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
         if trim is not None:

@@ -19,6 +19,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from refdesk.kit import memory
+
 Array: TypeAlias = "NDArray[Any]"
 
 FORMAT = 3
@@ -81,8 +83,8 @@ def map_content(path: Path) -> Content:
     mapped = np.frombuffer(mapping, np.uint8)
     header = _read_header(mapped)
     arrays = {name: _read_array(mapped, *place) for name, place in header["arrays"].items()}
-    if sys.platform != "win32":
-        mapping.madvise(mmap.MADV_DONTNEED)
+    memory.note_mapped(mapping)
+    memory.give_back()
     return Content(arrays, header["notes"])
 
 

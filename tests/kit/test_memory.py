@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from refdesk.kit import memory
+from refdesk.stores.sqlite.index.files import Content, map_content, write_content
+
+
+def measure_resident(path: Path) -> int:
+    """Return how many kB of a file this process has in its memory."""
+    part = Path("/proc/self/smaps").read_text().partition(str(path))[2]
+    found = re.search(r"^Rss:\s+(\d+) kB", part, re.MULTILINE)
+    assert found is not None
+    return int(found[1])
+
+
+@pytest.mark.skipif(not memory.ROLLUP.exists(), reason="the system does not say what is in memory")
+def test_pages_of_mapped_files_are_given_back_and_still_there_when_they_are_read(tmp_path: Path) -> None:
+    numbers = np.arange(1_000_000)
+    write_content(tmp_path / "part", Content({"numbers": numbers}, {}))
+    mapped = map_content(tmp_path / "part").arrays["numbers"]
+    assert measure_resident(tmp_path / "part") < 1000
+    assert (mapped == numbers).all()
+    assert measure_resident(tmp_path / "part") > 7000
+    memory.give_back()
+    assert measure_resident(tmp_path / "part") < 1000
+    assert (mapped == numbers).all()
+    measured = memory.measure()
+    assert measured is not None
+    assert measured > 10_000_000
