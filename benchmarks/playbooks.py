@@ -112,8 +112,9 @@ async def learn(conversations: Sequence[str], embedder: LocalEmbedder, task: str
 async def learn_at_once(conversations: Sequence[str], embedder: LocalEmbedder) -> Skill:
     """Return the skill that `learn` ends with, without the versions before it."""
     context = _make_context(embedder, "task")
-    added = [cases.make_case(prepare(conversation)) for conversation in conversations]
-    return await Learner(RulesModel()).create_of(context, added, {})
+    learner = Learner(RulesModel())
+    skill = (await learner.create(context, conversations[0], False, {})).skill
+    return await learner.extend(context, skill.skill_id, [cases.make_case(prepare(each)) for each in conversations[1:]])
 
 
 def _make_context(embedder: LocalEmbedder, org: str) -> Context:

@@ -110,6 +110,49 @@ def test_versions_are_compared_line_by_line(tmp_path: Path) -> None:
     assert refdesk(tmp_path, ["skills", "diff", skill_id, "2", "2"]).stdout == "Versions 2 and 2 say the same.\n"
 
 
+REFUNDS = [
+    f"Customer: I was charged twice for order {number}.\nAgent: May I have your order number, please?\n"
+    f"Customer: It is {number}.\nTool: find_order(order={number})\nAgent: I have refunded the second payment.\n"
+    for number in (4471, 4482, 4493, 4504, 4515)
+]
+LOCKED = [
+    f"Customer: I am locked out of my account{word}.\nAgent: Please open the sign-in page and choose Forgot password.\n"
+    "Customer: Done.\nAgent: Please enter the code from the e-mail.\nCustomer: It works now!\n"
+    for word in ("", " again", " since today", " after the update", " on the phone")
+]
+
+
+def write_folder(folder: Path) -> Path:
+    for number, (refund, locked) in enumerate(zip(REFUNDS, LOCKED, strict=True)):
+        (folder / f"refund{number}.txt").write_text(refund)
+        (folder / f"locked{number}.txt").write_text(locked)
+    return folder
+
+
+def test_conversations_of_one_problem_in_a_folder_become_one_skill_and_again_nothing(tmp_path: Path) -> None:
+    (tmp_path / "chats").mkdir()
+    folder = write_folder(tmp_path / "chats")
+    learned = json.loads(refdesk(tmp_path, ["skills", "learn", "--json", str(folder)]).stdout)
+    assert len(learned) == 10
+    by_skill = {
+        one["skill_id"]: {two["place"][:6] for two in learned if two["skill_id"] == one["skill_id"]} for one in learned
+    }
+    assert sorted(map(sorted, by_skill.values())) == [["locked"], ["refund"]]
+    shown = refdesk(tmp_path, ["skills", "show", find_id(tmp_path, "charged twice")]).stdout
+    assert "Refund the second payment" in shown or "you have refunded the second payment" in shown
+    assert "(5 of 5)" in shown
+    again = refdesk(tmp_path, ["skills", "learn", str(folder)])
+    assert again.stderr == "0 learned, 10 known, 0 failed.\n"
+
+
+def test_a_dry_run_shows_the_skills_and_learns_nothing(tmp_path: Path) -> None:
+    (tmp_path / "chats").mkdir()
+    done = refdesk(tmp_path, ["skills", "learn", "--dry-run", str(write_folder(tmp_path / "chats"))])
+    assert done.stderr == "2 skills would be learned, 0 known.\n"
+    assert done.stdout.count("    5 conversations: ") == 2
+    assert refdesk(tmp_path, ["skills", "search", "charged twice"]).stdout == "Nothing found.\n"
+
+
 @pytest.mark.parametrize("command", [["show"], ["history"], ["diff"]])
 def test_an_unknown_skill_is_one_sentence(home: Path, command: list[str]) -> None:
     done = refdesk(home, ["skills", *command, "nothing"])

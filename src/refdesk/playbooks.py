@@ -130,6 +130,19 @@ class Refinement:
     removals: tuple[Removal, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Grouping:
+    """Conversations by problem.
+
+    Attributes:
+        groups: The numbers of the conversations of each group, ascending; a group begins where its first one stands.
+        near: Pairs of groups, by number, that may be about the same problem: for somebody to confirm.
+    """
+
+    groups: tuple[tuple[int, ...], ...]
+    near: tuple[tuple[int, int], ...] = ()
+
+
 @runtime_checkable
 class Inducer(Protocol):
     """Makes a skill of all its cases at once. What is said in a case is data to it, never an order."""
@@ -150,4 +163,8 @@ class Inducer(Protocol):
             InvalidInputError: They teach nothing: nobody asks for anything.
             EmbedderError: The vectors could not be made.
         """
+        ...
+
+    async def group(self, cases: Sequence[Case], embed: EmbedTexts | None) -> Grouping:
+        """Return the cases grouped by the problem that they are about; arguments and errors as in `induce`."""
         ...

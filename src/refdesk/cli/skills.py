@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from refdesk.app import Desk
+    from refdesk.core.context import Context
     from refdesk.settings import Settings
+    from refdesk.toolsets.skills.learning import Learner
     from refdesk.toolsets.skills.records import Skill
     from refdesk.toolsets.skills.transcript_files import SourceTranscript
 
@@ -38,22 +40,28 @@ def skills() -> None:
     metavar="FILE...",
     nargs=-1,
     required=True,
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=click.Path(exists=True, path_type=Path),
 )
 @click.option("--confirmed", is_flag=True, help="The customers confirmed that it was resolved.")
+@click.option("--dry-run", is_flag=True, help="Only show which skills would be learned from which conversations.")
 @json_option
-def learn(files: tuple[Path, ...], confirmed: bool, as_json: bool) -> None:
-    """Learn a skill from each conversation in FILEs: transcripts, or JSON Lines with a conversation a line.
+def learn(files: tuple[Path, ...], confirmed: bool, dry_run: bool, as_json: bool) -> None:
+    """Learn skills from the conversations in FILEs and folders, one of all that are about the same problem.
 
-    What is known already is not learned twice. Exit status 1 if a conversation could not be learned.
+    A file is a transcript, JSON Lines with a conversation a line, or an export of tickets. What is known already is not
+    learned twice. Exit status 1 if a conversation could not be learned.
     """
+    import anyio
 
     from refdesk.toolsets.skills.transcript_files import read_transcripts
 
     settings = _load()
     transcripts = [transcript for file in files for transcript in read_transcripts(file)]
+    if dry_run:
+        _show_plan(anyio.run(_plan, settings, transcripts, confirmed), as_json)
+        return
     with _progress(len(transcripts)) as advance:
-        learned = _learn(settings, transcripts, confirmed, advance)
+        learned = anyio.run(_learn, settings, transcripts, confirmed, advance)
     if as_json:
         _print_json(learned)
     else:
@@ -169,56 +177,62 @@ def _load() -> Settings:
     return settings
 
 
-def _learn(
+async def _learn(
     settings: Settings, transcripts: Sequence[SourceTranscript], confirmed: bool, advance: Callable[[], None]
 ) -> list[dict[str, Any]]:
-    """Return what was learned from each conversation, by the desk that runs as long as one does."""
-    learned: list[dict[str, Any]] = []
-    for number, transcript in enumerate(transcripts):
-        try:
-            answer = invocation.ask_desk("create_skill", _make_arguments(transcript, confirmed), names=(NAME,))
-        except (errors.CallerError, errors.LanguageModelError) as error:
-            learned.append(_describe_failure(transcript, error))
-        else:
-            if answer is None:
-                import anyio
+    from refdesk.toolsets.skills import batches
 
-                return learned + anyio.run(_learn_alone, settings, transcripts[number:], confirmed, advance)
-            learned.append(_describe_learned(transcript, answer))
-        advance()
-    return learned
+    async with _open_learner(settings) as (learner, context):
+        plan = await batches.make_plan(learner, context, transcripts, confirmed)
+        learned = await batches.learn_plan(learner, context, plan, confirmed, advance)
+    places = {transcript.place: number for number, transcript in enumerate(transcripts)}
+    return sorted(learned, key=lambda one: places[one["place"]])
 
 
-async def _learn_alone(
-    settings: Settings, transcripts: Sequence[SourceTranscript], confirmed: bool, advance: Callable[[], None]
-) -> list[dict[str, Any]]:
+async def _plan(
+    settings: Settings, transcripts: Sequence[SourceTranscript], confirmed: bool
+) -> dict[str, list[dict[str, Any]]]:
+    """Return the skills that would be learned, the pairs that may be one, what is known, and what cannot be learned."""
+    from refdesk.toolsets.skills import batches
+
+    async with _open_learner(settings) as (learner, context):
+        plan = await batches.make_plan(learner, context, transcripts, confirmed)
+        titles = await batches.get_titles(learner, context, plan)
+    groups = zip(titles, plan.groups, strict=True)
+    return {
+        "skills": [{"title": title, "places": [each.transcript.place for each in group]} for title, group in groups],
+        "near": [{"one": titles[one], "other": titles[other]} for one, other in plan.near],
+        "known": [{"place": each.place, "skill_id": id, "title": title} for each, id, title in plan.known],
+        "failed": [{"place": each.place, "error": code, "detail": reason} for each, code, reason in plan.failed],
+    }
+
+
+def _show_plan(plan: Mapping[str, Sequence[Mapping[str, Any]]], as_json: bool) -> None:
+    if as_json:
+        _print_json(plan)
+        return
+    for one in plan["skills"]:
+        click.echo(f"{len(one['places']):>5} conversations: {_printable(one['title'])}")
+        click.echo(f"        {_printable(', '.join(one['places'][:5]))}{' …' if len(one['places']) > 5 else ''}")
+    for one in plan["near"]:
+        click.echo(f"Perhaps one problem: {_printable(one['one'])} | {_printable(one['other'])}")
+    for one in plan["failed"]:
+        click.echo(f"failed   {one['place']}: {one['detail']}")
+    click.echo(f"{len(plan['skills'])} skills would be learned, {len(plan['known'])} known.", err=True)
+
+
+@asynccontextmanager
+async def _open_learner(settings: Settings) -> AsyncGenerator[tuple[Learner, Context]]:
     from refdesk.app import open_desk
+    from refdesk.factories.language_models import choose_language_model
     from refdesk.factories.toolsets import load_toolsets
+    from refdesk.server.principals import local_principal
+    from refdesk.toolsets.skills.learning import Learner
 
     toolsets = load_toolsets([NAME], settings)
-    learned: list[dict[str, Any]] = []
     async with open_desk(settings, toolsets, in_background=False) as desk:
-        for transcript in transcripts:
-            try:
-                answer = await _run(desk, "create_skill", _make_arguments(transcript, confirmed))
-                learned.append(_describe_learned(transcript, answer))
-            except (errors.CallerError, errors.LanguageModelError) as error:
-                learned.append(_describe_failure(transcript, error))
-            advance()
-    return learned
-
-
-def _make_arguments(transcript: SourceTranscript, confirmed: bool) -> dict[str, object]:
-    return {"conversation": transcript.text, "resolution_confirmed": confirmed}
-
-
-def _describe_learned(transcript: SourceTranscript, answer: Mapping[str, Any]) -> dict[str, Any]:
-    shown = ("skill_id", "title", "created", "similarity")
-    return {"place": transcript.place, **{name: answer[name] for name in shown if name in answer}}
-
-
-def _describe_failure(transcript: SourceTranscript, error: errors.RefdeskError) -> dict[str, Any]:
-    return {"place": transcript.place, "error": error.code, "detail": error.message}
+        context = await desk.get_context(local_principal(settings, toolsets, "cli"), NAME)
+        yield Learner(choose_language_model(settings)), context
 
 
 async def _ask(settings: Settings, operation: str, arguments: Mapping[str, object]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from refdesk.model import Vector
-    from refdesk.playbooks import Case, EmbedTexts, SkillDraft
+    from refdesk.playbooks import Case, EmbedTexts, Grouping, SkillDraft
 
 NAME = "rules-3"
 """Raised whenever the same cases would give another skill."""
@@ -36,3 +36,12 @@ class RulesModel:
         if embed is not None and len(cases) > 1:
             vectors = await embed(await anyio.to_thread.run_sync(induction.list_texts, cases))
         return await anyio.to_thread.run_sync(induction.induce, cases, vectors)
+
+    async def group(self, cases: Sequence[Case], embed: EmbedTexts | None) -> Grouping:
+        """Return the cases grouped by problem. See `Inducer.group`."""
+        from refdesk.language_models.rules import grouping
+
+        vectors: Mapping[str, Vector] = {}
+        if embed is not None and len(cases) > 1:
+            vectors = await embed([text for text in grouping.list_openings(cases) if text])
+        return await anyio.to_thread.run_sync(grouping.group, cases, vectors)

@@ -101,7 +101,7 @@ def _cluster(moves: Sequence[Move], vectors: Mapping[str, Vector]) -> list[list[
     asks = np.array([any("?" in move.text for move in by_key[key]) for key in compared], dtype=bool)
     similar = np.where(asks[:, None] == asks[None, :], similar, similar * UNLIKE)
     sizes = np.array([len(by_key[key]) for key in compared], dtype=np.float64)
-    groups = [[compared[member] for member in group] for group in _link(similar, sizes, same)]
+    groups = [[compared[member] for member in group] for group in link(similar, sizes, same)]
     grouped = [[move for key in group for move in by_key[key]] for group in [*groups, *([key] for key in alone)]]
     return [sorted(group, key=lambda move: (move.case, move.place)) for group in grouped]
 
@@ -110,7 +110,7 @@ def _compare(
     groups: Sequence[Sequence[Move]], terms: Sequence[Sequence[str]], vectors: Mapping[str, Vector]
 ) -> tuple[NDArray[np.float64], float]:
     """Return how similar each two utterances are, in [0, 1], and from where on two are the same."""
-    by_words = _compare_words(terms)
+    by_words = compare_words(terms)
     found = [next((vectors[move.text] for move in group if move.text in vectors), None) for group in groups]
     if not found or any(vector is None for vector in found):
         return by_words, SAME_WORDS
@@ -118,7 +118,7 @@ def _compare(
     return (by_words + np.clip(matrix @ matrix.T, 0.0, 1.0)) / 2, SAME
 
 
-def _compare_words(texts: Sequence[Sequence[str]]) -> NDArray[np.float64]:
+def compare_words(texts: Sequence[Sequence[str]]) -> NDArray[np.float64]:
     """Return the cosines of the texts as bags of terms, rare ones weighing more."""
     counts = Counter(term for text in texts for term in set(text))
     places = {term: place for place, term in enumerate(counts)}
@@ -131,7 +131,7 @@ def _compare_words(texts: Sequence[Sequence[str]]) -> NDArray[np.float64]:
     return matrix @ matrix.T
 
 
-def _link(similar: NDArray[np.float64], sizes: NDArray[np.float64], same: float) -> Iterable[list[int]]:
+def link(similar: NDArray[np.float64], sizes: NDArray[np.float64], same: float) -> Iterable[list[int]]:
     """Return the groups of average linkage, each member as often as it is said, as lists of numbers."""
     groups = {number: [number] for number in range(len(sizes))}
     matrix, weights = similar.copy(), sizes.copy()

@@ -84,18 +84,18 @@ class Learner:
             return await _confirm(context, queries, creation)
         return creation
 
-    async def create_of(self, context: Context, added: Sequence[Case], metadata: JsonObject) -> Skill:
-        """Learn one skill from several conversations at once, whatever else there is, and return it.
+    async def extend(self, context: Context, skill_id: str, added: Sequence[Case]) -> Skill:
+        """Refine a skill with several cases at once and return its new version; errors as in `update`.
 
-        Raises:
-            InvalidInputError: They teach nothing.
-            LanguageModelError: The model failed.
-            EmbedderError: The vectors could not be made.
+        Only an inducer can: a model that is shown one conversation at a time has none of the others' evidence.
         """
-        assert isinstance(self.language_model, Inducer)
-        draft = require_whole(clean(await self.language_model.induce(added, self._make_embed(context))))
-        skill = await self._build(context, draft, False, metadata)
-        return await get_queries(context).create_with(skill, added)
+        async with self._lock(context.principal.org, skill_id):
+            for _ in range(MAX_ROUNDS):
+                try:
+                    return await self._refine(context, skill_id, added)
+                except ConflictError:
+                    continue
+        raise ConflictError("The skill is being changed by others all the time; try again in a moment.")
 
     async def update(self, context: Context, skill_id: str, conversation: str, feedback: str) -> Skill:
         """Refine a skill with a conversation and return its new version.
@@ -112,23 +112,28 @@ class Learner:
         async with self._lock(context.principal.org, skill_id):
             for _ in range(MAX_ROUNDS):
                 try:
-                    return await self._refine(context, skill_id, turns, feedback)
+                    return await self._refine(
+                        context, skill_id, [cases.make_case(turns, note=feedback)], turns, feedback
+                    )
                 except ConflictError:
                     continue
         raise ConflictError("The skill is being changed by others all the time; try again in a moment.")
 
-    async def _refine(self, context: Context, skill_id: str, turns: Sequence[Turn], feedback: str) -> Skill:
+    async def _refine(
+        self, context: Context, skill_id: str, added: Sequence[Case], turns: Sequence[Turn] = (), feedback: str = ""
+    ) -> Skill:
         queries = get_queries(context)
         skill = await queries.get_skill(skill_id)
         if skill is None:
             raise NotFoundError(f"There is no skill {skill_id}. Use an id that a search or a create returned.")
         context.report(1, LEARNING_STEPS, f"Refining: {skill.title}")
-        added = [cases.make_case(turns, note=feedback)]
         if isinstance(self.language_model, Inducer):
-            known = [case for case in await queries.read_cases(skill_id) if case.id != added[0].id]
-            if not known:
+            new = {case.id for case in added}
+            kept = await queries.read_cases(skill_id)
+            known = [case for case in kept if case.id not in new]
+            if not kept:
                 # Learned before cases were kept: what it says is evidence too.
-                added.insert(0, cases.make_earlier(skill))
+                added = [cases.make_earlier(skill), *added]
             draft = await self._induce(context, [*known, *added], skill)
             told = changes.describe(skill.draft, draft)
             if outcomes.identify(draft.playbook) in skill.rejected:
@@ -167,19 +172,19 @@ class Learner:
 
     async def _draft(self, context: Context, case: Case, turns: Sequence[Turn]) -> SkillDraft:
         if isinstance(self.language_model, Inducer):
-            return await self.language_model.induce([case], self._make_embed(context))
+            return await self.language_model.induce([case], self.get_embed(context))
         return await self.language_model.extract(turns)
 
     async def _induce(self, context: Context, known: Sequence[Case], skill: Skill) -> SkillDraft:
         """Return the skill as its cases have it, what its metadata settled as it is."""
         assert isinstance(self.language_model, Inducer)
-        draft = clean(await self.language_model.induce(known, self._make_embed(context)))
+        draft = clean(await self.language_model.induce(known, self.get_embed(context)))
         settled = dict.fromkeys(_get_settled(skill))
         areas = {name: getattr(skill, name) if name in settled or not getattr(draft, name) else getattr(draft, name)
                  for name in (records.PRODUCT_AREA, records.ISSUE_TYPE)}  # fmt: skip
         return require_whole(replace(draft, **areas))
 
-    def _make_embed(self, context: Context) -> EmbedTexts | None:
+    def get_embed(self, context: Context) -> EmbedTexts | None:
         """Return what embeds utterances, and remembers them."""
         semantics = context.knowledge_base.semantics
         return self._remember(semantics.wanted) if semantics is not None else None

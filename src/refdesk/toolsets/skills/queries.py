@@ -135,14 +135,6 @@ class SkillQueries:
             await self._insert(transaction, skill)
         return skill
 
-    async def create_with(self, skill: Skill, added: Sequence[Case]) -> Skill:
-        """Keep a new skill with its cases, whatever else there is, and return it."""
-        async with self.store.transaction() as transaction:
-            await self._insert(transaction, skill)
-            await self._count_generation(transaction)
-            await self._put_cases(transaction, skill.skill_id, added, skill.author)
-        return skill
-
     async def get_skill(self, skill_id: str) -> Skill | None:
         """Return the skill, or `None` where this org has none of that id."""
         return await self._read_skill(self.store, skill_id)

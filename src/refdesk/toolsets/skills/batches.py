@@ -1,0 +1,133 @@
+"""Learns many conversations at once: those about one problem become one skill, and what is nearly one is proposed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import anyio.to_thread
+
+from refdesk.errors import CallerError, LanguageModelError
+from refdesk.playbooks import Inducer
+from refdesk.toolsets.skills import cases
+from refdesk.toolsets.skills.learning import get_queries, prepare
+
+if TYPE_CHECKING:
+    from refdesk.core.context import Context
+    from refdesk.playbooks import Case
+    from refdesk.toolsets.skills.learning import Learner
+    from refdesk.toolsets.skills.transcript_files import SourceTranscript
+
+MAX_GROUPED = 1000
+"""Conversations that are grouped together; more are grouped in portions of so many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A conversation with its case."""
+
+    transcript: SourceTranscript
+    case: Case
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What would become of conversations.
+
+    Attributes:
+        groups: Of each, one skill is learned.
+        near: Pairs of groups, by number, that may be about one problem.
+        known: Conversations that were learned before, with the id and the title of their skill.
+        failed: Those that cannot be learned, with the code of the error and the reason.
+    """
+
+    groups: list[list[Member]] = field(default_factory=list[list[Member]])
+    near: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
+    known: list[tuple[SourceTranscript, str, str]] = field(default_factory=list[tuple["SourceTranscript", str, str]])
+    failed: list[tuple[SourceTranscript, str, str]] = field(default_factory=list[tuple["SourceTranscript", str, str]])
+
+
+async def make_plan(
+    learner: Learner, context: Context, transcripts: Sequence[SourceTranscript], confirmed: bool
+) -> Plan:
+    """Return what would become of the transcripts; nothing is stored."""
+    plan, queries, members = Plan(), get_queries(context), dict[str, Member]()
+    for transcript in transcripts:
+        try:
+            turns = await anyio.to_thread.run_sync(prepare, transcript.text)
+        except CallerError as error:
+            plan.failed.append((transcript, error.code, error.message))
+            continue
+        case = cases.make_case(turns, confirmed)
+        skill = await queries.find_by_source(case.id)
+        if skill is not None:
+            plan.known.append((transcript, skill.skill_id, skill.title))
+        else:
+            members.setdefault(case.id, Member(transcript, case))
+    every = list(members.values())
+    for start in range(0, len(every), MAX_GROUPED):
+        await _group(learner, context, plan, every[start : start + MAX_GROUPED])
+    return plan
+
+
+async def _group(learner: Learner, context: Context, plan: Plan, members: Sequence[Member]) -> None:
+    if not isinstance(learner.language_model, Inducer):
+        plan.groups.extend([member] for member in members)
+        return
+    embed = learner.get_embed(context)
+    grouping = await learner.language_model.group([member.case for member in members], embed)
+    first = len(plan.groups)
+    plan.groups.extend([members[number] for number in numbers] for numbers in grouping.groups)
+    plan.near.extend((first + one, first + other) for one, other in grouping.near)
+
+
+async def get_titles(learner: Learner, context: Context, plan: Plan) -> list[str]:
+    """Return the title that each group's skill would have; of a group that teaches nothing, how it begins."""
+    titles: list[str] = []
+    for members in plan.groups:
+        title = members[0].case.turns[0].text[:80]
+        if isinstance(learner.language_model, Inducer):
+            try:
+                draft = await learner.language_model.induce([member.case for member in members], None)
+                title = draft.title
+            except CallerError:
+                pass
+        titles.append(title)
+    return titles
+
+
+async def learn_plan(
+    learner: Learner, context: Context, plan: Plan, confirmed: bool, advance: Callable[[], None]
+) -> list[dict[str, Any]]:
+    """Learn each group into one skill, and return what became of each conversation, by its place.
+
+    Each group is committed by itself: where it stops, doing it again goes on with what is not known yet.
+    """
+    results: list[dict[str, Any]] = [
+        *({"place": transcript.place, "error": code, "detail": reason} for transcript, code, reason in plan.failed),
+        *(
+            {"place": transcript.place, "skill_id": id, "title": title, "created": False, "similarity": 1.0}
+            for transcript, id, title in plan.known
+        ),
+    ]
+    for members in plan.groups:
+        found = await _learn_group(learner, context, members, confirmed)
+        results += [{"place": member.transcript.place, **found} for member in members]
+        for _ in members:
+            advance()
+    return results
+
+
+async def _learn_group(
+    learner: Learner, context: Context, members: Sequence[Member], confirmed: bool
+) -> dict[str, Any]:
+    try:
+        creation = await learner.create(context, members[0].transcript.text, confirmed, {})
+        skill = creation.skill
+        if len(members) > 1:
+            skill = await learner.extend(context, skill.skill_id, [member.case for member in members[1:]])
+    except (CallerError, LanguageModelError) as error:
+        return {"error": error.code, "detail": error.message}
+    found: dict[str, Any] = {"skill_id": skill.skill_id, "title": skill.title, "created": creation.similarity is None}
+    return found if creation.similarity is None else {**found, "similarity": creation.similarity}
