@@ -6,6 +6,7 @@ import ctypes
 import mmap
 import re
 import sys
+import threading
 from pathlib import Path
 from weakref import WeakSet
 
@@ -25,11 +26,13 @@ def measure() -> int | None:
 
 
 _mapped: WeakSet[mmap.mmap] = WeakSet()
+_turn = threading.Lock()
 
 
 def note_mapped(mapping: mmap.mmap) -> None:
     """Take down that a file is mapped to be read only, so that its pages can be given back."""
-    _mapped.add(mapping)
+    with _turn:
+        _mapped.add(mapping)
 
 
 def give_back() -> None:
@@ -38,7 +41,9 @@ def give_back() -> None:
     A load of a model leaves tens of megabytes. Pages of files stay in the system's cache, and come back when read.
     """
     if sys.platform != "win32":
-        for mapping in list(_mapped):
+        with _turn:
+            mapped = list(_mapped)
+        for mapping in mapped:
             mapping.madvise(mmap.MADV_DONTNEED)
     if sys.platform == "linux":
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
