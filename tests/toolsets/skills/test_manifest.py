@@ -69,3 +69,11 @@ async def test_a_title_without_latin_letters_still_has_a_name(desk: Desk) -> Non
     await desk.serve()("create_skill", conversation="お客様：請求書が届きません\nオペレーター：再送しました。")
     [manifest] = await list_manifests(desk.queries())
     assert re.fullmatch(r"skill://refdesk/skill-[0-9a-f]{12}/SKILL\.md", manifest.uri)
+
+
+async def test_three_hyphens_of_a_customer_do_not_end_the_frontmatter(desk: Desk) -> None:
+    talk = "Customer: My invoice --- the one of May --- is wrong.\nAgent: Please open the billing page."
+    await desk.serve()("create_skill", conversation=talk)
+    [manifest] = await list_manifests(desk.queries())
+    _, block, _ = manifest.files[0].text.split("---", 2)
+    assert "source: " in block

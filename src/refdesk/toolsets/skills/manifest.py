@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 URI_PREFIX = "skill://refdesk/"
 FILE_NAME = "SKILL.md"
+_HYPHENS = re.compile(r"-{3,}")
 MAX_DESCRIPTION = 1024
 """Code points, as the Agent Skills format allows."""
 
@@ -83,7 +85,8 @@ def make_manifest(skill: Skill) -> SkillManifest:
 
 def get_frontmatter(skill: Skill) -> dict[str, str | dict[str, str]]:
     """Return the frontmatter: name, description and where the skill comes from."""
-    description = f"{one_line(skill.title)}. Use it when: {one_line(skill.problem)}"
+    # Readers of such files look for the next three hyphens, wherever they stand: a customer's must not end the block.
+    description = _HYPHENS.sub("–", f"{one_line(skill.title)}. Use it when: {one_line(skill.problem)}")
     return {
         "name": skill.name,
         "description": description[:MAX_DESCRIPTION].rstrip(),
