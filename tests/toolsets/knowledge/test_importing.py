@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,8 @@ async def desk(tmp_path: Path) -> AsyncGenerator[Desk]:
 
 
 def everyone(desk: Desk) -> Principal:
-    return local_principal(desk.settings, desk.toolsets, "tester")
+    principal = local_principal(desk.settings, desk.toolsets, "tester")
+    return replace(principal, scopes=principal.scopes | {"knowledge:write_others"})
 
 
 async def send(desk: Desk, seen: Seen | None = None, **arguments: object) -> dict[str, Any]:

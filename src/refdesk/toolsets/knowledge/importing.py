@@ -8,11 +8,12 @@ import anyio.to_thread
 
 from refdesk.core.context import Context
 from refdesk.core.operations import Effects, Operation, Route, Shortening
+from refdesk.errors import PermissionDeniedError
 from refdesk.toolsets.knowledge.models import ImportInput, ImportOutput, ImportProblem
 from refdesk.toolsets.knowledge.operations import WRITE_OTHERS_SCOPE, WRITE_SCOPE
 
 if TYPE_CHECKING:
-    from refdesk.model import JsonValue
+    from refdesk.model import JsonValue, Principal
     from refdesk.toolsets.knowledge.transfer.intake import Intake
 
 IMPORT_SECONDS = 120.0
@@ -31,6 +32,7 @@ async def import_knowledge(context: Context, asked: ImportInput) -> ImportOutput
     context.report(0, None, "Reading")
     intake = Intake(asked.format, principal.agent, base.clock.now())
     await anyio.to_thread.run_sync(_read, asked.text, intake)
+    _refuse_other_authors(principal, intake)
     plan = await plan_import(base, principal.org, intake)
 
     def note(done: int, total: int) -> None:
@@ -47,6 +49,16 @@ async def import_knowledge(context: Context, asked: ImportInput) -> ImportOutput
         dry_run=report.dry_run,
         problems=[ImportProblem(kind=each.kind, place=each.place, message=each.message) for each in report.problems],
     )
+
+
+def _refuse_other_authors(principal: Principal, intake: Intake) -> None:
+    """Return when the caller wrote every entry, or may write for others: entries keep their authors."""
+    others = sorted({placed.entry.author for placed in intake.entries} - {principal.agent})
+    if others and WRITE_OTHERS_SCOPE not in principal.scopes:
+        raise PermissionDeniedError(
+            f"Entries keep their authors, and {others[0]} is another: ask for the scope {WRITE_OTHERS_SCOPE}, or use "
+            "`refdesk import`."
+        )
 
 
 def _read(text: str, intake: Intake) -> None:
@@ -75,12 +87,12 @@ IMPORT_KNOWLEDGE = Operation(
     input=ImportInput,
     output=ImportOutput,
     handler=import_knowledge,
-    scopes=frozenset({WRITE_SCOPE, WRITE_OTHERS_SCOPE}),
+    scopes=frozenset({WRITE_SCOPE}),
     effects=Effects(read_only=False, idempotent=True),
     route=Route("POST", "/knowledge/import"),
     errors={
         "INVALID_INPUT": "An argument is missing or malformed, or the text has another format; nothing was imported.",
-        "PERMISSION_DENIED": f"The credential lacks {WRITE_SCOPE} or {WRITE_OTHERS_SCOPE}: entries keep their authors.",
+        "PERMISSION_DENIED": f"The credential lacks {WRITE_SCOPE}, or {WRITE_OTHERS_SCOPE} where others wrote entries.",
         "UNAUTHENTICATED": "The request carries no valid credential.",
         "TOO_LARGE": f"The request has more than {MOST_BYTES} bytes: import it in parts, or with `refdesk import`.",
         "STORE_UNAVAILABLE": "The storage engine failed; importing again adds what is missing.",

@@ -80,7 +80,7 @@ def read_in_use(home: Path) -> str:
     """Return the name of the model that makes vectors."""
     try:
         return (home / FOLDER / IN_USE).read_text(encoding="utf-8").strip() or PACKAGED
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return PACKAGED
 
 
