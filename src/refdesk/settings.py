@@ -159,6 +159,16 @@ class Settings(BaseSettings):
         pattern=r"^[!#-\[\]-~]*$",
         description="Their prefix where clients request scopes. Default: the same as in tokens.",
     )
+    oauth_more_scopes: Names = Field(
+        (),
+        description="Scopes of the issuer's own that clients should request beside refdesk's, such as "
+        "`organization`; separated by commas.",
+    )
+    oauth_server_scopes: bool = Field(
+        False,
+        description="Whether tokens may carry the scopes that see all orgs, `admin` and `metrics:read`; without it "
+        "only keys do.",
+    )
     audit_reads: bool = Field(
         False, description="Whether the audit log holds reads too; writes and refusals it always holds."
     )

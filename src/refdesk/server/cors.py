@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 METHODS = ("GET", "POST", "DELETE")
 
 SENT = (
-    *("Authorization", "Content-Type", "Last-Event-ID"),
+    *("Authorization", "Content-Type", "Last-Event-ID", "Refdesk-Org"),
     *("Mcp-Method", "Mcp-Name", "Mcp-Protocol-Version", "Mcp-Session-Id"),
 )
 """Headers that clients send: credentials, and those of MCP's streamable HTTP in both eras."""

@@ -23,6 +23,7 @@ from refdesk.core.writing.audit import Actor
 from refdesk.model import SHARED_ORG
 from refdesk.server.limits.connections import claim
 from refdesk.server.limits.proxies import TrustedProxies
+from refdesk.server.orgs import ORG_HEADER, require_org
 from refdesk.server.replies import CHALLENGE, reply_error
 
 if TYPE_CHECKING:
@@ -144,7 +145,7 @@ class KeyCheck:
     async def _find_caller(self, secret: str, scope: Scope) -> _Caller:
         base = await self.desk.get_base()
         try:
-            return await self._check(secret, base.keys)
+            return await self._check(secret, base.keys, Headers(scope=scope).get(ORG_HEADER))
         except errors.UnauthenticatedError as error:
             if not secret:
                 # It asks how to sign in, as clients do first: nothing was guessed.
@@ -172,11 +173,14 @@ class KeyCheck:
     def _explain(self) -> str:
         return _REFUSED if self.tokens is None else _REFUSED_WITH_SIGN_IN
 
-    async def _check(self, secret: str, keys: KeyRing) -> _Caller:
+    async def _check(self, secret: str, keys: KeyRing, org: str | None) -> _Caller:
         if self.tokens is None or secret.startswith(PREFIX):
-            return _of_key(await keys.find(secret))
+            key = await keys.find(secret)
+            if org is not None:
+                require_org(org, [key.org])
+            return _of_key(key)
         try:
-            return _of_token(await self.tokens.identify(secret))
+            return _of_token(await self.tokens.identify(secret, org))
         except errors.UnauthenticatedError:
             # The same work as for a key that is unknown; no key begins otherwise.
             with suppress(errors.UnauthenticatedError):

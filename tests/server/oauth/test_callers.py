@@ -30,10 +30,41 @@ def test_a_claim_that_names_one_org_names_it_in_any_form(value: object) -> None:
     assert who(make_claims(organization=value), org_claim="organization").org == "acme"
 
 
-@pytest.mark.parametrize("value", [[], ["a", "b"], {}, {"a": 1, "b": 2}, [["a"]], [None], None, 1, True])
-def test_a_claim_that_names_no_org_or_several_is_refused(value: object) -> None:
+@pytest.mark.parametrize("value", [[], {}, [["a"]], [None], None, 1, True, "A B", ["A B", "ä"]])
+def test_a_claim_that_names_no_org_is_refused(value: object) -> None:
     with pytest.raises(errors.UnauthenticatedError):
         who(make_claims(organization=value), org_claim="organization")
+
+
+@pytest.mark.parametrize("value", [["a", "b"], {"a": 1, "b": 2}, ["a", "No Org", "b", "a"]])
+def test_whoever_belongs_to_several_orgs_says_for_which_one_it_calls(value: object) -> None:
+    claims, oauth = make_claims(organization=value), replace(OAUTH, org_claim="organization")
+    assert [read_caller(claims, oauth, org).principal.org for org in ("a", "b")] == ["a", "b"]
+    with pytest.raises(errors.PermissionDeniedError, match="Refdesk-Org`: a, b"):
+        read_caller(claims, oauth)
+    for other in ("c", "", "A", "a,b", "No Org"):
+        with pytest.raises(errors.PermissionDeniedError, match="not for the org"):
+            read_caller(claims, oauth, other)
+
+
+def test_of_several_orgs_only_those_that_are_listed_count() -> None:
+    claims, oauth = make_claims(org_id=["x", "org_1", "y"]), replace(OAUTH, orgs={"org_1": "acme"})
+    assert read_caller(claims, oauth).principal.org == "acme"
+    with pytest.raises(errors.PermissionDeniedError):
+        read_caller(claims, oauth, "x")
+
+
+def test_the_org_asked_for_must_be_the_one_that_all_are_in() -> None:
+    oauth = replace(OAUTH, org="acme")
+    assert read_caller(make_claims(), oauth, "acme").principal.org == "acme"
+    with pytest.raises(errors.PermissionDeniedError):
+        read_caller(make_claims(org_id="other"), oauth, "other")
+
+
+def test_no_token_sees_all_orgs_unless_the_operator_says_so() -> None:
+    claims = make_claims(scope="admin metrics:read knowledge:write_others knowledge:read")
+    assert who(claims).scopes == {"knowledge:write_others", "knowledge:read"}
+    assert who(claims, grants_server_scopes=True).scopes >= {"admin", "metrics:read"}
 
 
 def test_where_orgs_are_listed_no_other_is_let_in() -> None:
@@ -107,4 +138,5 @@ def test_the_claims_that_list_scopes_can_be_chosen() -> None:
 
 
 def test_a_token_may_have_every_scope() -> None:
-    assert who(make_claims(scope=" ".join(list_scopes()))).scopes == list_scopes().keys()
+    claims = make_claims(scope=" ".join(list_scopes()))
+    assert who(claims, grants_server_scopes=True).scopes == list_scopes().keys()

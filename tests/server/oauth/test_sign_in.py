@@ -256,12 +256,44 @@ async def test_a_token_without_a_scope_of_ours_reaches_nothing(
     assert (await post(server, "tools/list", {}, **nobody)).json()["result"]["tools"] == []
 
 
-async def test_the_inner_state_is_shown_to_a_token_that_has_the_scope(
-    server: httpx2.AsyncClient, issuer: RunningIssuer
+@pytest.mark.parametrize("is_granted", [False, True])
+async def test_the_inner_state_is_shown_to_a_token_that_has_the_scope_where_tokens_may_carry_it(
+    tmp_path: Path, issuer: RunningIssuer, clock: FixedClock, is_granted: bool
 ) -> None:
-    assert "pendingEmbeddings" in (await server.get("/health", headers=await sign(issuer))).json()
-    reader = await sign(issuer, scope="knowledge:read")
-    assert "pendingEmbeddings" not in (await server.get("/health", headers=reader)).json()
+    async with open_for(tmp_path, issuer, oauth_server_scopes=is_granted) as desk, serve(desk, clock) as server:
+        admin, reader = await sign(issuer, scope="admin"), await sign(issuer, scope="knowledge:read")
+        assert ("pendingEmbeddings" in (await server.get("/health", headers=admin)).json()) is is_granted
+        assert "pendingEmbeddings" not in (await server.get("/health", headers=reader)).json()
+
+
+async def test_a_caller_says_for_which_of_its_orgs_it_calls_and_a_key_has_but_one(
+    server: httpx2.AsyncClient, desk: Desk, issuer: RunningIssuer
+) -> None:
+    token = await sign(issuer, org_id=["acme", "zenith"])
+    assert (refused := await search(server, token)).status_code == 403
+    assert refused.json()["error"]["details"] == {"orgs": ["acme", "zenith"]}
+    assert "www-authenticate" not in refused.headers
+    for org, status in (("acme", 200), ("zenith", 200), ("other", 403), ("", 403)):
+        assert (await search(server, token | {"refdesk-org": org})).status_code == status
+    key = bearer(await make_api_key(desk))
+    for org, status in (("acme", 200), ("zenith", 403)):
+        assert (await search(server, key | {"refdesk-org": org})).status_code == status
+
+
+async def test_clients_are_told_to_request_the_issuers_own_scopes_too(
+    tmp_path: Path, issuer: RunningIssuer, clock: FixedClock
+) -> None:
+    chosen = {"oauth_more_scopes": ("organization:*",), "oauth_asked_scope_prefix": "api://desk/"}
+    async with open_for(tmp_path, issuer, **chosen) as desk, serve(desk, clock) as server:
+        metadata = (await server.get("/.well-known/oauth-protected-resource/mcp")).json()
+        assert metadata["scopes_supported"][-2:] == ["api://desk/updates:read", "organization:*"]
+        challenge = (await server.post("/mcp", json=LISTING)).headers["www-authenticate"]
+        assert challenge.endswith(' api://desk/updates:read organization:*"')
+        narrow = await sign(issuer, scope="updates:read")
+        assert (
+            'scope="api://desk/knowledge:read organization:*"'
+            in (await search(server, narrow)).headers["www-authenticate"]
+        )
 
 
 async def test_keys_go_on_beside_tokens(server: httpx2.AsyncClient, desk: Desk, issuer: RunningIssuer) -> None:

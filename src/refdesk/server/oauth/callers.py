@@ -18,12 +18,15 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 from refdesk.discovery import list_scopes
 from refdesk.errors import UnauthenticatedError
 from refdesk.model import Principal
+from refdesk.server.orgs import choose_org
 
 if TYPE_CHECKING:
     from refdesk.server.oauth.configuration import OAuth
 
 MOST_CHARACTERS = 64
 HASHED = "oauth-sha256:"
+SERVER_SCOPES = frozenset({"admin", "metrics:read"})
+"""Those that see all orgs: an issuer gives whatever is asked for unless it is told otherwise."""
 
 _ORG = re.compile(r"[a-z0-9-]{1,64}")
 _CLIENT_CLAIMS = ("client_id", "azp", "appid", "cid")
@@ -43,16 +46,24 @@ class TokenCaller:
     client: str
 
 
-def read_caller(claims: Mapping[str, Any], oauth: OAuth) -> TokenCaller:
+def read_caller(claims: Mapping[str, Any], oauth: OAuth, org: str | None = None) -> TokenCaller:
     """Return who a token's claims mean.
 
+    Args:
+        claims: Of a token that is right.
+        oauth: How callers sign in.
+        org: The org that the caller asks for; one that the claims name.
+
     Raises:
-        UnauthenticatedError: They name no org, several, or one that is none of refdesk's; or no agent.
+        UnauthenticatedError: They name no org, or none that is refdesk's; or no agent.
+        PermissionDeniedError: They name several and the caller asks for none of them; or they do not name that one.
     """
     agent = claims.get(oauth.agent_claim)
     if not isinstance(agent, str) or not agent:
         _refuse(oauth.agent_claim, "names no agent")
-    principal = Principal(_read_org(claims, oauth), name_agent(agent, oauth), _read_scopes(claims, oauth))
+    principal = Principal(
+        choose_org(_read_orgs(claims, oauth), org), name_agent(agent, oauth), _read_scopes(claims, oauth)
+    )
     named = (claims.get(name) for name in _CLIENT_CLAIMS)
     return TokenCaller(principal, oauth.issuer, next((one for one in named if isinstance(one, str)), ""))
 
@@ -67,19 +78,21 @@ def name_agent(value: str, oauth: OAuth) -> str:
     return HASHED + base64.urlsafe_b64encode(digest).decode().rstrip("=")
 
 
-def _read_org(claims: Mapping[str, Any], oauth: OAuth) -> str:
+def _read_orgs(claims: Mapping[str, Any], oauth: OAuth) -> list[str]:
+    """Return the orgs that the claims name and that can be orgs here, in their order; one at least."""
     if oauth.org is not None:
-        return oauth.org
+        return [oauth.org]
     value: object = claims.get(oauth.org_claim)
-    if isinstance(value, list | Mapping):  # Keycloak lists the organizations, or has an object with each one's facts
-        names = list(cast("list[object]", value))
-        value = names[0] if len(names) == 1 else None
-    if not isinstance(value, str):
-        _refuse(oauth.org_claim, "names no org, or several")
-    org = oauth.orgs.get(value) if oauth.orgs else value
-    if org is None or not _ORG.fullmatch(org):
+    # Keycloak lists the organizations, or has an object with each one's facts.
+    names = list(cast("list[object]", value)) if isinstance(value, list | Mapping) else [value]
+    texts = [name for name in names if isinstance(name, str)]
+    if not texts:
+        _refuse(oauth.org_claim, "names no org")
+    orgs = [oauth.orgs.get(name, "") if oauth.orgs else name for name in texts]
+    known = list(dict.fromkeys(org for org in orgs if _ORG.fullmatch(org)))
+    if not known:
         _refuse(oauth.org_claim, "names an org that is none here")
-    return org
+    return known
 
 
 def _read_scopes(claims: Mapping[str, Any], oauth: OAuth) -> frozenset[str]:
@@ -91,7 +104,8 @@ def _read_scopes(claims: Mapping[str, Any], oauth: OAuth) -> frozenset[str]:
         for one in cast("list[object]", listed) if isinstance(listed, list) else ():
             if isinstance(one, str) and one.startswith(oauth.scope_prefix):
                 found.add(one.removeprefix(oauth.scope_prefix))
-    return frozenset(found & list_scopes().keys())
+    known = list_scopes().keys() if oauth.grants_server_scopes else list_scopes().keys() - SERVER_SCOPES
+    return frozenset(found & known)
 
 
 def _refuse(claim: str, reason: str) -> NoReturn:

@@ -22,6 +22,9 @@ NO_PREFIX = "none"
 _PLAIN = re.compile(r"[!#-;=?-\[\]_a-z~]+")
 """What an address is written in (RFC 3986): nothing that would end a quoted text in a header, and no blank."""
 
+_SCOPE = re.compile(r"[!#-\[\]-~]+")
+"""A scope's name (RFC 6749, section 3.3)."""
+
 _ORG = re.compile(r"[a-z0-9-]{1,64}")
 
 
@@ -42,6 +45,8 @@ class OAuth:
         scope_claims: The claims that list scopes.
         scope_prefix: The prefix of refdesk's scope names in tokens.
         asked_prefix: Their prefix where clients request scopes.
+        more_scopes: What clients request beside them.
+        grants_server_scopes: Whether tokens may carry scopes that see all orgs.
     """
 
     issuer: str
@@ -56,6 +61,8 @@ class OAuth:
     scope_claims: tuple[str, ...]
     scope_prefix: str
     asked_prefix: str
+    more_scopes: tuple[str, ...] = ()
+    grants_server_scopes: bool = False
 
 
 def read_oauth(settings: Settings) -> OAuth | None:
@@ -95,6 +102,8 @@ def read_oauth(settings: Settings) -> OAuth | None:
         asked_prefix=settings.oauth_scope_prefix
         if settings.oauth_asked_scope_prefix is None
         else settings.oauth_asked_scope_prefix,
+        more_scopes=_check_more_scopes(settings.oauth_more_scopes),
+        grants_server_scopes=settings.oauth_server_scopes,
     )
 
 
@@ -149,6 +158,14 @@ def _check_org(settings: Settings) -> None:
             "REFDESK_OAUTH_ORG puts everybody who signs in into one org, while REFDESK_OAUTH_ORG_CLAIM and "
             "REFDESK_OAUTH_ORGS read it from the token: set the one or the others."
         )
+
+
+def _check_more_scopes(scopes: tuple[str, ...]) -> tuple[str, ...]:
+    if not all(_SCOPE.fullmatch(scope) for scope in scopes):
+        raise errors.ConfigurationError(
+            "REFDESK_OAUTH_MORE_SCOPES lists names of scopes, separated by commas, without blanks and quotation marks."
+        )
+    return scopes
 
 
 def _choose_resource(settings: Settings) -> str:

@@ -55,7 +55,7 @@ class ProtectedResource:
         return {
             "resource": self.oauth.resource,
             "authorization_servers": [self.oauth.issuer],
-            "scopes_supported": [self.oauth.asked_prefix + scope for scope in self.scopes],
+            "scopes_supported": [self.oauth.asked_prefix + scope for scope in self.scopes] + [*self.oauth.more_scopes],
             "bearer_methods_supported": ["header"],
             "resource_name": "refdesk",
         }
@@ -71,10 +71,13 @@ class ProtectedResource:
 
     def complete(self, challenge: str, status: int) -> str:
         """Return a challenge that also says where the metadata is, and, before anybody signed in, what to ask for."""
-        prefix = self.oauth.asked_prefix
-        asked = _SCOPE.sub(lambda found: f'scope="{_join(prefix, found[1].split())}"', challenge)
-        scope = f', scope="{_join(prefix, self.scopes)}"' if status == 401 and self.scopes else ""
+        asked = _SCOPE.sub(lambda found: f'scope="{self._join(found[1].split())}"', challenge)
+        scope = f', scope="{self._join(self.scopes)}"' if status == 401 and self.scopes else ""
         return f'{asked}, resource_metadata="{self.metadata_url}"{scope}'
+
+    def _join(self, scopes: Iterable[str]) -> str:
+        """Return scopes as clients request them, those of the issuer's own behind them."""
+        return " ".join([*(self.oauth.asked_prefix + scope for scope in scopes), *self.oauth.more_scopes])
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +108,3 @@ def list_scopes(toolsets: Iterable[Toolset]) -> tuple[str, ...]:
     """
     entries = [entry for toolset in toolsets for entry in (*toolset.operations, *toolset.resources)]
     return tuple(sorted({scope for entry in entries for scope in entry.scopes} - {ADMIN_SCOPE}))
-
-
-def _join(prefix: str, scopes: Iterable[str]) -> str:
-    return " ".join(prefix + scope for scope in scopes)

@@ -47,10 +47,15 @@ class TokenCheck:
     keys: KeySet
     clock: Clock
 
-    async def identify(self, token: str) -> TokenCaller:
+    async def identify(self, token: str, org: str | None = None) -> TokenCaller:
         """Return who calls with a token.
 
+        Args:
+            token: As it was sent.
+            org: The org that the caller asks for, where it says one.
+
         Raises:
+            PermissionDeniedError: It is right, and names several orgs or another one than is asked for.
             UnauthenticatedError: It is none of the issuer's, not for this server, not in force or no access token, or
                 it does not say who calls. The message says which, for the operator.
             WorldError: It could not be checked, because the issuer's keys are not available.
@@ -69,7 +74,7 @@ class TokenCheck:
         self._check_claims(claims)
         if not is_access_token(header, claims):
             _refuse("it is an ID token, or bound to a key of its holder")
-        return read_caller(claims, self.oauth)
+        return read_caller(claims, self.oauth, org)
 
     def _check_claims(self, claims: dict[str, Any]) -> None:
         audience: object = claims.get("aud")
