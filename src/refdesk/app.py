@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from refdesk.core.background.embedding import Indexer
     from refdesk.core.background.health import Health, ToolsetHealth
     from refdesk.core.context import Bases, Report
+    from refdesk.core.key_files import KeyFile
     from refdesk.core.keys import KeyRing
     from refdesk.core.knowledge_base import KnowledgeBase
     from refdesk.core.operations import Call, Operation, Resource, Toolset
@@ -231,6 +232,8 @@ class Desk:
         problems = [*filter(None, (self.obstacle, *(one.problem for one in toolsets.values())))]
         if trouble and not failures:
             problems.append(f"Embedding pauses and will be tried again: {trouble}")
+        if base.keys.file is not None and base.keys.file.trouble:
+            problems.append(f"Keys are as they were: {base.keys.file.trouble}")
         if base.queue is not None and base.queue.trouble:
             problems.append(f"Each process works for itself meanwhile: {base.queue.trouble}")
         if backlog.set_aside:
@@ -438,6 +441,14 @@ def _choose_base(settings: Settings, toolsets: Sequence[Toolset]) -> OpenBase:
     return lambda: _open_base(settings, open_store, apart)
 
 
+def _open_key_file(settings: Settings) -> KeyFile | None:
+    if settings.keys_file is None:
+        return None
+    from refdesk.core.key_files import KeyFile
+
+    return KeyFile(settings.keys_file, list_scopes()).open()
+
+
 @asynccontextmanager
 async def _open_base(settings: Settings, open_store: OpenStore, apart: Mapping[str, OpenStore]) -> AsyncGenerator[Base]:
     from refdesk.core.background.embedding import Indexer
@@ -458,7 +469,7 @@ async def _open_base(settings: Settings, open_store: OpenStore, apart: Mapping[s
         store = await open_counted(await stack.enter_async_context(open_store()), settings.max_org_bytes)
         semantics = Semantics(store, wanted, reopen)
         coordination = await stack.enter_async_context(open_coordination(settings, semantics.doorbell))
-        keys, others = KeyRing(store, clock, list_scopes()), dict[str, Base]()
+        keys, others = KeyRing(store, clock, list_scopes(), file=_open_key_file(settings)), dict[str, Base]()
         for toolset, open_other in apart.items():
             other = await open_counted(await stack.enter_async_context(open_other()), settings.max_org_bytes)
             own = Semantics(other, wanted, reopen, questions=semantics.questions)

@@ -206,6 +206,11 @@ class Settings(BaseSettings):
     write_timeout_seconds: float = Field(
         30.0, gt=0, le=3600, description="How long a client may read nothing of an answer, in seconds."
     )
+    keys_file: Path | None = Field(
+        None,
+        description="A file with further API keys, each a line that `refdesk keys make` wrote; read again when it "
+        "changes.",
+    )
     trusted_proxies: Names = Field(
         (),
         description="Addresses or networks of reverse proxies whose `X-Forwarded-For` (or `Forwarded`) names the "

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
 _LONGEST_DIGITS = 4
+KEYS_FILE = "REFDESK_KEYS_FILE"
 
 
 @click.group()
@@ -58,7 +59,7 @@ def create(
 ) -> None:
     """Make a key and print it, this once: only its hash is kept."""
     settings = invocation.load()
-    wanted = [scope for text in (*scopes, *more_scopes) for scope in re.split(r"[\s,]+", text) if scope]
+    wanted = _split_scopes((*scopes, *more_scopes))
 
     async def make(ring: KeyRing) -> tuple[ApiKey, str]:
         expires_at = parse_expiry(expires, ring.clock.now()) if expires else None
@@ -73,6 +74,39 @@ def create(
     click.echo(
         f"Key {key.id} of {key.agent} in {key.org} opens {', '.join(key.scopes)}{until}. It is shown this once. "
         "Keep it where your client keeps secrets, and send it as: Authorization: Bearer KEY",
+        err=True,
+    )
+
+
+@keys.command(cls=_TellsScopes)
+@click.option("--org", metavar="ORG", help="The org its holder belongs to. Default: REFDESK_ORG, else local.")
+@click.option("--agent", required=True, metavar="AGENT", help="Who its holder is; entries carry this name.")
+@click.option(
+    "--scope", "scopes", multiple=True, required=True, metavar="SCOPE", help="What it allows; say it once for each."
+)
+@click.option("--expires", metavar="WHEN", help="As for keys create.")
+@invocation.json_option
+def make(org: str | None, agent: str, scopes: tuple[str, ...], expires: str | None, as_json: bool) -> None:
+    """Make a key without the store: print it, and the line for REFDESK_KEYS_FILE that lets it open the server.
+
+    The line holds the key's hash, never the key. No store is opened, so this works on any machine.
+    """
+    from refdesk.core.clock import SystemClock
+    from refdesk.core.key_files import write_line
+    from refdesk.core.keys import check_key, hash_secret, make_key
+
+    wanted, now, its_org = _split_scopes(scopes), SystemClock().now(), org or invocation.load().org
+    check_key(its_org, agent, wanted, list_scopes())
+    key, secret = make_key(its_org, agent, wanted, now, parse_expiry(expires, now) if expires else None)
+    line = write_line(hash_secret(secret), key)
+    if as_json:
+        invocation.print_json({"key": secret, "line": line, **_to_json(key)})
+        return
+    click.echo(secret)
+    click.echo(line)
+    click.echo(
+        f"First the key of {key.agent} in {key.org}, shown this once; then its line, for the server's {KEYS_FILE}. "
+        "It opens as soon as the file has the line, and nothing any more once the line is gone.",
         err=True,
     )
 
@@ -135,6 +169,10 @@ def revoke(id: str, as_json: bool) -> None:
         invocation.print_json(_to_json(key))
     else:
         click.echo(f"Key {key.id} of {key.agent} in {key.org} opens nothing any more.")
+
+
+def _split_scopes(texts: Iterable[str]) -> list[str]:
+    return [scope for text in texts for scope in re.split(r"[\s,]+", text) if scope]
 
 
 def parse_expiry(text: str, now: datetime) -> datetime:

@@ -10,7 +10,7 @@ import re
 import secrets
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from refdesk.core.writing import audit
 from refdesk.errors import InvalidInputError, NotFoundError, UnauthenticatedError
@@ -54,6 +54,23 @@ class ApiKey:
         return Principal(self.org, self.agent, frozenset(self.scopes), credential=self.id)
 
 
+class ListedKeys(Protocol):
+    """Keys that are kept elsewhere than in the store."""
+
+    @property
+    def trouble(self) -> str | None:
+        """Why they may not be the latest; `None` when they are."""
+        ...
+
+    def find(self, hash: str) -> ApiKey | None:
+        """Return the key of this hash, valid or not; `None` where there is none."""
+        ...
+
+    def list(self) -> Sequence[ApiKey]:
+        """Return all of them."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class KeyRing:
     """The keys of one server.
@@ -62,6 +79,7 @@ class KeyRing:
         scopes: Those that a key can have, each with what it allows.
         actor: Who makes and revokes keys, for the record.
         random_text: Makes the secret part: at least 256 bits, URL-safe.
+        file: Further keys, which are neither made nor revoked here.
     """
 
     store: Store
@@ -69,6 +87,7 @@ class KeyRing:
     scopes: Mapping[str, str]
     actor: Actor = audit.SERVER
     random_text: Callable[[], str] = lambda: secrets.token_urlsafe(32)
+    file: ListedKeys | None = None
 
     async def create(
         self, *, org: str, agent: str, scopes: Sequence[str], expires_at: datetime | None = None
@@ -78,13 +97,9 @@ class KeyRing:
         Raises:
             InvalidInputError: A name or a scope is not allowed, or the expiry is not in the future.
         """
-        now = self.clock.now()
-        _check_names(org, agent)
-        self._check_scopes(scopes)
-        if expires_at is not None and expires_at <= now:
-            raise InvalidInputError("A key must expire in the future.")
-        key, secret = self._make(org, agent, scopes, expires_at)
-        await self._write({_hash(secret): key}, "keys.create")
+        check_key(org, agent, scopes, self.scopes)
+        key, secret = make_key(org, agent, scopes, self.clock.now(), expires_at, self.random_text)
+        await self._write({hash_secret(secret): key}, "keys.create")
         return key, secret
 
     async def rotate(
@@ -107,15 +122,13 @@ class KeyRing:
             InvalidInputError: It opens nothing any more, or the expiry is not in the future.
         """
         now = self.clock.now()
-        if expires_at is not None and expires_at <= now:
-            raise InvalidInputError("A key must expire in the future.")
         hash, old = await self._get(id)
         if not old.is_valid(now):
             raise InvalidInputError(f"Key {id} opens nothing any more; make a new one with `refdesk keys create`.")
         ends = now + overlap
         ending = replace(old, expires_at=ends if old.expires_at is None else min(ends, old.expires_at))
-        new, secret = self._make(old.org, old.agent, old.scopes, expires_at)
-        await self._write({hash: ending, _hash(secret): new}, "keys.rotate")
+        new, secret = make_key(old.org, old.agent, old.scopes, now, expires_at, self.random_text)
+        await self._write({hash: ending, hash_secret(secret): new}, "keys.rotate")
         return new, secret, ending
 
     async def identify(self, secret: str) -> Principal:
@@ -128,8 +141,11 @@ class KeyRing:
         Raises:
             UnauthenticatedError: It is unknown, expired or revoked; the answer does not say which.
         """
-        record = await self.store.get_metadata(MetadataKey(SHARED_ORG, KIND, _hash(secret)))
-        key = _read(record) if record is not None else None
+        hash = hash_secret(secret)
+        # The file comes first: its keys open while the store does not answer.
+        key = self.file.find(hash) if self.file is not None else None
+        if key is None and (record := await self.store.get_metadata(MetadataKey(SHARED_ORG, KIND, hash))) is not None:
+            key = _read(record)
         if key is None or not key.is_valid(self.clock.now()):
             raise UnauthenticatedError(_REFUSED)
         return key
@@ -137,7 +153,7 @@ class KeyRing:
     async def list(self, org: str | None = None) -> list[ApiKey]:
         """Return the keys of an org, or of all, oldest first, those that open nothing any more included."""
         records = await self.store.list_metadata(KIND, limit=_MOST_KEYS)
-        keys = [_read(record) for record in records]
+        keys = [*(self.file.list() if self.file is not None else ()), *(_read(record) for record in records)]
         return sorted((key for key in keys if org in (None, key.org)), key=lambda key: (key.created_at, key.id))
 
     async def revoke(self, id: str) -> ApiKey:
@@ -158,18 +174,9 @@ class KeyRing:
             key = _read(record)
             if key.id == id:
                 return record.key.name, key
+        if self.file is not None and any(key.id == id for key in self.file.list()):
+            raise InvalidInputError(f"Key {id} is a line of REFDESK_KEYS_FILE: remove it there, or replace it.")
         raise NotFoundError(f"There is no key {id}. `refdesk keys list` shows the ids.")
-
-    def _make(self, org: str, agent: str, scopes: Sequence[str], expires_at: datetime | None) -> tuple[ApiKey, str]:
-        secret = PREFIX + self.random_text()
-        key = ApiKey(_hash(secret)[:12], org, agent, tuple(sorted(set(scopes))), self.clock.now(), expires_at)
-        return key, secret
-
-    def _check_scopes(self, scopes: Sequence[str]) -> None:
-        if unknown := sorted(set(scopes) - self.scopes.keys()):
-            raise InvalidInputError(f"There is no scope {', '.join(unknown)}. There are: {', '.join(self.scopes)}.")
-        if not scopes:
-            raise InvalidInputError(f"A key needs at least one scope of: {', '.join(self.scopes)}.")
 
     async def _write(self, keys: Mapping[str, ApiKey], action: str) -> None:
         """Keep keys, each under its hash, all at once, and put on record what was done with them."""
@@ -203,14 +210,43 @@ def _to_value(key: ApiKey) -> dict[str, JsonValue]:
     }
 
 
-def _check_names(org: str, agent: str) -> None:
+def make_key(
+    org: str,
+    agent: str,
+    scopes: Sequence[str],
+    now: datetime,
+    expires_at: datetime | None = None,
+    random_text: Callable[[], str] = lambda: secrets.token_urlsafe(32),
+) -> tuple[ApiKey, str]:
+    """Return a new key and its secret, kept nowhere; what it says of its holder has been checked.
+
+    Raises:
+        InvalidInputError: The expiry is not in the future.
+    """
+    if expires_at is not None and expires_at <= now:
+        raise InvalidInputError("A key must expire in the future.")
+    secret = PREFIX + random_text()
+    return ApiKey(hash_secret(secret)[:12], org, agent, tuple(sorted(set(scopes))), now, expires_at), secret
+
+
+def check_key(org: str, agent: str, scopes: Sequence[str], known: Mapping[str, str]) -> None:
+    """Return when a key may say this of its holder.
+
+    Raises:
+        InvalidInputError: A name or a scope is not allowed.
+    """
+    if unknown := sorted(set(scopes) - known.keys()):
+        raise InvalidInputError(f"There is no scope {', '.join(unknown)}. There are: {', '.join(known)}.")
+    if not scopes:
+        raise InvalidInputError(f"A key needs at least one scope of: {', '.join(known)}.")
     if not _ORG.fullmatch(org):
         raise InvalidInputError("An org is named by 1 to 64 lower-case letters, digits and hyphens.")
     if not _AGENT.fullmatch(agent):
         raise InvalidInputError("An agent is named by 1 to 64 characters.")
 
 
-def _hash(secret: str) -> str:
+def hash_secret(secret: str) -> str:
+    """Return what is kept of a key's secret."""
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 
