@@ -125,7 +125,8 @@ def test_the_command_says_what_to_do_with_both_and_the_server_takes_them(tmp_pat
     variables = {"REFDESK_KEYS_FILE": str(file), "REFDESK_EMBEDDER": "hashing"}
     with start(["-m", "refdesk", "serve", "--port", "0"], tmp_path, **variables) as server:
         url = server.read_log("listening")["url"]
-        assert httpx2.post(f"{url}/knowledge/search", json={"query": "x"}, headers=bearer(key)).status_code == 200
+        answer = httpx2.post(f"{url}/knowledge/search", json={"query": "x"}, headers=bearer(key), timeout=60)
+        assert answer.status_code == 200
     done = run(["keys", "list"], tmp_path, **variables | {"REFDESK_KEYS_FILE": str(tmp_path / "absent")})
     assert done.returncode != 0
     assert "REFDESK_KEYS_FILE cannot be read" in done.stdout + done.stderr
