@@ -37,6 +37,10 @@ class HandedOut:
         self.announce(jobs)
         return self.is_shared
 
+    async def forget(self, is_meant: Callable[[EmbeddingJob], bool]) -> bool:
+        self.jobs = {job: None for job in self.jobs if not is_meant(job)}
+        return True
+
     async def consume(self, work: Callable[[EmbeddingJob], Awaitable[JobOutcome]]) -> None:
         await anyio.sleep_forever()
 
