@@ -224,3 +224,13 @@ def test_whenever_desks_end_every_request_is_answered_once_and_no_write_is_repea
 def test_the_game_catches_a_forwarder_that_repeats_writes() -> None:
     game = play(["store", "kill"], Calls(frozenset({"store"})))
     assert len(game.written) > len(set(game.written))
+
+
+@pytest.mark.parametrize("params", ["text", [1], 5, None, True, {"requestId": {"a": 1}}])
+@pytest.mark.parametrize("method", ["initialize", "tools/call", "notifications/cancelled", "resources/subscribe"])
+@pytest.mark.parametrize("is_batch", [False, True])
+def test_parameters_that_are_none_end_nothing(params: object, method: str, is_batch: bool) -> None:
+    journal = Journal()
+    message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    journal.note_client(line([message] if is_batch else message))
+    journal.note_desk(answer(1))

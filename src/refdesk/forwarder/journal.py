@@ -94,7 +94,7 @@ class Calls(NamedTuple):
 
     def say_unsure(self, request: Request) -> bytes:
         """Return the answer to a request of which nobody knows whether it was carried out."""
-        params = cast("dict[str, Any]", request.message.get("params") or {})
+        params = _get_params(request.message)
         result = self.unsure.get(str(params.get("name"))) or _result(
             {"error": {"code": "UNAVAILABLE", "message": UNSURE}}
         )
@@ -253,7 +253,7 @@ class Journal:
         if method == INITIALIZED:
             self._opening = [*self._opening[:1], line]
         elif method == "notifications/cancelled":
-            self._pending.pop(key_of(cast("dict[str, Any]", message.get("params") or {}).get("requestId")), None)
+            self._pending.pop(key_of(_get_params(message).get("requestId")), None)
         if not isinstance(method, str) or not _is_id(message.get("id")):
             return None
         if method == "initialize":
@@ -276,7 +276,7 @@ class Journal:
         return line if self._epoch == 0 else _dump({**question, "id": shown})
 
     def _note_standing(self, request: Request) -> None:
-        params = cast("dict[str, Any]", request.message.get("params") or {})
+        params = _get_params(request.message)
         if request.method == "resources/subscribe":
             self._standing[f"{_URI}{params.get('uri')}"] = request.line
         elif request.method == "resources/unsubscribe":
@@ -314,6 +314,12 @@ def _dump(value: object) -> bytes:
 
 def _notify(method: str, params: Mapping[str, object]) -> bytes:
     return _dump({"jsonrpc": "2.0", "method": method, "params": params})
+
+
+def _get_params(message: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a message's parameters; none where a client sent something else in their place."""
+    params: object = message.get("params")
+    return cast("dict[str, Any]", params) if isinstance(params, dict) else {}
 
 
 def _is_id(value: object) -> bool:
