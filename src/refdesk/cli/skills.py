@@ -224,6 +224,7 @@ def _show_plan(plan: Mapping[str, Sequence[Mapping[str, Any]]], as_json: bool) -
 @asynccontextmanager
 async def _open_learner(settings: Settings) -> AsyncGenerator[tuple[Learner, Context]]:
     from refdesk.app import open_desk
+    from refdesk.core.writing import audit
     from refdesk.factories.language_models import choose_language_model
     from refdesk.factories.toolsets import load_toolsets
     from refdesk.server.principals import local_principal
@@ -231,8 +232,13 @@ async def _open_learner(settings: Settings) -> AsyncGenerator[tuple[Learner, Con
 
     toolsets = load_toolsets([NAME], settings)
     async with open_desk(settings, toolsets, in_background=False) as desk:
-        context = await desk.get_context(local_principal(settings, toolsets, "cli"), NAME)
-        yield Learner(choose_language_model(settings)), context
+        principal = local_principal(settings, toolsets, "cli")
+        context = await desk.get_context(principal, NAME)
+        base = context.knowledge_base
+        # What is learned goes on record as it does where a client calls for it.
+        store = audit.watch(base.store, base.clock, audit.make_actor(principal, "cli"), "create_skill", {})
+        watched = replace(context, knowledge_base=replace(base, store=store))
+        yield Learner(choose_language_model(settings)), watched
 
 
 async def _ask(settings: Settings, operation: str, arguments: Mapping[str, object]) -> dict[str, Any]:
