@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from refdesk.forwarder.hello import pack
-from refdesk.forwarder.journal import MOST_ATTEMPTS, Calls, Journal, read_end
+from refdesk.forwarder.journal import MOST_ATTEMPTS, Calls, Journal, Request, read_end
 
 UNSURE = {"store": {"content": [{"type": "text", "text": "perhaps"}], "isError": True}}
 CALLS = Calls(frozenset({"search"}), {"store": "clientToken"}, UNSURE)
@@ -234,3 +234,11 @@ def test_parameters_that_are_none_end_nothing(params: object, method: str, is_ba
     message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
     journal.note_client(line([message] if is_batch else message))
     journal.note_desk(answer(1))
+
+
+@pytest.mark.parametrize("name", [["a"], {"a": 1}, None, 5, True])
+def test_a_tool_whose_name_is_none_is_no_obstacle_to_going_on_with_another_desk(name: object) -> None:
+    params: dict[str, object] = {"name": name, "arguments": "x", "_meta": 5}
+    pending = Request(b"", {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+    assert not CALLS.is_repeatable(pending)
+    assert json.loads(CALLS.say_unsure(pending))["id"] == 1

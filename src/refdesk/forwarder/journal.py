@@ -87,7 +87,7 @@ class Calls(NamedTuple):
         if not isinstance(params, dict):
             return True  # no desk carries it out
         name, arguments = cast("dict[str, Any]", params).get("name"), cast("dict[str, Any]", params).get("arguments")
-        if name in self.reads:
+        if isinstance(name, str) and name in self.reads:
             return True
         key = self.keyed.get(str(name))
         return key is not None and isinstance(arguments, dict) and bool(cast("dict[str, Any]", arguments).get(key))
@@ -98,7 +98,8 @@ class Calls(NamedTuple):
         result = self.unsure.get(str(params.get("name"))) or _result(
             {"error": {"code": "UNAVAILABLE", "message": UNSURE}}
         )
-        is_modern = "io.modelcontextprotocol/protocolVersion" in (params.get("_meta") or {})
+        meta: object = params.get("_meta")
+        is_modern = isinstance(meta, dict) and "io.modelcontextprotocol/protocolVersion" in meta
         return _dump({"jsonrpc": "2.0", "id": request.id, "result": {**result, **(_COMPLETE if is_modern else {})}})
 
 
