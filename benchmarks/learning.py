@@ -34,7 +34,8 @@ from refdesk.embedders.local import LocalEmbedder
 from refdesk.language_models.rules import RulesModel
 from refdesk.model import FindRequest, Principal, VectorQuery
 from refdesk.stores.memory import MemoryStore
-from refdesk.toolsets.skills.learning import Learner, get_queries
+from refdesk.toolsets.skills.learning import Learner
+from refdesk.toolsets.skills.queries import get_queries
 from refdesk.toolsets.skills.records import get_collection
 
 LEARNED, ASKED = 20, 40

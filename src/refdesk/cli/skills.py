@@ -275,7 +275,7 @@ async def _get_history(settings: Settings, skill_id: str) -> list[Skill]:
     from refdesk.app import open_desk
     from refdesk.factories.toolsets import load_toolsets
     from refdesk.server.principals import local_principal
-    from refdesk.toolsets.skills.learning import get_queries
+    from refdesk.toolsets.skills.queries import get_queries
 
     toolsets = load_toolsets([NAME])
     async with open_desk(settings, toolsets, in_background=False) as desk:

@@ -66,10 +66,10 @@ class SkillFiles:
 
     async def list(self, context: RequestContext, params: types.PaginatedRequestParams) -> dict[str, Any]:
         """Return a page of the skills of the caller's org, by address; the cursor is the last address before it."""
-        from refdesk.toolsets.skills import learning, manifest
+        from refdesk.toolsets.skills import manifest, queries
 
         async def read(asked: Context) -> list[SkillManifest]:
-            return await manifest.list_manifests(learning.get_queries(asked))
+            return await manifest.list_manifests(queries.get_queries(asked))
 
         found = sorted(await self._ask(context, LIST, read), key=_get_uri)
         first = bisect_right(found, params.cursor, key=_get_uri) if params.cursor else 0
@@ -99,10 +99,10 @@ class SkillFiles:
         return types.ReadResourceResult(contents=[contents], ttl_ms=0, cache_scope="private")
 
     async def _find(self, context: RequestContext, target: str, uri: str) -> SkillManifest | None:
-        from refdesk.toolsets.skills import learning, manifest
+        from refdesk.toolsets.skills import manifest, queries
 
         async def find(asked: Context) -> SkillManifest | None:
-            return await manifest.find_manifest(learning.get_queries(asked), uri)
+            return await manifest.find_manifest(queries.get_queries(asked), uri)
 
         return await self._ask(context, target, find)
 
@@ -127,10 +127,10 @@ def extend(server: Server[Any], desk: Desk, identify: Callable[[RequestContext],
 
 async def find_text(caller: Caller, uri: str) -> str | None:
     """Return the text of a skill's file, or `None` where there is none at this address; errors as `Caller.ask`."""
-    from refdesk.toolsets.skills import learning, manifest
+    from refdesk.toolsets.skills import manifest, queries
 
     async def find(asked: Context) -> SkillManifest | None:
-        return await manifest.find_manifest(learning.get_queries(asked), uri)
+        return await manifest.find_manifest(queries.get_queries(asked), uri)
 
     found = await caller.ask("skills", uri, SCOPES, find)
     return found.files[0].text if found is not None else None

@@ -20,9 +20,8 @@ from refdesk.language_models.rules import RulesModel
 from refdesk.model import Principal
 from refdesk.playbooks import Playbook, Refinement, SkillDraft, Step, Turn
 from refdesk.protocols import LanguageModel, Store
-from refdesk.toolsets.skills.learning import get_queries
 from refdesk.toolsets.skills.operations import make_operations
-from refdesk.toolsets.skills.queries import SkillQueries
+from refdesk.toolsets.skills.queries import SkillQueries, get_queries
 from tests.stores.conftest import ENGINE_NAMES, ENGINES
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -11,7 +11,8 @@ import anyio.to_thread
 from refdesk.errors import CallerError, LanguageModelError
 from refdesk.playbooks import Inducer
 from refdesk.toolsets.skills import cases
-from refdesk.toolsets.skills.learning import get_queries, prepare
+from refdesk.toolsets.skills.learning import prepare
+from refdesk.toolsets.skills.queries import get_queries
 
 if TYPE_CHECKING:
     from refdesk.core.context import Context

@@ -15,7 +15,7 @@ from refdesk.core.search.passages import embedding_text
 from refdesk.errors import ConflictError, InvalidInputError, LanguageModelError, NotFoundError
 from refdesk.playbooks import Inducer, Playbook, SkillDraft
 from refdesk.toolsets.skills import cases, changes, masking, outcomes, records, refining, transcripts
-from refdesk.toolsets.skills.queries import QUOTA_NAME, UNLIMITED, Creation, SkillQueries
+from refdesk.toolsets.skills.queries import Creation, SkillQueries, get_queries
 from refdesk.toolsets.skills.records import SkillUpdate
 
 if TYPE_CHECKING:
@@ -235,16 +235,6 @@ def prepare(conversation: str) -> tuple[Turn, ...]:
     if not turns:
         raise InvalidInputError("conversation holds no words: send the transcript of a support conversation.")
     return turns
-
-
-def get_queries(context: Context, embedder: Embedder | None = None) -> SkillQueries:
-    """Return the queries over the caller's org, with the embedder given, else the wanted one."""
-    base = context.knowledge_base
-    if embedder is None and base.semantics is not None:
-        embedder = base.semantics.wanted
-    model = embedder.model if embedder is not None else None
-    quota = base.quotas.get(QUOTA_NAME, UNLIMITED)
-    return SkillQueries(base.store, base.clock, context.principal.org, model, quota)
 
 
 async def embed(context: Context, draft: SkillDraft) -> list[Sequence[float]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from functools import cache
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -12,8 +13,7 @@ import anyio
 from refdesk.core.context import Context
 from refdesk.core.operations import READS, Effects, Operation, Route, Shortening
 from refdesk.errors import Choice, NotFoundError, RefdeskError, StoreError
-from refdesk.toolsets.skills import masking, models
-from refdesk.toolsets.skills.learning import Learner, get_queries, prepare
+from refdesk.toolsets.skills import models
 from refdesk.toolsets.skills.models import (
     CreateInput,
     CreateOutput,
@@ -26,15 +26,17 @@ from refdesk.toolsets.skills.models import (
     UpdateInput,
     UpdateOutput,
 )
+from refdesk.toolsets.skills.queries import get_queries
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from random import Random
 
     from refdesk.core.search.semantics import Semantics
     from refdesk.model import JsonValue
     from refdesk.playbooks import Inducer, Turn
     from refdesk.protocols import Embedder, LanguageModel
+    from refdesk.toolsets.skills.learning import Learner
     from refdesk.toolsets.skills.queries import FoundSkill, SkillQueries
 
 logger = logging.getLogger(__name__)
@@ -111,6 +113,8 @@ async def _offer_skills(context: Context, asked: UpdateInput, error: NotFoundErr
     """Return the error with the skills that the id or the conversation may be about, for somebody to choose one."""
     if READ_SCOPE not in context.principal.scopes:
         return error
+    from refdesk.toolsets.skills import masking
+
     queries = get_queries(context)
     for text in (asked.skill_id, asked.conversation[:QUERY_CHARACTERS]):
         found = await queries.hybrid_search((), masking.mask(text), MOST_OFFERED, 0.0)
@@ -123,6 +127,8 @@ async def _offer_skills(context: Context, asked: UpdateInput, error: NotFoundErr
 
 async def report_outcome(context: Context, report: OutcomeInput) -> OutcomeOutput:
     """Move a skill's confidence by how it went."""
+    from refdesk.toolsets.skills import masking
+
     kept = {
         "outcome": report.outcome,
         "version": report.version,
@@ -168,12 +174,18 @@ _ID = "01930000-0000-7000-8000-000000000001"
 
 def make_operations(language_model: LanguageModel | Inducer, random: Random | None = None) -> tuple[Operation, ...]:
     """Return the toolset's operations, which learn with a language model; for `random` see `SkillQueries`."""
-    learner = Learner(language_model)
+
+    @cache
+    def get_learner() -> Learner:
+        # What learning takes is loaded when somebody learns: a server that only answers starts without it.
+        from refdesk.toolsets.skills.learning import Learner
+
+        return Learner(language_model)
 
     async def search(context: Context, asked: SearchInput) -> SearchOutput:
         return await search_skills(context, asked, random)
 
-    return (replace(SEARCH, handler=search), GET, _make_create(learner), _make_update(learner), REPORT)
+    return (replace(SEARCH, handler=search), GET, _make_create(get_learner), _make_update(get_learner), REPORT)
 
 
 def _keep(asked: CreateInput | UpdateInput) -> dict[str, JsonValue]:
@@ -182,6 +194,9 @@ def _keep(asked: CreateInput | UpdateInput) -> dict[str, JsonValue]:
     Raises:
         InvalidInputError: The conversation holds no word.
     """
+    from refdesk.toolsets.skills import masking
+    from refdesk.toolsets.skills.learning import prepare
+
     masked = masking.mask_value(asked.model_dump(mode="json", exclude={"conversation"}))
     assert isinstance(masked, dict)
     if isinstance(asked, UpdateInput):
@@ -195,9 +210,9 @@ def _write_line(turn: Turn) -> str:
     return f"{turn.speaker.capitalize()}: {turn.call} {turn.text}".replace(":  ", ": ")
 
 
-def _make_create(learner: Learner) -> Operation:
+def _make_create(get_learner: Callable[[], Learner]) -> Operation:
     async def create_skill(context: Context, asked: CreateInput) -> CreateOutput:
-        creation = await learner.create(context, asked.conversation, asked.resolution_confirmed, asked.metadata)
+        creation = await get_learner().create(context, asked.conversation, asked.resolution_confirmed, asked.metadata)
         return CreateOutput(
             skill_id=creation.skill.skill_id,
             title=creation.skill.title,
@@ -233,10 +248,10 @@ def _make_create(learner: Learner) -> Operation:
     )
 
 
-def _make_update(learner: Learner) -> Operation:
+def _make_update(get_learner: Callable[[], Learner]) -> Operation:
     async def update_skill(context: Context, asked: UpdateInput) -> UpdateOutput:
         try:
-            skill = await learner.update(context, asked.skill_id, asked.conversation, asked.feedback)
+            skill = await get_learner().update(context, asked.skill_id, asked.conversation, asked.feedback)
         except NotFoundError as error:
             raise await _offer_skills(context, asked, error) from None
         return UpdateOutput(

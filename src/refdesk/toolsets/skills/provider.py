@@ -10,8 +10,8 @@ from refdesk.core.search.federation import HitReference, ProviderAnswer, Provide
 from refdesk.core.search.snippets import snippet
 from refdesk.model import And, Filter, HasAny, Or, Overlaps
 from refdesk.toolsets.skills import records, resources
-from refdesk.toolsets.skills.learning import get_queries
 from refdesk.toolsets.skills.operations import GET, READ_SCOPE, SEARCH
+from refdesk.toolsets.skills.queries import get_queries
 
 if TYPE_CHECKING:
     from refdesk.core.context import Context

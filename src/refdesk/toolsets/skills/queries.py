@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from random import Random
 
+    from refdesk.core.context import Context
     from refdesk.model import (
         Candidate,
         Collection,
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
         Vector,
     )
     from refdesk.playbooks import Case
-    from refdesk.protocols import Clock, Reader, Store, Transaction
+    from refdesk.protocols import Clock, Embedder, Reader, Store, Transaction
 
 DUPLICATE_SIMILARITY = 0.95
 QUOTA_NAME = "skills_stored"
@@ -455,3 +456,13 @@ def _apply(skill: Skill, updates: SkillUpdate, queries: SkillQueries) -> Skill:
     given: dict[str, Any] = {name: value for name in names if (value := getattr(updates, name)) is not None}
     version = skill.version + 1
     return replace(skill, **given, version=version, updated_at=queries.clock.now(), changes=updates.changes)
+
+
+def get_queries(context: Context, embedder: Embedder | None = None) -> SkillQueries:
+    """Return the queries over the caller's org, with the embedder given, else the wanted one."""
+    base = context.knowledge_base
+    if embedder is None and base.semantics is not None:
+        embedder = base.semantics.wanted
+    model = embedder.model if embedder is not None else None
+    quota = base.quotas.get(QUOTA_NAME, UNLIMITED)
+    return SkillQueries(base.store, base.clock, context.principal.org, model, quota)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from refdesk.core.context import Context
 from refdesk.core.operations import Completions, ResourceTemplate
-from refdesk.toolsets.skills.learning import get_queries
 from refdesk.toolsets.skills.operations import GET
+from refdesk.toolsets.skills.queries import get_queries
 
 MOST_COMPLETIONS = 100
 """The protocol allows no more."""
