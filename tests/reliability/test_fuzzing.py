@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import re
 import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
@@ -180,7 +181,7 @@ def name_in_headers(message: bytes) -> dict[str, str]:
     except (ValueError, KeyError, TypeError, AttributeError):
         method = name = "tools/list"
     named = {"mcp-method": method, "mcp-name": name, "mcp-protocol-version": "2026-07-28"}
-    return {key: text for key, text in named.items() if isinstance(text, str) and text.isascii() and text.isprintable()}
+    return {key: text for key, text in named.items() if isinstance(text, str) and re.fullmatch(r"[!-~]+", text)}
 
 
 @asynccontextmanager
