@@ -42,7 +42,7 @@ import runpy
 from refdesk.server import calls
 validate = calls.validate
 def validate_badly(operation, arguments):
-    if "None" in repr(arguments) or "[]" in repr(arguments) or len(repr(arguments)) > 4000:
+    if len(repr(arguments)) % 3 == 0:
         raise ZeroDivisionError
     return validate(operation, arguments)
 calls.validate = validate_badly
@@ -221,7 +221,9 @@ async def over_sse(watched: Watched) -> AsyncGenerator[Send]:
 
 def fuzz_stdio(home: Path, count: int, *python: str) -> list[str]:
     """Send so many lines to a server over stdio, a ping after each few, which must be answered; return the faults."""
-    with start([*python, "serve", "--stdio"], home, **UNLIMITED) as running:
+    # A desk would be another process, without the bug that is planted in this one.
+    isolated = [] if python == PLAIN else ["--isolated"]
+    with start([*python, "serve", "--stdio", *isolated], home, **UNLIMITED) as running:
         watched, fuzz = Watched(running), Fuzz(2)
         thread = threading.Thread(target=watched.watch)
         thread.start()

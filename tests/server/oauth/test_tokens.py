@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
@@ -268,7 +269,8 @@ async def test_whatever_a_header_or_a_claim_is_it_is_refused_or_accepted(value: 
     for name in ("alg", "kid", "typ", "crit"):
         await opens(ED.sign(make_claims(), **{name: value}))
     for name in make_claims():
-        await opens(ED.sign(make_claims(**{name: value})))
+        with suppress(errors.PermissionDeniedError):  # of several orgs the caller has to choose one
+            await opens(ED.sign(make_claims(**{name: value})))
 
 
 async def test_no_error_and_no_log_holds_a_token(caplog: pytest.LogCaptureFixture) -> None:
