@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 WEIGHTS = (0.9, 0.1, 0.3)
 """Of the hybrid list, the keyword list and the titles. A semantic list beside the keyword list falls below keyword
 search on manuals and dialogues whatever its weight, and gives away a part of what it finds where it is the better one
-(decision 0012)."""
+(decision 0013)."""
 
 _HYBRID = 0
 
