@@ -103,6 +103,10 @@ class Running:
         return self.process.returncode, out.decode(), err.decode()
 
 
+_STARTED: set[int] = set()
+"""The processes that are running now."""
+
+
 @contextmanager
 def start(arguments: Sequence[str], home: Path, **variables: str) -> Generator[Running]:
     """Start a Python module; it is killed if it is still there at the end."""
@@ -114,12 +118,14 @@ def start(arguments: Sequence[str], home: Path, **variables: str) -> Generator[R
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
+    _STARTED.add(process.pid)
     try:
         yield Running(process)
     finally:
         if process.poll() is None:
             process.kill()
         process.communicate(timeout=WAIT_SECONDS)
+        _STARTED.discard(process.pid)
         kill_desks(home)
 
 
@@ -129,8 +135,8 @@ def list_desks(home: Path) -> list[int]:
 
 
 def kill_desks(home: Path) -> None:
-    """End the desks of a data folder, so that no test leaves one behind."""
-    for pid in list_desks(home):
+    """End the desks of a data folder, so that no test leaves one behind, but not what a test runs itself."""
+    for pid in set(list_desks(home)) - _STARTED:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
 
