@@ -74,10 +74,12 @@ bench: $(READY) ## speed, as ratios in one run
 	$(BIN)/python -m benchmarks.tokens
 	$(BIN)/python -m benchmarks.fairness
 
-eval: $(READY) ## retrieval quality, how well learned skills are found, and how well one list finds what four toolsets know
+eval: $(READY) ## retrieval quality, how good learned skills are, and how one list and the updates answer
 	$(BIN)/python -m benchmarks.quality
 	$(BIN)/python -m benchmarks.learning
+	$(BIN)/python -m benchmarks.playbooks
 	$(BIN)/python -m benchmarks.everything
+	$(BIN)/python -m benchmarks.azure_questions
 
 docs: $(READY) ## the reference pages, contracts and snapshots anew, from the code
 	REFDESK_UPDATE_SNAPSHOTS=1 $(BIN)/python -m pytest -q tests/meta/test_reference.py tests/server/test_table.py tests/toolsets/test_conformance.py

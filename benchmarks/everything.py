@@ -23,13 +23,13 @@ from numpy.typing import NDArray
 
 from benchmarks.learning import read_foreign
 from benchmarks.quality import (
-    DEPTH,
     NEVER,
     Judged,
     LexicalIndex,
     Matrix,
     embed,
     get_data_folder,
+    rank_cosines,
     rank_scores,
     read_collection,
 )
@@ -136,7 +136,7 @@ def find_candidates(shelf: Shelf, asked: Asked) -> list[Candidate]:
     terms = frozenset(parse_query(asked.text).terms)
     lexical = shelf.index.score(asked.text)
     cosines = np.maximum.reduceat(shelf.passages @ asked.vector, shelf.starts)
-    near = [int(number) for number in np.argsort(-cosines, kind="stable")[:DEPTH]]
+    near = rank_cosines(cosines)
     return [
         Candidate(
             str(number),

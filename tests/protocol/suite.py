@@ -5,11 +5,9 @@ They are installed by `npm ci` from the pinned `node/package-lock.json` into the
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import re
-import shutil
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,11 +16,11 @@ from typing import Any, cast
 
 import pytest
 
+from tests import npm
 from tests.conftest import REPOSITORY
 
 SOURCE = Path(__file__).resolve().parent / "node"
 PAGE = REPOSITORY / "docs" / "reference" / "protocol.md"
-INSTALL_SECONDS = 600.0
 RUN_SECONDS = 300.0
 
 _RESULT = re.compile(r"server-(?P<scenario>.+)-\d{4}-\d\d-\d\dT[\d-]+Z")
@@ -80,34 +78,9 @@ def install_suite(cache: Path) -> Suite:
     """
     if os.environ.get("REFDESK_CONFORMANCE") != "1":
         pytest.skip("make conformance runs it: it installs some 330 MB of tools")
-    if shutil.which("npm") is None:
-        _do_without("no npm: the suite cannot be installed")
     folder = cache / "protocol-suite"
-    folder.mkdir(parents=True, exist_ok=True)
-    wanted = (SOURCE / "package-lock.json").read_text()
-    with (folder / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        stamp = folder / "installed.json"
-        if not stamp.is_file() or stamp.read_text() != wanted:
-            _install(folder)
-            stamp.write_text(wanted)
+    npm.install(SOURCE, folder, "the suite")
     return Suite(folder)
-
-
-def _install(folder: Path) -> None:
-    for name in ("package.json", "package-lock.json"):
-        shutil.copy(SOURCE / name, folder)
-    command = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--cache", str(folder / "npm-cache")]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=INSTALL_SECONDS)
-    if done.returncode:
-        _do_without(f"npm could not install the suite: {done.stderr[-500:]}")
-    shutil.rmtree(folder / "npm-cache", ignore_errors=True)
-
-
-def _do_without(reason: str) -> None:
-    if os.environ.get("CI") == "true":
-        pytest.fail(reason)
-    pytest.skip(reason)
 
 
 def read_list(title: str) -> set[str]:

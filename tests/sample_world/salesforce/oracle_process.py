@@ -5,9 +5,7 @@ They are installed by `npm ci` from the pinned `oracle/package-lock.json` into t
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -15,10 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, cast
 
-import pytest
+from tests import npm
 
 SOURCE = Path(__file__).resolve().parent / "oracle"
-INSTALL_SECONDS = 300.0
 JUDGE_SECONDS = 600.0
 
 
@@ -58,32 +55,7 @@ class Oracle:
 
 def install_oracle(cache: Path) -> Oracle:
     """Return the parsers, installed below `cache`; skip the test where they cannot be had, unless `CI=true`."""
-    missing = [tool for tool in ("node", "npm") if shutil.which(tool) is None]
-    if missing:
-        _do_without(f"no {' and no '.join(missing)}: the statements cannot be judged by other parsers")
     folder = cache / "statement-oracle"
-    folder.mkdir(parents=True, exist_ok=True)
-    wanted = (SOURCE / "package-lock.json").read_text()
-    with (folder / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        stamp = folder / "installed.json"
-        if not stamp.is_file() or stamp.read_text() != wanted:
-            _install(folder)
-            stamp.write_text(wanted)
-        shutil.copy(SOURCE / "judge.mjs", folder)
+    npm.install(SOURCE, folder, "the other parsers")
+    shutil.copy(SOURCE / "judge.mjs", folder)
     return Oracle(folder)
-
-
-def _install(folder: Path) -> None:
-    for name in ("package.json", "package-lock.json"):
-        shutil.copy(SOURCE / name, folder)
-    command = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--cache", str(folder / "npm-cache")]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=INSTALL_SECONDS)
-    if done.returncode:
-        _do_without(f"npm could not install the other parsers: {done.stderr[-500:]}")
-
-
-def _do_without(reason: str) -> None:
-    if os.environ.get("CI") == "true":
-        pytest.fail(reason)
-    pytest.skip(reason)
