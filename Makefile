@@ -32,8 +32,8 @@ demo: $(READY) ## a tour on a sample world: start its feed, sync it, search it
 test: $(READY) ## the tests
 	$(BIN)/python -m pytest -n 3 -m "not soak and not engines"
 
-test-engines: .venv/.engines ## the same suites on PostgreSQL, Redis and Neo4j, installed and started for it
-	REFDESK_TEST_ENGINES=postgres,redis,neo4j $(BIN)/python -m pytest -n 2 -m "engines and not soak" --timeout 300
+test-engines: .venv/.engines ## the same suites on PostgreSQL, Redis and Neo4j, and sign-in with Keycloak, installed and started for it
+	REFDESK_TEST_ENGINES=postgres,redis,neo4j,keycloak $(BIN)/python -m pytest -n 2 -m "engines and not soak" --timeout 300
 
 conformance: $(READY) ## the protocol's own suite and inspector against the server; installs them
 	REFDESK_CONFORMANCE=1 $(BIN)/python -m pytest tests/protocol
@@ -42,13 +42,14 @@ conformance: $(READY) ## the protocol's own suite and inspector against the serv
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements/engines.txt
 	tests/engines/install.sh
 	$(BIN)/python -m tests.engines.neo4j
+	$(BIN)/python -m tests.engines.keycloak
 	@touch $@
 
 soak: $(READY) ## the long forms of the tests
 	REFDESK_SOAK=1 $(BIN)/python -m pytest -m "not engines" --timeout 3600
 
 soak-engines: .venv/.engines ## the long forms on PostgreSQL, Redis and Neo4j
-	REFDESK_SOAK=1 REFDESK_TEST_ENGINES=postgres,redis,neo4j $(BIN)/python -m pytest -m "engines and soak" --timeout 3600
+	REFDESK_SOAK=1 REFDESK_TEST_ENGINES=postgres,redis,neo4j,keycloak $(BIN)/python -m pytest -m "engines and soak" --timeout 3600
 
 check: $(READY) ## format, lint, types, imports
 	$(BIN)/ruff format --check .

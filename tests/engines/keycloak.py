@@ -5,7 +5,6 @@ The realm is made as the how-to says, by `deploy/keycloak.py` as an operator run
 
 from __future__ import annotations
 
-import ctypes
 import fcntl
 import html
 import os
@@ -18,7 +17,7 @@ import threading
 import zipfile
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urljoin, urlsplit
@@ -30,7 +29,7 @@ from mcp.shared.auth import AuthorizationCodeResult
 
 from tests.conftest import REPOSITORY
 from tests.emulators.signing import Key
-from tests.engines.redis import find_free_port
+from tests.engines.servers import end_with_parent, find_free_port, read_up
 
 VERSION = "26.7.3"
 INSTALLATION = REPOSITORY / ".venv" / "keycloak"
@@ -39,7 +38,6 @@ PATIENCE_SECONDS = 600.0
 PASSWORD = "an-Administrator-0123"
 REDIRECT = "http://127.0.0.1:33418/callback"
 _PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:get"
-_DIE_WITH_PARENT = 1
 
 
 class KeycloakServer:
@@ -49,6 +47,7 @@ class KeycloakServer:
         self.url = f"http://127.0.0.1:{find_free_port()}"
         self.http = httpx2.Client(timeout=120)
         self._process: subprocess.Popen[str] | None = None
+        self._reader = threading.Thread()
 
     def start(self) -> None:
         """Return when it takes requests."""
@@ -68,7 +67,7 @@ class KeycloakServer:
             stderr=subprocess.STDOUT,
             text=True,
             start_new_session=True,
-            preexec_fn=_end_with_parent,
+            preexec_fn=partial(end_with_parent, signal.SIGKILL),
         )
         alarm = threading.Timer(PATIENCE_SECONDS, self._kill)
         alarm.start()
@@ -79,14 +78,15 @@ class KeycloakServer:
             if "Listening on:" in line:
                 break
         alarm.cancel()
+        self._reader = read_up(process.stdout)
         assert "Listening on:" in "".join(said), "".join(said[-30:])
-        threading.Thread(target=process.stdout.read, daemon=True).start()
 
     def remove(self) -> None:
         """End it; nothing of it stays."""
         if self._process is not None:
             self._kill()
             self._process.wait(PATIENCE_SECONDS)
+            self._reader.join(PATIENCE_SECONDS)
         self.http.close()
 
     def _kill(self) -> None:
@@ -150,10 +150,6 @@ class KeycloakServer:
         }
         provider = {"name": "known", "providerId": "rsa", "providerType": "org.keycloak.keys.KeyProvider"}
         self.make(f"/{realm}/components", {**provider, "parentId": parent, "config": settings})
-
-
-def _end_with_parent() -> None:
-    ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
 
 
 @cache
@@ -261,3 +257,7 @@ class Person:
                 hidden = dict(re.findall(r'<input type="hidden" name="([^"]+)" value="([^"]*)"', form))
                 return urljoin(str(page.url), html.unescape(action[1])), hidden | known
         pytest.fail(f"{page.status_code} {page.url}: {page.text[:300]}")
+
+
+if __name__ == "__main__":
+    install()

@@ -11,7 +11,6 @@ import hashlib
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import threading
@@ -25,6 +24,7 @@ import pytest
 from neo4j import Driver, GraphDatabase
 
 from tests.conftest import REPOSITORY
+from tests.engines.servers import find_free_port, read_up
 
 PROJECT = Path(__file__).parent / "neo4j_server"
 INSTALLATION = REPOSITORY / ".venv" / "neo4j"
@@ -77,7 +77,7 @@ class Neo4jServer:
         self._access = "auth" if has_auth else "open"
         self._user = ("neo4j", "neo4j") if has_auth else None
         self._process: subprocess.Popen[str] | None = None
-        self._drain = threading.Thread()
+        self._reader = threading.Thread()
 
     def start(self) -> None:
         """Return when the server takes connections."""
@@ -95,11 +95,9 @@ class Neo4jServer:
         alarm.start()
         said = self._read_until_ready(process)
         alarm.cancel()
-        assert "ready\n" in said, "".join(said[-20:])
         assert process.stdout is not None
-        # Nobody else reads what the server says, and a full pipe would stop it.
-        self._drain = threading.Thread(target=process.stdout.read, daemon=True)
-        self._drain.start()
+        self._reader = read_up(process.stdout)
+        assert "ready\n" in said, "".join(said[-20:])
 
     def stop(self) -> None:
         """End the server in an orderly way."""
@@ -164,17 +162,10 @@ class Neo4jServer:
         if self._process is not None:
             self._process.send_signal(how)
             self._process.wait(PATIENCE_SECONDS)
-            self._drain.join(PATIENCE_SECONDS)
-            for pipe in (self._process.stdin, self._process.stdout):
-                assert pipe is not None
-                pipe.close()
+            self._reader.join(PATIENCE_SECONDS)
+            assert self._process.stdin is not None
+            self._process.stdin.close()
             self._process = None
-
-
-def find_free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
 
 
 @cache

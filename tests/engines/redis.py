@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 import atexit
-import ctypes
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import threading
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import Any, cast
 
 import anyio
 import pytest
 import redis
 
+from tests.engines.servers import end_with_parent, find_free_port, read_up
+
 PATIENCE_SECONDS = 60.0
 LOOK_SECONDS = 0.02
 READY = "Ready to accept connections"
-_DIE_WITH_PARENT = 1
 
 
 class RedisServer:
@@ -38,6 +37,7 @@ class RedisServer:
         self._binary = find_binary()
         self._options = options
         self._process: subprocess.Popen[str] | None = None
+        self._reader = threading.Thread()
         self.folder = Path(tempfile.mkdtemp(prefix="refdesk-redis-"))
         self.port = find_free_port()
 
@@ -64,17 +64,17 @@ class RedisServer:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            preexec_fn=_end_with_parent,
+            preexec_fn=partial(end_with_parent, signal.SIGKILL),
         )
         assert process.stdout is not None
         said: list[str] = []
         while line := process.stdout.readline():
             said.append(line)
             if READY in line:
-                # Nobody else reads what the server says, and a full pipe would stop it.
-                threading.Thread(target=_read_up, args=(process.stdout,), daemon=True).start()
+                self._reader = read_up(process.stdout)
                 return
         process.wait(PATIENCE_SECONDS)
+        process.stdout.close()
         pytest.fail("".join(said[-20:]))
 
     def kill(self) -> None:
@@ -82,6 +82,7 @@ class RedisServer:
         self._send(signal.SIGKILL)
         if self._process is not None:
             self._process.wait(PATIENCE_SECONDS)
+            self._reader.join(PATIENCE_SECONDS)
             self._process = None
 
     def freeze(self) -> None:
@@ -102,16 +103,6 @@ class RedisServer:
             self._process.send_signal(how)
 
 
-def _read_up(stream: IO[str]) -> None:
-    with stream:
-        stream.read()
-
-
-def _end_with_parent() -> None:
-    """Have the kernel stop the server when the tests' process is gone, however it went."""
-    ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
-
-
 def find_binary() -> str:
     """Return the server's program; without it, skip the test or fail it where it is required."""
     binary = shutil.which("redis-server")
@@ -121,12 +112,6 @@ def find_binary() -> str:
             pytest.fail(reason)
         pytest.skip(reason)
     return binary
-
-
-def find_free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
 
 
 @contextmanager

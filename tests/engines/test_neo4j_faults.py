@@ -12,7 +12,8 @@ from refdesk.errors import StoreError
 from refdesk.protocols import Store
 from refdesk.stores.neo4j import open_store
 from refdesk.stores.neo4j.connections import Limits
-from tests.engines.neo4j import Neo4jServer, find_free_port, get_namespace, get_server, get_store_url, running
+from tests.engines.neo4j import Neo4jServer, get_namespace, get_server, get_store_url, running
+from tests.engines.servers import find_free_port
 from tests.engines.tcp_faults import Fault, Proxy, open_proxy
 from tests.stores.samples import NOTES, asking, find_ids, make_document, put
 

@@ -14,6 +14,7 @@ import pytest
 from tests.acceptance.processes import NOWHERE, Running, run, start
 from tests.engines import postgres, redis
 from tests.engines.redis import until
+from tests.engines.servers import find_free_port
 
 pytestmark = pytest.mark.engines
 
@@ -118,7 +119,7 @@ async def test_servers_share_one_rate_and_each_keeps_its_own_while_redis_is_away
 
 @pytest.mark.parametrize("arguments", [["doctor", "--json"], ["worker", "--until-idle"]])
 def test_commands_work_while_redis_is_away_and_show_no_secret(tmp_path: Path, arguments: list[str]) -> None:
-    url = f"redis://:{SECRET}@127.0.0.1:{redis.find_free_port()}/0"
+    url = f"redis://:{SECRET}@127.0.0.1:{find_free_port()}/0"
     done = run(arguments, tmp_path, REFDESK_EMBEDDER="hashing", REFDESK_REDIS=url)
     assert SECRET not in done.stdout + done.stderr
     if arguments[0] == "doctor":

@@ -16,7 +16,8 @@ from refdesk.errors import ConfigurationError, EmbedderError
 from refdesk.protocols import EmbeddingJob, JobOutcome
 from refdesk.queues.bullmq import Shared, open_shared
 from tests.engines import redis
-from tests.engines.redis import find_free_port, until
+from tests.engines.redis import until
+from tests.engines.servers import find_free_port
 
 pytestmark = pytest.mark.engines
 
