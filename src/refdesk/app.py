@@ -291,7 +291,10 @@ class Desk:
             problem = f"{name} {since}: {status.last_error or 'a sync is due.'}"
         elif status.withheld:
             gone = f"{status.withheld} documents are gone from the source of {name}"
-            problem = f"{gone}, suspiciously many at once, and were kept; --force lets them go."
+            why = "while it gives less than it says" if status.missing else "suspiciously many at once"
+            problem = f"{gone}, {why}, and were kept; --force lets them go."
+        elif status.missing:
+            problem = f"The source of {name} says that it holds {status.missing} records more than it gives."
         return ToolsetHealth(documents, last, problem)
 
     async def run(self) -> None:

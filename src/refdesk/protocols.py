@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     )
     from refdesk.playbooks import Refinement, SkillDraft, Turn
 
-
 DocumentVectors: TypeAlias = "list[tuple[EmbeddingModel, list[EmbeddedPassage]]]"
 """A document's vectors of each model, by the model's name."""
 
@@ -433,12 +432,13 @@ class Scratchpad(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SourcePage:
-    """Some records from a source, as it gave them, and how many it holds in all where it says so.
+    """Some records from a source, as it gave them, and how many it holds in all (by id) where it says so.
 
     Attributes:
         name: Pages of the same name hold the same records and give the same total; `None` where that cannot be told.
         outline: What the source must know of a page of this name so that it need not read it again.
         unread: Returns the records, which were not read because the page is a known one; `records` is empty then.
+        repeated: The ids of its records that this reading had given before.
     """
 
     records: tuple[JsonObject, ...]
@@ -446,6 +446,7 @@ class SourcePage:
     name: str | None = None
     outline: JsonValue = None
     unread: Callable[[], tuple[JsonObject, ...]] | None = None
+    repeated: frozenset[str] = frozenset()
 
 
 class Source(Protocol):

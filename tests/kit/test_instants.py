@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from refdesk.core.background.syncing import InvalidRecordError
+from refdesk.core.background.records import InvalidRecordError
 from refdesk.kit.instants import read_instant
 
 

@@ -12,7 +12,7 @@ import anyio.to_thread
 
 from refdesk.core.background import sync_log
 from refdesk.core.background.leases import Holder, Lease
-from refdesk.core.background.syncing import InvalidRecordError
+from refdesk.core.background.records import InvalidRecordError
 from refdesk.core.clock import SystemClock
 from refdesk.model import Document, FindRequest, State
 from refdesk.protocols import Store

@@ -61,6 +61,7 @@ def to_json(report: SyncReport) -> dict[str, Any]:
         "unchanged": report.unchanged,
         "quarantined": report.quarantined,
         "withheld": report.withheld,
+        "missing": report.missing,
     }
 
 
@@ -77,6 +78,9 @@ def describe(name: str, report: SyncReport) -> str:
     text = f"{name} is current ({report.kind} sync, {seconds:.1f} s): {', '.join(counts) or 'nothing to do'}."
     if report.quarantined:
         text += f" {report.quarantined} records could not be read and were set aside; refdesk doctor says why."
+    if report.missing:
+        text += f" The source says that it holds {report.missing} more than it gave."
     if report.withheld:
-        text += f" Gone from the source, suspiciously many, and kept: {report.withheld}; --force withdraws them."
+        why = "while it gives less than it says" if report.missing else "suspiciously many"
+        text += f" Gone from the source, {why}, and kept: {report.withheld}; --force withdraws them."
     return text

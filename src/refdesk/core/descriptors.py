@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from anyio.abc import TaskGroup
     from pydantic import BaseModel
 
-    from refdesk.core.background.syncing import ToDocument
+    from refdesk.core.background.records import ToDocument
     from refdesk.core.context import Context
     from refdesk.core.operations import Toolset
     from refdesk.core.writing.quotas import Quota

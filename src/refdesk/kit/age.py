@@ -26,15 +26,20 @@ def describe_copy(status: SyncStatus, now: datetime, *, things: str) -> list[str
         now: The present.
         things: What the source has, in the plural.
     """
-    return [*describe_age(status.last_success, now, things=things), *describe_withheld(status.withheld, things)]
+    return [*describe_age(status.last_success, now, things=things), *describe_withheld(status, things)]
 
 
-def describe_withheld(withheld: int, things: str) -> list[str]:
-    """Return a sentence where a source lost suspiciously many things at once, which were kept."""
-    if not withheld:
+def describe_withheld(status: SyncStatus, things: str) -> list[str]:
+    """Return a sentence where a source lost things that were kept: suspiciously many, or it gave less than it has."""
+    if not status.withheld:
         return []
+    reason = (
+        f"it says that it holds {status.missing} more than it gave"
+        if status.missing
+        else "so many at once are more likely its mistake"
+    )
     return [
-        f"{withheld} {things} are gone from the source and kept here: so many at once are more likely its mistake. "
+        f"{status.withheld} {things} are gone from the source and kept here: {reason}. "
         "Whoever runs the server can look, and let them go by a sync with --force."
     ]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-from refdesk.core.background.syncing import InvalidRecordError
+from refdesk.core.background.records import InvalidRecordError
 
 
 def read_instant(text: str) -> datetime:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -12,8 +13,9 @@ import pytest
 from refdesk import errors
 from refdesk.core.background import sync_log
 from refdesk.core.background.leases import Holder, Lease
+from refdesk.core.background.records import InvalidRecordError
 from refdesk.core.background.sync_log import MAX_CHANGES, MAX_RUNS, Change
-from refdesk.core.background.syncing import InvalidRecordError, LeaseLostError, Syncer, SyncProgress
+from refdesk.core.background.syncing import LeaseLostError, Syncer, SyncProgress
 from refdesk.core.clock import FixedClock
 from refdesk.model import Collection, Document, JsonObject, MetadataKey, State
 from refdesk.protocols import SourcePage
@@ -34,15 +36,21 @@ class ListedSource:
     then: Callable[[int], Awaitable[None]] | None = None
     asked: list[str | None] = field(default_factory=list["str | None"])
     is_complete: bool = True
+    tells_repeated: bool = False
 
     async def read(self, since: str | None) -> AsyncIterator[SourcePage]:
         self.asked.append(since)
         records = [each for each in self.records if since is None or str(each.get("modified", "9")) >= since[:10]]
         total = len(records) if self.total == -1 else self.total
         for start in range(0, len(records), self.page_size):
-            yield SourcePage(tuple(records[start : start + self.page_size]), total)
+            page = records[start : start + self.page_size]
+            yield SourcePage(tuple(page), total, repeated=self._find_repeated(records[:start], page))
             if self.then is not None:
                 await self.then(start // self.page_size)
+
+    def _find_repeated(self, before: Sequence[JsonObject], page: Sequence[JsonObject]) -> frozenset[str]:
+        counts = Counter(str(record.get("id")) for record in [*before, *page])
+        return frozenset(id for id, count in counts.items() if count > 1 and self.tells_repeated)
 
 
 class CountingStore(MemoryStore):
@@ -204,8 +212,8 @@ async def test_nothing_is_withdrawn_when_the_source_gave_fewer_records_than_it_s
     await bench.syncer.sync()
     bench.source.records = [make_record("a")]
     bench.source.total = 3
-    with pytest.raises(errors.SourceError, match="nothing was withdrawn"):
-        await bench.syncer.sync(full=True)
+    report = await bench.syncer.sync(full=True)
+    assert (report.withdrawn, report.withheld, report.missing) == (0, 2, 2)
     assert await bench.get_versions() == {"a": 1, "b": 1, "c": 1}
 
 
@@ -269,6 +277,25 @@ async def test_of_records_with_one_id_the_last_counts() -> None:
     await bench.syncer.sync()
     assert (await bench.get("a")).title == "Third"
     assert (await bench.syncer.sync(full=True)).changed == 2
+
+
+@pytest.mark.parametrize("page_size", [1, 2, 3])
+@pytest.mark.parametrize("titles", ["Old New", "New Old"])
+async def test_of_records_that_a_reading_repeats_the_newest_counts_and_no_sync_undoes_another(
+    page_size: int, titles: str
+) -> None:
+    first, second = (make_record("a", title, "2026-02-0" + "12"[title == "New"]) for title in titles.split())
+    bench = make_bench([first, second, make_record("b")])
+    bench.source.page_size, bench.source.total, bench.source.tells_repeated = page_size, 2, True
+    await bench.syncer.sync()
+    assert (await bench.get("a")).title == "New"
+    report = await bench.syncer.sync(full=True)
+    assert (report.written, report.quarantined, report.missing) == (0, 1, 0)
+    [told] = await sync_log.read_dead_letters(bench.store, "news")
+    assert told.name == "#again:a"
+    bench.source.records, bench.source.total = [make_record("a", "New", "2026-02-02"), make_record("b")], 2
+    await bench.syncer.sync(full=True)
+    assert await sync_log.read_dead_letters(bench.store, "news") == []
 
 
 async def test_what_landed_before_the_source_failed_stays_and_the_next_sync_completes() -> None:

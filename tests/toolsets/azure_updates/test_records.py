@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from refdesk.core.background.syncing import InvalidRecordError
+from refdesk.core.background.records import InvalidRecordError
 from refdesk.model import DateRange
 from refdesk.toolsets.azure_updates.models import COLLECTION
 from refdesk.toolsets.azure_updates.records import to_document

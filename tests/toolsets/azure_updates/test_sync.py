@@ -9,7 +9,7 @@ from refdesk.core.background import sync_log
 from refdesk.model import Document
 from refdesk.toolsets.azure_updates import TOOLSET_NAME
 from refdesk.toolsets.azure_updates.models import COLLECTION
-from refdesk.toolsets.azure_updates.resources import read_changelog, read_guide
+from refdesk.toolsets.azure_updates.resources import read_changelog, read_guide, read_statistics
 from sample_world.azure_updates.process import RunningEmulator
 from sample_world.azure_updates.world import load_changes, load_world
 from tests.toolsets.azure_updates.samples import Desk
@@ -106,6 +106,41 @@ async def test_an_emptied_feed_withdraws_nothing_unless_forced(synced: Desk, emu
     assert "306 updates are gone from the source" in guide.notes[0]
     assert any("306 updates are gone from the source" in note for note in answer["notes"])
     assert (await synced.syncer.sync(full=True, force=True)).withdrawn == 306
+
+
+async def test_a_record_that_comes_twice_stops_nothing_and_is_told_until_it_comes_once(
+    synced: Desk, emulator: RunningEmulator
+) -> None:
+    world = load_world()
+    id = str(world[100]["id"])
+    older = world[100] | {"title": "As it was", "modified": "2020-01-01T00:00:00.0000000Z"}
+    await emulator.set_world([*world, older])
+    for _ in range(2):
+        report = await synced.syncer.sync(full=True)
+        assert (report.written, report.withheld, report.missing) == (0, 0, 0)
+    told = {each.id: each.reason for each in (await read_statistics(synced.context)).quarantined}
+    assert "several records of this id" in told[f"#again:{id}"]
+    await emulator.set_world(world)
+    await synced.syncer.sync(full=True)
+    assert len((await read_statistics(synced.context)).quarantined) == 1
+
+
+async def test_a_count_above_reality_stops_nothing_and_is_told(synced: Desk, emulator: RunningEmulator) -> None:
+    world = load_world()
+    await emulator.set_faults([{"fault": "wrong_count", "count_error": 7}])
+    await emulator.set_world(world[3:])
+    report = await synced.syncer.sync(full=True)
+    assert (report.withdrawn, report.withheld, report.missing) == (0, 3, 7)
+    [run, *_] = (await read_changelog(synced.context)).runs
+    assert (run.withheld, run.missing) == (3, 7)
+    answer = await synced.ask(query="machines")
+    assert any("says that it holds 7 more than it gave" in note for note in answer["notes"])
+    # As many again: the count is wrong, not the records.
+    report = await synced.syncer.sync(full=True)
+    assert (report.withdrawn, report.withheld, report.missing) == (3, 0, 7)
+    assert not any("more than it gave" in note for note in (await synced.ask(query="machines"))["notes"])
+    await emulator.set_faults([])
+    assert (await synced.syncer.sync(full=True)).missing == 0
 
 
 async def test_a_feed_that_breaks_midway_leaves_whole_updates_and_the_next_sync_completes(

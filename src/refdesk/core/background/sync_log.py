@@ -42,6 +42,7 @@ class SyncStatus:
         last_error_at: When that was.
         documents: How many documents the last success left, withdrawn ones not counted.
         withheld: How many of them the last full sync missed in the source and did not withdraw; see `SyncReport`.
+        missing: How many records the last full sync was not given, of those that the source says it holds.
     """
 
     last_success: datetime | None = None
@@ -51,6 +52,7 @@ class SyncStatus:
     last_error_at: datetime | None = None
     documents: int = 0
     withheld: int = 0
+    missing: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,9 @@ class SyncReport:
         outcome: `busy` when another process syncs: nothing was done then.
         unchanged: Documents that were read and are as they were.
         quarantined: Records that could not be read and are set aside with their reason.
-        withheld: Documents that are gone from the source, suspiciously many, and were not withdrawn therefore.
+        withheld: Documents that are gone from the source, suspiciously many or while records are `missing`, and were
+            not withdrawn therefore.
+        missing: Records that the source says it holds and did not give, of a full sync.
         changes: The first `MAX_CHANGES` changes.
         error: Why it failed, empty otherwise.
     """
@@ -86,6 +90,7 @@ class SyncReport:
     unchanged: int = 0
     quarantined: int = 0
     withheld: int = 0
+    missing: int = 0
     changes: tuple[Change, ...] = ()
     error: str = ""
 
@@ -124,6 +129,7 @@ async def read_status(reader: Reader, toolset: str) -> SyncStatus:
         last_error_at=_instant(value["last_error_at"]),
         documents=_number(value["documents"]),
         withheld=_number(value.get("withheld", 0)),
+        missing=_number(value.get("missing", 0)),
     )
 
 
@@ -137,6 +143,7 @@ async def write_status(transaction: Transaction, toolset: str, status: SyncStatu
         "last_error_at": _text(status.last_error_at),
         "documents": status.documents,
         "withheld": status.withheld,
+        "missing": status.missing,
     }
     await transaction.put_metadata([Metadata(_status_key(toolset), value)])
 
@@ -215,7 +222,7 @@ def _run_value(report: SyncReport) -> dict[str, JsonValue]:
     }
 
 
-_COUNTS = ("added", "changed", "withdrawn", "restored", "unchanged", "quarantined", "withheld")
+_COUNTS = ("added", "changed", "withdrawn", "restored", "unchanged", "quarantined", "withheld", "missing")
 
 
 def _report(record: Metadata) -> SyncReport:
@@ -229,7 +236,7 @@ def _report(record: Metadata) -> SyncReport:
         changes=tuple(Change(*change) for change in changes),
         error=str(value["error"]),
     )
-    return replace(report, **{name: _number(value[name]) for name in _COUNTS})
+    return replace(report, **{name: _number(value.get(name, 0)) for name in _COUNTS})
 
 
 def _instant(value: JsonValue) -> datetime | None:

@@ -8,8 +8,6 @@ from which the next sync resumes.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import logging
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Sequence
@@ -31,6 +29,7 @@ from refdesk.core.background.conversions import (
     write_conversions,
 )
 from refdesk.core.background.leases import Holder, Lease
+from refdesk.core.background.records import NAMELESS, REPEATED, PageRecords, ToDocument, tell_repeated
 from refdesk.core.background.sync_log import (
     MAX_CHANGES,
     Change,
@@ -44,7 +43,6 @@ from refdesk.model import Collection, Document, State
 from refdesk.protocols import RecognisingSource
 
 if TYPE_CHECKING:
-    from refdesk.model import JsonObject
     from refdesk.protocols import Clock, Source, SourcePage, Store, Transaction
 
 logger = logging.getLogger(__name__)
@@ -54,15 +52,6 @@ SUSPICIOUS_DOCUMENTS = 20
 SUSPICIOUS_SHARE = 0.05
 OVERLAP = timedelta(hours=1)
 """How far before the watermark a delta begins: what came late, with an older date, is still seen."""
-
-EXCERPT_CHARACTERS = 2000
-
-NAMELESS = "#"
-"""How the names of set-aside records begin that have no usable id."""
-
-
-class InvalidRecordError(errors.SourceError):
-    """One record of a source cannot be read; the message says why. It is set aside, the others go on."""
 
 
 class LeaseLostError(errors.StoreError):
@@ -77,7 +66,6 @@ class SyncProgress:
     total: int | None
 
 
-ToDocument: TypeAlias = "Callable[[JsonObject], Document]"
 OnProgress: TypeAlias = Callable[[SyncProgress], None]
 
 
@@ -187,38 +175,6 @@ def _lost() -> LeaseLostError:
 
 
 @dataclass(slots=True)
-class _Converted:
-    """What the records of a page give.
-
-    Attributes:
-        last: By the document's id; of records that share one, the last counts.
-        documents: Those of `last` that were converted now.
-        by_record: What was converted now, by the digest of the record.
-        names: The digests of all records, in their order.
-        bad: The records that cannot be read.
-    """
-
-    last: dict[str, Conversion] = field(default_factory=dict[str, Conversion])
-    documents: dict[str, Document] = field(default_factory=dict[str, Document])
-    by_record: dict[str, Conversion] = field(default_factory=dict[str, Conversion])
-    names: list[str] = field(default_factory=list[str])
-    bad: list[DeadLetter] = field(default_factory=list[DeadLetter])
-
-    def add_known(self, conversion: Conversion) -> None:
-        self.last[conversion.id] = conversion
-        self.documents.pop(conversion.id, None)
-
-    def add(self, to_document: ToDocument, record: JsonObject, digest: str) -> None:
-        try:
-            document = to_document(record)
-        except InvalidRecordError as error:
-            self.bad.append(DeadLetter(_name_record(record), error.message, json.dumps(record)[:EXCERPT_CHARACTERS]))
-        else:
-            self.documents[document.id] = document
-            self.last[document.id] = self.by_record[digest] = Conversion.of(document)
-
-
-@dataclass(slots=True)
 class _Run:
     """One sync under its lease."""
 
@@ -237,7 +193,9 @@ class _Run:
     newest: datetime | None = None
     total: int | None = None
     withheld: int = 0
+    missing: int = 0
     nameless: int = 0
+    repeated: set[str] = field(default_factory=set[str])
     touched: set[str] = field(default_factory=set[str])
     counts: Counter[ChangeKind] = field(default_factory=Counter["ChangeKind"])
     changes: list[Change] = field(default_factory=list[Change])
@@ -266,6 +224,7 @@ class _Run:
         self.digests = dict(await store.get_digests(self.syncer.collection))
         self.conversions = await read_conversions(store, self._toolset, self.syncer.converter_version)
         self.set_aside = {each.name: each for each in await sync_log.read_dead_letters(store, self._toolset)}
+        self.repeated = {name.removeprefix(REPEATED) for name in self.set_aside if name.startswith(REPEATED)}
 
     def _read(self) -> AsyncIterator[SourcePage]:
         source, since = self.syncer.source, self._get_since()
@@ -281,6 +240,8 @@ class _Run:
     async def _take(self, page: SourcePage) -> None:
         """Land one page: what changed is written, what cannot be read is set aside."""
         converted = self._recall(page) or await anyio.to_thread.run_sync(self._convert, page)
+        converted.bad += [tell_repeated(id) for id in sorted(page.repeated)]
+        self.repeated |= page.repeated
         self._note_read(converted.last.values(), converted.bad, page.total)
         self.conversions.note(converted.by_record)
         self.conversions.note_page(page, converted.names)
@@ -297,19 +258,19 @@ class _Run:
     def _is_new(self, conversion: Conversion) -> bool:
         return self.digests.get(conversion.id) != conversion.digest
 
-    def _recall(self, page: SourcePage) -> _Converted | None:
+    def _recall(self, page: SourcePage) -> PageRecords | None:
         """Return what a known page gives, if all of it is what the store holds."""
-        known = self.conversions.find_page(page.name, self.digests)
+        known = None if page.repeated else self.conversions.find_page(page.name, self.digests)
         if known is None:
             return None
-        converted = _Converted(names=[*known.records])
+        converted = PageRecords(names=[*known.records])
         for record in known.records:
             converted.add_known(self.conversions.known[record])
         return converted
 
-    def _convert(self, page: SourcePage) -> _Converted:
+    def _convert(self, page: SourcePage) -> PageRecords:
         """Return what the records give; those known to give what the store holds are not converted."""
-        converted = _Converted()
+        converted = PageRecords()
         for record in page.records if page.unread is None else page.unread():
             name = digest_record(record) if self.conversions.version is not None else ""
             converted.names.append(name)
@@ -317,7 +278,7 @@ class _Run:
             if known is not None:
                 converted.add_known(known)
             else:
-                converted.add(self.syncer.to_document, record, name)
+                converted.add(self.syncer.to_document, record, name, page.repeated)
         converted.bad = [each for each in converted.bad if each.name not in converted.last]
         return converted
 
@@ -328,7 +289,7 @@ class _Run:
             self.newest = max(self.newest or document.modified_at, document.modified_at)
         self.seen |= {each.name for each in bad}
         self.bad |= {each.name for each in bad}
-        self.nameless += sum(each.name.startswith(NAMELESS) for each in bad)
+        self.nameless += sum(each.name.startswith(NAMELESS) for each in bad if not each.name.startswith(REPEATED))
         self.total = total
 
     async def _write(self, documents: Sequence[Document]) -> None:
@@ -336,13 +297,23 @@ class _Run:
         collection = self.syncer.collection
         async with self._fenced() as transaction:
             before = await transaction.get_documents(collection, [each.id for each in documents])
-            pairs = [(old, new) for old, new in zip(before, documents, strict=True) if _differ(old, new)]
+            pairs = [
+                (old, new)
+                for old, new in zip(before, documents, strict=True)
+                if _differ(old, new) and not self._is_outdone(old, new)
+            ]
             await transaction.put_documents([_next_version(old, new) for old, new in pairs])
         for old, new in pairs:
             if _is_rendered_anew(old, new):
                 self.digests[new.id] = new.digest
             else:
                 self._note_change(_name_change(old, new), _next_version(old, new))
+
+    def _is_outdone(self, old: Document | None, new: Document) -> bool:
+        """Whether two records share this id and the other one is kept: the newer, so that no sync undoes another."""
+        if old is None or new.id not in self.repeated or State.WITHDRAWN in (old.state, new.state):
+            return False
+        return new.modified_at <= old.modified_at
 
     def _note_change(self, kind: ChangeKind, document: Document) -> None:
         self.counts[kind] += 1
@@ -365,23 +336,27 @@ class _Run:
     async def _reconcile(self) -> None:
         """Withdraw what a complete reading did not hold, and forget bad records that are gone.
 
-        Where the source itself is not complete, nothing is gone by not being there any more.
+        Where the source itself is not complete, nothing is gone by not being there any more. Where it gave fewer
+        records than it says, what is gone may be among those, unless it said so before and lacks as many again: then
+        its count is wrong.
         """
-        if self.total is not None and len(self.seen) + self.nameless < self.total:
-            raise errors.SourceError(
-                f"The source says that it holds {self.total} records but gave {len(self.seen)}: nothing was withdrawn. "
-                "Sync again."
-            )
+        self.missing = max(0, (self.total or 0) - self._count_read())
         gone = sorted(self.digests.keys() - self.seen) if self.syncer.source.is_complete else []
-        if self._is_suspicious(len(gone)) and not self.force:
+        is_short = bool(gone) and self.missing not in (0, self.status.missing)
+        if (is_short or self._is_suspicious(len(gone))) and not self.force:
             self.withheld = len(gone)
-            logger.warning("withdrawals withheld", extra={"documents": len(gone), "of": len(self.digests)})
+            extra = {"documents": len(gone), "of": len(self.digests), "missing": self.missing}
+            logger.warning("withdrawals withheld", extra=extra)
         else:
             for batch in _cut(gone):
                 await self._withdraw(batch)
         vanished = sorted(self.set_aside.keys() - self.seen)
         if vanished:
             await self._write_dead_letters([], vanished)
+
+    def _count_read(self) -> int:
+        """Return how many records were read, those of one id counted once."""
+        return sum(not name.startswith(NAMELESS) for name in self.seen) + self.nameless
 
     def _is_suspicious(self, gone: int) -> bool:
         known = len(self.digests)
@@ -402,6 +377,7 @@ class _Run:
             watermark=self._get_watermark(report.started_at),
             documents=len(self.digests),
             withheld=self.withheld if self.kind == "full" else self.status.withheld,
+            missing=self.missing if self.kind == "full" else self.status.missing,
         )
         await self._write_down(status, report)
         return report
@@ -438,6 +414,7 @@ class _Run:
             unchanged=len(self.seen - self.bad - self.touched),
             quarantined=len(self.bad),
             withheld=self.withheld,
+            missing=self.missing,
             changes=tuple(self.changes),
             error=error,
         )
@@ -454,13 +431,6 @@ class _Run:
 def _is_older(instant: datetime | None, now: datetime, age: timedelta) -> bool:
     # An instant in the future is a clock set back since: it says nothing about how old the data is.
     return instant is None or not timedelta(0) <= now - instant < age
-
-
-def _name_record(record: JsonObject) -> str:
-    id = record.get("id")
-    if isinstance(id, str) and 0 < len(id) <= 200 and id.isprintable() and not id.startswith(NAMELESS):
-        return id
-    return NAMELESS + hashlib.blake2b(json.dumps(record, sort_keys=True).encode(), digest_size=8).hexdigest()
 
 
 def _differ(old: Document | None, new: Document) -> bool:

@@ -12,7 +12,7 @@ from refdesk.toolsets.azure_updates import DESCRIPTION, RECIPE, TOOLSET_NAME
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from refdesk.core.background.syncing import ToDocument
+    from refdesk.core.background.records import ToDocument
     from refdesk.core.descriptors import ExportRequest
     from refdesk.core.operations import Toolset
     from refdesk.protocols import Source

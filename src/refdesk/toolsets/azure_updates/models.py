@@ -294,7 +294,8 @@ class SyncRun(_Answer):
     restored: int
     unchanged: int
     quarantined: int
-    withheld: int = Field(default=0, description="Gone from the feed, suspiciously many at once, and kept.")
+    withheld: int = Field(default=0, description="Gone from the feed and kept: suspiciously many, or some are missing.")
+    missing: int = Field(default=0, description="How many the feed says it holds beyond those that it gave.")
     error: str = ""
     changes: list[UpdateChange]
     changes_omitted: int = 0

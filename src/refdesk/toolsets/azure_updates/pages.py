@@ -35,14 +35,22 @@ class Page:
     total: int | None
     records: tuple[JsonObject, ...] | None = None
 
-    def to_source_page(self, start: int) -> SourcePage:
-        """Return its records from one on."""
+    def to_source_page(self, start: int, repeated: frozenset[str], repeats: int) -> SourcePage:
+        """Return its records from one on.
+
+        Args:
+            start: The first record.
+            repeated: The ids of those that came before.
+            repeats: How many of all records up to here came before, which the page's total counts.
+        """
         # A page that begins elsewhere adds other records.
         name = f"{self.digest}/{start}"
         outline: JsonValue = {_IDS: self.ids, _TOTAL: self.total}
+        total = None if self.total is None else self.total - repeats
         if self.records is None:
-            return SourcePage((), self.total, name, outline, partial(_read_records, self.body, start))
-        return SourcePage(self.records[start:], self.total, name, outline)
+            unread = partial(_read_records, self.body, start)
+            return SourcePage((), total, name, outline, unread, repeated)
+        return SourcePage(self.records[start:], total, name, outline, repeated=repeated)
 
 
 def read_page(known: Mapping[str, JsonValue], body: bytes) -> Page:

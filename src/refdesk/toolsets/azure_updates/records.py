@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from refdesk.core.background.syncing import InvalidRecordError
+from refdesk.core.background.records import InvalidRecordError
 from refdesk.kit.markdown import drop_targets, to_line, to_markdown
 from refdesk.model import DateRange, Document
 from refdesk.toolsets.azure_updates.models import AVAILABILITY, COLLECTION, name_availability

@@ -125,8 +125,9 @@ def _get_month_before(now: datetime, months: int) -> tuple[int, int]:
 
 def _show_run(report: SyncReport, changes: list[UpdateChange]) -> SyncRun:
     optional: dict[str, object] = {"error": report.error} if report.error else {}
-    if report.withheld:
-        optional["withheld"] = report.withheld
+    for name in ("withheld", "missing"):
+        if getattr(report, name):
+            optional[name] = getattr(report, name)
     if report.written > len(changes):
         optional["changes_omitted"] = report.written - len(changes)
     run = SyncRun(

@@ -1,14 +1,15 @@
 """The client of the release communications API, the upstream of the feed: this toolset's only module with I/O.
 
 It trusts nothing it receives: page offsets are computed, never followed, and a page that does not overlap the one
-before is detected, so no record is silently skipped. The rest of the distrust is the kit's.
+before is detected, so no record is silently skipped. A count that two readings do not confirm is passed on as the
+feed's own claim. The rest of the distrust is the kit's.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -32,6 +33,10 @@ MAX_READINGS = 2
 
 class _PagesShiftedError(Exception):
     """The feed changed while it was read, so that records may have been passed over."""
+
+
+class _TooFewError(_PagesShiftedError):
+    """The pages joined to the end and held fewer records than the feed says it has."""
 
 
 def make_reader(url: str) -> HttpReader:
@@ -67,7 +72,8 @@ class AzureUpdatesSource:
     def read(self, since: str | None) -> AsyncIterator[SourcePage]:
         """Yield the records modified at or after `since` (ISO 8601), or all, by id. See `Source.read`.
 
-        When the feed changes underneath so that pages no longer join, it is read once more from the start.
+        When the feed changes underneath so that pages no longer join, it is read once more from the start, and so it
+        is when it gives fewer records than it says. When it does so again, its count is what is wrong.
         """
         return self.read_with({}, since)
 
@@ -79,8 +85,10 @@ class AzureUpdatesSource:
                     async for page in self._read_once(client, known, since):
                         yield page
                 except _PagesShiftedError as error:
-                    logger.info("feed read again", extra={"reason": str(error), "reading": reading})
+                    logger.info("pages did not add up", extra={"reason": str(error), "reading": reading})
                     if reading == MAX_READINGS:
+                        if isinstance(error, _TooFewError):
+                            return
                         raise errors.SourceError(
                             f"The feed changed while it was read: {error}. What was read is kept; sync again."
                         ) from None
@@ -92,7 +100,7 @@ class AzureUpdatesSource:
     ) -> AsyncGenerator[SourcePage]:
         """Yield pages up to the end. Each page but the first begins with the last record of the one before."""
         deadline = time.monotonic() + self.total_seconds
-        position, nameless, largest = 0, 0, 0
+        position, repeats, largest = 0, 0, 0
         seen: set[str] = set()
         last: Page | None = None
         for _ in range(self.max_pages):
@@ -103,13 +111,17 @@ class AzureUpdatesSource:
             fresh = page.ids[start:]
             largest = max(largest, page.total or 0)
             if fresh:
+                repeated = _find_repeated(seen, fresh)
                 seen.update(id for id in fresh if isinstance(id, str))
-                nameless += sum(not isinstance(id, str) for id in fresh)
+                repeats += len(repeated)
                 position += len(fresh)
                 last = page
-                yield page.to_source_page(start)
+                yield page.to_source_page(start, frozenset(repeated), repeats)
             if not fresh or (len(page.ids) < self.page_size and position >= (page.total or position + 1)):
-                _check_count(len(seen) + nameless, largest)
+                if position < largest:
+                    # A page always has the last record of the one before; an empty one is no end.
+                    kind = _TooFewError if page.ids else _PagesShiftedError
+                    raise kind(f"it says that it holds {largest} records and gave {position}")
                 return
         raise errors.SourceError(f"The feed has more than {self.max_pages} pages: it may never end.")
 
@@ -128,9 +140,16 @@ class AzureUpdatesSource:
         return parameters
 
 
-def _check_count(read: int, total: int) -> None:
-    if read < total:
-        raise _PagesShiftedError(f"it says that it holds {total} records and gave {read}")
+def _find_repeated(seen: Set[str], ids: Sequence[JsonValue]) -> list[str]:
+    """Return the ids that were given before, here or on an earlier page, as often as they come again."""
+    repeated: list[str] = []
+    here: set[str] = set()
+    for id in ids:
+        if isinstance(id, str):
+            if id in here or id in seen:
+                repeated.append(id)
+            here.add(id)
+    return repeated
 
 
 def _format_instant(text: str) -> str:
