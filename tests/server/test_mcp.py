@@ -75,7 +75,7 @@ async def test_effects_are_said_as_annotations(client: Client) -> None:
         (True, None, None, False)
     )
     assert (fails.read_only_hint, fails.destructive_hint, fails.idempotent_hint, fails.open_world_hint) == (
-        (False, True, None, True)
+        (None, True, None, True)
     )
 
 

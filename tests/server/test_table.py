@@ -90,8 +90,12 @@ def test_the_instructions_tell_the_day_and_the_workflow_in_few_words() -> None:
 def test_what_is_listed_of_an_answer_keeps_what_is_required_and_fits_what_the_contract_allows(toolset: Toolset) -> None:
     for operation, tool in zip(toolset.operations, descriptions.describe_tools(toolset), strict=True):
         whole = contracts.get_output_schema(operation.output)
-        assert tool.output_schema is not None
-        assert tool.output_schema.get("required") == whole.get("required")
+        if tool.output_schema is None:
+            # A receipt: a few ids and words, which nobody need know before.
+            fields: Any = whole["properties"]
+            assert {field.get("type") for field in fields.values()} == {"string"}
+        else:
+            assert tool.output_schema.get("required") == whole.get("required")
 
 
 def test_a_large_record_says_once_that_its_texts_are_texts() -> None:
@@ -112,7 +116,7 @@ def test_a_large_record_says_once_that_its_texts_are_texts() -> None:
 @each_toolset
 def test_schemas_are_flat_and_without_noise(toolset: Toolset) -> None:
     for tool in describe(toolset)["tools"]:
-        for schema in (tool["inputSchema"], tool["outputSchema"]):
+        for schema in filter(None, (tool["inputSchema"], tool.get("outputSchema"))):
             assert schema["type"] == "object"
             for part in walk(schema):
                 assert "$ref" not in part

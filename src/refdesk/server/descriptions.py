@@ -11,7 +11,7 @@ import mcp_types as types
 
 from refdesk import errors
 from refdesk.core import contracts
-from refdesk.core.operations import TRUNCATED
+from refdesk.core.operations import TRUNCATED, Shortening
 
 if TYPE_CHECKING:
     from datetime import date
@@ -23,7 +23,7 @@ JSON = "application/json"
 _INPUT_NOISE = frozenset({"examples", "minLength", "maxLength", "maxItems"})
 _OUTPUT_NOISE = _INPUT_NOISE | {"description", "additionalProperties", "format", "minimum", "maximum"}
 _ANYTHING = ("additionalProperties", True)
-_SENTENCE = re.compile(r"(?<=[.;:]) ")
+_SENTENCE = re.compile(r"(?<=[.;]) ")
 
 _SELF_EVIDENT = frozenset(
     {"query", "limit", "top_k", "offset", "id", "oldId", "newId", "skill_id", "article_id", "min_score", "minScore"}
@@ -43,7 +43,12 @@ _SELF_EVIDENT = frozenset(
 )
 """Arguments whose names say what the contracts say in words."""
 
-MOST_LISTED_STRINGS = 2
+_IDS = frozenset({"id", "oldId", "newId"})
+"""Arguments that callers take from answers: what they look like is no use to know."""
+
+_PLAIN = ({"type": "string"},)
+NO_SHORTENING = Shortening()
+MOST_LISTED_STRINGS = 1
 """A record with more plain strings that are never absent says for all of them at once what they are."""
 
 
@@ -81,18 +86,23 @@ def _describe_tool(operation: Operation, answer: Mapping[str, Any], records: Map
     others = {schema: name for schema, name in records.items() if name != operation.name}
     return types.Tool(
         name=operation.name,
-        title=operation.title,
+        title=operation.title if operation.title != _read_name(operation.name) else None,
         description=operation.description,
         input_schema=_lean_input(contracts.get_input_schema(operation.input)),
-        output_schema=_lean_output(answer, others),
+        output_schema=_lean_output(answer, others, may_be_cut=operation.shortening != NO_SHORTENING),
         annotations=types.ToolAnnotations(
-            # Of what only reads, the protocol gives the other two no meaning; who says nothing is not idempotent.
-            read_only_hint=effects.read_only,
+            # Who says nothing writes, and does it again each time; of what only reads, the rest has no meaning.
+            read_only_hint=effects.read_only or None,
             destructive_hint=None if effects.read_only else effects.destructive,
             idempotent_hint=True if effects.idempotent and not effects.read_only else None,
             open_world_hint=effects.open_world,
         ),
     )
+
+
+def _read_name(name: str) -> str:
+    """Return a tool's name as clients show it where a tool has no title."""
+    return name.replace("_", " ").capitalize()
 
 
 def describe_resource(resource: Resource) -> types.Resource:
@@ -157,20 +167,28 @@ def _mute(schema: dict[str, Any]) -> dict[str, Any]:
             del field["default"]
         if name in _SELF_EVIDENT:
             field.pop("description", None)
+        if field.get("format") == "uuid" and name in _IDS:
+            del field["format"]
     return schema
 
 
-def _lean_output(schema: Mapping[str, Any], records: Mapping[str, str]) -> dict[str, Any]:
+def _lean_output(schema: Mapping[str, Any], records: Mapping[str, str], *, may_be_cut: bool) -> dict[str, Any] | None:
     """Return an answer's schema: its types and which fields are always there; fields speak for themselves.
+
+    Who only gets a receipt, a few ids and words, need not know before what it looks like: for that it is `None`.
 
     Objects are left open, so that a client that kept the schema is not broken by a further field.
 
     Args:
         schema: As the contract has it.
         records: The schemas that other tools answer with, by the tool; such a part refers to its tool.
+        may_be_cut: Whether an answer may grow too long.
     """
     fields = {name: _refer(field, records) for name, field in schema.get("properties", {}).items()}
-    return _allow_truncation(_lean({**schema, "properties": fields}, _OUTPUT_NOISE, _shorten_record))
+    lean = _lean({**schema, "properties": fields}, _OUTPUT_NOISE, _shorten_record)
+    if may_be_cut:
+        return _allow_truncation(lean)
+    return None if _holds_strings_alone(lean) else lean
 
 
 def _refer(schema: Mapping[str, Any], records: Mapping[str, str]) -> Mapping[str, Any]:
@@ -179,9 +197,14 @@ def _refer(schema: Mapping[str, Any], records: Mapping[str, str]) -> Mapping[str
 
 
 def _shorten_record(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return a schema in fewer words: one of a record says once for all its strings that they are."""
+    """Return a schema in fewer words: one of a record says once for all its strings that they are, one of a list of
+    mere strings, or of records that hold nothing else, that it is a list."""
     if "enum" in schema:
         return {"enum": schema["enum"]}
+    if _is_choice_of_types(branches := schema.get("anyOf", [])):
+        return {"type": [branch["type"] for branch in branches]}
+    if schema.get("items") in _PLAIN or _holds_strings_alone(schema.get("items", {})):
+        return {"type": "array"}
     fields, required = schema.get("properties", {}), schema.get("required", [])
     plain = [name for name, field in fields.items() if field == {"type": "string"}]
     others = {name: field for name, field in fields.items() if name not in plain and not _is_word(field)}
@@ -190,6 +213,14 @@ def _shorten_record(schema: dict[str, Any]) -> dict[str, Any]:
         return schema
     rest = {key: value for key, value in schema.items() if key != "properties"}
     return {**({"properties": others} if others else {}), **rest, "additionalProperties": {"type": "string"}}
+
+
+def _is_choice_of_types(branches: Sequence[Mapping[str, Any]]) -> bool:
+    return bool(branches) and all(branch.keys() <= {"type", "format"} for branch in branches)
+
+
+def _holds_strings_alone(schema: Mapping[str, Any]) -> bool:
+    return "properties" not in schema and schema.get("additionalProperties") == {"type": "string"}
 
 
 def _is_word(field: Mapping[str, Any]) -> bool:
@@ -217,7 +248,7 @@ def _lean_part(
         fields = cast("Mapping[str, Mapping[str, Any]]", value)
         return {name: _lean(field, noise, shape) for name, field in fields.items()}
     if key == "description":
-        return _SENTENCE.split(str(value))[0].rstrip(".;:")
+        return _SENTENCE.split(str(value))[0].rstrip(".;")
     return _lean(cast("Mapping[str, Any]", value), noise, shape) if isinstance(value, Mapping) else value
 
 

@@ -300,7 +300,7 @@ SEARCH_KNOWLEDGE = Operation(
     name="search_knowledge",
     title="Search knowledge",
     description=(
-        "Find what agents wrote, by keyword and meaning, before you answer or store. get_knowledge reads it whole."
+        "Find what agents wrote, by keyword and meaning, before you answer or store; get_knowledge reads it whole."
     ),
     input=SearchInput,
     output=SearchOutput,
@@ -318,7 +318,10 @@ SEARCH_KNOWLEDGE = Operation(
 SUPERSEDE_KNOWLEDGE = Operation(
     name="supersede_knowledge",
     title="Supersede knowledge",
-    description=("Let one entry replace another, which is kept: searches in its words find the new one."),
+    description=(
+        "Let a new entry replace an old one, which is kept: searches in its words find the new. "
+        "restore_knowledge undoes it."
+    ),
     input=SupersedeInput,
     output=SupersedeOutput,
     handler=supersede_knowledge,
@@ -342,8 +345,7 @@ WITHDRAW_KNOWLEDGE = Operation(
     name="withdraw_knowledge",
     title="Withdraw knowledge",
     description=(
-        "Take an entry of yours out of sight, because it was a mistake. It is kept, and restore_knowledge brings it "
-        "back. If something else holds instead, supersede it."
+        "Take back an entry of yours that is a mistake or says what another does. restore_knowledge undoes it."
     ),
     input=LifeInput,
     output=LifeOutput,
@@ -358,13 +360,12 @@ WITHDRAW_KNOWLEDGE = Operation(
         "PERMISSION_DENIED": _NOT_AUTHOR,
     },
     examples=({"id": "01930000-0000-7000-8000-000000000001"},),
-    listed=False,
 )
 
 RESTORE_KNOWLEDGE = Operation(
     name="restore_knowledge",
     title="Restore knowledge",
-    description="Bring a withdrawn entry back, or take back that an entry was superseded, so that it holds again.",
+    description="Let a withdrawn or a superseded entry hold again: undoes either.",
     input=LifeInput,
     output=LifeOutput,
     handler=restore_knowledge,
@@ -378,13 +379,12 @@ RESTORE_KNOWLEDGE = Operation(
         "PERMISSION_DENIED": "The caller may not supersede the entry, or did not write what was withdrawn.",
     },
     examples=({"id": "01930000-0000-7000-8000-000000000001"},),
-    listed=False,
 )
 
 GET_KNOWLEDGE = Operation(
     name="get_knowledge",
     title="Get knowledge",
-    description=("Read one entry whole, with its chain of supersessions and its links."),
+    description="Read an entry whole, with its history and links.",
     input=GetInput,
     output=KnowledgeEntry,
     handler=get_knowledge,
