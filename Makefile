@@ -74,6 +74,7 @@ bench: $(READY) ## speed, as ratios in one run
 	$(BIN)/python -m benchmarks.streaming
 	$(BIN)/python -m benchmarks.tokens
 	$(BIN)/python -m benchmarks.fairness
+	$(BIN)/python -m benchmarks.skills_load
 
 eval: $(READY) ## retrieval quality, how good learned skills are, and how one list and the updates answer
 	$(BIN)/python -m benchmarks.quality

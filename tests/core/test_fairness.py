@@ -24,16 +24,18 @@ class Floor:
     at: list[float]
     running: list[tuple[Holder, anyio.Event]] = field(default_factory=list[tuple[Holder, anyio.Event]])
     finished: list[Holder] = field(default_factory=list[Holder])
+    lanes: list[str] = field(default_factory=list[str])
 
-    async def ask(self, org: str, agent: str = "ann", number: int = 1) -> None:
+    async def ask(self, org: str, agent: str = "ann", number: int = 1, lane: str = "") -> None:
         for _ in range(number):
-            self.group.start_soon(self._work, (org, agent))
+            self.group.start_soon(self._work, (org, agent), lane)
             await anyio.wait_all_tasks_blocked()
 
-    async def _work(self, holder: Holder) -> None:
-        async with self.turns.take(*holder):
+    async def _work(self, holder: Holder, lane: str) -> None:
+        async with self.turns.take(*holder, lane):
             end = anyio.Event()
             self.running.append((holder, end))
+            self.lanes.append(lane)
             await end.wait()
         self.finished.append(holder)
 
@@ -162,3 +164,26 @@ async def test_who_waits_for_another_service_lends_its_turn() -> None:
 async def test_outside_of_any_request_nothing_is_lent() -> None:
     async with outside():
         pass
+
+
+async def test_what_takes_long_holds_up_nothing_but_its_own_lane() -> None:
+    async with open_floor() as floor:
+        await floor.ask("acme", number=20)
+        await floor.ask("acme", number=10, lane="refining")
+        assert len(floor.running) == 8
+        await floor.ask("acme", lane="learning")
+        for _ in range(10):
+            await floor.finish()
+        # They came next, ahead of all that had waited for longer, and each lane has one turn from then on.
+        assert sorted(floor.lanes[8:10]) == ["learning", "refining"]
+        assert len(floor.running) <= 3
+
+
+async def test_a_lane_that_nobody_uses_takes_nothing_from_the_others() -> None:
+    async with open_floor() as floor:
+        await floor.ask("acme", number=2, lane="learning")
+        await floor.finish()
+        await floor.finish()
+        floor.at[0] += ACTIVE_SECONDS + 1
+        await floor.ask("acme", number=20)
+        assert len(floor.running) == 8

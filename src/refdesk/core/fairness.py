@@ -5,6 +5,9 @@ and each agent an equal part of its org's, however much one of them asks. Of tho
 agent are served least goes next, so a queue as long as one likes delays its own caller only. Turns are not kept
 busy at any price: a turn that is left free for the others is what keeps their answers quick.
 
+Work of different weight goes in lanes: while more than one is in use each has an equal part of those few turns, whoever
+asks, so that what takes long holds up nothing but its own lane.
+
 The idea is that of fair queueing (A. Demers, S. Keshav, S. Shenker, *Analysis and Simulation of a Fair Queueing
 Algorithm*, 1989), with turns instead of packets and two levels of senders.
 """
@@ -38,6 +41,7 @@ class Turn:
     """One request's right to work."""
 
     holder: Holder
+    lane: str = ""
     is_running: bool = False
     granted: anyio.Event = field(default_factory=anyio.Event)
 
@@ -65,20 +69,27 @@ class FairTurns:
     _seen: OrderedDict[str, OrderedDict[str, float]] = field(
         default_factory=OrderedDict[str, "OrderedDict[str, float]"]
     )
+    _lanes_running: Counter[str] = field(default_factory=Counter[str])
+    _lanes_seen: dict[str, float] = field(default_factory=dict[str, float])
     _waiting: list[Turn] = field(default_factory=list[Turn])
     _served: dict[str | Holder, int] = field(default_factory=dict[str | Holder, int])
     _count: int = 0
 
     @asynccontextmanager
-    async def take(self, org: str, agent: str) -> AsyncGenerator[Turn]:
+    async def take(self, org: str, agent: str, lane: str = "") -> AsyncGenerator[Turn]:
         """Wait for a turn, and have it until the end; `outside` lends it to others meanwhile.
+
+        Args:
+            org: Who asks.
+            agent: Of that org.
+            lane: What else waits for the same turns; see `Operation.lane`.
 
         Raises:
             LimitExceededError: Too many requests of the agent or of its org are in hand.
         """
         holder = org, agent
         self._admit(holder)
-        turn = Turn(holder)
+        turn = Turn(holder, lane)
         try:
             await self.wait(turn)
             token = _current.set((self, turn))
@@ -96,6 +107,8 @@ class FairTurns:
             turn.is_running = False
             _add(self._running, turn.holder, -1)
             _add(self._orgs_running, turn.holder[0], -1)
+            _add(self._lanes_running, turn.lane, -1)
+            self._note_lane(turn.lane)
             self._hand_out()
 
     def _admit(self, holder: Holder) -> None:
@@ -114,6 +127,7 @@ class FairTurns:
 
     async def wait(self, turn: Turn) -> None:
         """Wait until the turn is granted."""
+        self._note_lane(turn.lane)
         self._waiting.append(turn)
         try:
             self._hand_out()
@@ -129,6 +143,7 @@ class FairTurns:
             self._served[turn.holder[0]] = self._served[turn.holder] = self._count
             _add(self._running, turn.holder, 1)
             _add(self._orgs_running, turn.holder[0], 1)
+            _add(self._lanes_running, turn.lane, 1)
             turn.is_running = True
             turn.granted.set()
 
@@ -136,10 +151,23 @@ class FairTurns:
         """Return whose turn it is: of those who may, the one served least; `None` where nobody may."""
         if not self._waiting or self._running.total() >= self.most:
             return None
-        first = OrderedDict[Holder, Turn]()
+        first = OrderedDict["tuple[Holder, str]", Turn]()
         for turn in self._waiting:
-            first.setdefault(turn.holder, turn)
-        return min((turn for holder, turn in first.items() if self._may(holder)), key=self._rank, default=None)
+            first.setdefault((turn.holder, turn.lane), turn)
+        of_lane = self._count_of_lane()
+        free = (turn for turn in first.values() if self._lanes_running[turn.lane] < of_lane)
+        return min((turn for turn in free if self._may(turn.holder)), key=self._rank, default=None)
+
+    def _count_of_lane(self) -> int:
+        """Return how many turns each lane has, and forget lanes that nobody uses any more."""
+        since = self.now() - ACTIVE_SECONDS
+        for lane, seen in list(self._lanes_seen.items()):
+            if seen < since and not self._lanes_running[lane] and all(turn.lane != lane for turn in self._waiting):
+                del self._lanes_seen[lane]
+        return self.most if len(self._lanes_seen) <= 1 else max(1, self.shared // len(self._lanes_seen))
+
+    def _note_lane(self, lane: str) -> None:
+        self._lanes_seen[lane] = self.now()
 
     def _rank(self, turn: Turn) -> tuple[int, int, int, int]:
         org, served = turn.holder[0], self._served

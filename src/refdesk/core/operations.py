@@ -121,6 +121,7 @@ class Operation:
         listed: Whether MCP lists it unasked; what few agents need is listed by name or under `--tools all`.
         shortening: How an answer that is too long for a model's context is shortened.
         may_offer: Returns whether a call with these arguments may end in a `Choice`; it looks at nothing else.
+        lane: Work of one weight shares a lane, so that what takes long holds up nothing else; empty for what is short.
         keep: Given for what may go on as a task: returns the arguments as they may be kept until it has ended, from
             the validated input. Done again after a crash, it gets these; so what must not be kept is masked.
     """
@@ -142,6 +143,7 @@ class Operation:
     listed: bool = True
     shortening: Shortening = Shortening()
     may_offer: Callable[[Mapping[str, object]], bool] = lambda _: False
+    lane: str = ""
     keep: Callable[[Any], dict[str, JsonValue]] | None = None
 
 

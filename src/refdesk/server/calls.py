@@ -119,7 +119,12 @@ class Caller:
 
         toolset = self.desk.find_toolset(operation)
         answer = await self._within_time(
-            toolset, lambda context: operation.handler(context, validated), operation.least_seconds, watch, report
+            toolset,
+            lambda context: operation.handler(context, validated),
+            operation.least_seconds,
+            watch,
+            report,
+            operation.lane,
         )
         if operation.effects.read_only and self.desk.settings.audit_reads:
             await self._record_read(operation, subjects)
@@ -205,12 +210,13 @@ class Caller:
         least_seconds: float = 0.0,
         watch: Callable[[KnowledgeBase], KnowledgeBase] = lambda base: base,
         report: Report = report_nothing,
+        lane: str = "",
     ) -> Answer:
         seconds = max(self.desk.settings.request_timeout_seconds, least_seconds)
         turns, taken = self.desk.turns, list["Turn"]()
 
         async def work() -> Answer:
-            async with turns.take(self.principal.org, self.principal.agent) as turn:
+            async with turns.take(self.principal.org, self.principal.agent, lane) as turn:
                 taken.append(turn)
                 principal = replace(self.principal, transport=self.transport)
                 return await ask(await self.desk.get_context(principal, toolset, watch, report))

@@ -233,6 +233,19 @@ async def test_an_update_counts_the_version_up_keeps_the_old_one_and_says_what_c
     assert [match["skill_id"] for match in found["matches"]] == [created["skill_id"]]
 
 
+async def test_what_a_skill_has_no_room_for_is_said(desk: Desk) -> None:
+    steps = tuple(Step(f"Turn valve {number}.") for number in range(70))
+    model = ScriptedModel()
+    model.draft = replace(model.draft, playbook=Playbook("Warm.", steps=steps))
+    call = desk.serve(model)
+    created = await call("create_skill", conversation=INVOICE)
+    [first] = await desk.queries().get_history(created["skill_id"])
+    assert first.changes == ("Created.", "Left out 10 new of kind step: the skill holds 60 at most.")
+    model.refinement = Refinement(replace(model.draft, playbook=Playbook("Warm.", steps=(*steps[30:], *steps[:30]))))
+    updated = await call("update_skill", skill_id=created["skill_id"], conversation=INVOICE)
+    assert [change for change in updated["changes"] if change.startswith("Left out 10 ")]
+
+
 async def test_parallel_updates_lose_nothing_even_from_several_servers(desk: Desk) -> None:
     created = await desk.serve()("create_skill", conversation=INVOICE)
     colours = ["red", "green", "blue", "yellow", "purple", "orange"]

@@ -83,6 +83,19 @@ async def test_updating_changes_what_is_given_and_counts_the_version_up(desk: De
     assert await queries.check_duplicate(vector) == changed
 
 
+async def test_a_new_title_leaves_the_skill_where_its_vectors_find_it(desk: Desk) -> None:
+    opening = embed("My radiator is like ice.").tolist()
+    skill = replace(make_skill(), openings=("My radiator is like ice.",), opening_embeddings=[opening])
+    queries = desk.queries()
+    await queries.create_skill(skill)
+    await queries.update_skill(skill.skill_id, SkillUpdate(title="Heating without heat"))
+    await queries.update_skill(skill.skill_id, SkillUpdate(conditions=("Winter.", "The boiler runs.")))
+    for vector in (skill.embedding, opening):
+        nearest = await queries.find_nearest(vector)
+        assert nearest is not None
+        assert (nearest[0].title, nearest[1]) == ("Heating without heat", pytest.approx(1.0, abs=1e-4))
+
+
 async def test_updating_what_is_not_there_is_a_value_error(desk: Desk) -> None:
     with pytest.raises(ValueError, match="no skill unknown"):
         await desk.queries().update_skill("unknown", SkillUpdate(title="x"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import regex
@@ -58,6 +59,7 @@ def read_replies(act: Act) -> Reply:
     return Reply(counts["gave"], counts["refused"], counts["agreed"], counts["declined"])
 
 
+@lru_cache(sentences.MAX_REMEMBERED)
 def classify(text: str) -> str:
     """Return whether a customer refused, declined, agreed, or gave something else."""
     if _REFUSAL.search(text):
@@ -104,7 +106,7 @@ def _write_tool_check(act: Act) -> str:
     said = Counter(
         sentences.shorten(_quote(first), MAX_QUOTE)
         for move in act.moves
-        if not move.result and (first := next(sentences.split(move.after), ""))
+        if not move.result and (first := next(iter(sentences.split(move.after)), ""))
     )
     return f"It answers, as in “{said.most_common(1)[0][0]}”." if said else ""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from math import ceil
 from typing import TYPE_CHECKING
@@ -116,22 +116,27 @@ def _choose(acts: Sequence[Act], count: int) -> list[Act]:
 
 def _join_spoken_together(acts: Sequence[Act]) -> list[Act]:
     """Return the acts, those that are nearly always said in one breath joined to one."""
-    joined = list(acts)
+    joined = {act.id: act for act in acts}
+    alone = set(joined)
     for act in acts:
+        if act.kind != "say" or len(act.cases) < FEW - 1 or act.id not in alone:
+            continue
+        after = {(move.case, move.turn, move.place + 1) for move in act.moves}
         for other in acts:
-            if act in joined and other in joined and act is not other and _is_said_with(act, other):
-                joined[joined.index(act)] = _join(act, other)
-                joined.remove(other)
+            if other.id in alone and other is not act and _is_said_after(act, other, after):
+                joined[act.id] = _join(act, other)
+                del joined[other.id]
+                alone -= {act.id, other.id}
                 break
-    return joined
+    return list(joined.values())
 
 
-def _is_said_with(act: Act, other: Act) -> bool:
-    if act.kind != "say" or other.kind != "say" or len(act.cases) < FEW - 1:
+def _is_said_after(act: Act, other: Act, after: Set[tuple[int, int, int]]) -> bool:
+    """Return whether an act is mostly said right after another, at the places given."""
+    most = max(len(act.moves), len(other.moves))
+    if other.kind != "say" or len(other.moves) < TOGETHER * most:
         return False
-    mine = {(move.case, move.turn, move.place + 1) for move in act.moves}
-    after = sum((move.case, move.turn, move.place) in mine for move in other.moves)
-    return after >= TOGETHER * max(len(act.moves), len(other.moves))
+    return sum((move.case, move.turn, move.place) in after for move in other.moves) >= TOGETHER * most
 
 
 def _join_same_orders(acts: Sequence[Act]) -> list[Act]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 import regex
@@ -22,6 +23,9 @@ MAX_MOVES = 120
 """Of a case that are looked at, from its beginning."""
 
 MAX_SAID = 400
+MAX_REMEMBERED = 1024
+"""Cases whose moves are kept in memory: a refinement reads again what the one before has read."""
+
 _SHORT = 4
 """Words of a turn that can be nothing but an aside."""
 
@@ -89,6 +93,11 @@ class Move:
 
 def read_case(number: int, case: Case) -> list[Move]:
     """Return the moves of a case, in order."""
+    return [replace(move, case=number) for move in _read(case)]
+
+
+@lru_cache(MAX_REMEMBERED)
+def _read(case: Case) -> tuple[Move, ...]:
     moves: list[Move] = []
     turns, facts = case.turns, _find_facts(case)
     for at, turn in enumerate(turns):
@@ -98,7 +107,7 @@ def read_case(number: int, case: Case) -> list[Move]:
                 before, after = _look(turns, at, -1), _look(turns, at, 1)
                 moves.append(
                     Move(
-                        number,
+                        0,
                         len(moves),
                         at,
                         kind,
@@ -110,7 +119,7 @@ def read_case(number: int, case: Case) -> list[Move]:
                         read_members(before.text) if before is not None and before.speaker == "system" else {},
                     )
                 )
-    return moves
+    return tuple(moves)
 
 
 def _find_facts(case: Case) -> dict[str, str]:
@@ -138,10 +147,15 @@ def name_in_words(key: str) -> str:
 
 def get_terms(text: str) -> list[str]:
     """Return the terms by which two utterances are compared: without names, numbers, masked values and little words."""
+    return [*_get_terms(text)]
+
+
+@lru_cache(sentences.MAX_REMEMBERED)
+def _get_terms(text: str) -> tuple[str, ...]:
     bare = _INNER_NAME.sub(" ", _NUMBER.sub(" ", _PLACEHOLDER.sub(" ", text)))
     terms = [term for term in analyse(bare) if term not in _LITTLE]
     telling = [term for term in terms if term not in get_stop_terms()]
-    return telling or terms
+    return tuple(telling or terms)
 
 
 def read_members(text: str) -> dict[str, str]:

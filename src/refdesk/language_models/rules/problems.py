@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import regex
@@ -23,6 +24,9 @@ MAX_CONDITIONS = 4
 MAX_CONDITION = 160
 MAX_KEYWORDS = 16
 MIN_TELLING = 4
+MAX_REMEMBERED = 1024
+"""Conversations whose problem and keywords are kept in memory: refining reads again what it has read before."""
+
 OPENING_TURNS = 8
 """Of the customer: later ones mostly answer questions. The first is often a greeting."""
 
@@ -88,7 +92,8 @@ class Problem:
     conditions: tuple[str, ...]
 
 
-def find_problem(conversation: Sequence[Turn]) -> Problem | None:
+@lru_cache(MAX_REMEMBERED)
+def find_problem(conversation: tuple[Turn, ...]) -> Problem | None:
     """Return the problem, or `None` when no customer says anything that could be searched for."""
     turns = [list(sentences.split(turn.text)) for turn in leave_names(conversation) if turn.speaker == "customer"]
     opening = [sentence for turn in turns[:OPENING_TURNS] for sentence in turn]
@@ -131,7 +136,8 @@ def _write_title(sentence: str) -> str:
     return title[:1].upper() + title[1:]
 
 
-def find_keywords(conversation: Sequence[Turn]) -> tuple[str, ...]:
+@lru_cache(MAX_REMEMBERED)
+def find_keywords(conversation: tuple[Turn, ...]) -> tuple[str, ...]:
     """Return the words that both sides use most, each in its most frequent spelling, most distinctive first.
 
     A word counts by the number of turns it is in, and double where both sides say it.

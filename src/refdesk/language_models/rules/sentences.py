@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 import regex
+
+MAX_REMEMBERED = 8192
+"""Texts whose sentences are kept in memory: a refinement reads again what the ones before have read."""
 
 MAX_SENTENCE = 240
 """Code points of a sentence that are kept."""
@@ -50,12 +54,17 @@ _ORDER = regex.compile(
 _MASKED = regex.compile(r"\[(?:card number|e-mail|phone number|account number|social security number|secret)\]")
 
 
-def split(text: str) -> Iterator[str]:
-    """Yield the sentences of a text that say something, each as one line, without greetings before them.
+@lru_cache(MAX_REMEMBERED)
+def split(text: str) -> tuple[str, ...]:
+    """Return the sentences of a text that say something, each as one line, without greetings before them.
 
     Left out are pleasantries, names, bare numbers, and sentences that address a machine instead of a person: whoever
     reads a playbook is to do what helped, not what a customer orders.
     """
+    return tuple(_split(text))
+
+
+def _split(text: str) -> Iterator[str]:
     for part in _END.split(text):
         sentence = " ".join(part.split())
         if _ORDER.search(sentence) or not says_something(sentence):
@@ -65,11 +74,10 @@ def split(text: str) -> Iterator[str]:
             yield shorten(sentence, MAX_SENTENCE)
 
 
-def split_all(text: str) -> Iterator[str]:
-    """Yield every sentence of a text as one line, pleasantries too."""
-    for part in _END.split(text):
-        if sentence := " ".join(part.split()):
-            yield sentence
+@lru_cache(MAX_REMEMBERED)
+def split_all(text: str) -> tuple[str, ...]:
+    """Return every sentence of a text as one line, pleasantries too."""
+    return tuple(sentence for part in _END.split(text) if (sentence := " ".join(part.split())))
 
 
 def drop_greeting(sentence: str) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from math import log, sqrt
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import regex
 
@@ -16,6 +17,7 @@ from refdesk.language_models.rules.problems import (
     FILLERS,
     MAX_CONDITIONS,
     MAX_PROBLEM,
+    MAX_REMEMBERED,
     Problem,
     find_keywords,
     find_problem,
@@ -33,7 +35,7 @@ OPENING_TURNS = 2
 _OWN_FACT = regex.compile(r"\d|\[[^\]\n]+\]|(?<=\s)(?!I\b)\p{Lu}\p{Ll}+")
 """What marks a sentence as about one case: a number, a masked value, a name."""
 
-Turns = Sequence["Turn"]
+Turns: TypeAlias = "tuple[Turn, ...]"
 
 
 def share_problem(conversations: Sequence[Turns]) -> Problem | None:
@@ -100,6 +102,7 @@ def list_openings(conversations: Sequence[Turns]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(opening for opening in found if opening))[:MAX_OPENINGS]
 
 
+@lru_cache(MAX_REMEMBERED)
 def find_opening(turns: Turns) -> str:
     """Return what the customer said in the first turns that say something; empty where none does."""
     said = (" ".join(sentences.split(turn.text)) for turn in leave_names(turns) if turn.speaker == "customer")

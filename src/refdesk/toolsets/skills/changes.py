@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from refdesk.toolsets.skills import refining
+
 if TYPE_CHECKING:
     from refdesk.playbooks import Playbook, SkillDraft, Step
 
@@ -28,6 +30,19 @@ def describe(old: SkillDraft, new: SkillDraft) -> tuple[str, ...]:
         changes.append(f"{support} conversations support it now.")
     left = len(changes) - MAX_CHANGES
     return tuple(changes[:MAX_CHANGES] + ([f"And {left} changes more."] if left > 0 else [])) or (NOTHING_NEW,)
+
+
+def describe_cut(draft: SkillDraft) -> tuple[str, ...]:
+    """Return what of a model's draft is more than a skill holds, for people to read: it is left out."""
+    playbook = draft.playbook
+    counted = (
+        ("step", playbook.steps, refining.MAX_STEPS),
+        ("condition", draft.conditions, refining.MAX_CONDITIONS),
+        ("keyword", draft.keywords, refining.MAX_KEYWORDS),
+        ("prerequisite", playbook.prerequisites, refining.MAX_NOTES),
+        ("edge case", playbook.edge_cases, refining.MAX_NOTES),
+    )
+    return tuple(refining.describe_rest(kind, len(all) - most, most) for kind, all, most in counted if len(all) > most)
 
 
 def _compare_steps(old: Playbook, new: Playbook) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
@@ -35,9 +36,11 @@ MAX_TITLE = 200
 MAX_TEXT = 4000
 MAX_STEP = 600
 MAX_KEYWORD = 100
-MAX_STEPS = 60
 MAX_VECTORS = 8192
 """Of utterances, which are kept in memory: refining compares mostly what it has compared before."""
+
+MAX_MASKED = 4096
+"""Texts of skills whose masked form is kept in memory."""
 
 CONFIRMATION = 0.10
 
@@ -75,9 +78,11 @@ class Learner:
             # Before the model is paid for; it is checked again with the insert.
             await queries.require_room(context.principal.agent)
             context.report(1, LEARNING_STEPS, "Writing the playbook")
-            draft = require_whole(clean(await self._draft(context, case, turns)))
+            written = await self._draft(context, case, turns)
+            draft = require_whole(await anyio.to_thread.run_sync(clean, written))
             context.report(2, LEARNING_STEPS, f"Storing: {draft.title}")
             skill = await self._build(context, draft, confirmed, metadata)
+            skill = replace(skill, changes=(*skill.changes, *changes.describe_cut(written)))
             async with self._lock(context.principal.org, ""):
                 creation = await queries.create_if_new(skill, [case])
         if confirmed and creation.similarity is not None and not creation.is_known_source:
@@ -148,12 +153,14 @@ class Learner:
         self, model: LanguageModel, skill: Skill, turns: Sequence[Turn], feedback: str
     ) -> tuple[SkillDraft, tuple[str, ...]]:
         refinement = await model.refine(skill.draft, turns, feedback)
-        proposed = replace(clean(refinement.draft), **_get_settled(skill))
+        cleaned = await anyio.to_thread.run_sync(clean, refinement.draft)
+        proposed = replace(cleaned, **_get_settled(skill))
         refined = refining.refine(skill.draft, replace(refinement, draft=proposed), turns, feedback)
-        return refined.draft, refined.changes
+        return refined.draft, (*refined.changes, *changes.describe_cut(refinement.draft))
 
     async def _make_update(self, context: Context, skill: Skill, draft: SkillDraft, told: Sequence[str]) -> SkillUpdate:
-        embedding, *openings = await embed(context, draft) or [()]
+        embedding, *openings = await self._embed(context, draft) or [()]
+        masked = await anyio.to_thread.run_sync(lambda: tuple(map(_mask, told)))
         return SkillUpdate(
             title=draft.title,
             problem=draft.problem,
@@ -166,7 +173,7 @@ class Learner:
             embedding=embedding,
             opening_embeddings=openings,
             made_by=self.language_model.name,
-            changes=tuple(masking.mask(change) for change in told),
+            changes=masked,
             expected_version=skill.version,
         )
 
@@ -178,11 +185,25 @@ class Learner:
     async def _induce(self, context: Context, known: Sequence[Case], skill: Skill) -> SkillDraft:
         """Return the skill as its cases have it, what its metadata settled as it is."""
         assert isinstance(self.language_model, Inducer)
-        draft = clean(await self.language_model.induce(known, self.get_embed(context)))
+        draft = await self.language_model.induce(known, self.get_embed(context))
+        draft = await anyio.to_thread.run_sync(clean, draft)
         settled = dict.fromkeys(_get_settled(skill))
         areas = {name: getattr(skill, name) if name in settled or not getattr(draft, name) else getattr(draft, name)
                  for name in (records.PRODUCT_AREA, records.ISSUE_TYPE)}  # fmt: skip
         return require_whole(replace(draft, **areas))
+
+    async def _embed(self, context: Context, draft: SkillDraft) -> list[Sequence[float]]:
+        """Return the vectors of what is searched of a skill: what it is about, then each opening.
+
+        Empty without a model. They are remembered: from one refinement to the next few of them change.
+        """
+        embed = self.get_embed(context)
+        if embed is None:
+            return []
+        lead = records.write_lead(draft.problem, draft.conditions, draft.keywords)
+        texts = [embedding_text(draft.title, lead, (0, len(lead))), *draft.openings]
+        vectors = await embed(texts)
+        return [vectors[text].tolist() for text in texts]
 
     def get_embed(self, context: Context) -> EmbedTexts | None:
         """Return what embeds utterances, and remembers them."""
@@ -218,11 +239,15 @@ class Learner:
         )
         if confirmed:
             skill = replace(skill, times_confirmed=1, confidence=skill.confidence + CONFIRMATION)
-        embedding, *openings = await embed(context, draft) or [()]
+        embedding, *openings = await self._embed(context, draft) or [()]
         return replace(skill, embedding=embedding, opening_embeddings=openings)
 
     def _lock(self, org: str, key: str) -> anyio.Lock:
         return self._locks.setdefault((org, key), anyio.Lock())
+
+
+_mask = lru_cache(MAX_MASKED)(masking.mask)
+"""Remembers what it has masked: most of what a refinement says, the skill has said before."""
 
 
 def prepare(conversation: str) -> tuple[Turn, ...]:
@@ -235,16 +260,6 @@ def prepare(conversation: str) -> tuple[Turn, ...]:
     if not turns:
         raise InvalidInputError("conversation holds no words: send the transcript of a support conversation.")
     return turns
-
-
-async def embed(context: Context, draft: SkillDraft) -> list[Sequence[float]]:
-    """Return the vectors of what is searched of a skill: what it is about, then each opening; empty without a model."""
-    semantics = context.knowledge_base.semantics
-    if semantics is None:
-        return []
-    lead = records.write_lead(draft.problem, draft.conditions, draft.keywords)
-    texts = [embedding_text(draft.title, lead, (0, len(lead))), *draft.openings]
-    return [vector.tolist() for vector in await semantics.wanted.embed_passages(texts)]
 
 
 def clean(draft: SkillDraft) -> SkillDraft:
@@ -274,7 +289,7 @@ def clean(draft: SkillDraft) -> SkillDraft:
 def _clean_steps(steps: Sequence[Step]) -> tuple[Step, ...]:
     cleaned = (
         replace(step, do=_clean(step.do, MAX_STEP), check=_clean(step.check, MAX_STEP), say=_clean(step.say, MAX_STEP))
-        for step in steps[:MAX_STEPS]
+        for step in steps[: refining.MAX_STEPS]
     )
     return tuple(step for step in cleaned if step.do)
 
@@ -292,7 +307,7 @@ def require_whole(draft: SkillDraft) -> SkillDraft:
 
 def _clean(text: str, length: int = MAX_TEXT) -> str:
     printable = "".join(c if c.isprintable() else " " for c in text)
-    return masking.mask(" ".join(printable.split()))[:length].rstrip()
+    return _mask(" ".join(printable.split()))[:length].rstrip()
 
 
 def _clean_all(texts: Sequence[str], most: int, length: int = MAX_STEP) -> tuple[str, ...]:

@@ -245,6 +245,7 @@ def _make_create(get_learner: Callable[[], Learner]) -> Operation:
             {"conversation": _CONVERSATION, "resolution_confirmed": True, "metadata": {"product_area": "billing"}},
         ),
         keep=_keep,
+        lane="learning",
     )
 
 
@@ -283,6 +284,7 @@ def _make_update(get_learner: Callable[[], Learner]) -> Operation:
         examples=({"skill_id": _ID, "conversation": _CONVERSATION, "feedback": "Step 2 was not needed."},),
         may_offer=lambda _: True,
         keep=_keep,
+        lane="refining",
     )
 
 

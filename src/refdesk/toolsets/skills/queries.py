@@ -12,7 +12,6 @@ from refdesk.core.writing import quotas
 from refdesk.core.writing.quotas import Quota
 from refdesk.errors import ConflictError, InvalidInputError
 from refdesk.model import (
-    EmbeddedPassage,
     EmbeddingModel,
     FindRequest,
     HasAll,
@@ -22,7 +21,7 @@ from refdesk.model import (
     State,
     VectorQuery,
 )
-from refdesk.toolsets.skills import cases, outcomes, records
+from refdesk.toolsets.skills import cases, outcomes, records, vectors
 from refdesk.toolsets.skills.outcomes import Tally
 from refdesk.toolsets.skills.records import Counters, Skill, SkillUpdate
 
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
         Document,
         Filter,
         Revision,
-        Vector,
     )
     from refdesk.playbooks import Case
     from refdesk.protocols import Clock, Embedder, Reader, Store, Transaction
@@ -155,20 +153,38 @@ class SkillQueries:
             ValueError: There is no such skill.
             ConflictError: It is not the version that was expected any more; nothing is changed.
         """
-        async with self.store.transaction() as transaction:
-            skill = await self._read_skill(transaction, skill_id)
-            if skill is None:
-                raise ValueError(f"There is no skill {skill_id}.")
-            if updates.expected_version not in (None, skill.version):
-                raise ConflictError(
-                    f"The skill is at version {skill.version} by now, not {updates.expected_version}. Read it again.",
-                    details={"version": skill.version},
-                )
-            changed = _apply(skill, updates, self)
-            await self._write(transaction, changed)
-            await self._put_cases(transaction, skill_id, added, agent)
-            if updates.confidence is not None:
-                await self._put_counters(transaction, changed)
+        while True:
+            # Vectors are read outside the transaction, at a known version: they stay unless others are given.
+            known = await self._recall(skill_id) if updates.embedding is None else None
+            async with self.store.transaction() as transaction:
+                skill = await self._read_skill(transaction, skill_id)
+                if skill is None:
+                    raise ValueError(f"There is no skill {skill_id}.")
+                if updates.expected_version not in (None, skill.version):
+                    raise ConflictError(
+                        f"The skill is at version {skill.version}, not {updates.expected_version}. Read it again.",
+                        details={"version": skill.version},
+                    )
+                if known is not None:
+                    if known.version != skill.version:
+                        continue
+                    skill = replace(skill, embedding=known.embedding, opening_embeddings=known.opening_embeddings)
+                return await self._change(transaction, skill, updates, added, agent)
+
+    async def _recall(self, skill_id: str) -> Skill | None:
+        skill = await self.get_skill(skill_id)
+        if skill is None or self.model is None:
+            return skill
+        return await vectors.recall(self.store, self.org, skill, self.model)
+
+    async def _change(
+        self, transaction: Transaction, skill: Skill, updates: SkillUpdate, added: Sequence[Case], agent: str
+    ) -> Skill:
+        changed = _apply(skill, updates, self)
+        await self._write(transaction, changed)
+        await self._put_cases(transaction, skill.skill_id, added, agent)
+        if updates.confidence is not None:
+            await self._put_counters(transaction, changed)
         return changed
 
     async def check_duplicate(
@@ -296,7 +312,7 @@ class SkillQueries:
     def _to_query(self, embedding: Sequence[float]) -> VectorQuery | None:
         if self.model is None or not len(embedding):
             return None
-        return VectorQuery(to_vector(embedding), self.model.name)
+        return VectorQuery(vectors.to_vector(embedding), self.model.name)
 
     async def _go_back(self, transaction: Transaction, skill: Skill, history: Sequence[Skill]) -> Skill:
         """Return the skill with the steps of an earlier version, as a new one, where its own surely work worse."""
@@ -354,7 +370,7 @@ class SkillQueries:
         document = records.to_document(skill, self.org)
         await transaction.put_documents([document])
         if self.model is not None and len(skill.embedding):
-            passages = _to_passages(skill)
+            passages = vectors.to_passages(skill)
             await transaction.put_vectors(self._collection, skill.skill_id, self.model, document.text_digest, passages)
 
     async def _count_generation(self, transaction: Transaction) -> None:
@@ -416,25 +432,6 @@ def _to_counters(record: Metadata | None) -> Counters:
         tallies={steps: Tally(good, bad) for steps, (good, bad) in tallies.items()},
         rejected=tuple(cast("Sequence[str]", value.get("rejected", ()))),
     )
-
-
-def to_vector(embedding: Sequence[float]) -> Vector:
-    """Return the numbers as a vector of unit length."""
-    import numpy as np
-
-    vector = np.asarray(embedding, dtype=np.float32)
-    return vector / (np.linalg.norm(vector) or 1.0)
-
-
-def _to_passages(skill: Skill) -> list[EmbeddedPassage]:
-    """Return the passages of a skill: what it is about, and each way in which customers began."""
-    lead = len(records.write_lead(skill.problem, skill.conditions, skill.keywords))
-    found = [EmbeddedPassage(0, lead, to_vector(skill.embedding))]
-    start = lead + 2
-    for opening, embedding in zip(skill.openings, skill.opening_embeddings, strict=False):
-        found.append(EmbeddedPassage(start, start + len(opening), to_vector(embedding)))
-        start += len(opening) + 1
-    return found
 
 
 def _is_read(revision: Revision) -> bool:

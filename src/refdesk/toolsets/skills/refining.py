@@ -75,6 +75,11 @@ def normalise(text: str) -> str:
     return " ".join("".join(c if c.isalnum() else " " for c in text.casefold()).split())
 
 
+def describe_rest(kind: str, count: int, most: int) -> str:
+    """Return that so many items do not fit into a skill, for people to read."""
+    return f"Left out {count} new of kind {kind}: the skill holds {most} at most."
+
+
 def _is_shown(removal: Removal, said: str) -> bool:
     quote = normalise(removal.quote)
     return len(quote) >= MIN_QUOTE and f" {quote} " in f" {said} "
@@ -104,7 +109,7 @@ def _merge(
     room = max(0, most - len(kept))
     changes.extend(f"Added {kind} “{get_text(item)}”." for item in list(added.values())[:room])
     if len(added) > room:
-        changes.append(f"Left out {len(added) - room} new of kind {kind}: the skill holds {most} at most.")
+        changes.append(describe_rest(kind, len(added) - room, most))
     return (*kept, *list(added.values())[:room])
 
 
@@ -154,7 +159,7 @@ def _merge_steps(
         else:
             left_out += 1
     if left_out:
-        changes.append(f"Left out {left_out} new of kind step: the skill holds {MAX_STEPS} at most.")
+        changes.append(describe_rest("step", left_out, MAX_STEPS))
     return tuple(kept)
 
 
