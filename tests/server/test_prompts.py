@@ -116,5 +116,5 @@ async def test_lists_for_people_have_pictures_and_those_for_models_do_not(desk: 
     async with connect(desk, era, local_principal(desk.settings, desk.toolsets, "tester")) as client:
         assert all(resource.icons and resource.title for resource in (await client.list_resources()).resources)
         # A title that says no more than the name does is left out: clients show the name then.
-    tools = (await client.list_tools()).tools
-    assert not any(tool.icons or tool.title == tool.name.replace("_", " ").capitalize() for tool in tools)
+        tools = (await client.list_tools()).tools
+        assert not any(tool.icons or tool.title == tool.name.replace("_", " ").capitalize() for tool in tools)
