@@ -299,6 +299,24 @@ def check_names(environment: Mapping[str, str]) -> None:
             raise errors.ConfigurationError(f"There is no setting {name}. Did you mean {meant[0]}?")
 
 
+def list_given() -> tuple[dict[str, str], list[str]]:
+    """Return the settings that the environment gives, as written, and the variables of those that are secret.
+
+    Raises:
+        ConfigurationError: See `load_settings`.
+    """
+    settings = load_settings()
+    given = {name: os.environ.get(variable(name), "") for name in settings.model_fields_set}
+    secret = {name for name in given if isinstance(getattr(settings, name), SecretStr)}
+    plain = {variable(name): text for name, text in sorted(given.items()) if text and name not in secret}
+    return plain, [variable(name) for name in sorted(secret) if given[name]]
+
+
+def read_variable(name: str) -> str | None:
+    """Return a variable of the environment that is no setting, such as a client's key; `None` where it is empty."""
+    return os.environ.get(name) or None
+
+
 def variable(name: str) -> str:
     """Return the environment variable of a setting."""
     return f"{PREFIX}{name.upper()}"

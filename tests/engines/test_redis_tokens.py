@@ -27,7 +27,7 @@ COLLECTION = models.get_collection("acme")
 
 @asynccontextmanager
 async def open_server(path: Path, url: str) -> AsyncGenerator[KnowledgeBase]:
-    async with open_store(path) as store, open_shared(url, lambda: None) as shared:
+    async with open_store(path) as store, open_shared(url, lambda: None, patience=redis.PATIENCE_SECONDS) as shared:
         yield KnowledgeBase(store, queue=shared.queue, scratchpad=shared.scratchpad)
 
 

@@ -48,5 +48,5 @@ async def bench(request: pytest.FixtureRequest) -> AsyncGenerator[Bench]:
     if request.param == "local":
         yield Bench(LocalQueue(doorbell), doorbell)
         return
-    async with open_shared(redis.get_fresh_server().url, doorbell.ring) as shared:
+    async with open_shared(redis.get_fresh_server().url, doorbell.ring, patience=redis.PATIENCE_SECONDS) as shared:
         yield Bench(shared.queue, doorbell)

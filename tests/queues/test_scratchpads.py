@@ -19,7 +19,7 @@ async def pad(request: pytest.FixtureRequest) -> AsyncGenerator[Scratchpad]:
     if request.param == "memory":
         yield MemoryScratchpad()
         return
-    async with open_shared(redis.get_fresh_server().url, lambda: None) as shared:
+    async with open_shared(redis.get_fresh_server().url, lambda: None, patience=redis.PATIENCE_SECONDS) as shared:
         yield shared.scratchpad
 
 

@@ -14,6 +14,7 @@ from refdesk import __version__, errors
 from refdesk.cli.articles import articles
 from refdesk.cli.audit import audit
 from refdesk.cli.backup import backup, restore
+from refdesk.cli.connect import connect
 from refdesk.cli.desk import status, stop
 from refdesk.cli.doctor import doctor
 from refdesk.cli.embeddings import embeddings
@@ -69,7 +70,7 @@ def cli() -> None:
 
 
 for command in (
-    *(serve, status, stop, worker, sync),
+    *(serve, connect, status, stop, worker, sync),
     *(search, knowledge, skills, articles),
     *(export, import_, migrate, backup, restore),
     *(keys, audit, erase, models, embeddings, doctor),

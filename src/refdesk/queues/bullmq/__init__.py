@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import anyio
 
-from refdesk.queues.bullmq.connection import open_connection
+from refdesk.queues.bullmq.connection import CALL_SECONDS, open_connection
 from refdesk.queues.bullmq.queue import BullQueue
 from refdesk.queues.bullmq.scratchpad import RedisScratchpad
 
@@ -26,19 +26,20 @@ class Shared:
 
 
 @asynccontextmanager
-async def open_shared(url: str, wake: Callable[[], None]) -> AsyncGenerator[Shared]:
+async def open_shared(url: str, wake: Callable[[], None], *, patience: float = CALL_SECONDS) -> AsyncGenerator[Shared]:
     """Yield the queue and the scratchpad at a URL, whether or not Redis is there; it may come and go meanwhile.
 
-    Opening takes at most a second. What was announced when the block is left is sent first, if that goes quickly.
+    Opening takes at most twice the patience. What was announced when the block is left is sent first, if quickly.
 
     Args:
         url: `redis://` or `rediss://`, with user, password and database where needed; options of redis-py may follow.
         wake: Lets this process look for work by itself; called when Redis goes or comes, and for what it did not take.
+        patience: Seconds until a call without an answer means that Redis is away.
 
     Raises:
         ConfigurationError: It is no such URL.
     """
-    async with open_connection(url, wake) as connection:
+    async with open_connection(url, wake, patience) as connection:
         queue = BullQueue(connection, wake)
         failure: Exception | None = None
         async with anyio.create_task_group() as group:

@@ -85,12 +85,14 @@ class RedisConnection:
     Attributes:
         on_change: Called when it goes down or up.
         trouble: Why it is down; `None` while it is up.
+        patience: Seconds until a call without an answer means that it is down.
     """
 
     url: str = field(repr=False)
     client: Redis = field(repr=False)
     on_change: Callable[[], None]
     trouble: str | None = None
+    patience: float = CALL_SECONDS
     _quiet_until: float = 0.0
     _is_told: bool = False
     _bell: Doorbell = field(default_factory=Doorbell)
@@ -101,7 +103,7 @@ class RedisConnection:
         return self.trouble is None
 
     async def call(self, ask: Callable[[], Awaitable[Answer]]) -> Answer | None:
-        """Return the answer, or `None` when Redis is away: at once when that is known, else after `CALL_SECONDS`."""
+        """Return the answer, or `None` when Redis is away: at once when that is known, else after `patience`."""
         return await self._try(ask) if self.is_up else None
 
     async def probe(self) -> None:
@@ -119,7 +121,7 @@ class RedisConnection:
 
     async def _try(self, ask: Callable[[], Awaitable[Answer]]) -> Answer | None:
         try:
-            with anyio.fail_after(CALL_SECONDS):
+            with anyio.fail_after(self.patience):
                 answer = await ask()
         except FAILURES as error:
             self._note(explain(error))
@@ -142,13 +144,13 @@ class RedisConnection:
 
 
 @asynccontextmanager
-async def open_connection(url: str, on_change: Callable[[], None]) -> AsyncGenerator[RedisConnection]:
+async def open_connection(url: str, on_change: Callable[[], None], patience: float) -> AsyncGenerator[RedisConnection]:
     """Yield a connection that was tried once and is watched; it is closed when the block is left.
 
     Raises:
         ConfigurationError: It is not a Redis URL.
     """
-    connection = RedisConnection(url, connect(url, CALL_SECONDS), on_change)
+    connection = RedisConnection(url, connect(url, patience), on_change, patience=patience)
     failure: Exception | None = None
     await connection.probe()
     async with anyio.create_task_group() as group:
