@@ -32,6 +32,10 @@ if TYPE_CHECKING:
 
 Schema: TypeAlias = dict[str, object]
 
+EXACT = "x-exact"
+"""What a field's declaration says under this key narrows its schema where it is written out to the letter
+(`server/request_schemas.py`); agents, whose context the schemas fill, are spared it."""
+
 DRAFT = "http://json-schema.org/draft-07/schema#"
 
 STATUSES: Mapping[type[CallerError], int] = {
@@ -54,10 +58,15 @@ HTTP_STATUS = {
 """The same by error code, with what toolsets' contracts call theirs; every other code is 500."""
 
 
-def get_input_schema(model: type[BaseModel]) -> Schema:
-    """Return the schema of arguments: what may be left out has a default, and null is not among the types."""
-    schema = model.model_json_schema(mode="validation")
-    return _clean(schema, schema.get("$defs", {}), keep_defaults=True)
+def get_input_schema(model: type[BaseModel], *, is_exact: bool = False) -> Schema:
+    """Return the schema of arguments: what may be left out has a default, and null is not among the types.
+
+    Args:
+        model: The input's.
+        is_exact: Whether what is declared under `EXACT` counts.
+    """
+    schema = cast("Schema", _settle_exact(model.model_json_schema(mode="validation"), is_exact))
+    return _clean(schema, cast("Mapping[str, Schema]", schema.get("$defs", {})), keep_defaults=True)
 
 
 def get_output_schema(model: type[BaseModel]) -> Schema:
@@ -168,6 +177,16 @@ def _clean_value(key: str, value: object, definitions: Mapping[str, Schema], *, 
     if key in ("items", "additionalProperties") and isinstance(value, Mapping):
         return _clean(cast("Schema", value), definitions, keep_defaults=keep_defaults)
     return value
+
+
+def _settle_exact(schema: object, is_exact: bool) -> object:
+    if isinstance(schema, list):
+        return [_settle_exact(each, is_exact) for each in cast("list[object]", schema)]
+    if not isinstance(schema, dict):
+        return schema
+    found = cast("Schema", schema)
+    rest: Schema = {key: _settle_exact(value, is_exact) for key, value in found.items() if key != EXACT}
+    return {**rest, **cast("Schema", found.get(EXACT, {}))} if is_exact else rest
 
 
 def _describe_errors(errors: Mapping[str, str]) -> list[Schema]:

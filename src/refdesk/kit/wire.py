@@ -6,8 +6,10 @@ import re
 from datetime import UTC, date, datetime, time
 from typing import Annotated, TypeAlias
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
 from pydantic.alias_generators import to_camel
+
+from refdesk.core.contracts import EXACT
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 
@@ -91,7 +93,10 @@ def parse_time(value: str, at: time) -> datetime:
         raise ValueError("is neither a day nor an instant: write 2026-03-31 or 2026-03-31T12:00:00Z") from None
 
 
-Text: TypeAlias = Annotated[str, AfterValidator(refuse_blank)]
+SAYS_SOMETHING: dict[str, JsonValue] = {EXACT: {"pattern": r"\S"}}
+"""For the schema of what is not blank."""
+
+Text: TypeAlias = Annotated[str, AfterValidator(refuse_blank), Field(json_schema_extra=SAYS_SOMETHING)]
 """Says something."""
 
 Number: TypeAlias = Annotated[int, BeforeValidator(read_number)]
@@ -100,5 +105,7 @@ Number: TypeAlias = Annotated[int, BeforeValidator(read_number)]
 Day: TypeAlias = Annotated[date, BeforeValidator(read_day)]
 """YYYY-MM-DD."""
 
-Time: TypeAlias = Annotated[str, Field(max_length=40), AfterValidator(read_time)]
+_DAY_OR_INSTANT: dict[str, JsonValue] = {EXACT: {"anyOf": [{"format": "date"}, {"format": "date-time"}]}}
+
+Time: TypeAlias = Annotated[str, Field(max_length=40, json_schema_extra=_DAY_OR_INSTANT), AfterValidator(read_time)]
 """A day, or an instant in ISO 8601; `parse_time` reads it."""

@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
+from refdesk.server import strict_json
+
 Schema: TypeAlias = Mapping[str, Any]
 
 _WORDS = {
@@ -23,8 +25,10 @@ _WORDS = {
 _NO_INSTANT = "is no instant: write 2026-03-31T12:00:00Z"
 _INSTANT = re.compile(r"\s*\d{4}-\d\d-\d\d(?!\d)")
 _MOST_DIGITS = 18
-_INTEGER = re.compile(rf"-?(?:0|[1-9][0-9]{{0,{_MOST_DIGITS - 1}}})")
-_NUMBER = re.compile(rf"{_INTEGER.pattern}(?:\.[0-9]{{1,{_MOST_DIGITS}}})?(?:[eE][+-]?[0-9]{{1,2}})?")
+_INTEGER = re.compile(rf"-?(?:0|[1-9][0-9]{{0,{strict_json.MAX_DIGITS - 1}}})")
+_NUMBER = re.compile(
+    rf"-?(?:0|[1-9][0-9]{{0,{_MOST_DIGITS - 1}}})(?:\.[0-9]{{1,{_MOST_DIGITS}}})?(?:[eE][+-]?[0-9]{{1,2}})?"
+)
 
 
 def find_faults(value: object, schema: Schema, path: str = "") -> Iterator[tuple[str, str]]:

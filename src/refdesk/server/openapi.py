@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from refdesk import __version__
 from refdesk.core import contracts
+from refdesk.server.request_schemas import get_body_schema, get_parameter_schema
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -85,11 +86,12 @@ def _operation(toolset: Toolset, operation: Operation) -> dict[str, Any]:
         "summary": operation.title,
         "description": operation.description,
     }
-    schema = cast("dict[str, Any]", contracts.get_input_schema(operation.input))
+    schema = cast("dict[str, Any]", get_parameter_schema(operation.input))
     path = operation.route.path
     in_path = [name for name in schema["properties"] if f"{{{name}}}" in path]
     if operation.route.method == "POST":
-        described["requestBody"] = _body(_leave_out(schema, in_path), operation.examples, in_path)
+        body = get_body_schema(operation.input)
+        described["requestBody"] = _body(_leave_out(body, in_path), operation.examples, in_path)
         described["parameters"] = [_parameter(schema, name, "path") for name in in_path]
     else:
         places = {name: "path" if name in in_path else "query" for name in schema["properties"]}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
 from refdesk import errors
@@ -14,10 +15,11 @@ from refdesk.server.credentials import get_caller
 from refdesk.server.replies import reply, reply_error, status_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from starlette.requests import Request
     from starlette.responses import Response
+    from starlette.types import Receive, Scope, Send
 
     from refdesk.app import Desk
     from refdesk.core.operations import ErrorFormat, Operation, Resource, Toolset
@@ -29,8 +31,33 @@ WARNING = "refdesk-warning"
 
 
 def routes(desk: Desk) -> list[Route]:
-    """Return the routes of every operation and resource in play."""
-    return [route for toolset in desk.toolsets for route in _routes(desk, toolset)]
+    """Return the routes of every operation and resource in play.
+
+    An address of its own never passes for one with something filled in: `GET /knowledge/search` reads no entry.
+    """
+    found = [route for toolset in desk.toolsets for route in _routes(desk, toolset)]
+    own = [route for route in found if not route.param_convertors]
+    filled_in = [route for route in found if route.param_convertors]
+    return [*own, *(Route(path, _Only(methods)) for path, methods in _collect_methods(own).items()), *filled_in]
+
+
+def _collect_methods(routes: Sequence[Route]) -> dict[str, set[str]]:
+    methods = dict[str, set[str]]()
+    for route in routes:
+        methods.setdefault(route.path, set()).update(route.methods or ())
+    return methods
+
+
+class _Only:
+    """Refuses methods that an address does not take."""
+
+    def __init__(self, methods: Iterable[str]) -> None:
+        self._allowed = ", ".join(sorted(methods))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        del scope, receive, send
+        raise HTTPException(405, headers={"Allow": self._allowed})
 
 
 def routes_by_format(desk: Desk) -> list[tuple[Route, ErrorFormat]]:

@@ -15,11 +15,13 @@ from refdesk import errors
 
 MAX_DEPTH = 32
 MAX_BYTES = 1024 * 1024
-ENVELOPE_BYTES = 64 * 1024
-"""What a message of the protocol may hold beside the arguments of a call."""
 """Of one request, 1 MiB, unless its operation takes more."""
 
-_MAX_DIGITS = 400
+ENVELOPE_BYTES = 64 * 1024
+"""What a message of the protocol may hold beside the arguments of a call."""
+
+MAX_DIGITS = 400
+"""Of a whole number."""
 
 
 def parse(body: bytes, most_bytes: int = MAX_BYTES) -> object:
@@ -102,7 +104,7 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def _integer(digits: str) -> int:
-    if len(digits) > _MAX_DIGITS:
+    if len(digits) > MAX_DIGITS:
         raise errors.InvalidInputError("A number in the body has too many digits.")
     return int(digits)
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any, TypeAlias
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
+from refdesk.core.contracts import EXACT
 from refdesk.kit.wire import Message, Number, Text
 
 MOST_SHOWN = 500
 MOST_EXPORTED = 1000
+MOST_OFFSET = 2**53 - 1
+"""What every engine and every reader of JSON can count to."""
 
 Name: TypeAlias = Annotated[Text, Field(max_length=200)]
 
@@ -19,13 +22,15 @@ Name: TypeAlias = Annotated[Text, Field(max_length=200)]
 class EraseInput(Message):
     """What `erase` takes: one of these."""
 
+    model_config = ConfigDict(json_schema_extra={EXACT: {"minProperties": 1, "maxProperties": 1}})
+
     entry: Name | SkipJsonSchema[None] = Field(None, description="One entry or skill, by its id.")
     agent: Name | SkipJsonSchema[None] = Field(None, description="Everything that this agent wrote.")
     org: Name | SkipJsonSchema[None] = Field(None, description="Everything of your org, keys included: its name.")
 
     @model_validator(mode="after")
     def _require_one(self) -> EraseInput:
-        if sum(each is not None for each in (self.entry, self.agent, self.org)) != 1:
+        if len(self.model_fields_set) != 1 or (self.entry, self.agent, self.org) == (None, None, None):
             raise ValueError("say one thing that is to be erased: entry, agent or org")
         return self
 
@@ -103,7 +108,9 @@ class VerifyOutput(Message):
 class ExportInput(Message):
     """What `export_audit` takes."""
 
-    offset: Number = Field(0, ge=0, description="How many entries to leave out: the number of the last one you have.")
+    offset: Number = Field(
+        0, ge=0, le=MOST_OFFSET, description="How many entries to leave out: the number of the last one you have."
+    )
     limit: Number = Field(100, ge=1, le=MOST_EXPORTED, description="At most this many.")
     store: Name | SkipJsonSchema[None] = Field(None, description="A toolset that has a store of its own.")
 

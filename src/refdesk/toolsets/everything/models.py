@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, create_model, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
 from refdesk.core.search.federation import Period, Status
-from refdesk.kit.wire import Message, Number, Text, Time, parse_time, refuse_blank
+from refdesk.kit.wire import SAYS_SOMETHING, Message, Number, Text, Time, parse_time, refuse_blank
 
 MOST_TOOLSETS = 8
 """So many names may be given, or as many as there are where there are more."""
@@ -22,7 +22,9 @@ LEAST_DEADLINE, DEADLINE, MOST_DEADLINE = 100, 2_000, 10_000
 whoever is slow, and Salesforce asked alone gives up after 15 seconds itself."""
 
 
-Label: TypeAlias = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(refuse_blank)]
+Label: TypeAlias = Annotated[
+    str, Field(min_length=1, max_length=200, json_schema_extra=SAYS_SOMETHING), AfterValidator(refuse_blank)
+]
 
 
 class Filters(Message):

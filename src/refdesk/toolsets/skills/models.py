@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic.json_schema import SkipJsonSchema
 
+from refdesk.kit.wire import SAYS_SOMETHING, refuse_blank
+
 if TYPE_CHECKING:
     from refdesk.toolsets.skills.records import Skill
 
@@ -22,12 +24,6 @@ MAX_TOP_K = 50
 Outcome: TypeAlias = Literal["resolved", "likely_resolved", "likely_failed", "failed"]
 
 
-def _refuse_blank(value: str) -> str:
-    if not value.strip():
-        raise ValueError("is blank: it needs at least one character that is not a blank")
-    return value
-
-
 def _limit_metadata(value: dict[str, Any]) -> dict[str, Any]:
     if len(json.dumps(value, ensure_ascii=False)) > MAX_METADATA:
         raise ValueError(f"is too long: at most {MAX_METADATA} characters as JSON")
@@ -36,9 +32,10 @@ def _limit_metadata(value: dict[str, Any]) -> dict[str, Any]:
 
 Conversation: TypeAlias = Annotated[
     str,
-    AfterValidator(_refuse_blank),
+    AfterValidator(refuse_blank),
     Field(
         max_length=MAX_CONVERSATION,
+        json_schema_extra=SAYS_SOMETHING,
         description=(
             "Lines 'Customer: …', 'Agent: …', or JSON turns with speaker and text. The whole transcript: personal data "
             "in it is masked before anything is kept."
@@ -47,8 +44,12 @@ Conversation: TypeAlias = Annotated[
 ]
 SkillId: TypeAlias = Annotated[
     str,
-    AfterValidator(_refuse_blank),
-    Field(max_length=200, description="The skill's id, as a search or a create returned it."),
+    AfterValidator(refuse_blank),
+    Field(
+        max_length=200,
+        json_schema_extra=SAYS_SOMETHING,
+        description="The skill's id, as a search or a create returned it.",
+    ),
 ]
 
 
@@ -61,8 +62,11 @@ class Message(BaseModel):
 class SearchInput(Message):
     """What `search_skills` takes."""
 
-    query: Annotated[str, AfterValidator(_refuse_blank)] = Field(
-        min_length=1, max_length=MAX_QUERY, description="The customer's question or issue in the customer's words."
+    query: Annotated[str, AfterValidator(refuse_blank)] = Field(
+        min_length=1,
+        max_length=MAX_QUERY,
+        json_schema_extra=SAYS_SOMETHING,
+        description="The customer's question or issue in the customer's words.",
     )
     top_k: int = Field(5, ge=1, le=MAX_TOP_K, description="How many skills at most.")
     min_score: float = Field(

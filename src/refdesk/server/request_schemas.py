@@ -1,0 +1,65 @@
+"""What REST takes, as schemas to the letter: for clients that are generated from them, and for tools that check.
+
+Agents are shown shorter ones: there, null is not among the types, though many fields take it for what is left out, and
+what an error explains well enough is no keyword.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any, cast, get_args
+
+from pydantic import BaseModel, ValidationError
+
+from refdesk.core import contracts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+_LEFT_OUT = "missing"
+"""The type of pydantic's error about a field that is required."""
+
+
+def get_body_schema(model: type[BaseModel]) -> contracts.Schema:
+    """Return the schema of arguments that come as JSON."""
+    return _allow_nulls(get_parameter_schema(model), model)
+
+
+def get_parameter_schema(model: type[BaseModel]) -> contracts.Schema:
+    """Return the schema of arguments that come in an address, where there is no null."""
+    return contracts.get_input_schema(model, is_exact=True)
+
+
+def _allow_nulls(schema: Mapping[str, Any], model: type[BaseModel]) -> contracts.Schema:
+    properties = dict(schema["properties"])
+    for field_name, field in model.model_fields.items():
+        name = field.validation_alias if isinstance(field.validation_alias, str) else field_name
+        nested = next(_find_models(field.annotation), None)
+        if nested is not None:
+            properties[name] = _allow_nulls(properties[name], nested)
+        if _takes_null(model, name):
+            properties[name] = _allow_null(properties[name])
+    return {**schema, "properties": properties}
+
+
+def _find_models(annotation: object) -> Iterator[type[BaseModel]]:
+    if inspect.isclass(annotation) and issubclass(annotation, BaseModel):
+        yield annotation
+    for part in get_args(annotation):
+        yield from _find_models(part)
+
+
+def _takes_null(model: type[BaseModel], name: str) -> bool:
+    """Return whether the model takes null for a field: what it says of nothing else than that is what is missing."""
+    try:
+        model.model_validate({name: None}, by_alias=True, by_name=False)
+    except ValidationError as error:
+        return all(each["type"] == _LEFT_OUT and each["loc"] != (name,) for each in error.errors())
+    return True
+
+
+def _allow_null(schema: Mapping[str, Any]) -> contracts.Schema:
+    if "type" not in schema:
+        return {"anyOf": [*cast("list[object]", schema.get("anyOf", [schema])), {"type": "null"}]}
+    values = {"enum": [*schema["enum"], None]} if "enum" in schema else {}
+    return {**schema, "type": [schema["type"], "null"], **values}
