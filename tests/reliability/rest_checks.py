@@ -18,7 +18,7 @@ REASONS = {
     "what engines disagree about": r"holds a NUL character|holds half a surrogate pair|is a date beyond",
     "two fields that contradict each other": r"is after dateTo|is after until",
     "what was handed out before": r"The cursor is none|The end to expect is NUMBER:DIGEST",
-    "what this server has": r"No toolset .* has a store of its own here|There is no version \d+ yet|`toolsets.*` must be",
+    "what this server has": r"No toolset .* has a store of its own here|There is no version \d+ yet",
     "what only the clock knows": r"must be in the future",
     "what is normalised first": r"holds a tag (that is not made of words|longer than)|different tags",
     "a size in characters of JSON": r"is too long: at most \d+ characters as JSON",

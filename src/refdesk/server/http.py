@@ -28,6 +28,7 @@ from refdesk.server.probes import HealthCheck, Probes
 from refdesk.server.replies import reply, reply_error
 from refdesk.server.step_up import StepUp
 from refdesk.server.streaming import build_streamable
+from refdesk.server.uploads import Uploads
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
@@ -94,9 +95,10 @@ def build_app(
     hosts, origins = _lowered(desk.settings.allowed_hosts), _lowered(desk.settings.allowed_origins)
     if sse:
         routes += streams.build_routes(server, desk.settings.stdio_era, message_bytes, sessions)
+    checks = _build_checks(desk, anonymous, get_error_format, sign_in)
     app = Starlette(
         routes=routes,
-        middleware=cors.allow_pages(origins) + _build_checks(desk, anonymous, get_error_format, sign_in),
+        middleware=[Middleware(Uploads), *cors.allow_pages(origins), *checks],
         lifespan=lifespan,
         exception_handlers={
             HTTPException: partial(_refuse, get_error_format),

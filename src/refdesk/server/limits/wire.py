@@ -89,6 +89,7 @@ class GuardedProtocol(H11Protocol):
         self._write_timer: asyncio.TimerHandle | None = None
         self._awaited: Part | None = None
         self.holder: Holder | None = None
+        self.is_cut_off = False  # whether this side ended a request that was not whole
 
     @property
     def address(self) -> str:
@@ -145,6 +146,11 @@ class GuardedProtocol(H11Protocol):
         super().on_response_complete()
         self._look()
 
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is no HTTP, which uvicorn has put in the log."""
+        self.is_cut_off = True
+        super().send_400_response(msg)
+
     def pause_writing(self) -> None:
         """Give the client some time to read."""
         super().pause_writing()
@@ -186,6 +192,7 @@ class GuardedProtocol(H11Protocol):
         if self.flow.read_paused:
             self._start(part)  # it is the application that does not read
             return
+        self.is_cut_off = True
         logger.info("request cut off", extra={"address": self.address, "part": part, "seconds": seconds})
         if part == "body" or self.conn.trailing_data[0]:
             self._say_too_slow(seconds)

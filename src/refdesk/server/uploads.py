@@ -1,0 +1,79 @@
+"""Requests whose client goes away before it has sent all of them: each ends at once, with one line in the log.
+
+Frameworks and the SDK take that for an error of the server, and log a trace for each. What was sent so far is nothing
+that could be answered, so it is dropped where it is read.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import anyio.lowlevel
+from starlette.datastructures import Headers
+
+from refdesk.server.limits.connections import CONNECTION
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Uploads:
+    """Passes on requests, and ends those that will never be whole."""
+
+    app: ASGIApp
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one connection."""
+        if scope["type"] == "http" and _has_body(Headers(scope=scope)):
+            await _Upload(scope, receive, send).serve(self.app)
+        else:
+            await self.app(scope, receive, send)
+
+
+class _Upload:
+    """One request with a body."""
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._scope, self._receive, self._send = scope, receive, send
+        self._work = anyio.CancelScope()
+        self._received = 0
+        self._is_awaited = True
+
+    async def serve(self, app: ASGIApp) -> None:
+        with self._work:
+            await app(self._scope, self._receive_part, self._send_part)
+
+    async def _receive_part(self) -> Message:
+        part = await self._receive()
+        if part["type"] == "http.request":
+            self._received += len(part.get("body", b""))
+            self._is_awaited = self._is_awaited and part.get("more_body", False)
+        elif self._is_awaited:
+            self._is_awaited = False
+            self._tell()
+            self._work.cancel()
+            await anyio.lowlevel.checkpoint()
+        return part
+
+    async def _send_part(self, message: Message) -> None:
+        self._is_awaited = False  # whoever answers needs no more of it
+        await self._send(message)
+
+    def _tell(self) -> None:
+        connection: Any = self._scope.get("state", {}).get(CONNECTION)
+        if connection is not None and connection.is_cut_off:
+            return  # by this server, which has said so
+        client = self._scope.get("client")
+        org, agent = getattr(connection, "holder", None) or (None, None)
+        facts = {"address": client[0] if client else "", "org": org, "agent": agent, "bytes": self._received}
+        logger.info("upload aborted", extra=facts)
+
+
+def _has_body(headers: Headers) -> bool:
+    return "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
