@@ -94,7 +94,7 @@ class Client:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env={**os.environ, "REFDESK_HOME": str(home), "REFDESK_AZURE_UPDATES_URL": NOWHERE},
+            env={**copy_environment(), "REFDESK_HOME": str(home), "REFDESK_AZURE_UPDATES_URL": NOWHERE},
         )
         self._ids = 0
 
@@ -133,6 +133,11 @@ class Client:
         assert self.process.stdin is not None
         self.process.stdin.write(json.dumps(message).encode() + b"\n")
         self.process.stdin.flush()
+
+
+def copy_environment() -> dict[str, str]:
+    """Return this process's variables, but let Python keep what it compiles, as it is kept where it is installed."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 def find_desk(home: Path) -> int:

@@ -12,6 +12,7 @@ import pytest
 
 from refdesk.forwarder import identity, rendezvous
 from refdesk.forwarder.command import Options, read_options
+from refdesk.server.local import listening
 from refdesk.settings import compose, load_settings
 
 BASE = {"REFDESK_HOME": "/data"}
@@ -110,7 +111,7 @@ def check_long_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, has_descrip
     if not has_descriptors:
         monkeypatch.setattr(rendezvous, "DESCRIPTORS", "/nowhere")
     place = rendezvous.open_place(identity.Identity(str(tmp_path / ("x" * 120)), ()))
-    listener, address = rendezvous.listen(place, on_loopback=False)
+    listener, address = listening.listen(place, on_loopback=False)
     with listener:
         found = rendezvous.Found(1, "1", address, "desk", place.key, 0.0)
         assert (len(str(address)) > rendezvous.MOST_SOCKET_PATH) == has_descriptors

@@ -9,7 +9,6 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from types import FrameType
-from typing import NoReturn
 
 from refdesk.forwarder import hello, journal
 from refdesk.forwarder.hello import RefusedError, Wire
@@ -17,6 +16,10 @@ from refdesk.forwarder.journal import Journal, Parcel
 from refdesk.forwarder.rendezvous import UnusableError
 from refdesk.forwarder.snapshot import Snapshot
 from refdesk.forwarder.starting import Client
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
 
 if sys.platform == "win32":
     import msvcrt

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from refdesk import __version__
 from refdesk.forwarder import identity, rendezvous, starting
 from refdesk.forwarder.carrying import Carrier
 from refdesk.forwarder.rendezvous import UnusableError
 from refdesk.forwarder.snapshot import Snapshot
+from refdesk.forwarder.typed import NamedTuple
 
 _VALUES = {"--toolset": "names", "--tools": "tools", "--org": "org", "--agent": "agent"}
 

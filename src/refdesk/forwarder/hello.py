@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import _socket as socket  # without enumerations of all constants: a tenth of a forwarder's memory
 import json
 import os
-import socket
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, cast
 
 from refdesk.forwarder import rendezvous
+from refdesk.forwarder.typed import cast
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from refdesk.forwarder.rendezvous import Place
 
 MARK = "refdesk"

@@ -8,7 +8,8 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+
+from refdesk.forwarder.typed import NamedTuple
 
 PREFIX = "REFDESK_"
 

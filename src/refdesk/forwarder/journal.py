@@ -9,9 +9,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias, cast
 
 from refdesk.forwarder.hello import unpack
+from refdesk.forwarder.typed import NamedTuple, cast
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, TypeAlias
 
 MOST_ATTEMPTS = 8
 """How many desks get the same request: one that ends each of them is answered with an error in the end."""
@@ -110,7 +114,7 @@ def _result(error: Mapping[str, object]) -> dict[str, object]:
     return {"content": [{"type": "text", "text": json.dumps(error)}], "isError": True}
 
 
-Learn: TypeAlias = Callable[[Mapping[str, Any], bytes], "bytes | None"]
+Learn: TypeAlias = "Callable[[Mapping[str, Any], bytes], bytes | None]"
 
 
 class Journal:

@@ -6,20 +6,27 @@ says where the desk listens. Their names are keyed digests, since what tells des
 
 from __future__ import annotations
 
+import _socket as socket  # see hello
 import errno
-import hashlib
 import json
 import os
-import socket
 import stat
 import sys
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple, cast
 
-from refdesk.forwarder import identity
 from refdesk.forwarder.identity import Identity
 from refdesk.forwarder.locking import FileLock
+from refdesk.forwarder.typed import NamedTuple, cast
+
+try:
+    from _blake2 import blake2b  # hashlib would load OpenSSL: a tenth of a forwarder's memory
+except ImportError:
+    from hashlib import blake2b
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 FOLDER = "desk"
 SECRET_BYTES = 32
@@ -29,7 +36,6 @@ MOST_SOCKET_PATH = 100
 DESCRIPTORS = "/proc/self/fd"
 """Where a system has this, the length of the data folder's path does not matter."""
 
-BACKLOG = 512
 LOOPBACK = "127.0.0.1"
 UNSAFE = "its folder can be entered by others"
 
@@ -98,7 +104,7 @@ class Place(NamedTuple):
         """Take the announcement back if it is this process's."""
         found = self.find()
         if found is not None and found.pid == os.getpid():
-            _remove(self.path(".json"))
+            remove(self.path(".json"))
 
     def prove(self, role: str, nonce: str) -> str:
         """Return what shows that this process knows the secret."""
@@ -153,43 +159,21 @@ def list_places(home: str) -> Iterator[tuple[Place, Found]]:
             yield place, found
 
 
-def listen(place: Place, *, on_loopback: bool) -> tuple[socket.socket, str | int]:
-    """Return a socket that listens, and its address; call it as the holder of the life lock.
-
-    Raises:
-        UnusableError: The system has no such socket, or refuses it.
-    """
-    try:
-        if on_loopback or not hasattr(socket, "AF_UNIX"):
-            listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-            listener.bind((LOOPBACK, 0))
-            address: str | int = listener.getsockname()[1]
-        else:
-            path = _choose_socket_path(place)
-            _clear(place, path)
-            listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            with _shortened(path) as short:
-                listener.bind(short)
-            address = path
-        listener.listen(BACKLOG)
-    except OSError as error:
-        raise UnusableError(error.strerror or str(error)) from None
-    return listener, address
-
-
 def connect(found: Found) -> socket.socket:
     """Return a connection to a desk.
 
     Raises:
         OSError: It is gone, or belongs to somebody else.
     """
-    if isinstance(found.address, int):
-        return socket.create_connection((LOOPBACK, found.address))
-    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    is_local = isinstance(found.address, str)
+    connection = socket.socket(socket.AF_UNIX if is_local else socket.AF_INET, socket.SOCK_STREAM)
     try:
-        with _shortened(found.address) as short:
-            connection.connect(short)
-        require_own(connection)
+        if isinstance(found.address, str):
+            with shorten(found.address) as short:
+                connection.connect(short)
+            require_own(connection)
+        else:
+            connection.connect((LOOPBACK, found.address))
     except OSError:
         connection.close()
         raise
@@ -197,7 +181,7 @@ def connect(found: Found) -> socket.socket:
 
 
 @contextmanager
-def _shortened(path: str) -> Generator[str]:
+def shorten(path: str) -> Generator[str]:
     """Yield a path to the same file that is short enough for a socket: by the descriptor of its folder."""
     if len(os.fsencode(path)) <= MOST_SOCKET_PATH:
         yield path
@@ -246,33 +230,6 @@ def _require_private(folder: str) -> None:
         os.chmod(folder, 0o700)
 
 
-def _choose_socket_path(place: Place) -> str:
-    """Return a path that is short enough for a socket: beside the other files, or in a folder of this user's."""
-    name = f"{place.key}-{os.getpid()}.sock"
-    path = os.path.join(place.folder, name)
-    if len(os.fsencode(path)) <= MOST_SOCKET_PATH or os.path.isdir(DESCRIPTORS):
-        return path
-    for base in identity.list_runtime_folders():
-        folder = os.path.join(base, f"refdesk-{os.getuid()}")
-        path = os.path.join(folder, name)
-        if len(os.fsencode(path)) > MOST_SOCKET_PATH:
-            continue
-        try:
-            make_private(folder)
-        except (OSError, UnusableError):
-            continue
-        return path
-    raise UnusableError("no folder's path is short enough for a socket")
-
-
-def _clear(place: Place, path: str) -> None:
-    """Remove the sockets that desks of this place left when they were killed."""
-    folder = os.path.dirname(path)
-    for name in os.listdir(folder):
-        if name.startswith(f"{place.key}-") and name.endswith(".sock"):
-            _remove(os.path.join(folder, name))
-
-
 def _get_secret(path: str) -> bytes:
     """Return the folder's secret, made by the first who asks."""
     try:
@@ -288,7 +245,7 @@ def _get_secret(path: str) -> bytes:
     except FileExistsError:
         pass
     finally:
-        _remove(draft)
+        remove(draft)
     with open(path, "rb") as file:
         return file.read()
 
@@ -302,7 +259,8 @@ def _read(path: str, key: str) -> Found | None:
         return None
 
 
-def _remove(path: str) -> None:
+def remove(path: str) -> None:
+    """Delete a file, if it is there and can be deleted."""
     try:
         os.unlink(path)
     except OSError:
@@ -310,7 +268,7 @@ def _remove(path: str) -> None:
 
 
 def _digest(secret: bytes, *parts: str) -> str:
-    digest = hashlib.blake2b(key=secret, digest_size=16)
+    digest = blake2b(key=secret, digest_size=16)
     for part in parts:
         digest.update(len(part).to_bytes(8, "big") + part.encode("utf-8", "surrogateescape"))
     return digest.hexdigest()

@@ -11,9 +11,13 @@ import json
 import os
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
 
 from refdesk.forwarder.journal import ANSWER, key_of
+from refdesk.forwarder.typed import cast
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 INITIALIZE = "initialize"
 CHANGES = {

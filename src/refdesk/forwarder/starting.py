@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from refdesk.forwarder import hello, rendezvous
 from refdesk.forwarder.identity import Identity
 from refdesk.forwarder.rendezvous import Place, UnusableError
+from refdesk.forwarder.typed import NamedTuple
 
 START_SECONDS = 60.0
 """How long a desk may take until it listens, and whoever starts one until the next has a go."""

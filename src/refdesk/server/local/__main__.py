@@ -15,7 +15,7 @@ from refdesk import __version__
 from refdesk.forwarder import hello, identity, rendezvous
 from refdesk.forwarder.locking import FileLock
 from refdesk.forwarder.rendezvous import Found, Place, UnusableError
-from refdesk.server.local import log_file
+from refdesk.server.local import listening, log_file
 
 TAKEOVER_SECONDS = 60.0
 """How long the desk before may take to finish what it answers."""
@@ -32,7 +32,7 @@ def main() -> None:
     if not lock.take(TAKEOVER_SECONDS):
         return
     try:
-        listener, address = rendezvous.listen(place, on_loopback=is_on_loopback())
+        listener, address = listening.listen(place, on_loopback=is_on_loopback())
     except UnusableError as error:
         _say(f"no socket: {error}")
         return

@@ -13,6 +13,7 @@ import anyio.to_thread
 from refdesk import __version__
 from refdesk.forwarder import hello, identity, rendezvous
 from refdesk.forwarder.rendezvous import Found, Place, UnusableError
+from refdesk.server.local import listening
 from refdesk.server.local.service import LocalService
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class Beside:
             raise UnusableError("another server is the desk of this folder and these settings")
         try:
             on_loopback = self._desk.settings.desk_socket == "loopback"
-            listener, address = rendezvous.listen(place, on_loopback=on_loopback)
+            listener, address = listening.listen(place, on_loopback=on_loopback)
             self._service = LocalService(self._desk, place, lock, kind=KIND)
             place.announce(Found(os.getpid(), __version__, address, KIND, place.key, time.time()))
             await self._service.run(listener)
