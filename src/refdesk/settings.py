@@ -206,6 +206,13 @@ class Settings(BaseSettings):
     write_timeout_seconds: float = Field(
         30.0, gt=0, le=3600, description="How long a client may read nothing of an answer, in seconds."
     )
+    key_check_seconds: float = Field(
+        5.0,
+        gt=0,
+        le=3600,
+        description="How often the keys and tokens of open streams and sessions are checked again, in seconds: those "
+        "of one that was revoked, or has expired, end within that time.",
+    )
     keys_file: Path | None = Field(
         None,
         description="A file with further API keys, each a line that `refdesk keys make` wrote; read again when it "

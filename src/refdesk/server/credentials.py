@@ -10,6 +10,7 @@ import logging
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
 import anyio
@@ -23,6 +24,7 @@ from refdesk.core.writing.audit import Actor
 from refdesk.model import SHARED_ORG
 from refdesk.server.limits.connections import claim
 from refdesk.server.limits.proxies import TrustedProxies
+from refdesk.server.limits.sessions import CREDENTIAL, Credential
 from refdesk.server.orgs import ORG_HEADER, require_org
 from refdesk.server.replies import CHALLENGE, reply_error
 
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from refdesk.server.limits.connections import Holder
     from refdesk.server.oauth.callers import TokenCaller
     from refdesk.server.oauth.tokens import TokenCheck
+    from refdesk.server.revocation import Revocation
 
 logger = logging.getLogger(__name__)
 
@@ -97,6 +100,7 @@ class KeyCheck:
         anonymous: Who callers without a key are; `None` refuses them. A key that is sent always counts.
         get_error_format: Returns the form of errors at an address.
         proxies: Who is believed about where requests come from.
+        revocation: Ends what lasts longer than its credential; `None` where nothing does.
         tokens: Checks access tokens; `None` where no issuer is named, so that only keys count.
     """
 
@@ -107,6 +111,7 @@ class KeyCheck:
     tokens: TokenCheck | None = None
     proxies: TrustedProxies = field(default_factory=TrustedProxies)
     failures: FailureLimit = field(default_factory=FailureLimit)
+    revocation: Revocation | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one connection."""
@@ -118,6 +123,9 @@ class KeyCheck:
                 if isinstance(error, _RefusedTooOftenError):
                     reply.headers["www-authenticate"] = CHALLENGE
                 await reply(scope, receive, send)
+                return
+            if self.revocation is not None:
+                await self.revocation.serve(self.app, scope, receive, send)
                 return
         await self.app(scope, receive, send)
 
@@ -138,6 +146,9 @@ class KeyCheck:
             scope[_STATE] = None
             return
         claim(scope, caller.principal)
+        scope[CREDENTIAL] = Credential(
+            caller.name, partial(self._opens, _read_secret(sent), scope), caller.issuer is None
+        )
         scope[_STATE] = replace(caller.principal, address=address)
         # The SDK ties each session to this user, so that nobody else can use it.
         scope["user"] = AuthenticatedUser(caller.to_access_token())
@@ -169,6 +180,16 @@ class KeyCheck:
                 retry_after_seconds=WINDOW.total_seconds(),
             )
         raise errors.UnauthenticatedError(self._explain())
+
+    async def _opens(self, secret: str, scope: Scope) -> bool:
+        """Return whether a key or token opens what it opened; true while the store or the issuer does not answer."""
+        try:
+            await self._check(secret, (await self.desk.get_base()).keys, Headers(scope=scope).get(ORG_HEADER))
+        except errors.CallerError:
+            return False
+        except errors.RefdeskError:
+            return True
+        return True
 
     def _explain(self) -> str:
         return _REFUSED if self.tokens is None else _REFUSED_WITH_SIGN_IN
@@ -202,6 +223,11 @@ class _Caller:
     client: str
     issuer: str | None = None
     subject: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The same for all credentials that may go on with what one of them opened."""
+        return " ".join((self.client, self.issuer or "", self.subject or ""))
 
     def to_access_token(self) -> AccessToken:
         """Return it as the SDK keeps it; the secret itself stays here."""

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, cast
 from uuid import uuid4
 
+import anyio
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -26,6 +27,7 @@ from refdesk.server.messages import Messages, get_header_session, get_wanted_ver
 from refdesk.server.oauth.configuration import MCP, read_oauth
 from refdesk.server.probes import HealthCheck, Probes
 from refdesk.server.replies import reply, reply_error
+from refdesk.server.revocation import Revocation
 from refdesk.server.step_up import StepUp
 from refdesk.server.streaming import build_streamable
 from refdesk.server.uploads import Uploads
@@ -75,14 +77,17 @@ def build_app(
     adapter = make_adapter(desk, partial(_identify, anonymous))
     server, message_bytes = adapter.build_server(), mcp.find_message_bytes(desk.toolsets)
     sessions = Sessions(desk.settings.max_sessions)
+    revocation = Revocation(sessions, desk.settings.key_check_seconds)
     streamable = build_streamable(server, message_bytes, adapter.may_ask)
     probes = Probes(HealthCheck(desk), anonymous)
     desk.listeners.append(probes.metrics.count)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncGenerator[None]:
-        async with probes.check.run(), streamable.run():
+        async with probes.check.run(), streamable.run(), anyio.create_task_group() as group:
+            group.start_soon(revocation.run)
             yield
+            group.cancel_scope.cancel()
 
     routes: list[BaseRoute] = [
         Route(MCP, _guard_sessions(streamable, sessions, adapter, message_bytes)),
@@ -95,7 +100,7 @@ def build_app(
     hosts, origins = _lowered(desk.settings.allowed_hosts), _lowered(desk.settings.allowed_origins)
     if sse:
         routes += streams.build_routes(server, desk.settings.stdio_era, message_bytes, sessions)
-    checks = _build_checks(desk, anonymous, get_error_format, sign_in)
+    checks = _build_checks(desk, anonymous, get_error_format, sign_in, revocation)
     app = Starlette(
         routes=routes,
         middleware=[Middleware(Uploads), *cors.allow_pages(origins), *checks],
@@ -123,11 +128,12 @@ def _build_checks(
     anonymous: Principal | None,
     get_error_format: Callable[[Scope], ErrorFormat],
     sign_in: SignIn | None,
+    revocation: Revocation,
 ) -> list[Middleware]:
     proxies = read_proxies(desk.settings.trusted_proxies)
     tokens = sign_in.tokens if sign_in is not None else None
     checks = [
-        Middleware(KeyCheck, desk, anonymous, get_error_format, tokens, proxies),
+        Middleware(KeyCheck, desk, anonymous, get_error_format, tokens, proxies, revocation=revocation),
         Middleware(RateLimit, desk, partial(_find_keyed, anonymous), _carries_message, get_error_format),
     ]
     if sign_in is None:

@@ -16,7 +16,7 @@ from refdesk import errors
 from refdesk.core.operations import NESTED
 from refdesk.server import eras
 from refdesk.server.credentials import get_holder
-from refdesk.server.limits.sessions import Session, Sessions
+from refdesk.server.limits.sessions import CREDENTIAL, Session, Sessions
 from refdesk.server.messages import Messages, get_wanted_version
 from refdesk.server.replies import reply_error
 
@@ -57,7 +57,7 @@ class _Events:
         async def end() -> None:
             cancel.cancel()
 
-        session = Session(get_holder(scope), end)
+        session = Session(get_holder(scope), end, credential=scope.get(CREDENTIAL))
         try:
             await self.sessions.add(session)
         except errors.LimitExceededError as error:

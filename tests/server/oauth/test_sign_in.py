@@ -10,12 +10,14 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import anyio
 import httpx2
 import pytest
 from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 from starlette.applications import Starlette
+from starlette.types import Message
 
 from refdesk.app import Desk, open_desk
 from refdesk.core.clock import FixedClock
@@ -24,6 +26,7 @@ from refdesk.factories.toolsets import load_toolsets
 from refdesk.server import credentials, http
 from refdesk.server.gate import Gate
 from refdesk.server.oauth.key_set import AFTER_FAILURE, ASK_AGAIN
+from tests.acceptance.processes import ENVELOPE
 from tests.core.fakes import NOW
 from tests.emulators.issuer import RunningIssuer, running_issuer
 from tests.emulators.signing import Key, make_key
@@ -384,6 +387,44 @@ async def test_a_session_ends_with_its_token_and_goes_on_with_the_next_one_of_th
     listed = {tool["name"] for tool in again.json()["result"]["tools"]}
     assert "search_knowledge" in listed
     assert "store_knowledge" not in listed
+
+
+async def test_a_stream_ends_with_the_last_token_of_its_caller(
+    tmp_path: Path, issuer: RunningIssuer, clock: FixedClock
+) -> None:
+    token = await sign(issuer)
+    params: dict[str, Any] = {**ENVELOPE, "notifications": {}}
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen", "params": params}).encode()
+    named = {"mcp-protocol-version": "2026-07-28", "mcp-method": "subscriptions/listen", "host": "localhost"}
+    headers = {**ACCEPT, **named, **token, "content-type": "application/json", "content-length": str(len(body))}
+    began, over, parts = anyio.Event(), anyio.Event(), [{"type": "http.request", "body": body}]
+
+    async def send(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            assert message["status"] == 200
+            began.set()
+
+    async def receive() -> Message:
+        if not parts:
+            await anyio.sleep_forever()
+        return parts.pop()
+
+    async def listen(gate: Gate) -> None:
+        scope = {"type": "http", "method": "POST", "path": "/mcp", "query_string": b"", "client": ("127.0.0.1", 1)}
+        encoded = [(name.encode(), value.encode()) for name, value in headers.items()]
+        await gate({**scope, "headers": encoded, "server": ("localhost", 80), "scheme": "http"}, receive, send)
+        over.set()
+
+    async with (
+        open_for(tmp_path, issuer, key_check_seconds=0.01) as desk,
+        run(desk, clock) as gate,
+        anyio.create_task_group() as group,
+    ):
+        group.start_soon(listen, gate)
+        await began.wait()
+        assert not over.is_set()
+        clock.advance(timedelta(minutes=10))
+        await over.wait()
 
 
 async def test_nobody_else_takes_a_session_over(server: httpx2.AsyncClient, desk: Desk, issuer: RunningIssuer) -> None:

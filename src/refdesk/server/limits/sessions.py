@@ -8,7 +8,7 @@ stays.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -27,8 +27,27 @@ if TYPE_CHECKING:
     from refdesk.server.limits.connections import Holder
 
 End: TypeAlias = Callable[[], Awaitable[None]]
+CREDENTIAL = "refdesk.credential"
+"""Where in a request's scope the credential is that it showed."""
+
 SESSION_ID = "mcp-session-id"
 PROTOCOL_VERSION = "mcp-protocol-version"
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """A key or token that a request showed.
+
+    Attributes:
+        name: Which key it is, or whose tokens: the next one of the same caller counts for what an earlier one opened.
+        opens: Returns whether it still opens anything; true where that cannot be known at the moment.
+        is_key: Whether it is an API key, with which sessions end. Tokens expire every few minutes, and the session of
+            one goes on with the next.
+    """
+
+    name: str
+    opens: Callable[[], Awaitable[bool]]
+    is_key: bool = True
 
 
 @dataclass(slots=True, eq=False)
@@ -39,12 +58,14 @@ class Session:
         end: Ends it.
         version: The protocol revision that its client asked for.
         answering: How many messages of it are being answered; what opens it is one.
+        credential: What the request showed that opened it.
     """
 
     holder: Holder
     end: End
     version: str | None = None
     answering: int = 0
+    credential: Credential | None = None
 
 
 @dataclass(slots=True)
@@ -57,6 +78,9 @@ class Sessions:
 
     def __len__(self) -> int:
         return len(self._open)
+
+    def __iter__(self) -> Iterator[Session]:
+        return iter([*self._open])
 
     async def add(self, session: Session) -> None:
         """Count a new session, and end others where there are too many.
@@ -176,7 +200,7 @@ class SessionLimit:
             for id in ids:
                 await self._end(id, scope)
 
-        session = Session(self.identify(scope), end, self.read_version(scope))
+        session = Session(self.identify(scope), end, self.read_version(scope), credential=scope.get(CREDENTIAL))
 
         def note(start: Message) -> None:
             id = Headers(raw=list(start.get("headers", ()))).get(SESSION_ID)

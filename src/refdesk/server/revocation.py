@@ -1,0 +1,104 @@
+"""Ends what lasts longer than a request once its key or token opens nothing any more: streams and sessions.
+
+Each request shows a credential, which is checked; a stream showed its own when it began. So those of all open streams
+and sessions are checked again and again, each once for all that it opened.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import anyio
+
+from refdesk.server.limits.sessions import CREDENTIAL, Credential
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from refdesk.server.limits.sessions import Session, Sessions
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True, eq=False)
+class _Stream:
+    """The answer to a request that showed a credential."""
+
+    credential: Credential
+    work: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    is_started: bool = False
+    is_over: bool = False
+
+
+@dataclass(slots=True)
+class Revocation:
+    """Knows what is open, and by whose credential.
+
+    Attributes:
+        sessions: The open sessions.
+        seconds: How often credentials are checked again.
+    """
+
+    sessions: Sessions
+    seconds: float
+    _streams: dict[_Stream, None] = field(default_factory=dict[_Stream, None])
+    _latest: dict[str, Credential] = field(default_factory=dict[str, Credential])
+
+    async def serve(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request; a stream that answers it ends with its credential."""
+        credential = scope.get(CREDENTIAL)
+        if credential is None:
+            await app(scope, receive, send)
+            return
+        self._latest[credential.name] = credential
+        stream = _Stream(credential)
+
+        async def send_noted(message: Message) -> None:
+            stream.is_started = True
+            stream.is_over = message["type"] == "http.response.body" and not message.get("more_body", False)
+            await send(message)
+
+        self._streams[stream] = None
+        try:
+            with stream.work:
+                await app(scope, receive, send_noted)
+        finally:
+            del self._streams[stream]
+        if stream.work.cancelled_caught and not stream.is_over:
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def run(self) -> None:
+        """Check, for as long as the server runs."""
+        while True:
+            await anyio.sleep(self.seconds)
+            try:
+                await self.check()
+            except Exception:
+                logger.exception("credentials not checked again")
+
+    async def check(self) -> None:
+        """Check the last credential of each caller that has something open, and end that where it opens no more."""
+        opened = [each.credential for each in (*self.sessions, *self._streams) if each.credential is not None]
+        self._latest = {each.name: self._latest.get(each.name, each) for each in opened}
+        for name, credential in list(self._latest.items()):
+            if not await credential.opens() and self._latest.get(name) is credential:
+                await self._end(name, has_sessions=credential.is_key)
+
+    async def _end(self, name: str, *, has_sessions: bool) -> None:
+        # What has not begun to answer is over soon, or ends when it has.
+        streams = [each for each in self._streams if each.credential.name == name and each.is_started]
+        sessions = self.sessions if has_sessions else ()
+        ended = [each for each in sessions if _get_name(each) == name and self.sessions.is_named(each)]
+        for session in ended:
+            self.sessions.remove(session)
+            await session.end()
+        for stream in streams:
+            stream.work.cancel()
+        if ended or streams:
+            logger.info("ended with their key", extra={"sessions": len(ended), "streams": len(streams)})
+
+
+def _get_name(session: Session) -> str | None:
+    return session.credential.name if session.credential is not None else None
