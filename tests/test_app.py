@@ -11,7 +11,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from refdesk.app import SET_ASIDE, Base, Desk, open_desk
+from refdesk.app import SET_ASIDE, Desk, open_desk
 from refdesk.core.background.backups import Made, note_made, read_status
 from refdesk.core.background.embedding import MAX_ATTEMPTS, Indexer
 from refdesk.core.background.health import STALLED_AFTER
@@ -21,6 +21,7 @@ from refdesk.core.keys import KeyRing
 from refdesk.core.knowledge_base import KnowledgeBase
 from refdesk.core.search.semantics import Semantics
 from refdesk.core.writing import audit
+from refdesk.factories.bases import Base
 from refdesk.factories.toolsets import load_toolsets
 from refdesk.stores.memory import MemoryStore
 from refdesk.stores.sqlite import open_store

@@ -10,23 +10,22 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import anyio
 
 from refdesk import errors
+from refdesk.core import tracing
 from refdesk.core.context import Bases, Context, report_nothing
 from refdesk.core.fairness import FairTurns
 from refdesk.core.keeping.acts import MAIN
 from refdesk.core.writing.refusals import Refusals
-from refdesk.discovery import list_scopes
-from refdesk.factories.embedders import choose_embedder, find_embedder
-from refdesk.factories.stores import check_coordination, choose_store, open_coordination
+from refdesk.factories.bases import choose_base
+from refdesk.factories.telemetry import open_telemetry
 from refdesk.factories.toolsets import (
-    choose_options,
     choose_own_stores,
     choose_syncer,
     connect_live,
@@ -34,7 +33,6 @@ from refdesk.factories.toolsets import (
     has_documents,
     join_toolsets,
     list_names,
-    list_quotas,
 )
 
 if TYPE_CHECKING:
@@ -42,24 +40,15 @@ if TYPE_CHECKING:
 
     from anyio.abc import TaskGroup
 
-    from refdesk.core.background.embedding import Indexer
     from refdesk.core.background.health import Health, ToolsetHealth
     from refdesk.core.context import Bases, Report
-    from refdesk.core.key_files import KeyFile
-    from refdesk.core.keys import KeyRing
     from refdesk.core.knowledge_base import KnowledgeBase
     from refdesk.core.operations import Call, Operation, Resource, Toolset
-    from refdesk.core.search.semantics import Semantics
-    from refdesk.embedders.hashing import HashingEmbedder
-    from refdesk.embedders.hosted.gemini import GeminiEmbedder
-    from refdesk.embedders.hosted.openai import OpenAIEmbedder
-    from refdesk.embedders.local import LocalEmbedder
-    from refdesk.factories.stores import OpenStore
-    from refdesk.model import CollectionStatistics, EmbeddingModel, Principal
-    from refdesk.protocols import Embedder, JobQueue
+    from refdesk.core.tracing import Tracer
+    from refdesk.factories.bases import Base, OpenBase
+    from refdesk.model import CollectionStatistics, Principal
     from refdesk.settings import Settings
-
-    AnyEmbedder: TypeAlias = LocalEmbedder | HashingEmbedder | GeminiEmbedder | OpenAIEmbedder
+    from refdesk.telemetry import Telemetry
 
 logger = logging.getLogger(__name__)
 
@@ -83,36 +72,6 @@ LEFT = (
 SET_ASIDE = "Some documents could not be embedded, so only keyword search finds them: refdesk embeddings list says why."
 
 
-@dataclass(frozen=True, slots=True)
-class Base:
-    """What is open once the store is.
-
-    Attributes:
-        queue: Announces new work to workers.
-        apart: The same for each toolset that is kept in a store of its own.
-        syncing: The toolsets that are being synced right now.
-    """
-
-    knowledge_base: KnowledgeBase
-    semantics: Semantics
-    indexer: Indexer
-    keys: KeyRing
-    queue: JobQueue | None = None
-    apart: Mapping[str, Base] = field(default_factory=dict[str, "Base"])
-    syncing: set[str] = field(default_factory=set[str])
-
-    def of(self, toolset: str) -> Base:
-        """Return what a toolset is kept in."""
-        return self.apart.get(toolset, self)
-
-    def each(self) -> tuple[Base, ...]:
-        """Return one for every store."""
-        return (self, *self.apart.values())
-
-
-OpenBase: TypeAlias = Callable[[], AbstractAsyncContextManager[Base]]
-
-
 @dataclass(slots=True)
 class Desk:
     """Everything that serves: the toolsets in play, the knowledge base, and the background work.
@@ -126,6 +85,7 @@ class Desk:
         turns: Who of the callers works when there are too many.
         questions: Outlives what was asked, so that an answer in time need not wait for what cannot be stopped.
         listeners: Called with every call that has ended; they must not fail.
+        telemetry: Sends traces and metrics, where the settings name a receiver.
     """
 
     settings: Settings
@@ -137,6 +97,7 @@ class Desk:
     questions: TaskGroup | None = None
     turns: FairTurns = field(init=False)
     listeners: list[Callable[[Call], None]] = field(default_factory=list["Callable[[Call], None]"])
+    telemetry: Telemetry | None = None
     refusals: Refusals = field(default_factory=Refusals)
     obstacle: str | None = None
     _base: Base | None = None
@@ -153,6 +114,11 @@ class Desk:
         """Report a finished call to the call counter."""
         for listener in self.listeners:
             listener(call)
+
+    @property
+    def tracer(self) -> Tracer | None:
+        """Begins the traces of calls and of background work; `None` where nobody is sent them."""
+        return self.telemetry.tracer if self.telemetry is not None else None
 
     def wake(self) -> None:
         """Let the store be opened and the background work begin, without waiting for either."""
@@ -339,7 +305,7 @@ class Desk:
             group.start_soon(self._supervise, "embedding", each.indexer.run)
         for toolset in self.toolsets:
             if get_stale_after(self.settings, toolset.name) is not None:
-                work = partial(keep_current, self.settings, toolset.name, base)
+                work = partial(keep_current, self.settings, toolset.name, base, self.tracer)
                 group.start_soon(self._supervise, f"sync of {toolset.name}", work)
 
         if self.settings.backup_every is not None:
@@ -368,13 +334,22 @@ async def open_desk(
         ConfigurationError: A setting names what there is not.
         MissingDependencyError: What a setting names needs an extra that is not installed.
     """
-    open_base = _choose_base(settings, toolsets)
+    async with AsyncExitStack() as stack:
+        telemetry = await stack.enter_async_context(open_telemetry(settings)) if in_background else None
+        yield await stack.enter_async_context(_open_desk(settings, toolsets, in_background, telemetry))
+
+
+@asynccontextmanager
+async def _open_desk(
+    settings: Settings, toolsets: Sequence[Toolset], in_background: bool, telemetry: Telemetry | None
+) -> AsyncGenerator[Desk]:
+    open_base = choose_base(settings, toolsets, telemetry.tracer if telemetry is not None else None)
     failure: Exception | None = None
     async with connect_live(settings, toolsets) as (connected, live), anyio.create_task_group() as group:
         # Questions that are too slow end before what they ask is closed.
         async with anyio.create_task_group() as questions:
             joined = join_toolsets(connected, questions)
-            desk = Desk(settings, joined, open_base, in_background, live=live, questions=questions)
+            desk = Desk(settings, joined, open_base, in_background, live=live, questions=questions, telemetry=telemetry)
             group.start_soon(desk.run)
             try:
                 yield desk
@@ -387,7 +362,7 @@ async def open_desk(
         raise failure
 
 
-async def keep_current(settings: Settings, name: str, base: Base) -> None:
+async def keep_current(settings: Settings, name: str, base: Base, tracer: Tracer | None = None) -> None:
     """Sync whenever it is due, until cancelled. Failures are logged and tried again, later each time."""
     syncer = choose_syncer(settings, name, base.knowledge_base.store)
     pause = SYNC_RETRY_SECONDS
@@ -396,7 +371,8 @@ async def keep_current(settings: Settings, name: str, base: Base) -> None:
             if await syncer.is_due(base.knowledge_base.clock.now()):
                 base.syncing.add(name)
                 try:
-                    report = await syncer.sync()
+                    with tracing.trace(tracer, "sync", toolset=name):
+                        report = await syncer.sync()
                 finally:
                     base.syncing.discard(name)
                 logger.info("synced", extra={"toolset": name, "outcome": report.outcome, "written": report.written})
@@ -434,59 +410,3 @@ def count_living(statistics: CollectionStatistics) -> int:
     from refdesk.model import State
 
     return sum(count for state, count in statistics.documents.items() if state is not State.WITHDRAWN)
-
-
-def _choose_base(settings: Settings, toolsets: Sequence[Toolset]) -> OpenBase:
-    open_store = choose_store(settings.store_url)
-    own = choose_own_stores(settings, [toolset.name for toolset in toolsets])
-    apart = {name: choose_store(url, variable) for name, (url, variable) in own.items()}
-    check_coordination(settings)
-    return lambda: _open_base(settings, open_store, apart)
-
-
-def _open_key_file(settings: Settings) -> KeyFile | None:
-    if settings.keys_file is None:
-        return None
-    from refdesk.core.key_files import KeyFile
-
-    return KeyFile(settings.keys_file, list_scopes()).open()
-
-
-@asynccontextmanager
-async def _open_base(settings: Settings, open_store: OpenStore, apart: Mapping[str, OpenStore]) -> AsyncGenerator[Base]:
-    from refdesk.core.background.embedding import Indexer
-    from refdesk.core.clock import SystemClock
-    from refdesk.core.keys import KeyRing
-    from refdesk.core.knowledge_base import KnowledgeBase
-    from refdesk.core.search.semantics import Semantics
-    from refdesk.core.writing.sizes import open_counted
-
-    async with AsyncExitStack() as stack:
-        wanted = await stack.enter_async_context(choose_embedder(settings, settings.embedder))
-        clock, quotas = SystemClock(), list_quotas(settings)
-
-        def reopen(model: EmbeddingModel) -> Embedder | None:
-            embedder = find_embedder(settings, model)
-            return embedder if embedder is None else stack.push_async_exit(embedder)
-
-        store = await open_counted(await stack.enter_async_context(open_store()), settings.max_org_bytes)
-        semantics = Semantics(store, wanted, reopen)
-        coordination = await stack.enter_async_context(open_coordination(settings, semantics.doorbell))
-        keys, others = KeyRing(store, clock, list_scopes(), file=_open_key_file(settings)), dict[str, Base]()
-        for toolset, open_other in apart.items():
-            other = await open_counted(await stack.enter_async_context(open_other()), settings.max_org_bytes)
-            own = Semantics(other, wanted, reopen, questions=semantics.questions)
-            others[toolset] = Base(
-                KnowledgeBase(other, own, clock, quotas=quotas), own, Indexer(other, own, clock), keys
-            )
-        base = KnowledgeBase(
-            store,
-            semantics,
-            clock,
-            quotas=quotas,
-            queue=coordination.queue,
-            scratchpad=coordination.scratchpad,
-            options=choose_options(settings),
-        )
-        indexer = Indexer(store, semantics, clock, queue=coordination.queue)
-        yield Base(base, semantics, indexer, keys, coordination.queue, others)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
@@ -34,6 +35,14 @@ _OF_TESTS = f"{PREFIX}TEST_"
 _NEAR = 0.85
 """How alike two names of variables are, from 0 to 1, when one is taken for the other misspelt. What a cluster sets for
 a service of this name is less alike."""
+
+_OTEL_ENDPOINTS = tuple(f"OTEL_EXPORTER_OTLP_{part}ENDPOINT" for part in ("", "TRACES_", "METRICS_"))
+_OTEL = (
+    *_OTEL_ENDPOINTS,
+    *("OTEL_SDK_DISABLED", "OTEL_EXPORTER_OTLP_PROTOCOL", "OTEL_METRIC_EXPORT_INTERVAL"),
+    *("OTEL_TRACES_EXPORTER", "OTEL_METRICS_EXPORTER"),
+)
+"""Standard variables that decide whether and what is sent; OpenTelemetry itself reads the others."""
 
 _NAME = r"^[a-z0-9-]{1,64}$"
 
@@ -256,6 +265,12 @@ class Settings(BaseSettings):
         None, description="The folder that they go to; better on another disk. Default: `backups` in the home."
     )
     log_level: LogLevel = Field("info", description="The least grave entries that are logged.")
+    otlp_endpoint: str | None = Field(
+        None,
+        pattern=rf"^none$|{URL}",
+        description="Where OpenTelemetry traces and metrics go, by OTLP over HTTP, as a URL without `/v1/traces`; "
+        "`none` for nowhere. Default: as `OTEL_EXPORTER_OTLP_ENDPOINT` says.",
+    )
 
     @field_validator("log_level", mode="before")
     @classmethod
@@ -322,6 +337,46 @@ def list_given() -> tuple[dict[str, str], list[str]]:
 def read_variable(name: str) -> str | None:
     """Return a variable of the environment that is no setting, such as a client's key; `None` where it is empty."""
     return os.environ.get(name) or None
+
+
+@dataclass(frozen=True, slots=True)
+class Receiver:
+    """Where traces and metrics go.
+
+    Attributes:
+        variable: What says so.
+        endpoint: Its base URL; `None` where OpenTelemetry reads the standard variables itself.
+        sends: Which of `traces` and `metrics` go there.
+        interval_seconds: How often metrics are sent.
+    """
+
+    variable: str
+    endpoint: str | None
+    sends: frozenset[str]
+    interval_seconds: float = 60.0
+
+
+def find_receiver(settings: Settings) -> Receiver | None:
+    """Return where traces and metrics go, as the settings and the standard variables of OpenTelemetry say, or `None`.
+
+    Raises:
+        ConfigurationError: The variables ask for a protocol that is not spoken, or are malformed.
+    """
+    own, said = settings.otlp_endpoint, {name: os.environ.get(name, "").strip() for name in _OTEL}
+    standard = next((name for name in _OTEL_ENDPOINTS if said[name]), None)
+    if own == "none" or (own is None and standard is None) or said["OTEL_SDK_DISABLED"].lower() == "true":
+        return None
+    protocol, interval = said["OTEL_EXPORTER_OTLP_PROTOCOL"], said["OTEL_METRIC_EXPORT_INTERVAL"] or "60000"
+    if own is None and protocol not in ("", "http/protobuf"):
+        raise errors.ConfigurationError(
+            f"OTEL_EXPORTER_OTLP_PROTOCOL is not http/protobuf, which is what refdesk speaks. Name a receiver of it in "
+            f"{variable('otlp_endpoint')}, or say none there."
+        )
+    if not interval.isdecimal() or int(interval) == 0:
+        raise errors.ConfigurationError("OTEL_METRIC_EXPORT_INTERVAL must be a number of milliseconds.")
+    off = {kind for kind in ("traces", "metrics") if said[f"OTEL_{kind.upper()}_EXPORTER"] == "none"}
+    by = variable("otlp_endpoint") if own is not None else str(standard)
+    return Receiver(by, own, frozenset({"traces", "metrics"} - off), int(interval) / 1000)
 
 
 def variable(name: str) -> str:

@@ -11,13 +11,14 @@ import anyio
 import uvicorn
 from anyio.abc import TaskGroup
 
-from refdesk.app import Base, Desk
+from refdesk.app import Desk
 from refdesk.core.background.embedding import Indexer
 from refdesk.core.clock import SystemClock
 from refdesk.core.keys import KeyRing
 from refdesk.core.knowledge_base import KnowledgeBase
 from refdesk.core.search.semantics import Semantics
 from refdesk.embedders.hashing import HashingEmbedder
+from refdesk.factories.bases import Base
 from refdesk.factories.toolsets import load_toolsets
 from refdesk.protocols import Store, Transaction
 from refdesk.server import http, logs

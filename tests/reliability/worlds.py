@@ -16,7 +16,7 @@ from typing import Any
 
 import anyio
 
-from refdesk.app import Base, Desk
+from refdesk.app import Desk
 from refdesk.core.background.embedding import Indexer
 from refdesk.core.clock import FixedClock, SystemClock
 from refdesk.core.identifiers import SequentialIdentifiers, Uuid7Identifiers
@@ -27,6 +27,7 @@ from refdesk.core.search.semantics import Semantics
 from refdesk.core.writing.quotas import Quota
 from refdesk.discovery import list_scopes
 from refdesk.embedders.hashing import HashingEmbedder
+from refdesk.factories.bases import Base
 from refdesk.factories.toolsets import join_toolsets, load_toolsets
 from refdesk.model import Principal
 from refdesk.protocols import Store

@@ -13,7 +13,8 @@ import httpx2
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from refdesk.app import Base, Desk
+from refdesk.app import Desk
+from refdesk.factories.bases import Base
 from tests.server.conftest import open_http
 from tests.server.echo import READER
 

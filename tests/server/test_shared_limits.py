@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import httpx2
 
-from refdesk.app import Base, Desk
+from refdesk.app import Desk
+from refdesk.factories.bases import Base
 from refdesk.server import credentials
 from tests.queues.notes import MemoryScratchpad
 from tests.server.conftest import open_http

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import AsyncGenerator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import httpx2
@@ -110,7 +111,7 @@ async def test_a_long_listing_comes_in_pages(desk: Desk) -> None:
         return None
 
     files = SkillFiles(desk, lambda _: READER, read_other, page=2)
-    context = cast("Any", None)
+    context = cast("Any", SimpleNamespace(meta=None, request=None))
     whole = (await list_skills(desk))["skills"]
     first = await files.list(context, PaginatedRequestParams())
     second = await files.list(context, PaginatedRequestParams(cursor=first["nextCursor"]))

@@ -10,7 +10,8 @@ from refdesk.core.descriptors import Check
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from refdesk.app import Base, Desk
+    from refdesk.app import Desk
+    from refdesk.factories.bases import Base
     from refdesk.settings import Settings
 
 MOST_FAULTS = 5

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
     from datetime import timedelta
 
-    from refdesk.app import Base, Desk
+    from refdesk.app import Desk
     from refdesk.core.descriptors import ToolsetDescriptor
+    from refdesk.factories.bases import Base
     from refdesk.settings import Settings
 
 MOST_SHOWN = 3

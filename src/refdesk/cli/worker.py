@@ -11,10 +11,10 @@ from refdesk.cli import invocation, progress
 from refdesk.cli.serve import toolset_option
 
 if TYPE_CHECKING:
-    from refdesk.app import Base
     from refdesk.cli.progress import Show
     from refdesk.core.background.health import Backlog
     from refdesk.core.operations import Toolset
+    from refdesk.factories.bases import Base
     from refdesk.settings import Settings
 
 POLL_SECONDS = 0.25

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from refdesk.core import tracing
 from refdesk.core.background import embedding
 from refdesk.core.clock import SystemClock
 from refdesk.core.identifiers import Uuid7Identifiers
@@ -45,7 +46,8 @@ class KnowledgeBase:
 
     async def search(self, request: SearchRequest) -> SearchResult:
         """Return one page of what matches, best first. See `retrieval.search`."""
-        return await retrieval.search(self.store, self.semantics, request)
+        with tracing.span("search", toolset=request.collection.toolset):
+            return await retrieval.search(self.store, self.semantics, request)
 
     async def get(self, collection: Collection, ids: Sequence[str]) -> list[Document | None]:
         """Return one entry per id, in the order asked; `None` where there is none or it was withdrawn."""

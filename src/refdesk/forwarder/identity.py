@@ -27,7 +27,7 @@ OF_THE_NETWORK = frozenset(
 )
 """Settings that only matter over HTTP."""
 
-OF_THE_PROCESS = frozenset({"DESK_IDLE", "DESK_SOCKET", "HOME", "LOG_LEVEL"})
+OF_THE_PROCESS = frozenset({"DESK_IDLE", "DESK_SOCKET", "HOME", "LOG_LEVEL", "OTLP_ENDPOINT"})
 """Settings that change no answer, and the data folder, which is compared as a folder."""
 
 NOT_COMPARED = OF_CALLERS | OF_THE_NETWORK | OF_THE_PROCESS

@@ -16,7 +16,7 @@ import anyio
 import httpx2
 
 from refdesk import __version__, errors
-from refdesk.core import retrying
+from refdesk.core import retrying, tracing
 from refdesk.core.clock import SystemClock
 from refdesk.core.retrying import PassingError
 from refdesk.kit.addresses import is_loopback
@@ -134,18 +134,22 @@ class HttpReader:
             raise PassingError(str(error) or "no answer in time") from error
 
     async def _ask(self, client: httpx2.AsyncClient, parameters: Mapping[str, str] | None) -> bytes:
-        async with client.stream("GET", self.url, params=parameters) as response:
-            if response.status_code != 200:
-                self._refuse(response)
-            try:
-                return await read_body(response, self.max_body_bytes)
-            except BodyTooLargeError:
-                most = f"{self.max_body_bytes // 2**20} MiB"
-                raise errors.SourceError(
-                    f"{self.subject} sent more than {most} in one answer, which is not read."
-                ) from None
-            except BrokenBodyError as error:
-                raise PassingError(str(error)) from error
+        with tracing.calling(self.subject.lower().removeprefix("the ")) as headers:
+            async with client.stream("GET", self.url, params=parameters, headers=headers) as response:
+                if response.status_code != 200:
+                    self._refuse(response)
+                return await self._read_body(response)
+
+    async def _read_body(self, response: httpx2.Response) -> bytes:
+        try:
+            return await read_body(response, self.max_body_bytes)
+        except BodyTooLargeError:
+            most = f"{self.max_body_bytes // 2**20} MiB"
+            raise errors.SourceError(
+                f"{self.subject} sent more than {most} in one answer, which is not read."
+            ) from None
+        except BrokenBodyError as error:
+            raise PassingError(str(error)) from error
 
     def _refuse(self, response: httpx2.Response) -> NoReturn:
         status = response.status_code

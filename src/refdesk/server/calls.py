@@ -20,7 +20,7 @@ import anyio
 from pydantic import ValidationError
 
 from refdesk import errors
-from refdesk.core import contracts
+from refdesk.core import contracts, tracing
 from refdesk.core.context import report_nothing
 from refdesk.core.operations import Call
 from refdesk.core.writing import audit
@@ -60,12 +60,14 @@ class Caller:
     """One caller at one desk.
 
     Attributes:
-        transport: Through which the call came, for the log and the metrics.
+        transport: Through which the call came, for the log, the metrics and traces.
+        traceparent: Of which trace the call says that it is part; checked by who reads it.
     """
 
     desk: Desk
     principal: Principal
     transport: str
+    traceparent: str | None = None
 
     async def run(self, operation: Operation, arguments: object, report: Report = report_nothing) -> Answered:
         """Return the answer of an operation, which tells `report` how far it is.
@@ -74,7 +76,7 @@ class Caller:
             RefdeskError: The arguments are wrong, the caller may not, or the operation refused or failed.
         """
         async with self._on_record(operation.name):
-            with _guard(self, operation.name):
+            with _guard(self, operation.name, self.desk.find_toolset(operation)):
                 self.require_operation(operation)
                 validated = validate(operation, arguments)
                 return await self._answer(operation, validated, report)
@@ -139,7 +141,7 @@ class Caller:
     async def read(self, resource: Resource) -> dict[str, Any]:
         """Return a resource as plain JSON values; errors as in `run`."""
         async with self._on_record(resource.uri):
-            with _guard(self, resource.uri):
+            with _guard(self, resource.uri, self.desk.find_toolset(resource)):
                 self.require(resource.scopes)
                 return answers.to_json(await self._within_time(self.desk.find_toolset(resource), resource.reader))
 
@@ -148,14 +150,14 @@ class Caller:
     ) -> Answer:
         """Return what a reader returns, for what is no entry of a toolset's table; errors as in `run`."""
         async with self._on_record(target):
-            with _guard(self, target):
+            with _guard(self, target, toolset):
                 self.require(scopes)
                 return await self._within_time(toolset, reader)
 
     async def complete(self, template: ResourceTemplate, written: str) -> Completions:
         """Return what a half-written argument may become; errors as in `run`."""
         async with self._on_record(template.uri):
-            with _guard(self, template.uri):
+            with _guard(self, template.uri, self.desk.find_toolset(template.operation)):
                 self.require(template.operation.scopes)
                 strict_json.check(written)
                 toolset = self.desk.find_toolset(template.operation)
@@ -261,33 +263,42 @@ def _find_subjects(validated: BaseModel) -> dict[str, JsonValue]:
 
 
 @contextmanager
-def _guard(caller: Caller, target: str) -> Generator[None]:
+def _guard(caller: Caller, target: str, toolset: str) -> Generator[None]:
+    names = {"operation": target, "face": caller.transport, "toolset": toolset}
+    recording = tracing.trace(caller.desk.tracer, target, "server", caller.traceparent, **names)
+    with recording as ending, _watch(caller, target, ending):
+        yield
+
+
+@contextmanager
+def _watch(caller: Caller, target: str, ending: tracing.Ending) -> Generator[None]:
     context = {
         "target": target,
         "transport": caller.transport,
         "org": caller.principal.org,
         "agent": caller.principal.agent,
     }
-    outcome, began = "ok", time.perf_counter()
+    began = time.perf_counter()
     try:
         yield
     except errors.CallerError as error:
-        outcome = error.code
+        ending.note(error)
         logger.info("call refused", extra=context | {"code": error.code})
         raise
     except errors.RefdeskError as error:
-        outcome = error.code
+        ending.note(error)
         logger.warning("call failed", extra=context | {"code": error.code, "reason": error.message})
         raise
-    except Exception:
-        outcome, incident = "BROKEN", uuid4().hex[:8]
+    except Exception as error:
+        ending.note(error)
+        incident = uuid4().hex[:8]
         logger.exception("call broke", extra=context | {"incident": incident})
         raise errors.RefdeskError(
             f"Internal error; whoever runs the server finds it in the log as incident {incident}.",
             details={"incident": incident},
         ) from None
-    except BaseException:
-        outcome = "CANCELLED"
+    except BaseException as error:
+        ending.note(error)
         raise
     finally:
-        caller.desk.note_call(Call(target, caller.transport, outcome, time.perf_counter() - began))
+        caller.desk.note_call(Call(target, caller.transport, ending.outcome, time.perf_counter() - began))

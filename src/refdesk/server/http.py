@@ -30,6 +30,7 @@ from refdesk.server.replies import reply, reply_error
 from refdesk.server.revocation import Revocation
 from refdesk.server.step_up import StepUp
 from refdesk.server.streaming import build_streamable
+from refdesk.server.telemetry import sending_metrics
 from refdesk.server.uploads import Uploads
 
 if TYPE_CHECKING:
@@ -84,7 +85,8 @@ def build_app(
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncGenerator[None]:
-        async with probes.check.run(), streamable.run(), anyio.create_task_group() as group:
+        sending = sending_metrics(desk.telemetry, probes.metrics, probes.check.measure)
+        async with probes.check.run(), sending, streamable.run(), anyio.create_task_group() as group:
             group.start_soon(revocation.run)
             yield
             group.cancel_scope.cancel()

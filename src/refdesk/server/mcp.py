@@ -50,6 +50,7 @@ from refdesk.server.progress import reporting
 from refdesk.server.prompts import Prompts, collect_prompts
 from refdesk.server.subscriptions import Subscriptions
 from refdesk.server.tasks import Tasks
+from refdesk.server.telemetry import find_traceparent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -249,7 +250,7 @@ class Adapter:
         elif found is not None:
             operation, asked = found.operation, calls.validate(found.operation, arguments)
             toolset = self.desk.find_toolset(operation)
-            answer = await caller.ask(toolset, uri, operation.scopes, lambda each: operation.handler(each, asked))
+            answer = await caller.ask(toolset, found.uri, operation.scopes, lambda each: operation.handler(each, asked))
             value = answers.to_json(answer)
         else:
             text = await skill_files.find_text(caller, uri) if self._has_skills() else None
@@ -391,7 +392,7 @@ class Adapter:
         return any(toolset.name == "skills" for toolset in self.desk.toolsets)
 
     def _caller(self, context: RequestContext) -> Caller:
-        return Caller(self.desk, self.identify(context), "mcp")
+        return Caller(self.desk, self.identify(context), "mcp", find_traceparent(context))
 
 
 async def _keep(caller: Caller, operation: Operation, arguments: Mapping[str, Any]) -> dict[str, JsonValue]:

@@ -14,6 +14,8 @@ from prometheus_client.exposition import generate_latest
 from refdesk import __version__
 
 if TYPE_CHECKING:
+    from prometheus_client import Metric
+
     from refdesk.core.background.health import Health
     from refdesk.core.operations import Call
 
@@ -61,6 +63,15 @@ class Metrics:
 
     def render(self, health: Health) -> bytes:
         """Return everything in the text format."""
+        self._note(health)
+        return generate_latest(self.registry)
+
+    def collect(self, health: Health) -> list[Metric]:
+        """Return everything as it is at this moment."""
+        self._note(health)
+        return list(self.registry.collect())
+
+    def _note(self, health: Health) -> None:
         for status in STATUSES:
             self._status.labels(status).set(status == health.status)
         for name, toolset in health.toolsets.items():
@@ -75,4 +86,3 @@ class Metrics:
             self._backlog.labels("failing").set(backlog.failing)
             self._backlog.labels("set_aside").set(backlog.set_aside)
             self._oldest.set((health.at - backlog.oldest).total_seconds() if backlog.oldest is not None else 0.0)
-        return generate_latest(self.registry)

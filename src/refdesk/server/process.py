@@ -17,6 +17,7 @@ from refdesk.app import open_desk
 from refdesk.server import logs, mcp, stdio
 from refdesk.server.oauth.configuration import read_oauth
 from refdesk.server.principals import local_principal
+from refdesk.server.telemetry import sending_own_metrics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -47,7 +48,11 @@ async def _serve_stdio(settings: Settings, toolsets: Sequence[Toolset]) -> None:
     principal = local_principal(settings, toolsets, "stdio")
     identify = mcp.identify_local(principal, is_agent_known=settings.agent is not None)
     tell_what_learns(settings, toolsets)
-    async with open_desk(settings, toolsets) as desk, anyio.create_task_group() as group:
+    async with (
+        open_desk(settings, toolsets) as desk,
+        sending_own_metrics(desk),
+        anyio.create_task_group() as group,
+    ):
         group.start_soon(_cancel_at_signal, group.cancel_scope)
         await stdio.serve(mcp.build_server(desk, identify), settings.stdio_era, mcp.find_message_bytes(desk.toolsets))
         group.cancel_scope.cancel()
@@ -83,7 +88,11 @@ def run_worker(settings: Settings, toolsets: Sequence[Toolset]) -> None:
 
 
 async def _run_worker(settings: Settings, toolsets: Sequence[Toolset]) -> None:
-    async with open_desk(settings, toolsets) as desk, anyio.create_task_group() as group:
+    async with (
+        open_desk(settings, toolsets) as desk,
+        sending_own_metrics(desk),
+        anyio.create_task_group() as group,
+    ):
         group.start_soon(_cancel_at_signal, group.cancel_scope)
         await desk.get_base()
         logger.info("working", extra={"toolsets": [toolset.name for toolset in toolsets]})

@@ -79,9 +79,13 @@ def _routes(desk: Desk, toolset: Toolset) -> list[Route]:
     ]
 
 
+def _caller(desk: Desk, request: Request) -> Caller:
+    return Caller(desk, get_caller(request), "rest", request.headers.get("traceparent"))
+
+
 async def _run(desk: Desk, toolset: Toolset, operation: Operation, request: Request) -> Response:
     try:
-        caller = Caller(desk, get_caller(request), "rest")
+        caller = _caller(desk, request)
         await caller.admit(operation)
         answer = await caller.run(operation, await read_arguments(request, operation))
         warnings = answers.get_warnings(answer.meta)
@@ -92,7 +96,7 @@ async def _run(desk: Desk, toolset: Toolset, operation: Operation, request: Requ
 
 async def _read(desk: Desk, toolset: Toolset, resource: Resource, request: Request) -> Response:
     try:
-        answer = await Caller(desk, get_caller(request), "rest").read(resource)
+        answer = await _caller(desk, request).read(resource)
     except errors.RefdeskError as error:
         return reply_error(error, toolset.error_format)
     return reply(answer, headers={"cache-control": f"private, max-age={resource.max_age_seconds}"})

@@ -18,6 +18,7 @@ from refdesk import errors
 from refdesk.core.operations import NESTED
 from refdesk.server import answers
 from refdesk.server.calls import Caller
+from refdesk.server.telemetry import find_traceparent
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
@@ -36,6 +37,8 @@ LIST, GET, READ, SUBSCRIBE = "skills/list", "skills/get", "resources/read", "res
 SCOPES = frozenset({"skills:read"})
 MARKDOWN = "text/markdown"
 SCHEME = "skill://"
+FILES = f"{SCHEME}{{path}}"
+"""What is read at any address of that scheme, by a name that no caller chose."""
 
 PAGE = 100
 """Skills of one listing; each has its frontmatter and a digest."""
@@ -91,7 +94,7 @@ class SkillFiles:
     async def read(self, context: RequestContext, params: types.ReadResourceRequestParams) -> Any:  # noqa: ANN401 - as the SDK has it
         """Return a skill's file, or whatever else is at the address."""
         uri = str(params.uri)
-        found = await self._find(context, uri, uri) if uri.startswith(SCHEME) else None
+        found = await self._find(context, FILES, uri) if uri.startswith(SCHEME) else None
         if found is None:
             return await self.read_other(context, params)
         [file] = found.files
@@ -108,7 +111,8 @@ class SkillFiles:
 
     async def _ask(self, context: RequestContext, target: str, read: Callable[[Context], Awaitable[Answer]]) -> Answer:
         try:
-            return await Caller(self.desk, self.identify(context), "mcp").ask("skills", target, SCOPES, read)
+            caller = Caller(self.desk, self.identify(context), "mcp", find_traceparent(context))
+            return await caller.ask("skills", target, SCOPES, read)
         except errors.RefdeskError as error:
             code = types.INVALID_PARAMS if isinstance(error, errors.CallerError) else types.INTERNAL_ERROR
             raise MCPError(code, error.message, answers.error_to_json(error, NESTED)) from None
@@ -132,7 +136,7 @@ async def find_text(caller: Caller, uri: str) -> str | None:
     async def find(asked: Context) -> SkillManifest | None:
         return await manifest.find_manifest(queries.get_queries(asked), uri)
 
-    found = await caller.ask("skills", uri, SCOPES, find)
+    found = await caller.ask("skills", FILES, SCOPES, find)
     return found.files[0].text if found is not None else None
 
 

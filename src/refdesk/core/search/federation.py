@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import anyio
 
 from refdesk import errors
+from refdesk.core import tracing
 from refdesk.core.search import fusion
 from refdesk.core.search.analysis import analyse, parse_query
 from refdesk.core.search.passages import embedding_text
@@ -291,7 +292,8 @@ async def _ask(name: str, provider: SearchProvider, context: Context, question: 
     started = anyio.current_time()
     said = {"toolset": name, "org": context.principal.org, "agent": context.principal.agent}
     try:
-        found = await provider.find(context, question)
+        with tracing.span("ask", toolset=name):
+            found = await provider.find(context, question)
     except errors.RefdeskError as error:
         logger.warning("toolset did not answer", extra=said | {"code": error.code, "reason": error.message})
         return Outcome("failed", note=error.message, seconds=anyio.current_time() - started)

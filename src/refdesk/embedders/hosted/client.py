@@ -8,7 +8,7 @@ from types import TracebackType
 import httpx2
 import numpy as np
 
-from refdesk.core import retrying
+from refdesk.core import retrying, tracing
 from refdesk.core.fairness import outside
 from refdesk.core.retrying import PassingError
 from refdesk.errors import EmbedderError
@@ -99,7 +99,8 @@ class EmbeddingClient:
 
     async def _post_once(self, path: str, body: JsonObject) -> httpx2.Response:
         try:
-            response = await self._http.post(path, json=body)
+            with tracing.calling("embedding") as headers:
+                response = await self._http.post(path, json=body, headers=headers)
         except (httpx2.TransportError, httpx2.DecodingError) as error:
             raise PassingError(f"{self._service} cannot be reached ({type(error).__name__}).") from error
         if response.status_code == 200:

@@ -11,7 +11,7 @@ from google import genai
 from google.genai import errors as sdk_errors
 from google.genai import types
 
-from refdesk.core import retrying
+from refdesk.core import retrying, tracing
 from refdesk.core.fairness import outside
 from refdesk.core.retrying import PassingError
 from refdesk.errors import LanguageModelError
@@ -122,9 +122,11 @@ class GeminiModel:
     ) -> types.GenerateContentResponse:
         try:
             # The SDK's type of `contents` names classes of packages that are not installed with it.
-            return await self._client.aio.models.generate_content(  # pyright: ignore[reportUnknownMemberType]
-                model=self._model, contents=contents, config=config
-            )
+            with tracing.calling("language model") as headers:
+                carried = config.model_copy(update={"http_options": types.HttpOptions(headers=headers)})
+                return await self._client.aio.models.generate_content(  # pyright: ignore[reportUnknownMemberType]
+                    model=self._model, contents=contents, config=carried if headers else config
+                )
         except sdk_errors.APIError as error:
             if retrying.is_passing_status(error.code):
                 raise PassingError(_explain(error), _get_retry_after(error)) from error

@@ -10,7 +10,7 @@ from typing import Any
 import httpx2
 from pydantic import BaseModel, ValidationError
 
-from refdesk.core import retrying
+from refdesk.core import retrying, tracing
 from refdesk.core.fairness import outside
 from refdesk.core.retrying import PassingError
 from refdesk.errors import LanguageModelError
@@ -117,7 +117,8 @@ class OpenAIModel:
 
     async def _post_once(self, body: dict[str, Any]) -> httpx2.Response:
         try:
-            response = await self._http.post("chat/completions", json=body)
+            with tracing.calling("language model") as headers:
+                response = await self._http.post("chat/completions", json=body, headers=headers)
         except httpx2.TimeoutException as error:
             # The answer may still be on its way: asking again would pay for it twice.
             raise LanguageModelError("The language model did not answer in time; try again.") from error

@@ -15,6 +15,7 @@ from refdesk.server import logs
 from refdesk.server.local.log_file import open_log
 from refdesk.server.local.service import LocalService
 from refdesk.server.process import leave, tell_what_learns
+from refdesk.server.telemetry import sending_own_metrics
 from refdesk.settings import load_settings
 
 if TYPE_CHECKING:
@@ -49,7 +50,11 @@ async def _serve(
     settings: Settings, toolsets: Sequence[Toolset], place: Place, lock: FileLock, listener: socket.socket
 ) -> None:
     tell_what_learns(settings, toolsets)
-    async with open_desk(settings, toolsets) as desk, anyio.create_task_group() as group:
+    async with (
+        open_desk(settings, toolsets) as desk,
+        sending_own_metrics(desk),
+        anyio.create_task_group() as group,
+    ):
         service = LocalService(desk, place, lock, idle_seconds=settings.desk_idle)
         group.start_soon(_end_at_signal, service, group.cancel_scope)
         group.start_soon(_keep_log_small, place.path(".log"))

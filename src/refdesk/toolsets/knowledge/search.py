@@ -8,12 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from refdesk.core import tracing
 from refdesk.core.search.analysis import parse_query
 from refdesk.core.search.federation import ALWAYS
 from refdesk.core.search.snippets import snippet
 from refdesk.core.writing import supersession
 from refdesk.model import And, Filter, FindRequest, HasAll, HasId, InState, Not, Or, Overlaps, State
-from refdesk.toolsets.knowledge import models
+from refdesk.toolsets.knowledge import TOOLSET_NAME, models
 from refdesk.toolsets.knowledge.options import get_options
 from refdesk.toolsets.knowledge.ranking import is_in_words, rank
 
@@ -98,6 +99,7 @@ async def search(base: KnowledgeBase, collection: Collection, asked: SearchInput
     ]
 
 
+@tracing.spanned("search", toolset=TOOLSET_NAME)
 async def find(base: KnowledgeBase, collection: Collection, asked: SearchInput, period: Period = ALWAYS) -> Matches:
     """Return the best entries of a collection that were created in a period, at most as many as requested."""
     text = parse_query(asked.query)

@@ -17,9 +17,10 @@ import anyio
 import anyio.to_thread
 
 from refdesk import errors
+from refdesk.core import tracing
 from refdesk.core.context import report_nothing
 from refdesk.core.search.federation import ALWAYS
-from refdesk.toolsets.salesforce_knowledge import rows, statements
+from refdesk.toolsets.salesforce_knowledge import TOOLSET_NAME, rows, statements
 from refdesk.toolsets.salesforce_knowledge.catalogue import Catalogue
 from refdesk.toolsets.salesforce_knowledge.client import SalesforceClient
 from refdesk.toolsets.salesforce_knowledge.failures import (
@@ -98,6 +99,7 @@ class SalesforceSource:
     ) -> None:
         await self.client.__aexit__(kind, error, traceback)
 
+    @tracing.spanned("search", toolset=TOOLSET_NAME)
     async def search(
         self,
         text: str,

@@ -16,7 +16,7 @@ import anyio
 import httpx2
 
 from refdesk import __version__
-from refdesk.core import retrying
+from refdesk.core import retrying, tracing
 from refdesk.core.fairness import outside
 from refdesk.kit.addresses import is_loopback
 from refdesk.toolsets.salesforce_knowledge.failures import RefusedError, UnreachableError, read_codes
@@ -123,6 +123,10 @@ class Transport:
             raise UnreachableError(f"the connection failed ({type(error).__name__})") from None
 
     async def _send(self, url: str, request: Request, headers: Mapping[str, str]) -> Reply:
+        with tracing.calling("salesforce") as carried:
+            return await self._exchange(url, request, {**headers, **carried})
+
+    async def _exchange(self, url: str, request: Request, headers: Mapping[str, str]) -> Reply:
         async with self._open().stream(
             request.method, url, params=request.query, json=request.body, data=request.form, headers=headers
         ) as response:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypedDict, cast
 
+from refdesk.core import tracing
 from refdesk.core.search import fusion
 from refdesk.core.search.analysis import parse_query
 from refdesk.core.writing import quotas
@@ -21,7 +22,7 @@ from refdesk.model import (
     State,
     VectorQuery,
 )
-from refdesk.toolsets.skills import cases, outcomes, records, vectors
+from refdesk.toolsets.skills import TOOLSET_NAME, cases, outcomes, records, vectors
 from refdesk.toolsets.skills.outcomes import Tally
 from refdesk.toolsets.skills.records import Counters, Skill, SkillUpdate
 
@@ -90,6 +91,7 @@ class SkillQueries:
     quota: Quota = UNLIMITED
     random: Random | None = None
 
+    @tracing.spanned("search", toolset=TOOLSET_NAME)
     async def hybrid_search(
         self,
         query_embedding: Sequence[float],

@@ -1,0 +1,134 @@
+"""Opens what a desk works with, as the settings choose it: its stores, and what searches and embeds in each."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, TypeAlias
+
+from refdesk.discovery import list_scopes
+from refdesk.factories.embedders import choose_embedder, find_embedder
+from refdesk.factories.stores import check_coordination, choose_store, open_coordination
+from refdesk.factories.toolsets import choose_options, choose_own_stores, list_quotas
+
+if TYPE_CHECKING:
+    from refdesk.core.background.embedding import Indexer
+    from refdesk.core.key_files import KeyFile
+    from refdesk.core.keys import KeyRing
+    from refdesk.core.knowledge_base import KnowledgeBase
+    from refdesk.core.operations import Toolset
+    from refdesk.core.search.semantics import Semantics
+    from refdesk.core.tracing import Tracer
+    from refdesk.factories.stores import OpenStore
+    from refdesk.model import EmbeddingModel
+    from refdesk.protocols import Embedder, JobQueue, Store
+    from refdesk.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """What is open once the store is.
+
+    Attributes:
+        queue: Announces new work to workers.
+        apart: The same for each toolset that is kept in a store of its own.
+        syncing: The toolsets that are being synced right now.
+    """
+
+    knowledge_base: KnowledgeBase
+    semantics: Semantics
+    indexer: Indexer
+    keys: KeyRing
+    queue: JobQueue | None = None
+    apart: Mapping[str, Base] = field(default_factory=dict[str, "Base"])
+    syncing: set[str] = field(default_factory=set[str])
+
+    def of(self, toolset: str) -> Base:
+        """Return what a toolset is kept in."""
+        return self.apart.get(toolset, self)
+
+    def each(self) -> tuple[Base, ...]:
+        """Return one for every store."""
+        return (self, *self.apart.values())
+
+
+OpenBase: TypeAlias = Callable[[], AbstractAsyncContextManager[Base]]
+
+
+def choose_base(settings: Settings, toolsets: Sequence[Toolset], tracer: Tracer | None) -> OpenBase:
+    """Return what opens the stores of these toolsets; nothing is opened yet.
+
+    Raises:
+        ConfigurationError: A setting names what there is not.
+        MissingDependencyError: What a setting names needs an extra that is not installed.
+    """
+    open_store = choose_store(settings.store_url)
+    own = choose_own_stores(settings, [toolset.name for toolset in toolsets])
+    apart = {name: choose_store(url, variable) for name, (url, variable) in own.items()}
+    check_coordination(settings)
+    return lambda: _open_base(settings, open_store, apart, tracer)
+
+
+def _choose_watches(tracer: Tracer | None) -> tuple[Callable[[Store], Store], Callable[[Embedder], Embedder]]:
+    """Return what makes the work of stores and embedders show in traces."""
+    if tracer is None:
+        return lambda store: store, lambda embedder: embedder
+    from refdesk.telemetry.watching import watch_embedder, watch_store
+
+    return watch_store, partial(watch_embedder, tracer=tracer)
+
+
+def _open_key_file(settings: Settings) -> KeyFile | None:
+    if settings.keys_file is None:
+        return None
+    from refdesk.core.key_files import KeyFile
+
+    return KeyFile(settings.keys_file, list_scopes()).open()
+
+
+@asynccontextmanager
+async def _open_base(
+    settings: Settings, open_store: OpenStore, apart: Mapping[str, OpenStore], tracer: Tracer | None
+) -> AsyncGenerator[Base]:
+    from refdesk.core.background.embedding import Indexer
+    from refdesk.core.clock import SystemClock
+    from refdesk.core.keys import KeyRing
+    from refdesk.core.knowledge_base import KnowledgeBase
+    from refdesk.core.search.semantics import Semantics
+    from refdesk.core.writing.sizes import open_counted
+
+    async with AsyncExitStack() as stack:
+        watch_store, watch_embedder = _choose_watches(tracer)
+        wanted = watch_embedder(await stack.enter_async_context(choose_embedder(settings, settings.embedder)))
+        clock, quotas = SystemClock(), list_quotas(settings)
+
+        def reopen(model: EmbeddingModel) -> Embedder | None:
+            embedder = find_embedder(settings, model)
+            return embedder if embedder is None else watch_embedder(stack.push_async_exit(embedder))
+
+        async def open_watched(open_one: OpenStore) -> Store:
+            return await open_counted(watch_store(await stack.enter_async_context(open_one())), settings.max_org_bytes)
+
+        store = await open_watched(open_store)
+        semantics = Semantics(store, wanted, reopen)
+        coordination = await stack.enter_async_context(open_coordination(settings, semantics.doorbell))
+        keys, others = KeyRing(store, clock, list_scopes(), file=_open_key_file(settings)), dict[str, Base]()
+        for toolset, open_other in apart.items():
+            other = await open_watched(open_other)
+            own = Semantics(other, wanted, reopen, questions=semantics.questions)
+            others[toolset] = Base(
+                KnowledgeBase(other, own, clock, quotas=quotas), own, Indexer(other, own, clock), keys
+            )
+        base = KnowledgeBase(
+            store,
+            semantics,
+            clock,
+            quotas=quotas,
+            queue=coordination.queue,
+            scratchpad=coordination.scratchpad,
+            options=choose_options(settings),
+        )
+        indexer = Indexer(store, semantics, clock, queue=coordination.queue)
+        yield Base(base, semantics, indexer, keys, coordination.queue, others)

@@ -1,0 +1,58 @@
+"""Opens what sends traces and metrics, where the settings name a receiver; else nothing of it is imported."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from refdesk import errors
+
+if TYPE_CHECKING:
+    from refdesk.settings import Settings
+    from refdesk.telemetry import Telemetry
+
+EXTRA = "refdesk[otel]"
+
+
+@asynccontextmanager
+async def open_telemetry(settings: Settings) -> AsyncGenerator[Telemetry | None]:
+    """Yield what sends traces and metrics, or `None`; on leaving, what is left has been sent, or time was up.
+
+    Raises:
+        ConfigurationError: The standard variables ask for what there is not.
+        MissingDependencyError: The extra is not installed.
+    """
+    telemetry = _choose(settings)
+    try:
+        yield telemetry
+    finally:
+        if telemetry is not None:
+            import anyio.to_thread
+
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(telemetry.close)
+
+
+def _choose(settings: Settings) -> Telemetry | None:
+    from refdesk.settings import find_receiver
+
+    receiver = find_receiver(settings)
+    if receiver is None:
+        return None
+    from uuid import uuid4
+
+    try:
+        from refdesk.telemetry import Telemetry
+    except ModuleNotFoundError:
+        raise errors.MissingDependencyError(
+            f"{receiver.variable} names where traces go, which needs OpenTelemetry: pip install '{EXTRA}'. To do "
+            "without, set REFDESK_OTLP_ENDPOINT=none."
+        ) from None
+    return Telemetry(
+        receiver.endpoint,
+        str(uuid4()),
+        has_traces="traces" in receiver.sends,
+        has_metrics="metrics" in receiver.sends,
+        interval_seconds=receiver.interval_seconds,
+    )
