@@ -140,6 +140,11 @@ def test_pleasantries_names_and_numbers_say_nothing(sentence: str) -> None:
     assert list(sentences.split(sentence)) == []
 
 
+@pytest.mark.parametrize("sentence", ["I'm locked out.", "I'm lost!", "It's broken.", "This is urgent"])
+def test_what_is_the_matter_with_the_customer_is_no_introduction(sentence: str) -> None:
+    assert list(sentences.split(sentence)) == [sentence]
+
+
 @pytest.mark.parametrize("turns", [(), talk("Hello!", "How can I help?"), (Turn("agent", "Please restart it."),)])
 async def test_a_conversation_without_a_problem_teaches_nothing(turns: tuple[Turn, ...]) -> None:
     with pytest.raises(InvalidInputError, match="Send a whole transcript"):

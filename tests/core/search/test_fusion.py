@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refdesk.core.search.fusion import absolute, convex, level, reciprocal_rank
+from refdesk.core.search.fusion import absolute, convex, level, reciprocal_rank, weigh_vector
 from refdesk.model import Candidate, TextQuery
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -116,3 +116,24 @@ def test_what_rises_is_levelled_and_what_falls_stays() -> None:
     assert level([0.9, 0.5, 0.7, 0.3]) == pytest.approx([0.9, 0.6, 0.6, 0.3])
     assert level([0.1, 0.2, 0.6]) == pytest.approx([0.3, 0.3, 0.3])
     assert level([]) == []
+
+
+def test_words_of_which_few_are_known_count_less_beside_the_vector() -> None:
+    words, meaning = candidate(0.4, 0.5), candidate(0.1, 0.6)
+    found = [words, meaning]
+    by_words, by_meaning = absolute(found, ASKED)
+    assert by_words > by_meaning
+    by_words, better = absolute(found, ASKED, weigh_vector(found, ASKED))
+    assert by_words < better == pytest.approx(max(absolute(found, ASKED)))
+
+
+def test_words_that_are_known_count_in_full() -> None:
+    assert weigh_vector([candidate(2.6, 0.5), candidate(0.1, 0.6)], ASKED) == 0.5
+    assert weigh_vector([candidate(0.2, 0.5, all_terms=True)], ASKED) == 0.5
+    assert weigh_vector([candidate(0.0, 0.5)], ASKED) == 1.0
+    assert weigh_vector([], ASKED) == 1.0
+
+
+def test_without_vectors_the_weight_of_words_does_not_matter() -> None:
+    found = [candidate(0.4), candidate(0.1)]
+    assert absolute(found, ASKED, weigh_vector(found, ASKED)) == pytest.approx(absolute(found, ASKED))

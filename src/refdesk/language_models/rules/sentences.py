@@ -26,7 +26,9 @@ _GREETING = regex.compile(
 _CIVIL = regex.compile(
     r"""^(?:
       (?:that'?s|that\ is|it'?s|its)\ (?:all|it|fine|great|ok|okay|good|right|correct|perfect)\b.{0,40}
-    | (?:i'?m|i\ am|my\ name\ is|this\ is|it'?s|name\ is|you\ can\ call\ me|call\ me)\ (?:\p{L}[\p{L}.'-]*[\s,.!]*){1,4}
+    | (?:i'?m|i\ am|this\ is|it'?s|it\ is|here\ is)
+      \ (?:(?:(?-i:\p{Lu}\p{Ll}[\p{L}.'-]*)|\[name[\ \d]{0,3}\])[\s,.!]*){1,4}
+    | (?:my\ name\ is|name\ is|you\ can\ call\ me|call\ me)\ (?:(?:\p{L}[\p{L}.'-]*|\[name[\ \d]{0,3}\])[\s,.!]*){1,4}
     | (?:are\ you|is\ (?:any|some)(?:one|body))\ there.{0,10}
     | .{0,24}\b(?:how\ (?:can|may)\ i\ (?:help|assist)|what\ can\ i\ do\ for\ you|can\ i\ help\ you
       |anything\ else)\b.{0,80}

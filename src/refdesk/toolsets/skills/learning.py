@@ -15,7 +15,7 @@ import anyio.to_thread
 from refdesk.core.search.passages import embedding_text
 from refdesk.errors import ConflictError, InvalidInputError, LanguageModelError, NotFoundError
 from refdesk.playbooks import Inducer, Playbook, SkillDraft
-from refdesk.toolsets.skills import cases, changes, masking, outcomes, records, refining, transcripts
+from refdesk.toolsets.skills import cases, changes, masking, openings, outcomes, records, refining, transcripts
 from refdesk.toolsets.skills.queries import Creation, SkillQueries, get_queries
 from refdesk.toolsets.skills.records import SkillUpdate
 
@@ -82,7 +82,8 @@ class Learner:
             draft = require_whole(await anyio.to_thread.run_sync(clean, written))
             context.report(2, LEARNING_STEPS, f"Storing: {draft.title}")
             skill = await self._build(context, draft, confirmed, metadata)
-            skill = replace(skill, changes=(*skill.changes, *changes.describe_cut(written)))
+            told = (*skill.changes, *changes.describe_cut(written))
+            skill = replace(skill, changes=told, silent=openings.count_silent([case]))
             async with self._lock(context.principal.org, ""):
                 creation = await queries.create_if_new(skill, [case])
         if confirmed and creation.similarity is not None and not creation.is_known_source:
@@ -139,14 +140,16 @@ class Learner:
             if not kept:
                 # Learned before cases were kept: what it says is evidence too.
                 added = [cases.make_earlier(skill), *added]
+            silent = openings.count_silent([*known, *added])
             draft = await self._induce(context, [*known, *added], skill)
             told = changes.describe(skill.draft, draft)
             if outcomes.identify(draft.playbook) in skill.rejected:
                 draft, told = _keep_steps(skill, draft)
         else:
+            silent = skill.silent + openings.count_silent(added)
             draft, told = await self._reword(self.language_model, skill, turns, feedback)
         context.report(2, LEARNING_STEPS, f"Storing: {draft.title}")
-        update = await self._make_update(context, skill, draft, told)
+        update = replace(await self._make_update(context, skill, draft, told), silent=silent)
         return await queries.update_skill(skill_id, update, added, context.principal.agent)
 
     async def _reword(
@@ -159,7 +162,7 @@ class Learner:
         return refined.draft, (*refined.changes, *changes.describe_cut(refinement.draft))
 
     async def _make_update(self, context: Context, skill: Skill, draft: SkillDraft, told: Sequence[str]) -> SkillUpdate:
-        embedding, *openings = await self._embed(context, draft) or [()]
+        embedding, *others = await self._embed(context, draft) or [()]
         masked = await anyio.to_thread.run_sync(lambda: tuple(map(_mask, told)))
         return SkillUpdate(
             title=draft.title,
@@ -171,7 +174,7 @@ class Learner:
             product_area=draft.product_area,
             issue_type=draft.issue_type,
             embedding=embedding,
-            opening_embeddings=openings,
+            opening_embeddings=others,
             made_by=self.language_model.name,
             changes=masked,
             expected_version=skill.version,
@@ -239,8 +242,8 @@ class Learner:
         )
         if confirmed:
             skill = replace(skill, times_confirmed=1, confidence=skill.confidence + CONFIRMATION)
-        embedding, *openings = await self._embed(context, draft) or [()]
-        return replace(skill, embedding=embedding, opening_embeddings=openings)
+        embedding, *others = await self._embed(context, draft) or [()]
+        return replace(skill, embedding=embedding, opening_embeddings=others)
 
     def _lock(self, org: str, key: str) -> anyio.Lock:
         return self._locks.setdefault((org, key), anyio.Lock())

@@ -22,7 +22,7 @@ from refdesk.model import (
     State,
     VectorQuery,
 )
-from refdesk.toolsets.skills import TOOLSET_NAME, cases, outcomes, records, vectors
+from refdesk.toolsets.skills import TOOLSET_NAME, cases, openings, outcomes, records, vectors
 from refdesk.toolsets.skills.outcomes import Tally
 from refdesk.toolsets.skills.records import Counters, Skill, SkillUpdate
 
@@ -103,7 +103,8 @@ class SkillQueries:
         """Return at most `top_k` skills with at least `min_score`, best first, ties newest first, then by id.
 
         Words and vector are fused by `fusion.absolute`. Among skills that fit about as well, what was reported of their
-        steps moves the score, by a quarter at most; `min_score` is about relevance alone.
+        steps moves the score, by a quarter at most; `min_score` is about relevance alone. A question that says nothing,
+        such as a greeting, finds what is asked most often after one, with scores of 0.1 at most.
 
         Args:
             query_embedding: The question's vector, of `model`; empty where there is none.
@@ -117,7 +118,9 @@ class SkillQueries:
             return []
         request = FindRequest(self._collection, text=text, vector=vector, where=where, depth=DEPTH, counts=False)
         found = await self.store.find(request)
-        scores = fusion.absolute(found.candidates, text)
+        if openings.says_nothing(query_text):
+            return [match for match in await self._find_likely(found.candidates) if match["score"] >= min_score][:top_k]
+        scores = fusion.absolute(found.candidates, text, fusion.weigh_vector(found.candidates, text))
         ranked = [pair for pair in zip(found.candidates, scores, strict=True) if pair[1] > 0.0]
         ranked.sort(key=lambda pair: -pair[1])
         # Those that are not on the page and do not fit as well cannot reach it, so their records need not be read.
@@ -336,6 +339,14 @@ class SkillQueries:
     def _weigh(self, score: float, best: float, skill: Skill) -> float:
         return outcomes.weigh(score, skill.tally, self.random) if score >= outcomes.FITS * best else score
 
+    async def _find_likely(self, candidates: Sequence[Candidate]) -> list[FoundSkill]:
+        """Return the skills by how many of their customers began without saying what they want."""
+        found = await self._read_matches([(candidate, openings.LOW_SCORE) for candidate in candidates])
+        most = max((match["skill"].silent for match in found), default=0)
+        for match in found:
+            match["score"] = round(openings.LOW_SCORE * (1 + match["skill"].silent) / (1 + most), 6)
+        return sorted(found, key=lambda match: -match["score"])
+
     async def _read_matches(self, ranked: Sequence[tuple[Candidate, float]]) -> list[FoundSkill]:
         documents = await self.store.get_documents(self._collection, [candidate.id for candidate, _ in ranked])
         there = [(document, *pair) for document, pair in zip(documents, ranked, strict=True) if document is not None]
@@ -449,7 +460,8 @@ def _count(skill: Skill, history: Sequence[Skill], version: int, outcome: str) -
 
 def _apply(skill: Skill, updates: SkillUpdate, queries: SkillQueries) -> Skill:
     names = (
-        *("title", "problem", "playbook", "conditions", "keywords", "openings", "embedding", "opening_embeddings"),
+        *("title", "problem", "playbook", "conditions", "keywords", "openings", "silent"),
+        *("embedding", "opening_embeddings"),
         *("product_area", "issue_type", "confidence", "made_by"),
     )
     given: dict[str, Any] = {name: value for name in names if (value := getattr(updates, name)) is not None}

@@ -41,6 +41,7 @@ class Skill:
         changes: What this version changed.
         made_by: The language model that wrote this version.
         openings: How customers began: what it is found by beside its problem.
+        silent: In how many of its cases the customer began without saying what is wanted.
         embedding: Unit length; empty where it was read from the store, which never returns vectors.
         opening_embeddings: One for each opening; empty likewise.
     """
@@ -67,6 +68,7 @@ class Skill:
     metadata: JsonObject = field(default_factory=dict[str, JsonValue])
     changes: tuple[str, ...] = ()
     openings: tuple[str, ...] = ()
+    silent: int = 0
     embedding: Sequence[float] = field(default=(), repr=False, compare=False)
     opening_embeddings: Sequence[Sequence[float]] = field(default=(), repr=False, compare=False)
 
@@ -124,6 +126,7 @@ class SkillUpdate:
     conditions: tuple[str, ...] | None = None
     keywords: tuple[str, ...] | None = None
     openings: tuple[str, ...] | None = None
+    silent: int | None = None
     embedding: Sequence[float] | None = field(default=None, repr=False)
     opening_embeddings: Sequence[Sequence[float]] | None = field(default=None, repr=False)
     product_area: str | None = None
@@ -212,6 +215,7 @@ def to_document(skill: Skill, org: str) -> Document:
         "playbook": asdict(skill.playbook),
         "metadata": skill.metadata,
         "openings": list(skill.openings),
+        "silent": skill.silent,
         "made_by": skill.made_by,
         "changes": list(skill.changes),
     }
@@ -243,6 +247,7 @@ def to_skill(document: Document, counters: Counters) -> Skill:
         conditions=_texts(data["conditions"]),
         keywords=_texts(data["keywords"]),
         openings=_texts(data.get("openings", [])),
+        silent=int(str(data.get("silent", 0))),
         product_area=_first(document.facets, PRODUCT_AREA),
         issue_type=_first(document.facets, ISSUE_TYPE),
         confidence=counters.confidence,
