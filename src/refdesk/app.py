@@ -144,6 +144,7 @@ class Desk:
         toolset: str,
         watch: Callable[[KnowledgeBase], KnowledgeBase] = lambda base: base,
         report: Report = report_nothing,
+        asked_at: datetime | None = None,
     ) -> Context:
         """Return what a toolset's handlers get for this caller; errors as in `get_base`.
 
@@ -152,6 +153,7 @@ class Desk:
             toolset: Whose handlers.
             watch: Puts on record what they write.
             report: Told how far they are.
+            asked_at: When the call was first sent, if it comes again.
         """
         base = await self.get_base()
 
@@ -163,7 +165,7 @@ class Desk:
         def get_other(name: str) -> Context:
             return Context(principal, watch(base.of(name).knowledge_base), get_other, get_bases=get_bases)
 
-        return replace(get_other(toolset), report=report)
+        return replace(get_other(toolset), report=report, asked_at=asked_at)
 
     def list_work(self) -> list[str]:
         """Return what is being worked on in the background right now."""

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from refdesk.forwarder.hello import pack
-from refdesk.forwarder.journal import MOST_ATTEMPTS, Calls, Journal, Request, read_end
+from refdesk.forwarder.journal import MOST_ATTEMPTS, MOST_REPEAT_SECONDS, Calls, Journal, Request, read_end
 
 UNSURE = {"store": {"content": [{"type": "text", "text": "perhaps"}], "isError": True}}
 CALLS = Calls(frozenset({"search"}), {"store": "clientToken"}, UNSURE)
@@ -66,6 +66,24 @@ def test_what_only_reads_or_has_a_key_is_repeated_and_the_rest_is_answered() -> 
     told, repeated = session.resume()
     assert [(each["id"], each["result"]) for each in told] == [(2, UNSURE["store"])]
     assert [each["id"] for each in repeated] == [1, 3, 4, "4"]
+
+
+def test_a_repeated_call_says_when_it_was_first_sent() -> None:
+    session = Session(request(1, name="store", arguments={"clientToken": "a"}, _meta={"progressToken": 7}))
+    began = session.resume()[1][0]["params"]["_meta"]["refdesk/askedAt"]
+    [repeated] = session.resume()[1]
+    assert repeated["params"]["_meta"] == {"progressToken": 7, "refdesk/askedAt": began}
+    assert repeated["params"]["arguments"] == {"clientToken": "a"}
+
+
+def test_a_call_with_a_key_is_not_repeated_once_no_desk_need_know_it_any_more() -> None:
+    session = Session()
+    parcel = session.journal.note_client(store(1, clientToken="a"))
+    assert parcel is not None
+    session.journal.note_sent(parcel)
+    parcel.requests[0].asked_at -= MOST_REPEAT_SECONDS
+    told, repeated = session.resume()
+    assert ([each["id"] for each in told], repeated) == ([1], [])
 
 
 def test_what_was_answered_is_neither_repeated_nor_answered_again() -> None:

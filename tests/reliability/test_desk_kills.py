@@ -30,6 +30,22 @@ async def write_late(self, text):
     return await write(self, text)
 Session.write = write_late
 """
+FORGETS_KEYS_AT_ONCE = """
+import sys
+if "refdesk.server.local" in sys.orig_argv:
+    from datetime import timedelta
+    import anyio
+    from refdesk.core.writing import idempotency
+    from refdesk.server.local.lines import Session
+    idempotency.WINDOW = timedelta(0)
+    write = Session.write
+    async def write_late(self, text):
+        await anyio.sleep(0.1)
+        return await write(self, text)
+    Session.write = write_late
+"""
+"""As if each desk took longer to come than a key holds: a machine that is busy, or was asleep."""
+
 LOCKS_NOTHING = """
 from refdesk.forwarder.locking import FileLock
 FileLock.take = lambda self, seconds=0.0: True
@@ -49,6 +65,14 @@ async def test_a_killed_desk_costs_its_clients_nothing(tmp_path: Path) -> None:
     trials = DeskKills(tmp_path, seed=1, clients=3)
     assert await trials.run(4) == set(), trials
     assert trials.stored
+
+
+@pytest.mark.timeout(300)
+async def test_what_a_slow_machine_repeats_late_is_not_doubled(tmp_path: Path) -> None:
+    trials = DeskKills(
+        tmp_path / "home", seed=3, clients=3, variables=plant(tmp_path / "planted", FORGETS_KEYS_AT_ONCE)
+    )
+    assert await trials.run(4) == set(), trials
 
 
 @pytest.mark.soak

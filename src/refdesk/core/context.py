@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from refdesk.core.knowledge_base import KnowledgeBase
     from refdesk.model import Principal
 
@@ -45,6 +47,7 @@ class Context:
         get_other: Returns what handlers of another toolset get for the same caller; `None` where all get the same.
         report: Told how far the call is, where it takes long.
         get_bases: Returns what is kept in any store, for administration; `None` where there is one store.
+        asked_at: When a call was first sent that comes again, because the process that ran it ended.
     """
 
     principal: Principal
@@ -52,6 +55,7 @@ class Context:
     get_other: Callable[[str], Context] | None = None
     report: Report = report_nothing
     get_bases: Callable[[], Bases] | None = None
+    asked_at: datetime | None = None
 
     @property
     def bases(self) -> Bases:

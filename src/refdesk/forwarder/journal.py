@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Callable, Mapping, Sequence
 
 from refdesk.forwarder.hello import unpack
@@ -19,6 +20,12 @@ if TYPE_CHECKING:
 
 MOST_ATTEMPTS = 8
 """How many desks get the same request: one that ends each of them is answered with an error in the end."""
+
+MOST_REPEAT_SECONDS = 300.0
+"""How long after it was first sent a call with an idempotency key is repeated: a desk keeps its answer for longer."""
+
+ASKED_AT = "refdesk/askedAt"
+"""In the `_meta` of what is repeated, when it was first sent, in seconds since 1970: so a desk knows its key again."""
 
 LISTEN = "subscriptions/listen"
 UNSURE = (
@@ -38,6 +45,7 @@ class Request:
     Attributes:
         sent_as: Which line of the current connection it was; `None` before it is sent.
         attempts: How many desks have got it.
+        asked_at: When the client sent it, in seconds since 1970.
     """
 
     def __init__(self, line: bytes, message: Mapping[str, Any]) -> None:
@@ -45,6 +53,7 @@ class Request:
         self.message = message
         self.sent_as: int | None = None
         self.attempts = 0
+        self.asked_at = time.time()
 
     @property
     def id(self) -> object:
@@ -94,7 +103,8 @@ class Calls(NamedTuple):
         if isinstance(name, str) and name in self.reads:
             return True
         key = self.keyed.get(str(name))
-        return key is not None and isinstance(arguments, dict) and bool(cast("dict[str, Any]", arguments).get(key))
+        has_key = key is not None and isinstance(arguments, dict) and bool(cast("dict[str, Any]", arguments).get(key))
+        return has_key and time.time() - request.asked_at < MOST_REPEAT_SECONDS
 
     def say_unsure(self, request: Request) -> bytes:
         """Return the answer to a request of which nobody knows whether it was carried out."""
@@ -227,7 +237,7 @@ class Journal:
         """Return what follows the handshake: what was subscribed to, then every request without an answer."""
         standing = [Parcel(self._disguise(line)) for line in (*self._answered_here, *self._standing.values())]
         self._answered_here.clear()
-        return [*standing, *(Parcel(request.line, [request]) for request in self._pending.values())]
+        return [*standing, *(Parcel(_date(request), [request]) for request in self._pending.values())]
 
     def is_own_answer(self, line: bytes) -> bool:
         """Return whether a line of the desk's answers what was replayed."""
@@ -298,6 +308,16 @@ class Journal:
         id = f"{_REPLAYED}{self._replays}"
         self._swallowed[key_of(id)] = message
         return _dump({**message, "id": id})
+
+
+def _date(request: Request) -> bytes:
+    """Return a request as it is sent: one that a desk has got before says when that was."""
+    params = _get_params(request.message)
+    if not request.attempts or request.method != "tools/call" or not params:
+        return request.line
+    meta: object = params.get("_meta")
+    dated = {**(cast("dict[str, Any]", meta) if isinstance(meta, dict) else {}), ASKED_AT: request.asked_at}
+    return _dump({**request.message, "params": {**params, "_meta": dated}})
 
 
 def read_end(line: bytes) -> int | None:

@@ -29,6 +29,8 @@ from refdesk.server import answers, json_types, strict_json, wording
 from refdesk.server.deadlines import answer_within
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from pydantic import BaseModel
 
     from refdesk.app import Desk
@@ -62,12 +64,14 @@ class Caller:
     Attributes:
         transport: Through which the call came, for the log, the metrics and traces.
         traceparent: Of which trace the call says that it is part; checked by who reads it.
+        asked_at: When it was first sent, where it comes again because the process that ran it ended.
     """
 
     desk: Desk
     principal: Principal
     transport: str
     traceparent: str | None = None
+    asked_at: datetime | None = None
 
     async def run(self, operation: Operation, arguments: object, report: Report = report_nothing) -> Answered:
         """Return the answer of an operation, which tells `report` how far it is.
@@ -221,7 +225,7 @@ class Caller:
             async with turns.take(self.principal.org, self.principal.agent, lane) as turn:
                 taken.append(turn)
                 principal = replace(self.principal, transport=self.transport)
-                return await ask(await self.desk.get_context(principal, toolset, watch, report))
+                return await ask(await self.desk.get_context(principal, toolset, watch, report, self.asked_at))
 
         try:
             return await answer_within(self.desk.questions, seconds, work)

@@ -30,6 +30,7 @@ from refdesk.server import (
     elicitation,
     json_types,
     protocol_errors,
+    repetition,
     skill_files,
     strict_json,
     subscriptions,
@@ -392,7 +393,8 @@ class Adapter:
         return any(toolset.name == "skills" for toolset in self.desk.toolsets)
 
     def _caller(self, context: RequestContext) -> Caller:
-        return Caller(self.desk, self.identify(context), "mcp", find_traceparent(context))
+        asked_at = repetition.read(context.meta)
+        return Caller(self.desk, self.identify(context), "mcp", find_traceparent(context), asked_at)
 
 
 async def _keep(caller: Caller, operation: Operation, arguments: Mapping[str, Any]) -> dict[str, JsonValue]:

@@ -46,6 +46,13 @@ async def test_after_the_window_the_token_is_new() -> None:
     assert await ask(store, TOKEN, 60.1) is None
 
 
+async def test_a_call_that_comes_again_late_gets_the_first_answer_by_when_it_was_first_sent() -> None:
+    store = MemoryStore()
+    await answer_once(store, seconds=2)
+    await answer_once(store, replace(TOKEN, token="t-2"), seconds=idempotency.REPEATED.total_seconds())
+    assert await ask(store, TOKEN, seconds=1) == {"id": "1"}
+
+
 async def test_the_same_token_for_another_payload_is_a_conflict_within_the_window_only() -> None:
     store = MemoryStore()
     await answer_once(store)
@@ -73,7 +80,7 @@ async def test_a_token_means_nothing_to_another_org_agent_or_operation(other: To
 async def test_old_tokens_are_cleared_away() -> None:
     store = MemoryStore()
     await answer_once(store)
-    await answer_once(store, replace(TOKEN, token="t-2"), seconds=61)
+    await answer_once(store, replace(TOKEN, token="t-2"), seconds=61 + idempotency.REPEATED.total_seconds())
     assert [record.key.name for record in await store.list_metadata(KIND)] == ["k.store:ann:t-2"]
 
 

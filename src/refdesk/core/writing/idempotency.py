@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 
 KIND = "idempotency"
 WINDOW = timedelta(seconds=60)
+REPEATED = timedelta(minutes=10)
+"""How long after it was first sent a call may come again on its own, because the process that ran it ended: whoever
+repeats it says since when it waits, and the answer is kept for so long."""
+
 SWEEP = 100
 """How many expired tokens one call clears away at most."""
 
@@ -84,14 +88,19 @@ def find_note_key(key: MetadataKey) -> str:
     return f"idem:{operation}:{key.org}:{rest}"
 
 
-async def recall(transaction: Transaction, token: Token, now: datetime) -> JsonObject | None:
+async def recall(transaction: Transaction, token: Token, asked_at: datetime) -> JsonObject | None:
     """Return the first call's answer within `WINDOW` of it, or `None` when this is the first call.
+
+    Args:
+        transaction: That of the call.
+        token: The call's.
+        asked_at: When the call was first sent: now, or up to `REPEATED` ago for one that comes again on its own.
 
     Raises:
         ConflictError: The token was used for another payload within the window.
     """
     record = await transaction.get_metadata(token.key)
-    if record is None or record.due_at is None or record.due_at <= now:
+    if record is None or record.due_at is None or record.due_at <= asked_at:
         return None
     if record.value["fingerprint"] != token.fingerprint:
         raise ConflictError(_OTHER_REQUEST)
@@ -101,8 +110,8 @@ async def recall(transaction: Transaction, token: Token, now: datetime) -> JsonO
 
 
 async def remember(transaction: Transaction, token: Token, answer: JsonObject, now: datetime) -> None:
-    """Keep the result for `WINDOW`, and delete expired tokens."""
-    expired = await transaction.list_metadata(KIND, org=token.org, due_until=now, limit=SWEEP)
+    """Keep the result for `WINDOW`, and delete tokens that nobody may ask for any more."""
+    expired = await transaction.list_metadata(KIND, org=token.org, due_until=now - REPEATED, limit=SWEEP)
     await transaction.remove_metadata([record.key for record in expired])
     value = {"fingerprint": token.fingerprint, "answer": answer}
     await transaction.put_metadata([Metadata(token.key, value, due_at=now + WINDOW)])

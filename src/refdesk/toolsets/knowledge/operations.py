@@ -56,7 +56,8 @@ async def _store(context: Context, entry: StoreInput, token: Token | None) -> Js
     base, principal = context.knowledge_base, context.principal
     now = base.clock.now()
     async with base.store.transaction() as transaction:
-        if token is not None and (answer := await idempotency.recall(transaction, token, now)) is not None:
+        answer = await idempotency.recall(transaction, token, context.asked_at or now) if token is not None else None
+        if answer is not None:
             return {**answer, "replayed": True}
         if entry.expires_at is not None and entry.expires_at <= now:
             raise InvalidInputError("expiresAt must be in the future: leave it out for what does not expire.")
