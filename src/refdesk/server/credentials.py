@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-OPEN_PATHS = frozenset({"/", "/docs", "/health", "/openapi.json", "/ready"})
+OPEN_PATHS = frozenset({"/", "/console/sign-in", "/docs", "/health", "/openapi.json", "/ready"})
 ALWAYS_OPEN = "/.well-known/"
 """Clients look there for where to sign in, also with a token that is worth nothing any more, and must learn it, or
 that there is no such place."""

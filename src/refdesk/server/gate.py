@@ -31,7 +31,7 @@ LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 SECURITY_HEADERS = {
     "content-security-policy": (
         "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; "
-        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+        "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
     ),
     "cross-origin-resource-policy": "same-origin",
     "referrer-policy": "no-referrer",

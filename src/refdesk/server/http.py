@@ -18,6 +18,8 @@ from refdesk import errors
 from refdesk.core.clock import SystemClock
 from refdesk.core.operations import NESTED
 from refdesk.server import cors, mcp, openapi, pages, rest, streams
+from refdesk.server.console.routes import Console
+from refdesk.server.console.sessions import CookieKey
 from refdesk.server.credentials import KeyCheck, find_caller_of, get_caller, get_holder
 from refdesk.server.gate import Gate
 from refdesk.server.limits.proxies import read_proxies
@@ -135,6 +137,7 @@ def _build_checks(
     proxies = read_proxies(desk.settings.trusted_proxies)
     tokens = sign_in.tokens if sign_in is not None else None
     checks = [
+        Middleware(CookieKey),
         Middleware(KeyCheck, desk, anonymous, get_error_format, tokens, proxies, revocation=revocation),
         Middleware(RateLimit, desk, partial(_find_keyed, anonymous), _carries_message, get_error_format),
     ]
@@ -182,16 +185,12 @@ def _own_routes(desk: Desk, anonymous: Principal | None, probes: Probes, *, sse:
     async def described(_: Request) -> Response:
         return reply(description)
 
-    async def start(request: Request) -> Response:
-        found = await probes.get_shown(request)
-        return pages.start_page(desk.toolsets, found, find_base(request), sse=sse, wants_keys=anonymous is None)
-
     async def docs(request: Request) -> Response:
         return pages.docs_page(desk.toolsets, find_base(request), wants_keys=anonymous is None)
 
     return [
         Route("/openapi.json", described),
-        Route("/", start),
+        *Console(desk, anonymous, probes.get_shown, find_base, sse).build_routes(),
         Route("/docs", docs),
         Route("/assets/{name}", pages.asset),
     ]

@@ -1,4 +1,4 @@
-"""The HTML pages: what this server is, and how to call it. Self-contained, so that they work offline."""
+"""The page of operations, and what pages are made of. Self-contained, so that they work offline."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-    from refdesk.core.background.health import Health
     from refdesk.core.operations import Operation, Resource, Route, Toolset
 
-ASSETS = {"page.css": "text/css", "try.js": "text/javascript", "mark.svg": "image/svg+xml"}
-
-_STATUS_WORDS = {
-    "ok": "Everything works",
-    "degraded": "It works, but not all of it",
-    "failing": "It does not work",
+ASSETS = {
+    "page.css": "text/css",
+    "console.css": "text/css",
+    "console.js": "text/javascript",
+    "try.js": "text/javascript",
+    "mark.svg": "image/svg+xml",
 }
+
 _BOUNDS = {
     "minimum": "from {}",
     "maximum": "to {}",
@@ -37,14 +37,6 @@ _BOUNDS = {
     "maxItems": "up to {} of them",
     "format": "a {}",
 }
-_CLIENT = """\
-{
-  "mcpServers": {
-    "refdesk": { "command": "refdesk", "args": ["serve", "--stdio"] }
-  }
-}"""
-
-
 _KEY = (
     '<p><label class="key">API key, for trying things here; it goes nowhere else'
     '<input id="key" type="password" autocomplete="off" spellcheck="false" placeholder="refdesk_…"></label></p>'
@@ -58,39 +50,6 @@ async def asset(request: Request) -> Response:
         return reply_error(errors.NotFoundError("No such address; see /docs for those there are."), NESTED)
     content = (files("refdesk.server") / "assets" / name).read_text("utf-8")
     return Response(content, media_type=ASSETS[name], headers={"cache-control": "no-cache"})
-
-
-def start_page(toolsets: Sequence[Toolset], health: Health, url: str, *, sse: bool, wants_keys: bool) -> Response:
-    """Return the page that says what this server is, how current it is and where to go."""
-    key = ' \\\n  --header "Authorization: Bearer KEY"' if wants_keys else ""
-    addresses = [("MCP", f"{url}/mcp", "streamable HTTP, for any MCP client")]
-    addresses += [("MCP (SSE)", f"{url}/sse", "for clients that know nothing newer")] if sse else []
-    addresses += [
-        ("REST", f"{url}/docs", "every operation, with a form to try it"),
-        ("OpenAPI", f"{url}/openapi.json", "the same for machines"),
-        ("Health", f"{url}/health", "200 while it works, 503 when not"),
-    ]
-    problems = "".join(f"<li>{escape(problem)}</li>" for problem in health.problems)
-    return _page(
-        "refdesk",
-        "<h1>refdesk</h1>"
-        '<p class="lead">The reference desk for AI agents: one server that an agent asks, '
-        "and that answers from what it has on file.</p>"
-        f'<p class="status {health.status}"><span class="dot"></span>{_STATUS_WORDS[health.status]}</p>'
-        + (f'<ul class="problems">{problems}</ul>' if problems else "")
-        + "<h2>On the desk</h2>"
-        + _table(
-            ["Toolset", "Documents", "As of", "What it knows"],
-            [_toolset_cells(toolset, health) for toolset in toolsets],
-        )
-        + "<h2>Ways in</h2>"
-        + _table([], [(name, _link(at), escape(what)) for name, at, what in addresses])
-        + "<h2>Connect a client</h2><p>Claude Code, over HTTP:</p>"
-        + _block(f"claude mcp add --transport http refdesk {url}/mcp{key}")
-        + ("<p>Whoever runs this server makes a KEY with <code>refdesk keys create</code>.</p>" if wants_keys else "")
-        + "<p>Any client that starts its servers itself:</p>"
-        + _block(_CLIENT),
-    )
 
 
 def docs_page(toolsets: Sequence[Toolset], url: str, *, wants_keys: bool) -> Response:
@@ -125,11 +84,11 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
         f'<tr><th scope="row">{first}</th>{"".join(f"<td>{cell}</td>" for cell in rest)}</tr>' for first, *rest in rows
     )
     thead = f"<thead><tr>{heading}</tr></thead>" if head else ""
-    return f'<div class="wide"><table>{thead}<tbody>{body}</tbody></table></div>'
+    return f'<div class="wide" tabindex="0"><table>{thead}<tbody>{body}</tbody></table></div>'
 
 
 def _block(text: str) -> str:
-    return f"<pre><code>{escape(text)}</code></pre>"
+    return f'<pre tabindex="0"><code>{escape(text)}</code></pre>'
 
 
 def _code(text: str) -> str:
@@ -139,23 +98,6 @@ def _code(text: str) -> str:
 def _prose(text: str) -> str:
     """Return a sentence as HTML; text between backticks is code."""
     return "".join(_code(part) if n % 2 else escape(part) for n, part in enumerate(text.split("`")))
-
-
-def _link(address: str) -> str:
-    return f'<a href="{escape(address)}">{_code(address)}</a>'
-
-
-def _toolset_cells(toolset: Toolset, health: Health) -> Sequence[str]:
-    found = health.toolsets.get(toolset.name)
-    never = "never" if found and found.problem else "–"
-    as_of = f"{found.as_of:%Y-%m-%d %H:%M} UTC" if found and found.as_of else never
-    name = f'<a href="/docs#{escape(toolset.name)}">{escape(toolset.name)}</a>'
-    return (
-        name,
-        f"{found.documents:,}" if found and found.documents is not None else "–",
-        as_of,
-        escape(toolset.description),
-    )
 
 
 def _contents(toolset: Toolset) -> str:

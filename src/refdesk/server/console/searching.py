@@ -1,0 +1,75 @@
+"""What the console's search asks: all toolsets where several are served, else the one that is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+from refdesk import errors
+from refdesk.server import calls
+from refdesk.server.console.arranging import TEXTS, find_text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from refdesk.core.operations import Operation, Toolset
+
+EVERYTHING = "search_everything"
+MOST_RESULTS = 20
+MOST_CHARACTERS = 1000
+SNIPPET_CHARACTERS = 240
+
+
+def choose_search(toolsets: Sequence[Toolset]) -> tuple[Toolset, Operation]:
+    """Return the search over everything, or the first there is, and whose it is.
+
+    Raises:
+        NotFoundError: Nothing that is served can be searched.
+    """
+    found = [
+        (toolset, operation)
+        for toolset in toolsets
+        for operation in toolset.operations
+        if operation.name.startswith("search_")
+    ]
+    if not found:
+        raise errors.NotFoundError("Nothing that this server offers can be searched.")
+    return next((pair for pair in found if pair[1].name == EVERYTHING), found[0])
+
+
+def make_arguments(operation: Operation, question: str, chosen: Sequence[str]) -> dict[str, object]:
+    """Return what a search is asked, by the names that it has for it."""
+    known = cast("Mapping[str, object]", calls.get_schema(operation.input)["properties"])
+    wanted: dict[str, object] = {
+        "query": question[:MOST_CHARACTERS],
+        "limit": MOST_RESULTS,
+        "top_k": MOST_RESULTS,
+        "toolsets": list(chosen),
+    }
+    return {name: value for name, value in wanted.items() if name in known and value != []}
+
+
+def list_results(toolset: Toolset, operation: Operation, answer: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return what was found, each as the search over everything has it."""
+    if operation.name == EVERYTHING:
+        return answer["results"]
+    lists = [cast("list[Mapping[str, Any]]", value) for value in answer.values() if isinstance(value, list)]
+    return [_describe(toolset, operation, thing) for thing in (lists[0] if lists else [])]
+
+
+def _describe(toolset: Toolset, operation: Operation, thing: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {
+        **{name: thing[name] for name in ("match", "author", "source", "confidence") if thing.get(name) is not None},
+        "toolset": toolset.name,
+        "title": find_text(thing, ("title", "name")),
+        "snippet": find_text(thing, TEXTS)[:SNIPPET_CHARACTERS],
+        "read": _find_reader(toolset, operation, thing),
+    }
+
+
+def _find_reader(toolset: Toolset, operation: Operation, thing: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what reads one whole: the toolset's own operation for it, or the search itself by id."""
+    for template in toolset.templates:
+        if template.operation.effects.read_only:
+            id = thing.get(template.argument, thing.get("id"))
+            return {"tool": template.operation.name, "arguments": {template.argument: id}}
+    return {"tool": operation.name, "arguments": {"id": thing.get("id")}}

@@ -1,0 +1,128 @@
+"""The console in a real browser: accessible, quiet, small, usable by keys and without a script; nothing stored runs."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from tests import npm
+from tests.acceptance.browser import find_browser
+from tests.acceptance.processes import WAIT_SECONDS, start
+
+pytestmark = pytest.mark.timeout(600)
+
+SOURCE = Path(__file__).parent / "console_node"
+FIRST_PAGE_BYTES = 100_000
+HOSTILE = """
+# A heading
+
+Text with **weight**, `code`, [a page](https://example.com/a), [a trap](javascript:alert(1)) and a picture
+![x](https://elsewhere.example/x.png "x").
+
+<script>alert(2)</script><img src=x onerror=alert(3)><svg onload=alert(4)>
+
+| name | value |
+|------|-------|
+| a    | <b onclick=alert(5)>1</b> |
+"""
+LOOKS = [["light", 1280], ["dark", 390]]
+"""Colours do not depend on the width, nor the layout on the colours."""
+
+TITLE = "Refund limit <script>alert(6)</script> \u202e"
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
+    """A server that takes every caller, with notes that mean no good."""
+    serve = ["-m", "refdesk", "serve", "--no-auth", "--toolset", "knowledge", "--toolset", "skills", "--port", "0"]
+    with start(serve, tmp_path_factory.mktemp("home"), REFDESK_EMBEDDER="hashing") as server:
+        address = server.read_log("listening")["url"]
+        for title in (TITLE, "Refund form", "Refund by card"):
+            note = {"title": title, "body": HOSTILE, "tags": ["refunds"]}
+            httpx2.post(f"{address}/knowledge", json=note, timeout=WAIT_SECONDS).raise_for_status()
+        yield address
+
+
+@pytest.fixture(scope="module")
+def driver(pytestconfig: pytest.Config) -> Path:
+    assert pytestconfig.cache is not None
+    folder = pytestconfig.cache.mkdir("tools") / "console-node"
+    npm.install(SOURCE, folder, "the browser's driver")
+    (folder / "visit.mjs").write_text((SOURCE / "visit.mjs").read_text())
+    return folder
+
+
+def read(url: str, path: str) -> str:
+    answer = httpx2.get(url + path, timeout=WAIT_SECONDS)
+    assert answer.status_code == 200, answer.text
+    return answer.text
+
+
+def find_entry(url: str) -> str:
+    [address, *_] = re.findall(r'href="(/console/read/get_knowledge\?[^"]+)"', read(url, "/?q=refund"))
+    return address
+
+
+def visit(driver: Path, plan: dict[str, object]) -> dict[str, Any]:
+    done = subprocess.run(
+        ["node", "visit.mjs", find_browser()],
+        cwd=driver,
+        input=json.dumps({"keys": None, "shots": None, **plan}),
+        capture_output=True,
+        text=True,
+        timeout=20 * WAIT_SECONDS,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_every_page_is_accessible_and_quiet_and_fits(url: str, driver: Path) -> None:
+    paths = ["/", "/?q=refund", "/?q=%3Cscript%3Ealert(7)%3C/script%3E", find_entry(url), "/console/sign-in", "/docs"]
+    said = visit(driver, {"pages": [url + path for path in paths], "looks": LOOKS, "keys": f"{url}/?q=refund"})
+    assert len(said["visits"]) == len(LOOKS) * len(paths)
+    wrong = {
+        f"{each['url']} {each['scheme']} {each['width']}": found
+        for each in said["visits"]
+        if (found := [*each["violations"], *each["errors"], *(["wider than the window"] * each["wide"])])
+    }
+    assert wrong == {}
+    assert max(each["bytes"] for each in said["visits"] if each["url"] == f"{url}/") < FIRST_PAGE_BYTES
+    keys = said["keys"]
+    assert keys["first"] == keys["back"] == keys["opened"] != keys["second"]
+    assert (keys["search"], keys["typed"], keys["dialog"], keys["closed"]) == ("q", "j?", True, True)
+    assert keys["errors"] == []
+
+
+def test_the_checks_see_what_is_planted(driver: Path, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.html"
+    bad.write_text("<html><body><img src=missing.png><input><p style='width: 3000px'>x</p><script>x()</script></html>")
+    [seen] = visit(driver, {"pages": [bad.as_uri()], "looks": [["light", 390]]})["visits"]
+    assert {each.partition(":")[0] for each in seen["violations"]} >= {"image-alt", "label", "html-has-lang"}
+    assert any("not defined" in each for each in seen["errors"])
+    assert seen["wide"]
+
+
+def test_pages_say_everything_without_a_script(url: str) -> None:
+    found = read(url, "/?q=refund")
+    assert found.count('class="result"') == 3
+    assert "knowledge" in found
+    assert "Who was asked" in found
+    shown = read(url, find_entry(url))
+    assert "As agents read it" in shown
+    assert "<strong>weight</strong>" in shown
+    assert '<a href="https://example.com/a" rel="noopener noreferrer nofollow">a page</a>' in shown
+
+
+def test_nothing_that_is_stored_becomes_markup(url: str) -> None:
+    for page in (read(url, "/?q=refund"), read(url, find_entry(url))):
+        assert re.findall(r"<script(?! src=\"/assets/)", page) == []
+        assert re.findall(r"<(img|svg|iframe|b )", page) == []
+        assert re.findall(r"<[^>]*(?:\shref=.javascript|\son\w+=)", page) == []
+        assert "\u202e" not in page

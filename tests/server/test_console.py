@@ -1,0 +1,113 @@
+"""The console over HTTP: who is let in, by which key, and what its addresses take."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from urllib.parse import parse_qs, urlsplit
+
+import httpx2
+import pytest
+
+from refdesk.app import Desk
+from tests.server.conftest import URL, open_http
+from tests.server.echo import READER
+from tests.server.test_keys import CANARY, make_key
+
+SEARCH = "/?q=anything"
+READ = "/console/show/echo/guide"
+
+
+@pytest.fixture
+async def locked(desk: Desk) -> AsyncGenerator[httpx2.AsyncClient]:
+    """A browser, as far as cookies go, at a server that nobody may call without a key."""
+    async with open_http(desk, None) as client:
+        yield client
+
+
+@pytest.fixture
+async def opened(desk: Desk) -> AsyncGenerator[httpx2.AsyncClient]:
+    async with open_http(desk, READER) as client:
+        yield client
+
+
+async def sign_in(client: httpx2.AsyncClient, key: str, then: str = "/") -> httpx2.Response:
+    return await client.post("/console/sign-in", params={"next": then}, data={"key": key})
+
+
+async def test_without_a_key_there_is_a_start_page_and_a_way_to_sign_in(locked: httpx2.AsyncClient) -> None:
+    start = await locked.get("/")
+    assert (start.status_code, "/console/sign-in" in start.text) == (200, True)
+    for address in (SEARCH, READ):
+        led = await locked.get(address)
+        assert led.status_code == 303
+        place = urlsplit(led.headers["location"])
+        assert (place.path, parse_qs(place.query)["next"]) == ("/console/sign-in", [address])
+        assert led.content == b""
+
+
+async def test_a_key_opens_what_its_agent_may_see_and_no_script_can_read_it(
+    desk: Desk, locked: httpx2.AsyncClient
+) -> None:
+    key = await make_key(desk)
+    back = await sign_in(locked, key, READ)
+    assert (back.status_code, back.headers["location"]) == (303, READ)
+    cookie = back.headers["set-cookie"]
+    assert all(part in cookie for part in ("HttpOnly", "SameSite=strict", "Path=/"))
+    shown = await locked.get(READ)
+    assert (shown.status_code, "guide" in shown.text, key in shown.text) == (200, True, False)
+    assert "Sign out ann" in shown.text
+    out = await locked.post("/console/sign-out")
+    assert out.headers["location"] == "/"
+    assert (await locked.get(READ)).status_code == 303
+
+
+async def test_a_key_that_opens_nothing_is_forgotten_and_said_so(locked: httpx2.AsyncClient) -> None:
+    assert (await sign_in(locked, CANARY)).status_code == 303
+    led = await locked.get(READ)
+    assert led.status_code == 303
+    assert "Max-Age=0" in led.headers["set-cookie"]
+    again = await locked.get(led.headers["location"])
+    assert "opens nothing here" in again.text
+    assert CANARY not in again.text
+    assert (await sign_in(locked, "two words")).status_code == 400
+
+
+async def test_the_cookie_counts_on_the_consoles_addresses_alone(desk: Desk, locked: httpx2.AsyncClient) -> None:
+    await sign_in(locked, await make_key(desk))
+    assert (await locked.get(READ)).status_code == 200
+    assert (await locked.post("/echo/search", json={"query": "hello"})).status_code == 401
+    assert (await locked.get("/metrics")).status_code == 401
+
+
+@pytest.mark.parametrize("origin", ["https://elsewhere.example", "null"])
+async def test_pages_of_other_origins_sign_nobody_in_or_out(locked: httpx2.AsyncClient, origin: str) -> None:
+    for address in ("/console/sign-in", "/console/sign-out"):
+        refused = await locked.post(address, data={"key": CANARY}, headers={"origin": origin})
+        assert (refused.status_code, "set-cookie" in refused.headers) == (403, False)
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["https://elsewhere.example/", "//elsewhere.example", "/\\elsewhere.example", "/docs", "/console\\..", ""],
+)
+async def test_signing_in_leads_nowhere_else(desk: Desk, locked: httpx2.AsyncClient, address: str) -> None:
+    back = await sign_in(locked, await make_key(desk), address)
+    assert back.headers["location"] == "/"
+
+
+async def test_only_what_reads_has_a_page_and_errors_are_pages(opened: httpx2.AsyncClient) -> None:
+    assert (await opened.get("/console/read/nothing")).status_code == 404
+    wrong = await opened.get("/console/read/get_echo?id=a&nothing=x")
+    assert (wrong.status_code, "This cannot be shown" in wrong.text) == (400, True)
+    for toolset, resource in (("echo", "nothing"), ("nothing", "x")):
+        assert (await opened.get(f"/console/show/{toolset}/{resource}")).status_code == 404
+
+
+async def test_every_page_keeps_its_policy(opened: httpx2.AsyncClient) -> None:
+    for address in ("/", SEARCH, READ, "/console/read/get_echo?id=a", "/console/sign-in"):
+        page = await opened.get(address)
+        policy = page.headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "unsafe" not in policy
+        assert page.headers["cache-control"] == "no-store"
+        assert URL not in policy
