@@ -22,6 +22,7 @@ WAIT_SECONDS = 40.0
 TOOLS = [
     "search_azure_updates",
     *("store_knowledge", "search_knowledge", "supersede_knowledge", "get_knowledge"),
+    *("withdraw_knowledge", "restore_knowledge"),
     *("search_skills", "get_skill", "create_skill", "update_skill", "report_outcome"),
     "search_everything",
 ]
