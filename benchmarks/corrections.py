@@ -56,6 +56,10 @@ class Drawn:
     def __init__(self) -> None:
         self._chance = np.random.default_rng(SEED)
 
+    def knows(self, language: str | None) -> bool:
+        """Any language."""
+        return True
+
     def reads(self, text: str) -> bool:
         """Return that it reads everything."""
         return True

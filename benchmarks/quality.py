@@ -35,11 +35,14 @@ import numpy as np
 from numpy import float32
 from numpy.typing import NDArray
 
-from refdesk.core.search.analysis import analyse, parse_query
+from refdesk.core.search.analysis import analyse_document, parse_query
 from refdesk.core.search.bm25 import TITLE_WEIGHT, idf, term_score
 from refdesk.core.search.fusion import convex, reciprocal_rank
+from refdesk.core.search.languages import recognise
 from refdesk.core.search.passages import embedding_text, split
+from refdesk.core.search.semantics import TRUST_OF_UNKNOWN
 from refdesk.embedders.local import LocalEmbedder
+from refdesk.embedders.local.installed import InstalledEmbedder
 from refdesk.model import Candidate
 from refdesk.toolsets.knowledge.options import Fusion
 from refdesk.toolsets.knowledge.ranking import rank
@@ -123,8 +126,9 @@ class LexicalIndex:
         self._postings: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
         self._lengths: list[int] = []
         for number, (title, body) in enumerate(documents):
-            counts = Counter(analyse(body))
-            for term in analyse(title):
+            in_title, in_body = analyse_document(title, body)
+            counts = Counter(in_body)
+            for term in in_title:
                 counts[term] += TITLE_WEIGHT
             for term, count in counts.items():
                 self._postings[term].append((number, count))
@@ -199,23 +203,28 @@ def embed(name: str, texts: Sequence[str], pieces: int, *, in_int8: bool = True)
     return np.stack(vectors)
 
 
-def embed_by_installed(model: str, name: str, texts: Sequence[str], *, as_queries: bool) -> Matrix:
-    """Return the vectors of the texts by a model that `refdesk models install` installed, from the cache likewise."""
-    from refdesk.embedders.local.installed import InstalledEmbedder
+def find_model(name: str) -> InstalledEmbedder:
+    """Return the embedder of an installed model, or end with a word about it."""
     from refdesk.embedders.local.installed.manifest import find_installed
     from refdesk.settings import load_settings
 
     home = load_settings().home
-    manifest = find_installed(home, model)
+    manifest = find_installed(home, name)
     if manifest is None:
-        sys.exit(f"No model is called {model}: refdesk models list shows those there are.")
-    said = json.dumps([manifest.model.name, as_queries, *texts])
+        sys.exit(f"No model is called {name}: refdesk models list shows those there are.")
+    return InstalledEmbedder(home, manifest)
+
+
+def embed_by_installed(model: str, name: str, texts: Sequence[str], *, as_queries: bool) -> Matrix:
+    """Return the vectors of the texts by a model that `refdesk models install` installed, from the cache likewise."""
+    embedder = find_model(model)
+    said = json.dumps([embedder.model.name, as_queries, *texts])
     path = CACHE / f"{name}-{hashlib.blake2b(said.encode(), digest_size=8).hexdigest()}.npy"
     if path.exists():
         return np.load(path)
 
     async def run() -> list[NDArray[float32]]:
-        async with InstalledEmbedder(home, manifest) as embedder:
+        async with embedder:
             if not as_queries:
                 return await embedder.embed_passages(texts)
             await embedder.load()
@@ -267,6 +276,7 @@ def get_rankings(collection: Judged, vectors: str = "int8", model: str | None = 
     index = LexicalIndex(collection.documents)
     lexical = [index.score(query) for query in collection.queries]
     cosines = get_cosines(collection, vectors, model)
+    embedder = LocalEmbedder() if model is None else find_model(model)
 
     def by_convex(number: int) -> list[int]:
         scores, row = lexical[number], cosines[number]
@@ -278,8 +288,9 @@ def get_rankings(collection: Judged, vectors: str = "int8", model: str | None = 
         return fuse(scores, row, combine)
 
     def by_knowledge(number: int, how: Fusion = "rrf") -> list[int]:
-        scores, row = lexical[number], cosines[number]
-        is_read = LocalEmbedder().reads(collection.queries[number])
+        scores, row, query = lexical[number], cosines[number], collection.queries[number]
+        is_read = embedder.reads(query)
+        trust = 1.0 if embedder.knows(recognise(query)) else TRUST_OF_UNKNOWN
 
         words, dense = rank_scores(scores), rank_cosines(row) if is_read else []
         candidates = [
@@ -292,7 +303,7 @@ def get_rankings(collection: Judged, vectors: str = "int8", model: str | None = 
             )
             for entry in dict.fromkeys([*words, *dense])
         ]
-        return [int(candidate.id) for candidate, _ in rank(candidates, parse_query(collection.queries[number]), how)]
+        return [int(candidate.id) for candidate, _ in rank(candidates, parse_query(query), how, trust)]
 
     return {
         "FTS5 porter (peer)": rank_by_fts5(collection),

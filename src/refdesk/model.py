@@ -277,10 +277,16 @@ class TextQuery:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VectorQuery:
-    """What is asked as a vector of the named model; only vectors of that model are compared."""
+    """What is asked as a vector of the named model; only vectors of that model are compared.
+
+    Attributes:
+        trust: How much the vector counts beside words, above 0 and at most 1: less in a language that the model does
+            not know.
+    """
 
     vector: Vector
     model: str
+    trust: float = 1.0
 
 
 SortBy: TypeAlias = Literal["all_terms", "lexical", "modified", "created", "title", "id"]

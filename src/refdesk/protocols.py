@@ -321,6 +321,10 @@ class Embedder(Protocol):
         """Return whether the model was made for the script the text is written in; in others its vectors mislead."""
         ...
 
+    def knows(self, language: str | None) -> bool:
+        """Return whether the model knows a language (ISO 639-1; `None`: not recognised); in others it counts less."""
+        ...
+
     async def load(self) -> None:
         """Get ready. Calling it again, or twice at once, loads once.
 
@@ -379,18 +383,13 @@ class JobQueue(Protocol):
         ...
 
     async def enqueue(self, jobs: Sequence[EmbeddingJob]) -> bool:
-        """Return whether the jobs will be handed to a worker soon, each once while it waits; `False` leaves them to us.
-
-        Answers within seconds and never raises.
-        """
+        """Return in seconds whether a worker will get the jobs soon, each once while it waits. Never raises."""
         ...
 
     async def forget(self, is_meant: Callable[[EmbeddingJob], bool]) -> bool:
-        """Forget the jobs for which this is true, those that ended and what became of them included.
+        """Forget the jobs for which this is true, ended ones too; return whether nothing of them is surely left.
 
-        Returns:
-            Whether nothing of them is left; `False` also where that cannot be known now. Answers within seconds and
-            never raises.
+        Answers within seconds and never raises.
         """
         ...
 

@@ -42,6 +42,7 @@ class ScriptedEmbedder:
     is_down: bool = False
     is_ready: bool = True
     foreign: frozenset[str] = frozenset()
+    known: frozenset[str] | None = None
     loads: int = 0
     seen: list[str] = field(default_factory=list[str])
     asked: list[str] = field(default_factory=list[str])
@@ -50,6 +51,9 @@ class ScriptedEmbedder:
     @property
     def model(self) -> EmbeddingModel:
         return EmbeddingModel(self.name, 8)
+
+    def knows(self, language: str | None) -> bool:
+        return self.known is None or language is None or language in self.known
 
     def reads(self, text: str) -> bool:
         return text not in self.foreign

@@ -7,6 +7,7 @@ import sys
 import tarfile
 import zipfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -141,6 +142,36 @@ def test_how_a_model_is_used_is_read_from_its_files_else_from_its_name(
     read = (layout.pooling, layout.most_pieces, layout.query_prefix, layout.passage_prefix, layout.languages)
     assert read == expected
     assert read_layout(name, configs, 250_000).languages == "all"
+
+
+@pytest.mark.parametrize(
+    ("card", "known"),
+    [
+        ("---\nlanguage: en\nlicense: mit\n---\n# A model", ["en"]),
+        ("---\nlanguage:\n- de\n- en\n- no\n---\n", ["de", "en", "no"]),
+        ("---\nlanguage:\n- multilingual\n- af\n---\n", None),
+        ("---\nlanguage: [\n---\n", None),
+        ("# A model without a head", None),
+        ("", None),
+    ],
+)
+def test_the_languages_that_a_model_knows_are_read_from_its_card(card: str, known: list[str] | None) -> None:
+    assert read_layout("any", {"README.md": card}, 30_000).known == known
+
+
+def test_a_model_knows_the_languages_of_its_card_else_english_or_with_many_scripts_all(
+    folder: Path, tmp_path: Path
+) -> None:
+    manifest = install(str(folder), tmp_path, name="mine")
+    for known, languages, expected in (
+        (None, "latin", {None, "en"}),
+        (None, "all", {None, "en", "de", "ru"}),
+        (["de", "en"], "latin", {None, "en", "de"}),
+    ):
+        embedder = InstalledEmbedder(tmp_path, replace(manifest, known=known, languages=languages))
+        assert {each for each in (None, "en", "de", "ru") if embedder.knows(each)} == expected
+    assert not LocalEmbedder().knows("de")
+    assert LocalEmbedder().knows("en")
 
 
 def run(home: Path, *arguments: str) -> Result:

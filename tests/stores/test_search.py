@@ -7,7 +7,7 @@ from math import log
 
 import pytest
 
-from refdesk.core.search.analysis import analyse
+from refdesk.core.search.analysis import analyse_document
 from refdesk.model import BEST_FIRST, Document, FacetCount, SortBy, SortKey, State, TextQuery
 from refdesk.protocols import Store
 from tests.stores.samples import asking, day, find_ids, get_ids, get_scores, make_document, put, revise
@@ -93,6 +93,29 @@ async def test_a_question_without_terms_and_phrases_matches_nothing(store: Store
     assert await find_ids(store, asking("?!")) == []
 
 
+async def test_a_text_in_another_language_is_found_by_other_forms_of_its_words_and_as_before(store: Store) -> None:
+    await put(
+        store,
+        make_document(
+            "de", "Wenn das Serverzertifikat abgelaufen ist, wird es mit diesem Befehl erneuert: certbot renew."
+        ),
+        make_document("es", "Cuando la impresora no imprime, hay que revisar las configuraciones de la bandeja."),
+        make_document("en", "When a printer prints nothing, look at the tray before you call anybody about Windows."),
+        make_document("few", "certbot"),
+    )
+    for text, ids in {
+        "Wie erneuere ich abgelaufene Zertifikate?": ["de"],
+        "certbot": ["few", "de"],
+        "how to renew with certbot": ["de", "few"],
+        "¿Cómo cambio la configuración de impresoras?": ["es"],
+        "Was hilft bei Windows?": ["en"],
+        "printers and trays": ["en"],
+        '"wird es mit diesem"': ["de"],
+        "Befehl Haus": ["de"],
+    }.items():
+        assert await find_ids(store, asking(text)) == ids, text
+
+
 async def test_a_phrase_must_stand_in_order_within_title_or_body(store: Store) -> None:
     await put(
         store,
@@ -130,7 +153,8 @@ async def test_a_title_word_counts_as_two(store: Store) -> None:
 
 def bm25(documents: list[Document], query: TextQuery, document: Document) -> float:
     """The formula as the port states it, written again: k1 1.2, b 0.4, a title word counts as two."""
-    texts = {each.id: analyse(each.title) * 2 + analyse(each.body) for each in documents}
+    analysed = {each.id: analyse_document(each.title, each.body) for each in documents}
+    texts = {id: in_title * 2 + in_body for id, (in_title, in_body) in analysed.items()}
     mean = sum(map(len, texts.values())) / len(texts)
     mine, score = texts[document.id], 0.0
     for term in {*query.terms, *(term for phrase in query.phrases for term in phrase)}:

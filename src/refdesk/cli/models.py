@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -28,7 +28,13 @@ def list_models(as_json: bool) -> None:
 
     home = invocation.load().home
     in_use = read_in_use(home)
-    packaged = {"name": PACKAGED, "dimensions": MODEL.dimensions, "languages": "latin", "source": "refdesk"}
+    packaged = {
+        "name": PACKAGED,
+        "dimensions": MODEL.dimensions,
+        "languages": "latin",
+        "known": ["en"],
+        "source": "refdesk",
+    }
     rows = [packaged, *(_to_json(manifest) for manifest in list_installed(home))]
     shown = [row | {"inUse": row["name"] == in_use} for row in rows]
     if as_json:
@@ -37,7 +43,9 @@ def list_models(as_json: bool) -> None:
     for row in shown:
         script = "any script" if row["languages"] == "all" else "Latin script"
         mark = "*" if row["inUse"] else " "
-        click.echo(f"{mark} {row['name']}  {row['dimensions']} dimensions, {script}, from {row['source']}")
+        known = ", ".join(cast("list[str]", row["known"] or []))
+        read = f"{script} (knows {known})" if known else script
+        click.echo(f"{mark} {row['name']}  {row['dimensions']} dimensions, {read}, from {row['source']}")
 
 
 @models.command()
@@ -114,6 +122,7 @@ def _to_json(manifest: Manifest) -> dict[str, Any]:
         "name": manifest.name,
         "dimensions": manifest.dimensions,
         "languages": manifest.languages,
+        "known": manifest.known,
         "source": manifest.source,
         "pooling": manifest.pooling,
         "pieces": manifest.most_pieces,

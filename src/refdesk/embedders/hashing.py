@@ -45,6 +45,10 @@ class HashingEmbedder:
         """Any script."""
         return True
 
+    def knows(self, language: str | None) -> bool:
+        """Any language."""
+        return True
+
     async def __aenter__(self) -> HashingEmbedder:
         return self
 

@@ -9,7 +9,16 @@ import Stemmer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from refdesk.core.search.analysis import MAX_PHRASES, MAX_TERMS, analyse, fold, get_stop_terms, locate, parse_query
+from refdesk.core.search.analysis import (
+    MAX_PHRASES,
+    MAX_TERMS,
+    analyse,
+    analyse_document,
+    get_stop_terms,
+    locate,
+    parse_query,
+)
+from refdesk.core.search.folding import fold
 from refdesk.model import TextQuery
 
 ANY_TEXT = st.text(st.characters(categories=None))
@@ -174,6 +183,28 @@ def test_a_question_becomes_terms_and_phrases(text: str, query: TextQuery) -> No
 
 def test_quotes_that_do_not_bind_are_just_text() -> None:
     assert parse_query('"private endpoint" for storage') == parse_query("private endpoint for storage")
+
+
+def test_a_document_in_another_language_has_terms_of_that_language_behind_those_of_every_text() -> None:
+    title, body = "Abgelaufene Zertifikate", "Das Zertifikat des Servers ist abgelaufen und wird hier erneuert."
+    in_title, in_body = analyse_document(title, body)
+    assert in_title[:2] == analyse(title)
+    assert in_body[: len(analyse(body))] == analyse(body)
+    assert "de.zertifikat" in in_title
+    assert "de.zertifikat" in in_body
+    assert analyse_document("Expired", "The certificate is expired.") == (
+        ["expir"],
+        analyse("The certificate is expired."),
+    )
+
+
+def test_a_question_in_another_language_asks_for_both_without_the_stop_words_of_both() -> None:
+    terms = parse_query("Wie erneuere ich die Zertifikate in the cloud?").terms
+    assert terms == ("erneuer", "zertifik", "cloud", "de.erneu", "de.zertifikat", "de.the", "de.cloud")
+    assert (
+        len(parse_query("Wie ist das " + " ".join(f"Wort{chr(97 + n % 26) * (n // 26 + 1)}" for n in range(90))).terms)
+        == MAX_TERMS
+    )
 
 
 def test_a_question_is_cut_to_its_first_terms() -> None:

@@ -23,6 +23,17 @@ def test_each_side_is_divided_by_its_best_and_weighted() -> None:
     assert convex([4.0, 2.0], [0.4, 0.8], dense_weight=0.25) == pytest.approx([0.875, 0.625])
 
 
+def test_a_vector_that_is_trusted_less_weighs_less_beside_words_and_never_alone() -> None:
+    worded, near = candidate(4.0, 0.1), candidate(2.5, 0.9)
+    full, less = absolute([worded, near], ASKED), absolute([worded, near], ASKED, trust=0.2)
+    assert full[1] > full[0]
+    assert less[0] > less[1]
+    assert (
+        absolute([candidate(0.0, 0.5), candidate(0.0, 0.9)], ASKED, trust=0.2)[0]
+        < absolute([candidate(0.0, 0.9)], ASKED)[0]
+    )
+
+
 def test_without_vectors_words_alone_decide() -> None:
     assert convex([4.0, 2.0], [None, None]) == [1.0, 0.5]
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from refdesk.core.search.semantics import Semantics
+from refdesk.core.search.semantics import TRUST_OF_UNKNOWN, Semantics
 from refdesk.model import EmbeddedPassage, EmbeddingModel
 from refdesk.stores.memory import MemoryStore
 from tests.core.fakes import NOTES, ScriptedEmbedder, make_document
@@ -34,6 +34,19 @@ async def test_a_question_in_a_script_the_model_cannot_read_is_left_to_its_words
     semantics = Semantics(MemoryStore(), ScriptedEmbedder(foreign=frozenset({"退款"})))
     assert await semantics.embed_query("退款", "acme") == (None, "foreign")
     assert (await semantics.embed_query("refund", "acme"))[1] == "used"
+
+
+async def test_vectors_of_a_language_that_the_model_does_not_know_count_less() -> None:
+    english, multilingual = ScriptedEmbedder(known=frozenset({"en"})), ScriptedEmbedder()
+    for embedder, text, trust in (
+        (english, "Wie setze ich das Passwort zurück?", TRUST_OF_UNKNOWN),
+        (english, "How do I reset the password?", 1.0),
+        (english, "AKS", 1.0),
+        (multilingual, "Wie setze ich das Passwort zurück?", 1.0),
+    ):
+        query, _ = await Semantics(MemoryStore(), embedder).embed_query(text, "acme")
+        assert query is not None
+        assert query.trust == trust
 
 
 async def test_a_failing_model_makes_search_say_so() -> None:

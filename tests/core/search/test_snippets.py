@@ -20,6 +20,13 @@ def cut(body: str, question: str, passage: tuple[int, int] | None = None, width:
     return snippet(body, parse_query(question, quotes_bind=True), passage, width)
 
 
+def test_another_form_of_a_word_in_another_language_is_centred() -> None:
+    body = (
+        "Hier steht noch nichts davon. " * 20 + "Die Häuser am Fluss sind alt. " + "Und danach kommt nichts mehr. " * 20
+    )
+    assert "Häuser am Fluss" in cut(body, "Welches Haus ist es?")
+
+
 def test_a_short_body_is_shown_whole_with_blanks_folded() -> None:
     assert cut("  one\n\n two\tthree ", "two") == "one two three"
 

@@ -2,26 +2,30 @@
 
 A word is a run of letters and digits of any script. It is compared without case, diacritics and compatibility forms,
 and English inflection is taken off (Snowball's English stemmer, "Porter2"; words of other languages pass nearly
-unchanged). Scripts written without blanks (Han, kana, Hangul, Thai, Lao, Khmer, Burmese) give overlapping pairs
-of characters. An emoji is a word of its own: of a joined sequence each part is one, skin tones and variation selectors
-say nothing, and a flag is its pair of letters. Nothing in a text is syntax but the double quotes of a question, where
-they bind.
+unchanged). A text that is recognised as another language gives a second set of terms, by that language's stemmer,
+behind these, so that nothing depends on its being recognised: what is asked in English, or in too few words to tell,
+finds it as if it were not. Scripts written without blanks (Han, kana, Hangul, Thai, Lao, Khmer, Burmese) give
+overlapping pairs of characters. An emoji is a word of its own: of a joined sequence each part is one, skin tones and
+variation selectors say nothing, and a flag is its pair of letters. Nothing in a text is syntax but the double quotes
+of a question, where they bind.
 """
 
 from __future__ import annotations
 
 import re
 import threading
-import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
 
 import regex
 import Stemmer
 
+from refdesk.core.search.folding import INVISIBLE, fold
+from refdesk.core.search.inflection import inflect
+from refdesk.core.search.languages import ENGLISH, get_stop_words, recognise
 from refdesk.model import TextQuery
 
-VERSION = 2
+VERSION = 3
 """Raised by one whenever some text gives other terms than before, so that what was indexed must be analysed anew."""
 
 MAX_TERMS = 64
@@ -33,6 +37,9 @@ MAX_PHRASES = 16
 MAX_TERM_LENGTH = 64
 """Code points of a word that are compared; beyond them stands encoded data, not language."""
 
+_SHORT = 400
+"""Code points of a title from which on it tells the language alone."""
+
 _STOP_WORDS = """
     a an the this that these those such
     i me my we our you your he she it its they them their
@@ -43,7 +50,6 @@ _STOP_WORDS = """
     please want need get use used using make tell know
 """
 
-_INVISIBLE = "\u00ad\u200c\u200d\u2060"
 _UNSPACED = (
     r"\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\u30fc\uff70\uff9e\uff9f\u3005\u3007"
 )
@@ -54,7 +60,7 @@ _WORD = regex.compile(
     rf"""
     [{_UNSPACED}][{_UNSPACED}\p{{M}}]*+
     | [A-Za-z](?:\#|\+\+)(?!\w)
-    | {_LETTER}[\p{{L}}\p{{N}}\p{{M}}\u3300-\u33ff{_INVISIBLE}--[{_UNSPACED}]]*+ (?:['’](?i:s|t|d|m|re|ve|ll)(?!\w))?
+    | {_LETTER}[\p{{L}}\p{{N}}\p{{M}}\u3300-\u33ff{INVISIBLE}--[{_UNSPACED}]]*+ (?:['’](?i:s|t|d|m|re|ve|ll)(?!\w))?
     | [{_EMOJI}] | \p{{Regional_Indicator}}{{1,2}}
     """,
     regex.VERBOSE | regex.VERSION1,
@@ -63,13 +69,8 @@ _ASCII_WORD = re.compile(r"[A-Za-z](?:#|\+\+)(?!\w)|[A-Za-z0-9]++(?:'(?i:s|t|d|m
 """What `_WORD` finds in a text of ASCII alone, in a fifth of the time."""
 _STARTS_UNSPACED = regex.compile(f"[{_UNSPACED}]", regex.VERSION1)
 _CONTRACTION = regex.compile(r"['’](?:s|d|m|re|ve|ll)$")
-_DIACRITIC = regex.compile(
-    rf"[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u064b-\u065f\u0670\u1ab0-\u1aff\u1dc0-\u1dff\u20e3\ufe0e\ufe0f\ufe20-\ufe2f{_INVISIBLE}]"
-)
 _PLURAL_INITIALS = regex.compile(r"[b-df-hj-np-tv-xz]{1,2}[b-df-hj-np-rtv-xz]s")
 """VMs, TVs: Snowball leaves words without a vowel alone."""
-_UNDECOMPOSED = {"ø": "o", "ł": "l", "đ": "d", "ð": "d", "ħ": "h", "ı": "i", "æ": "ae", "œ": "oe", "þ": "th"}
-_SPECIAL = regex.compile("[" + "".join(_UNDECOMPOSED) + r"]|[\p{Nd}--0-9]", regex.VERSION1)
 _QUOTED = regex.compile(r'(?<![0-9])["“”„‟＂]([^"“”„‟＂]*)["“”„‟＂]')
 
 _of_thread = threading.local()
@@ -89,16 +90,35 @@ def analyse(text: str) -> list[str]:
     ]
 
 
-def locate(text: str, start: int = 0) -> Iterator[tuple[int, int, str]]:
+def analyse_document(title: str, body: str) -> tuple[list[str], list[str]]:
+    """Return the terms of a document's title and of its body, by which it is found.
+
+    They are those of `analyse`; where the document is in another language than English, behind them, the terms of that
+    language, in their order.
+    """
+    language = recognise(f"{title}\n{body}" if len(title) < _SHORT else title)
+    return _analyse_in(title, language), _analyse_in(body, language)
+
+
+def _analyse_in(text: str, language: str | None) -> list[str]:
+    terms = analyse(text)
+    if language is not None and language != ENGLISH:
+        terms.extend(term for word in _WORD.findall(text) for term in inflect(word, language))
+    return terms
+
+
+def locate(text: str, start: int = 0, language: str | None = None) -> Iterator[tuple[int, int, str]]:
     """Yield (start, end, term) for each term that `analyse` returns, in its order; offsets count code points of `text`.
+
+    With a language, other than English, its terms instead.
 
     Begins at the offset `start`, which must not lie within a word. A term that is a part of a compatibility form, such
     as one half of a fraction sign, has the offsets of the whole.
     """
     for match in _WORD.finditer(text, start):
         begin, end = match.span()
-        terms = _get_terms(match[0])
-        is_paired = len(terms) == end - begin - 1 and is_unspaced(match[0])
+        terms = inflect(match[0], language) if language else _get_terms(match[0])
+        is_paired = language is None and len(terms) == end - begin - 1 and is_unspaced(match[0])
         for index, term in enumerate(terms):
             yield (begin + index, begin + index + 2, term) if is_paired else (begin, end, term)
 
@@ -118,24 +138,27 @@ def parse_query(text: str, *, quotes_bind: bool = False) -> TextQuery:
             phrases[tuple(phrase)] = None
         return "\n"
 
-    asked = dict.fromkeys(analyse(_QUOTED.sub(take, text) if quotes_bind else text))
-    terms = [term for term in asked if term not in get_stop_terms()]
+    plain = _QUOTED.sub(take, text) if quotes_bind else text
+    language = recognise(plain)
+    asked = dict.fromkeys(analyse(plain))
+    if language is None or language == ENGLISH:
+        terms = [term for term in asked if term not in get_stop_terms()]
+    else:
+        terms = _ask_in(plain, language)
     if not terms and not phrases:
         terms = list(asked)
     return TextQuery(tuple(terms[:MAX_TERMS]), tuple(phrases))
 
 
-def fold(text: str) -> str:
-    """Return the text in NFKC, without case and diacritics, digits as 0 to 9; folding again changes nothing."""
-    if text.isascii():
-        return text.lower()
-    decomposed = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", text).casefold())
-    return unicodedata.normalize("NFKC", _SPECIAL.sub(_replace, _DIACRITIC.sub("", decomposed)))
-
-
-def _replace(special: regex.Match[str]) -> str:
-    sign = special[0]
-    return _UNDECOMPOSED.get(sign) or str(unicodedata.decimal(sign, sign))
+def _ask_in(text: str, language: str) -> list[str]:
+    """Return the terms of a question in another language than English: as all texts give them, then that language's."""
+    stop_words = get_stop_words(language)
+    words = [word for word in _WORD.findall(text) if word.lower() not in stop_words]
+    plain = dict.fromkeys(term for word in words for term in _get_terms(word) if term not in get_stop_terms())
+    inflected = dict.fromkeys(term for word in words for term in inflect(word, language))
+    if len(plain) + len(inflected) <= MAX_TERMS:
+        return [*plain, *inflected]
+    return [*list(plain)[: MAX_TERMS // 2], *list(inflected)[: MAX_TERMS // 2]]
 
 
 def is_unspaced(word: str) -> bool:

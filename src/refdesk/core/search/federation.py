@@ -12,6 +12,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import chain
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import anyio
@@ -19,7 +20,7 @@ import anyio
 from refdesk import errors
 from refdesk.core import tracing
 from refdesk.core.search import fusion
-from refdesk.core.search.analysis import analyse, parse_query
+from refdesk.core.search.analysis import analyse_document, parse_query
 from refdesk.core.search.passages import embedding_text
 
 if TYPE_CHECKING:
@@ -204,7 +205,8 @@ def judge_hit(text: TextQuery, title: str, excerpt: str, cosine: float | None, s
         cosine: Of its best passage; `None` where it has no vector yet, so that its words alone speak.
         score: By `fusion.absolute`.
     """
-    judged = fusion.relevance_of_words(text, {*analyse(title), *analyse(excerpt)}, cosine)
+    terms = set(chain.from_iterable(analyse_document(title, excerpt)))
+    judged = fusion.relevance_of_words(text, terms, cosine)
     return judged if cosine is None else min(score, judged)
 
 
@@ -217,7 +219,7 @@ def get_excerpt(body: str, passage: tuple[int, int] | None = None) -> str:
 async def judge(context: Context, question: Question, texts: Sequence[tuple[str, str]]) -> list[float]:
     """Return the relevance of each (title, text) that a source found, whose own ranking has no scores to go by."""
     query, cosines = parse_query(question.text), await _compare(context, question, texts)
-    terms = [{*analyse(title), *analyse(text)} for title, text in texts]
+    terms = [set(chain.from_iterable(analyse_document(*each))) for each in texts]
     return [fusion.relevance_of_words(query, own, cosine) for own, cosine in zip(terms, cosines, strict=True)]
 
 

@@ -29,7 +29,9 @@ _KNOWN_TERM_SCORE = _TYPICAL_TERM_SCORE / 2
 first turns over skills, and with questions to a bank, where anything from 0.5 to 0.9 does as well."""
 
 
-def absolute(candidates: Sequence[Candidate], text: TextQuery, dense_weight: float = DENSE_WEIGHT) -> list[float]:
+def absolute(
+    candidates: Sequence[Candidate], text: TextQuery, dense_weight: float = DENSE_WEIGHT, trust: float = 1.0
+) -> list[float]:
     """Return the convex score of each candidate, scaled by how well the question is answered at all; order as `convex`.
 
     The scale is the `relevance` of the strongest candidate, so the best answer to a question that the collection knows
@@ -37,12 +39,18 @@ def absolute(candidates: Sequence[Candidate], text: TextQuery, dense_weight: flo
     each asked its own questions and those of the others: 0.4 lets 96 to 100 % of its own pass and refuses 84 to 97 % of
     the foreign ones. Without vectors the scale is coarser: many foreign words occur somewhere in a large collection.
     Another weight than the usual changes the order only: the best answer has the score that it would have by that one.
+
+    Args:
+        candidates: All of them, in any order.
+        text: What was asked.
+        dense_weight: The share of the vector's side.
+        trust: How much vectors count, see `VectorQuery`.
     """
     words, cosines = [candidate.lexical for candidate in candidates], [candidate.cosine for candidate in candidates]
-    scores = convex(words, cosines)
-    scale = max((relevance(candidate, text) for candidate in candidates), default=0.0)
+    scores = convex(words, cosines, DENSE_WEIGHT * trust)
+    scale = max((relevance(candidate, text, trust) for candidate in candidates), default=0.0)
     if dense_weight != DENSE_WEIGHT:
-        even, scores = max(scores, default=0.0), convex(words, cosines, dense_weight)
+        even, scores = max(scores, default=0.0), convex(words, cosines, dense_weight * trust)
         scale *= even / (max(scores, default=0.0) or 1.0)
     return [score * scale for score in scores]
 
@@ -60,14 +68,15 @@ def weigh_vector(candidates: Sequence[Candidate], text: TextQuery) -> float:
     return 1.0 - (1.0 - DENSE_WEIGHT) * min(1.0, mean / _KNOWN_TERM_SCORE)
 
 
-def relevance(candidate: Candidate, text: TextQuery) -> float:
+def relevance(candidate: Candidate, text: TextQuery, trust: float = 1.0) -> float:
     """Return how surely a document is about what was asked, in [0, 1], whatever else was found.
 
     Its words speak for it by the mean BM25 score of the terms asked, in full where all of them occur; its vector by the
-    cosine, which words can lift by less than a third of what is missing. Without a vector, words alone decide.
+    cosine, which words can lift by less than a third of what is missing. Without a vector, words alone decide; with one
+    that is trusted less, they decide the rest.
     """
     asked = len(text.terms) + sum(len(phrase) for phrase in text.phrases)
-    return _weigh(candidate.lexical / max(1, asked), candidate.all_terms, candidate.cosine)
+    return _weigh(candidate.lexical / max(1, asked), candidate.all_terms, candidate.cosine, trust)
 
 
 def relevance_of_words(text: TextQuery, terms: Collection[str], cosine: float | None) -> float:
@@ -83,11 +92,12 @@ def relevance_of_words(text: TextQuery, terms: Collection[str], cosine: float | 
     return _weigh(share * _TYPICAL_TERM_SCORE, share == 1.0, cosine)
 
 
-def _weigh(mean: float, has_all: bool, cosine: float | None) -> float:
+def _weigh(mean: float, has_all: bool, cosine: float | None, trust: float = 1.0) -> float:
     words = 1.0 if has_all and mean > 0.0 else mean**2 / (mean**2 + _TYPICAL_TERM_SCORE**2)
     if cosine is None:
         return words
-    return 1.0 - (1.0 - min(1.0, max(0.0, cosine))) * (1.0 - _WORDS_TRUST * words)
+    both = 1.0 - (1.0 - min(1.0, max(0.0, cosine))) * (1.0 - _WORDS_TRUST * words)
+    return both if trust == 1.0 else words + trust * (both - words)
 
 
 def convex(lexical: Sequence[float], cosine: Sequence[float | None], dense_weight: float = DENSE_WEIGHT) -> list[float]:

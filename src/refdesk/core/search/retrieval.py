@@ -106,7 +106,7 @@ async def search(store: Store, semantics: Semantics | None, request: SearchReque
         found = await _find(store, request, text, vector)
     if text is not None and text.phrases and not found.total:
         return replace(await search(store, semantics, replace(request, quotes_bind=False)), quotes_ignored=True)
-    ranked = _rank(found.candidates, text, is_fused=vector is not None)
+    ranked = _rank(found.candidates, text, vector)
     page = ranked[request.offset : request.offset + request.limit]
     return SearchResult(await _hits(store, request.collection, page), found.total, found.facets, status)
 
@@ -119,19 +119,22 @@ async def _find(store: Store, request: SearchRequest, text: TextQuery | None, ve
     return found if vector is None else _keep_nearest(found)
 
 
-def _rank(candidates: Sequence[Candidate], text: TextQuery | None, *, is_fused: bool) -> list[tuple[Candidate, float]]:
+def _rank(
+    candidates: Sequence[Candidate], text: TextQuery | None, vector: VectorQuery | None
+) -> list[tuple[Candidate, float]]:
     """Return candidates with their scores, in the store's order unless the vector list is fused."""
     if text is None:
         return [(candidate, 0.0) for candidate in candidates]
-    if not is_fused:
+    if vector is None:
         return list(zip(candidates, fusion.absolute(candidates, text), strict=True))
     matches = [candidate for candidate in candidates if candidate.lexical > 0]
     fused = [*matches[:FUSED], *(candidate for candidate in candidates if candidate.lexical == 0)]
-    ranked = list(zip(fused, fusion.absolute(fused, text), strict=True))
+    ranked = list(zip(fused, fusion.absolute(fused, text, trust=vector.trust), strict=True))
     ranked.sort(key=lambda pair: (-pair[1], -pair[0].modified_at.timestamp(), pair[0].id))
     least = ranked[-1][1] if ranked else 0.0
     rest = matches[FUSED:]
-    return ranked + [(c, min(least, score)) for c, score in zip(rest, fusion.absolute(rest, text), strict=True)]
+    scores = fusion.absolute(rest, text, trust=vector.trust)
+    return ranked + [(c, min(least, score)) for c, score in zip(rest, scores, strict=True)]
 
 
 async def _embed(semantics: Semantics | None, request: SearchRequest) -> tuple[VectorQuery | None, SemanticStatus]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from refdesk import errors
 from refdesk.core.doorbell import Doorbell
+from refdesk.core.search.languages import recognise
 from refdesk.core.search.question_vectors import QuestionVectors
 from refdesk.model import SHARED_ORG, EmbeddingModel, Metadata, MetadataKey, VectorQuery
 
@@ -25,6 +26,11 @@ logger = logging.getLogger(__name__)
 SemanticStatus: TypeAlias = Literal["off", "used", "loading", "missing", "foreign", "unavailable"]
 """Whether vectors took part in a search, and if not, why: `missing` where nothing found has one yet, `foreign` where
 the question is in a script that the model cannot read."""
+
+TRUST_OF_UNKNOWN = 0.6
+"""How much a model's vectors count in languages whose script it reads and which it does not know. Measured on two
+of them: the more they count, the better the fused order up to the weight of words; this takes most of that and leaves
+words the say."""
 
 _ACTIVE = MetadataKey(SHARED_ORG, "embedding_model", "active")
 
@@ -64,7 +70,8 @@ class Semantics:
         except errors.EmbedderError as error:
             logger.warning("question not embedded", extra={"reason": error.message})
             return None, "unavailable"
-        return VectorQuery(vector, embedder.model.name), "used"
+        trust = 1.0 if embedder.knows(recognise(text)) else TRUST_OF_UNKNOWN
+        return VectorQuery(vector, embedder.model.name, trust), "used"
 
     async def get_active(self) -> Embedder | None:
         """Return the embedder of the active model; the wanted one when none is active yet."""

@@ -10,7 +10,9 @@ from typing import TypeAlias
 
 import regex
 
-from refdesk.core.search.analysis import fold, is_unspaced, locate
+from refdesk.core.search.analysis import is_unspaced, locate
+from refdesk.core.search.folding import fold
+from refdesk.core.search.inflection import MARK, get_language
 from refdesk.model import TextQuery
 
 WIDTH = 240
@@ -26,6 +28,9 @@ _WORD_SLACK = 20
 
 _IRREGULAR = {"die": ("die", "dy"), "lie": ("lie", "ly"), "tie": ("tie", "ty"), "sky": ("sky", "ski")}
 """How the forms of those terms begin that Snowball treats as exceptions (dying, skies)."""
+
+_BEGINNING = 4
+"""Letters that the words of a stem begin with in other languages than English, nearly always."""
 
 _MAX_LOOKS = 300
 """After so many words that only begin like the one looked for, all are analysed in one go."""
@@ -113,10 +118,19 @@ def _find_beginning(body: str, lowered: str, beginning: str, runs: Runs, longest
             return _scan(body, runs)
         if not _is_within_word(lowered, start) or is_unspaced(beginning):
             looked_at += 1
-            located = list(islice(locate(body, start), longest))
-            if match := _match(located, 0, runs):
+            if match := _match_at(body, start, runs, longest):
                 return match
         start = lowered.find(beginning, start + 1)
+    return None
+
+
+def _match_at(body: str, start: int, runs: Runs, longest: int) -> tuple[int, int] | None:
+    if match := _match(list(islice(locate(body, start), longest)), 0, runs):
+        return match
+    for language in filter(None, dict.fromkeys(map(get_language, runs))):
+        first = next(locate(body, start, language), None)
+        if first is not None and first[2] in runs:
+            return first[0], first[1]
     return None
 
 
@@ -127,7 +141,13 @@ def _is_within_word(text: str, start: int) -> bool:
 
 
 def _scan(body: str, runs: Runs) -> tuple[int, int] | None:
-    located = list(locate(body))
+    languages = dict.fromkeys(map(get_language, runs))
+    found = [match for language in languages if (match := _scan_in(body, runs, language))]
+    return min(found, default=None)
+
+
+def _scan_in(body: str, runs: Runs, language: str | None) -> tuple[int, int] | None:
+    located = list(locate(body, language=language))
     matches = (_match(located, index, runs) for index, (_, _, term) in enumerate(located) if term in runs)
     return next((match for match in matches if match), None)
 
@@ -158,6 +178,9 @@ def get_beginnings(term: str) -> tuple[str, ...]:
 
     Snowball only takes letters off the end, but for an e that it adds, a y that it turns to i, and -bility.
     """
+    if get_language(term):
+        stem = term.partition(MARK)[2]
+        return (stem[:_BEGINNING],)
     if term in _IRREGULAR or len(term) < 2 or is_unspaced(term):
         return _IRREGULAR.get(term, (term,))
     return (term[:-1],) if term.endswith(("e", "i", "bl")) else (term,)

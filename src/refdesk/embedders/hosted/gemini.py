@@ -78,6 +78,10 @@ class GeminiEmbedder:
         """Any script."""
         return True
 
+    def knows(self, language: str | None) -> bool:
+        """Any language."""
+        return True
+
     async def __aenter__(self) -> GeminiEmbedder:
         await self._client.__aenter__()
         return self

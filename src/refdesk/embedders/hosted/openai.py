@@ -75,6 +75,10 @@ class OpenAIEmbedder:
         """Any script."""
         return True
 
+    def knows(self, language: str | None) -> bool:
+        """Any language."""
+        return True
+
     async def __aenter__(self) -> OpenAIEmbedder:
         await self._client.__aenter__()
         return self

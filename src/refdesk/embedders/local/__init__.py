@@ -18,6 +18,7 @@ import anyio
 import anyio.to_thread
 import regex
 
+from refdesk.core.search.languages import ENGLISH
 from refdesk.errors import EmbedderError, MissingDependencyError
 from refdesk.kit import memory
 from refdesk.model import EmbeddingModel
@@ -94,6 +95,10 @@ class LocalEmbedder:
         """
         letters = len(_LETTER.findall(text))
         return 2 * len(_LATIN_LETTER.findall(text)) >= letters and (letters > 0 or _DIGIT.search(text) is not None)
+
+    def knows(self, language: str | None) -> bool:
+        """English."""
+        return language in (None, ENGLISH)
 
     async def __aenter__(self) -> LocalEmbedder:
         return self

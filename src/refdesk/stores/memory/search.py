@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias, TypeVar, assert_never
 
 from refdesk.core.search import bm25
-from refdesk.core.search.analysis import analyse
+from refdesk.core.search.analysis import analyse_document
 from refdesk.core.writing import supersession
 from refdesk.model import (
     And,
@@ -112,14 +112,16 @@ def _touches(range_: DateRange, since: datetime | None, until: datetime | None) 
 
 
 @lru_cache(maxsize=1 << 14)
-def _get_terms(text: str) -> tuple[str, ...]:
-    return tuple(analyse(text))
+def _get_terms(title: str, body: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    in_title, in_body = analyse_document(title, body)
+    return tuple(in_title), tuple(in_body)
 
 
 @lru_cache(maxsize=1 << 14)
 def _weigh(title: str, body: str) -> Mapping[str, int]:
-    counts = Counter(_get_terms(body))
-    for term in _get_terms(title):
+    in_title, in_body = _get_terms(title, body)
+    counts = Counter(in_body)
+    for term in in_title:
         counts[term] += bm25.TITLE_WEIGHT
     return counts
 
@@ -155,7 +157,7 @@ class _Scorer:
 def _has_phrase(document: Document, phrase: tuple[str, ...]) -> bool:
     return any(
         terms[start : start + len(phrase)] == phrase
-        for terms in (_get_terms(document.title), _get_terms(document.body))
+        for terms in _get_terms(document.title, document.body)
         for start in range(len(terms))
     )
 

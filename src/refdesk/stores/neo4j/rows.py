@@ -18,7 +18,7 @@ import numpy as np
 from refdesk.core.keeping import rows
 from refdesk.core.keeping.encoding import check_texts, encode_json
 from refdesk.core.search import analysis, bm25
-from refdesk.core.search.analysis import analyse
+from refdesk.core.search.analysis import analyse_document
 from refdesk.errors import InvalidInputError
 from refdesk.model import (
     AuditEntry,
@@ -129,7 +129,7 @@ def encode_document(document: Document, namespace: str) -> DocumentRow:
 
 def encode_terms(title: str, body: str) -> str:
     """Return the terms of the title, a line feed, and those of the body, each kind parted by blanks."""
-    return "\n".join(" ".join(analyse(text)) for text in (title, body))
+    return "\n".join(" ".join(terms) for terms in analyse_document(title, body))
 
 
 def count_length(terms: str) -> int:

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from refdesk.core.keeping.encoding import check_texts, encode_date_ranges
 from refdesk.core.search import analysis
-from refdesk.core.search.analysis import analyse
+from refdesk.core.search.analysis import analyse_document
 from refdesk.core.search.bm25 import TITLE_WEIGHT
 from refdesk.model import State, facet_key
 
@@ -67,7 +67,7 @@ def derive(document: Document) -> Derived:
     Raises:
         InvalidInputError: A facet or span has a name or value that cannot be stored.
     """
-    in_title, in_body = analyse(document.title), analyse(document.body)
+    in_title, in_body = analyse_document(document.title, document.body)
     frequencies = Counter(in_body)
     for term in in_title:
         frequencies[term] += TITLE_WEIGHT

@@ -30,7 +30,7 @@ async def find(context: Context, question: Question) -> ProviderAnswer | LeftOut
     asked = SearchInput.model_validate({"query": question.text, "limit": question.limit, "tags": list(tags)})
     text, collection = parse_query(question.text), models.get_collection(context.principal.org)
     found = await search.find(context.knowledge_base, collection, asked, question.period)
-    scores = zip(found.candidates, fusion.absolute(found.candidates, text), strict=True)
+    scores = zip(found.candidates, fusion.absolute(found.candidates, text, trust=found.trust), strict=True)
     scored = {candidate.id: (candidate.cosine, score) for candidate, score in scores}
     hits = [_to_hit(match, entry, text, *scored[match.placed_by]) for match, entry in found.best]
     return ProviderAnswer(tuple(hits), note=await federation.explain_meaning(context, question))

@@ -28,11 +28,20 @@ TITLE_ALONE = 0.01
 """The convex score of an entry of which nothing but a part of its title matches."""
 
 
-def rank(candidates: Sequence[Candidate], text: TextQuery, how: Fusion = "rrf") -> list[tuple[Candidate, float]]:
-    """Return the candidates with their fused scores in (0, 1], best first, ties newest first, then by id."""
+def rank(
+    candidates: Sequence[Candidate], text: TextQuery, how: Fusion = "rrf", trust: float = 1.0
+) -> list[tuple[Candidate, float]]:
+    """Return the candidates with their fused scores in (0, 1], best first, ties newest first, then by id.
+
+    Args:
+        candidates: All of them.
+        text: What was asked.
+        how: By ranks or by scores.
+        trust: How much vectors count, see `VectorQuery`.
+    """
     newest_first = sorted(candidates, key=attrgetter("id"))
     newest_first.sort(key=attrgetter("modified_at"), reverse=True)
-    scores = _fuse_scores(newest_first, text) if how == "convex" else _fuse_ranks(newest_first)
+    scores = _fuse_scores(newest_first, text, trust) if how == "convex" else _fuse_ranks(newest_first, trust)
     ranked = [(candidate, scores[candidate.id]) for candidate in newest_first if candidate.id in scores]
     return sorted(ranked, key=itemgetter(1), reverse=True)
 
@@ -42,7 +51,7 @@ def is_in_words(candidate: Candidate) -> bool:
     return candidate.lexical > 0 or candidate.as_written
 
 
-def _fuse_ranks(newest_first: Sequence[Candidate]) -> dict[str, float]:
+def _fuse_ranks(newest_first: Sequence[Candidate], trust: float) -> dict[str, float]:
     """Return the scores by reciprocal rank.
 
     An entry without a vector is scored by keywords alone in the hybrid list. In the keyword list those that hold the
@@ -50,7 +59,7 @@ def _fuse_ranks(newest_first: Sequence[Candidate]) -> dict[str, float]:
     """
     worded = [c for c in newest_first if is_in_words(c)]
     lists = [
-        [id for id, _ in sorted(_combine(newest_first).items(), key=itemgetter(1), reverse=True)],
+        [id for id, _ in sorted(_combine(newest_first, trust).items(), key=itemgetter(1), reverse=True)],
         [c.id for c in sorted(worded, key=attrgetter("as_written", "lexical"), reverse=True)],
         [c.id for c in newest_first if c.title_contains],
     ]
@@ -58,16 +67,17 @@ def _fuse_ranks(newest_first: Sequence[Candidate]) -> dict[str, float]:
     return fusion.reciprocal_rank(lists, weights=WEIGHTS, absent=pending)
 
 
-def _combine(candidates: Sequence[Candidate]) -> dict[str, float]:
+def _combine(candidates: Sequence[Candidate], trust: float) -> dict[str, float]:
     """Return the convex scores of those that words or meaning found; of nobody where nothing has a vector."""
     found = [c for c in candidates if c.cosine is not None or c.lexical > 0]
     if all(c.cosine is None for c in found):
         return {}
-    scores = fusion.convex([c.lexical for c in found], [c.cosine for c in found])
+    weight = fusion.DENSE_WEIGHT * trust
+    scores = fusion.convex([c.lexical for c in found], [c.cosine for c in found], weight)
     return {candidate.id: score for candidate, score in zip(found, scores, strict=True)}
 
 
-def _fuse_scores(candidates: Sequence[Candidate], text: TextQuery) -> dict[str, float]:
-    scores = zip(candidates, fusion.absolute(candidates, text), strict=True)
+def _fuse_scores(candidates: Sequence[Candidate], text: TextQuery, trust: float) -> dict[str, float]:
+    scores = zip(candidates, fusion.absolute(candidates, text, trust=trust), strict=True)
     scored = {candidate.id: score or (TITLE_ALONE if candidate.title_contains else 0.0) for candidate, score in scores}
     return {id: score for id, score in scored.items() if score > 0.0}

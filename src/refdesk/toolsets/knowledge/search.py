@@ -75,10 +75,12 @@ class _Places:
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """What was found: the entries to show, best first, each with its document, and every candidate for them."""
+    """What was found: the entries to show, best first, each with its document, every candidate for them, and how much
+    their vectors count (see `VectorQuery`)."""
 
     best: list[tuple[Match, Document]]
     candidates: Sequence[Candidate]
+    trust: float
 
 
 async def search(base: KnowledgeBase, collection: Collection, asked: SearchInput) -> list[KnowledgeResult]:
@@ -104,14 +106,16 @@ async def find(base: KnowledgeBase, collection: Collection, asked: SearchInput, 
     """Return the best entries of a collection that were created in a period, at most as many as requested."""
     text = parse_query(asked.query)
     vector = await base.embed_question(asked.query, collection.org)
+    trust = vector.trust if vector is not None else 1.0
     now, depth, seen = base.clock.now(), DEPTH, -1
     while True:
         wanted = _get_filter(asked, period, now)
         found = await base.store.find(_find_request(collection, asked, wanted, text, vector, depth))
-        ranked = await _name_heads(base, collection, asked, rank(found.candidates, text, get_options(base).fusion))
+        in_order = rank(found.candidates, text, get_options(base).fusion, trust)
+        ranked = await _name_heads(base, collection, asked, in_order)
         places = await _resolve(base, collection, asked, wanted, ranked)
         if len(places.ranked) >= asked.limit or len(found.candidates) == seen:
-            return Matches(await _read(base, collection, asked, period, places), found.candidates)
+            return Matches(await _read(base, collection, asked, period, places), found.candidates, trust)
         depth, seen = depth * GROWTH, len(found.candidates)
 
 

@@ -66,8 +66,8 @@ async def search_skills(context: Context, asked: SearchInput, random: Random | N
     if embedder is not None:
         vector = await context.knowledge_base.embed_question(asked.query, context.principal.org)
     queries = replace(get_queries(context, embedder), random=random)
-    embedding = vector.vector.tolist() if vector is not None else ()
-    found = await queries.hybrid_search(embedding, asked.query, asked.top_k, asked.min_score)
+    embedding, trust = (vector.vector.tolist(), vector.trust) if vector is not None else ((), 1.0)
+    found = await queries.hybrid_search(embedding, asked.query, asked.top_k, asked.min_score, trust=trust)
     await _count_use(queries, found)
     return SearchOutput(
         matches=[models.to_match(match["skill"], match["score"]) for match in found],

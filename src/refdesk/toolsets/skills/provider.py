@@ -26,7 +26,11 @@ async def find(context: Context, question: Question) -> ProviderAnswer:
     vector = await base.embed_question(question.text, context.principal.org)
     embedding = vector.vector.tolist() if vector is not None else ()
     found = await get_queries(context, embedder).hybrid_search(
-        embedding, question.text, question.limit, where=_to_filter(question)
+        embedding,
+        question.text,
+        question.limit,
+        where=_to_filter(question),
+        trust=vector.trust if vector is not None else 1.0,
     )
     text = parse_query(question.text)
     note = await federation.explain_meaning(context, question)

@@ -99,6 +99,7 @@ class SkillQueries:
         top_k: int = 5,
         min_score: float = 0.0,
         where: Filter | None = None,
+        trust: float = 1.0,
     ) -> list[FoundSkill]:
         """Return at most `top_k` skills with at least `min_score`, best first, ties newest first, then by id.
 
@@ -112,6 +113,7 @@ class SkillQueries:
             top_k: How many at most.
             min_score: In [0, 1].
             where: A condition on the skills, applied while candidates are made.
+            trust: How much the vector counts, see `VectorQuery`.
         """
         text, vector = parse_query(query_text), self._to_query(query_embedding)
         if vector is None and not text.terms:
@@ -120,7 +122,8 @@ class SkillQueries:
         found = await self.store.find(request)
         if openings.says_nothing(query_text):
             return [match for match in await self._find_likely(found.candidates) if match["score"] >= min_score][:top_k]
-        scores = fusion.absolute(found.candidates, text, fusion.weigh_vector(found.candidates, text))
+        weight = fusion.weigh_vector(found.candidates, text)
+        scores = fusion.absolute(found.candidates, text, weight, trust)
         ranked = [pair for pair in zip(found.candidates, scores, strict=True) if pair[1] > 0.0]
         ranked.sort(key=lambda pair: -pair[1])
         # Those that are not on the page and do not fit as well cannot reach it, so their records need not be read.

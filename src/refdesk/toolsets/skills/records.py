@@ -10,7 +10,7 @@ from typing import cast
 import regex
 from pydantic import TypeAdapter
 
-from refdesk.core.search.analysis import fold
+from refdesk.core.search.folding import fold
 from refdesk.model import Collection, DateRange, Document, JsonObject, JsonValue
 from refdesk.playbooks import Playbook, SkillDraft
 from refdesk.toolsets.skills import TOOLSET_NAME, outcomes, rendering

@@ -30,6 +30,12 @@ class InstalledEmbedder(LocalEmbedder):
         """Whether the model was made for the text's script."""
         return self._manifest.languages == "all" or super().reads(text)
 
+    def knows(self, language: str | None) -> bool:
+        """Those of its card; without one, any where its script is any, else English."""
+        if self._manifest.known:
+            return language is None or language in self._manifest.known
+        return self._manifest.languages == "all" or super().knows(language)
+
     def _to_passage(self, text: str) -> str:
         return self._manifest.passage_prefix + text
 

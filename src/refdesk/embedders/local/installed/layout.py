@@ -8,9 +8,12 @@ model's name decides, where it is a known one.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
+
+import yaml
 
 if TYPE_CHECKING:
     from refdesk.embedders.local.installed.manifest import Languages, Pooling
@@ -19,7 +22,8 @@ POOLING_CONFIG = "1_Pooling/config.json"
 PROMPTS_CONFIG = "config_sentence_transformers.json"
 LENGTH_CONFIG = "sentence_bert_config.json"
 MODEL_CONFIG = "config.json"
-CONFIGS = (POOLING_CONFIG, PROMPTS_CONFIG, LENGTH_CONFIG, MODEL_CONFIG)
+CARD = "README.md"
+CONFIGS = (POOLING_CONFIG, PROMPTS_CONFIG, LENGTH_CONFIG, MODEL_CONFIG, CARD)
 
 MOST_PIECES = 512
 """Of a text are read at most; passages are cut so that they are shorter in nearly every language."""
@@ -37,6 +41,7 @@ class Layout:
     query_prefix: str
     passage_prefix: str
     languages: Languages
+    known: list[str] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +50,8 @@ class _Known:
     query_prefix: str = ""
     passage_prefix: str = ""
 
+
+_CARD_HEAD = re.compile(r"\ufeff?---\r?\n(.*?)\r?\n---", re.DOTALL)
 
 _BGE = "Represent this sentence for searching relevant passages: "
 
@@ -72,7 +79,7 @@ def read_layout(name: str, configs: Mapping[str, str], pieces: int) -> Layout:
         pieces: How many its vocabulary has.
     """
     known = next((use for part, use in _KNOWN.items() if part in name.casefold()), _Known("mean"))
-    read = {file: _parse(text) for file, text in configs.items()}
+    read = {file: _parse(text) for file, text in configs.items() if file != CARD}
     query, passage = _read_prompts(read.get(PROMPTS_CONFIG, {}), known)
     return Layout(
         _read_pooling(read.get(POOLING_CONFIG, {})) or known.pooling,
@@ -80,7 +87,22 @@ def read_layout(name: str, configs: Mapping[str, str], pieces: int) -> Layout:
         query,
         passage,
         "all" if pieces >= MULTILINGUAL_VOCABULARY or "multilingual" in name.casefold() else "latin",
+        _read_languages(configs.get(CARD, "")),
     )
+
+
+def _read_languages(card: str) -> list[str] | None:
+    """Return the languages that a model card names at its head, `None` where it names none or calls them many."""
+    head = _CARD_HEAD.match(card)
+    try:
+        said = yaml.safe_load(head[1]) if head else None
+    except yaml.YAMLError:
+        return None
+    named = cast("dict[str, object]", said).get("language") if isinstance(said, dict) else None
+    codes = [named] if isinstance(named, str) else cast("list[object]", named) if isinstance(named, list) else []
+    # YAML reads the code of Norwegian as a truth value.
+    known = ["no" if code is False else str(code).casefold() for code in codes]
+    return None if not known or "multilingual" in known else known
 
 
 def _parse(text: str) -> Mapping[str, object]:

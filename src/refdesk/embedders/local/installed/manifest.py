@@ -40,6 +40,8 @@ class Manifest:
         query_prefix: Put before a question, as in the model's training; likewise `passage_prefix`.
         languages: `latin`: texts in other scripts are not embedded, because their vectors would mislead.
         sha256: Hex digest of each file.
+        known: The ISO 639-1 codes of the languages that it knows, by its own card; in others its vectors count less.
+            `None` where it does not say: then English where `languages` is `latin`, else any.
     """
 
     name: str
@@ -51,6 +53,7 @@ class Manifest:
     passage_prefix: str
     languages: Languages
     sha256: dict[str, str]
+    known: list[str] | None = None
 
     @property
     def model(self) -> EmbeddingModel:

@@ -8,7 +8,7 @@ from functools import lru_cache
 from itertools import chain
 
 from refdesk.core.search import analysis
-from refdesk.core.search.analysis import analyse
+from refdesk.core.search.analysis import analyse_document
 
 ANALYSIS_VERSION = 2000 + analysis.VERSION
 """Goes up, by a thousand for another layout, when `encode_terms` would give other bytes for some text; stored bytes of
@@ -26,6 +26,6 @@ def encode_terms(title: str, body: str) -> bytes:
 
     They are little-endian uint64: how many the title has, then `hash_term` of each of the title's and of the body's.
     """
-    in_title, in_body = analyse(title), analyse(body)
+    in_title, in_body = analyse_document(title, body)
     numbers = map(hash_term, chain(in_title, in_body))
     return struct.pack(f"<{1 + len(in_title) + len(in_body)}Q", len(in_title), *numbers)

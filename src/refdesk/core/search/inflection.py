@@ -1,0 +1,128 @@
+"""Takes inflection off words of other languages than English, and compounds of German apart.
+
+The terms carry their language's code, so that they never meet those that every text gives (see `analysis`).
+Source: the stemmers of Snowball, one for each language.
+"""
+
+from __future__ import annotations
+
+import threading
+import unicodedata
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+
+import regex
+import Stemmer
+
+from refdesk.core.search.folding import fold
+from refdesk.core.search.languages.german_parts import PARTS
+
+STEMMERS: Mapping[str, str] = {
+    "ar": "arabic",
+    "ca": "catalan",
+    "cs": "czech",
+    "da": "danish",
+    "de": "german",
+    "el": "greek",
+    "es": "spanish",
+    "et": "estonian",
+    "eu": "basque",
+    "fi": "finnish",
+    "fr": "french",
+    "hi": "hindi",
+    "hu": "hungarian",
+    "hy": "armenian",
+    "id": "indonesian",
+    "it": "italian",
+    "lt": "lithuanian",
+    "ne": "nepali",
+    "nl": "dutch",
+    "no": "norwegian",
+    "pl": "polish",
+    "pt": "portuguese",
+    "ro": "romanian",
+    "ru": "russian",
+    "sr": "serbian",
+    "sv": "swedish",
+    "ta": "tamil",
+    "tr": "turkish",
+}
+"""Snowball's name of each language's stemmer, by its ISO 639-1 code."""
+
+MARK = "."
+"""Parts the language from the stem in a term; no word holds it."""
+
+LONGEST = 48
+"""Code points of a word that a stemmer is given."""
+
+LEAST_COMPOUND = 8
+_LEAST_PART = 3
+_LEAST_UNKNOWN_FIRST, _LEAST_UNKNOWN_LAST = 4, 5
+
+_LINKS = ("", "s", "es", "n", "en", "er", "e", "ns")
+"""What joins the parts of a German compound."""
+
+_VOWEL = regex.compile(r"[aeiouy]")
+
+_of_thread = threading.local()
+
+
+@lru_cache(maxsize=1 << 16)
+def inflect(word: str, language: str) -> tuple[str, ...]:
+    """Return the terms of a word in one of the languages of `STEMMERS`: its stem, then those of a compound's parts."""
+    plain = unicodedata.normalize("NFC", word[:LONGEST].lower())
+    stem = _stem(plain, language)
+    if language != "de" or len(plain) < LEAST_COMPOUND or not plain.isalpha() or stem in _read_parts():
+        return (f"{language}{MARK}{stem}",)
+    parts = dict.fromkeys((stem, *_take_apart(fold(plain))))
+    return tuple(f"{language}{MARK}{part}" for part in parts)
+
+
+def get_language(term: str) -> str | None:
+    """Return the language of a term that `inflect` returned; `None` of any other."""
+    code, mark, _ = term.partition(MARK)
+    return code if mark and code in STEMMERS else None
+
+
+def _stem(word: str, language: str) -> str:
+    # A stemmer keeps state while it works and must not be shared between threads.
+    stemmers: dict[str, Stemmer.Stemmer] | None = getattr(_of_thread, "stemmers", None)
+    if stemmers is None:
+        stemmers = _of_thread.stemmers = {}
+    if language not in stemmers:
+        stemmers[language] = Stemmer.Stemmer(STEMMERS[language], 0)
+    return fold(stemmers[language].stemWord(word)).replace(" ", "") or fold(word)
+
+
+@lru_cache(maxsize=1)
+def _read_parts() -> frozenset[str]:
+    return frozenset(_stem(part, "de") for part in PARTS.split())
+
+
+def _take_apart(word: str) -> tuple[str, ...]:
+    """Return the stems of both parts of a compound, of which one at least is known; none where there is no such."""
+    return min(_cut(word), default=((), ()))[1]
+
+
+def _cut(word: str) -> Iterator[tuple[tuple[int, ...], tuple[str, str]]]:
+    """Yield each way to cut a word: how bad it is, less being better, and the stems of the parts."""
+    known = _read_parts()
+    for place in range(_LEAST_PART, len(word) - _LEAST_PART + 1):
+        head = _stem(word[place:], "de")
+        for link in _LINKS:
+            if not word[:place].endswith(link):
+                continue
+            first, last = word[: place - len(link)], word[place:]
+            if len(first) < _LEAST_PART:
+                continue
+            stem = _stem(first, "de")
+            if stem in known and head in known:
+                yield (0, -min(len(first), len(last)), len(link)), (stem, head)
+            elif head in known and len(last) > _LEAST_PART and _could_be_word(first, _LEAST_UNKNOWN_FIRST):
+                yield (1, -len(last), len(link)), (stem, head)
+            elif stem in known and len(first) > _LEAST_PART and _could_be_word(last, _LEAST_UNKNOWN_LAST):
+                yield (2, -len(first), len(link)), (stem, head)
+
+
+def _could_be_word(part: str, least: int) -> bool:
+    return len(part) >= least and _VOWEL.search(part) is not None

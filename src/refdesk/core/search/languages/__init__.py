@@ -1,0 +1,168 @@
+"""Recognises the language of a text by its function words, and of a short one by its letters too.
+
+A wrong answer does little harm: what it decides only adds terms to those that every text gives. Still English must not
+be taken for another language, so whatever is in doubt is `None`, which is treated like English.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from importlib import resources
+from itertools import chain
+from math import sqrt
+from operator import itemgetter
+
+import regex
+
+from refdesk.core.search.languages.function_words import FUNCTION_WORDS
+
+ENGLISH = "en"
+
+MOST_CHARACTERS = 300
+"""Of a text are looked at, from its beginning, which is as telling as the rest."""
+
+FEW_WORDS = 16
+"""Up to so many, letters are looked at, too."""
+
+_ENGLISH = """
+    the of and to in is for that with on as are by this be or an at from can it if not you your which will when has have
+    was use using how what why where who does do did should would could but all any there these those into its than
+    then so we they their i my me our us am been being were he she his her them about between through during because
+    while also only other some such no yes please a more most may must
+"""
+
+_WORD = regex.compile(r"(?<![\p{N}_])[\p{L}][\p{L}\p{M}]*+(?![\p{N}_])")
+_ASCII_WORD = re.compile(r"\b[a-z]++(?!\w)")
+_NON_LATIN = regex.compile(r"[\p{L}--\p{Latin}]", regex.VERSION1)
+
+_UNSPACED = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]")
+_UNSPACED_SHARE = 8
+"""From one in so many characters on, a text is in a language without inflection to take off, whatever else is in it."""
+
+_LEAST_EVIDENCE = 0.9
+"""About one word that no other language has."""
+
+_LEAST_SHARE = 0.05
+"""Of the words looked at, so much must be evidence: function words are a third of every running text, but shared ones
+count less."""
+
+_LEAD = 1.5
+"""By how much the evidence must exceed that of the next, and of English."""
+
+_SURE = 1.5
+"""With so much evidence, few words need no look at their letters."""
+
+_REMEMBERED = 400
+"""Characters of a text whose language is remembered."""
+
+_LETTERS_WEIGH = 0.09
+"""What a natural logarithm of the letters' likelihood counts beside a word."""
+
+_LEAST_LETTERS = 1.5
+_LEAD_OF_LETTERS = 1.4
+"""What letters alone must come to, and by how much more than English: much English is of Latin and French descent."""
+
+
+def recognise(text: str) -> str | None:
+    """Return the ISO 639-1 code of the language a text is in, `None` where none of `LANGUAGES` stands out."""
+    return _recognise_again(text) if len(text) <= _REMEMBERED else _recognise(text)
+
+
+def _recognise(text: str) -> str | None:
+    head = text[:MOST_CHARACTERS].lower()
+    if len(text) > MOST_CHARACTERS:
+        head = head.rpartition(" ")[0] or head
+    words = list(dict.fromkeys((_ASCII_WORD if head.isascii() else _WORD).findall(head)))
+    if not head.isascii() and _UNSPACED_SHARE * len(_UNSPACED.findall(head)) > len(head):
+        return None
+    evidence = _weigh_words(words)
+    least, lead = max(_LEAST_EVIDENCE, _LEAST_SHARE * len(words)), 0.0
+    if 0 < len(words) <= FEW_WORDS and not _NON_LATIN.search(head) and _choose(evidence, _SURE, 0.0) != ENGLISH:
+        if max(evidence.values(), default=0.0) < _LEAST_EVIDENCE:
+            least, lead = max(_LEAST_LETTERS, least), _LEAD_OF_LETTERS
+        for language, letters in _weigh_letters(words).items():
+            evidence[language] = evidence.get(language, 0.0) + _LETTERS_WEIGH * letters
+    return _choose(evidence, least, lead)
+
+
+_recognise_again = lru_cache(maxsize=1 << 10)(_recognise)
+"""Searching asks several times for the language of one question."""
+
+
+def _choose(evidence: Mapping[str, float], least: float, lead: float) -> str | None:
+    """Return the language with the most evidence where that is enough, and enough more than for English."""
+    language, most = max(evidence.items(), key=itemgetter(1), default=("", 0.0))
+    others = max((each for one, each in evidence.items() if one != language), default=0.0)
+    rival = others if language == ENGLISH else evidence.get(ENGLISH, 0.0)
+    return language if most >= max(least, _LEAD * rival, rival + lead) else None
+
+
+def get_stop_words(language: str) -> frozenset[str]:
+    """Return the function words of a language in lower case; none of one that is not among `LANGUAGES`."""
+    return _read_stop_words().get(language, frozenset())
+
+
+@lru_cache(maxsize=1)
+def _read_stop_words() -> Mapping[str, frozenset[str]]:
+    return {language: frozenset(words.split()) for language, words in FUNCTION_WORDS.items()}
+
+
+LANGUAGES = (ENGLISH, *sorted(FUNCTION_WORDS))
+"""Those that are told apart."""
+
+
+def _weigh_words(words: Sequence[str]) -> dict[str, float]:
+    find, evidence = _read_markers().get, dict[str, float]()
+    for language, weight in chain.from_iterable(filter(None, map(find, words))):
+        evidence[language] = evidence.get(language, 0.0) + weight
+    return evidence
+
+
+@lru_cache(maxsize=1)
+def _read_markers() -> Mapping[str, tuple[tuple[str, float], ...]]:
+    """Return for each function word whose it is, and how much it says for each: the less, the more have it.
+
+    A single letter says a third of that: in tables and lists it stands for itself.
+    """
+    owners: defaultdict[str, list[str]] = defaultdict(list)
+    for language, words in {ENGLISH: frozenset(_ENGLISH.split()), **_read_stop_words()}.items():
+        for word in words:
+            owners[word].append(language)
+    share = {word: (1.0 if len(word) > 1 else 0.33) / sqrt(len(who)) for word, who in owners.items()}
+    return {word: tuple((one, share[word]) for one in who) for word, who in owners.items()}
+
+
+def _weigh_letters(words: Sequence[str]) -> dict[str, float]:
+    """Return the logarithm of how much likelier the words' runs of three letters are in each language than in all."""
+    languages, table = _read_trigrams()
+    padded = [f" {word} " for word in words]
+    runs = (word[start : start + 3] for word in padded for start in range(len(word) - 2))
+    rows = [row for run in runs if (row := table.get(run)) is not None]
+    total, bias = sum(rows), len(rows) * _ZERO
+    steps = (((total >> _LANE * place) & _LANE_MASK) - bias for place in range(len(languages)))
+    return {language: 2 * each / STEPS for language, each in zip(languages, steps, strict=True)}
+
+
+STEPS = 8
+"""Of a natural logarithm, in which the table counts."""
+
+_ZERO = 12
+"""The digit that stands for nothing said; each digit more or less is two steps."""
+
+_LANE, _LANE_MASK = 16, 0xFFFF
+"""Bits of a language in the number of a row: all of its languages are added in one go."""
+
+
+@lru_cache(maxsize=1)
+def _read_trigrams() -> tuple[tuple[str, ...], Mapping[str, int]]:
+    """Return the languages of the table and a row for each trigram. `benchmarks.languages --train` writes the file."""
+    text = resources.files(__name__).joinpath("trigrams.txt").read_text(encoding="utf-8")
+    head, *lines = text.splitlines()
+    return tuple(head.split()), {line[:3]: _pack(line[3:]) for line in lines}
+
+
+def _pack(digits: str) -> int:
+    return sum(int(digit, 36) << _LANE * place for place, digit in enumerate(digits))
