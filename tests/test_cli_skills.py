@@ -7,6 +7,7 @@ from pathlib import Path
 
 import anyio
 import pytest
+import skills_ref
 
 from refdesk.app import open_desk
 from refdesk.cli import invocation
@@ -151,6 +152,45 @@ def test_a_dry_run_shows_the_skills_and_learns_nothing(tmp_path: Path) -> None:
     assert done.stderr == "2 skills would be learned, 0 known.\n"
     assert done.stdout.count("    5 conversations: ") == 2
     assert refdesk(tmp_path, ["skills", "search", "charged twice"]).stdout == "Nothing found.\n"
+
+
+def test_skills_are_written_to_a_folder_and_read_again(home: Path, tmp_path: Path) -> None:
+    out, other = tmp_path / "out", tmp_path / "other"
+    done = refdesk(home, ["skills", "export", "--format", "agent-skills", str(out)])
+    assert (done.exit_code, done.stderr) == (0, f"3 skills written to {out}.\n")
+    assert [skills_ref.validate(folder) for folder in sorted(out.iterdir())] == [[], [], []]
+    again = refdesk(home, ["skills", "import", str(out)])
+    assert (again.exit_code, again.stderr) == (0, "3 unchanged.\n")
+    (out / "broken").mkdir()
+    (out / "broken" / "SKILL.md").write_text("nothing")
+    (out / "foreign" / "assets").mkdir(parents=True)
+    (out / "foreign" / "SKILL.md").write_text("---\nname: foreign\ndescription: Greet.\n---\nSay hello.\n")
+    (out / "foreign" / "assets" / "logo.png").write_bytes(b"\x89PNG\xff")
+    (out / "foreign" / "assets" / "more.md").write_text("More.")
+    done = refdesk(other, ["skills", "import", "--json", str(out)])
+    assert done.exit_code == 1
+    results = {one["name"]: one["result"] for one in json.loads(done.stdout)}
+    assert (results.pop("broken"), set(results.values())) == ("broken", {"added"})
+    [notes] = [one["notes"] for one in json.loads(done.stdout) if one["name"] == "foreign"]
+    assert notes == ["The file assets/logo.png was left out: it is hidden, a link, too long or no text."]
+    refdesk(other, ["skills", "export", str(tmp_path / "again")])
+    assert (tmp_path / "again" / "foreign" / "assets" / "more.md").read_text() == "More."
+    for folder in (each for each in out.iterdir() if each.name not in ("broken", "foreign")):
+        for path in (path for path in folder.rglob("*") if path.is_file()):
+            assert (tmp_path / "again" / path.relative_to(out)).read_bytes() == path.read_bytes()
+
+
+def test_one_skill_is_exported_by_its_id_in_place_of_what_was_there(home: Path, tmp_path: Path) -> None:
+    skill_id = find_id(home, "desk lamp flickers")
+    assert refdesk(home, ["skills", "export", "--id", skill_id, str(tmp_path)]).exit_code == 0
+    [folder] = tmp_path.iterdir()
+    (folder / "old.txt").write_text("of an older export")
+    assert refdesk(home, ["skills", "export", "--id", skill_id, str(tmp_path)]).exit_code == 0
+    assert sorted(path.name for path in folder.iterdir()) == ["SKILL.md", "assets"]
+    missing = refdesk(home, ["skills", "export", "--id", "nothing", str(tmp_path)])
+    assert (missing.exit_code, "1 of these skills are not there" in missing.stderr) == (2, True)
+    nothing = refdesk(home, ["skills", "import", str(folder / "assets")])
+    assert nothing.stderr == "Error: There is no folder with a SKILL.md in it.\n"
 
 
 @pytest.mark.parametrize("command", [["show"], ["history"], ["diff"]])

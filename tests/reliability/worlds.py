@@ -161,6 +161,9 @@ def list_calls(ids: Mapping[str, str], own: tuple[str, str]) -> list[tuple[str, 
             ("update_skill", {"skill_id": id, "conversation": CONVERSATION}),
             ("report_outcome", {"skill_id": id, "outcome": "resolved"}),
             ("get_skill", {"skill_id": id}),
+            ("export_skills", {"skill_ids": [id]}),
+            ("export_skills", {"after": id}),
+            ("import_skills", {"folders": [write_folder(id)]}),
             ("withdraw_knowledge", {"id": id}),
             ("restore_knowledge", {"id": id}),
             ("erase", {"entry": id}),
@@ -179,6 +182,12 @@ def write_export(id: str) -> str:
     header = {"format": "refdesk-knowledge", "version": 1, "entries": 1}
     entry = {"id": id, "title": "Taken", "author": "zoe", "createdAt": NOW.isoformat(), "body": "An id is taken."}
     return f"{json.dumps(header)}\n{json.dumps(entry)}\n"
+
+
+def write_folder(name: str) -> dict[str, Any]:
+    """Return a skill's folder of this name, which may be an id."""
+    text = f"---\nname: {name}\ndescription: A name is taken.\n---\nTaken.\n"
+    return {"name": name, "files": [{"path": "SKILL.md", "text": text}]}
 
 
 def list_word_calls() -> list[tuple[str, dict[str, Any]]]:

@@ -99,6 +99,31 @@ async def test_what_stands_has_the_same_digest_however_often_it_is_found(desk: D
     assert await list_skills(desk) == before
 
 
+async def test_files_beside_a_skill_are_listed_and_read_in_both_eras(desk: Desk) -> None:
+    texts = {
+        "SKILL.md": "---\nname: forms\ndescription: Fill forms.\n---\nSee references/a b.md.\n",
+        "references/a b.md": "# Fields",
+        "scripts/fill.py": "print(1)",
+    }
+    folder = {"name": "forms", "files": [{"path": path, "text": text} for path, text in texts.items()]}
+    async with open_http(desk, WRITER) as client:
+        done = await client.post("/skills/import", json={"folders": [folder]})
+    assert done.json()["folders"][0]["result"] == "added"
+    [entry] = [each for each in (await list_skills(desk))["skills"] if each["frontmatter"]["name"] == "forms"]
+    uris = [file["uri"].removeprefix("skill://refdesk/forms/") for file in entry["resources"]]
+    assert uris == ["SKILL.md", "references/a%20b.md", "scripts/fill.py"]
+    for era in (MODERN, "legacy"):
+        async with connect(desk, era, READER) as client:
+            for file, text, kind in zip(
+                entry["resources"], texts.values(), ("markdown", "markdown", "plain"), strict=True
+            ):
+                [contents] = (await client.read_resource(file["uri"])).contents
+                assert isinstance(contents, TextResourceContents)
+                assert contents.mime_type == f"text/{kind}"
+                assert file["digest"] == f"sha256:{hashlib.sha256(contents.text.encode()).hexdigest()}"
+                assert contents.text.endswith(text[-12:])
+
+
 async def test_one_skill_is_got_by_its_address(desk: Desk) -> None:
     entry = (await list_skills(desk))["skills"][1]
     got = (await ask(desk, READER, "skills/get", uri=entry["uri"])).json()["result"]

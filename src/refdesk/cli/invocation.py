@@ -9,7 +9,7 @@ import click
 from refdesk import errors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from refdesk.app import Desk
     from refdesk.core.operations import Operation, Toolset
@@ -129,6 +129,30 @@ def ask(
             return await run(desk, found, arguments)
 
     return anyio.run(ask_alone)
+
+
+def ask_pages(
+    settings: Settings, toolset: str, operation: str, arguments: Mapping[str, object]
+) -> Iterator[dict[str, Any]]:
+    """Yield every page of an operation's answer, asked alone, whole; `next` of one is `after` of the one that follows.
+
+    The store is open meanwhile, and nothing else is asked.
+    """
+    from anyio.from_thread import start_blocking_portal
+
+    from refdesk.app import open_desk
+    from refdesk.factories.toolsets import load_toolsets
+
+    opened = open_desk(settings, load_toolsets([toolset], settings), in_background=False)
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(opened) as desk:
+        [found] = [each for each in desk.toolsets[0].operations if each.name == operation]
+        given = {name: value for name, value in arguments.items() if value is not None}
+        while True:
+            answer = portal.call(run, desk, found, given)
+            yield answer
+            if "next" not in answer:
+                return
+            given["after"] = answer["next"]
 
 
 def ask_desk(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from refdesk import errors
-from refdesk.cli import invocation
+from refdesk.cli import invocation, skill_folders
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -32,6 +32,10 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print the an
 @click.group()
 def skills() -> None:
     """Learn playbooks from support conversations, find them and see how they changed."""
+
+
+skills.add_command(skill_folders.export)
+skills.add_command(skill_folders.import_)
 
 
 @skills.command()

@@ -36,10 +36,17 @@ def _allow_nulls(schema: Mapping[str, Any], model: type[BaseModel]) -> contracts
         name = field.validation_alias if isinstance(field.validation_alias, str) else field_name
         nested = next(_find_models(field.annotation), None)
         if nested is not None:
-            properties[name] = _allow_nulls(properties[name], nested)
+            properties[name] = _allow_nulls_within(properties[name], nested)
         if _takes_null(model, name):
             properties[name] = _allow_null(properties[name])
     return {**schema, "properties": properties}
+
+
+def _allow_nulls_within(schema: Mapping[str, Any], model: type[BaseModel]) -> contracts.Schema:
+    """Return the schema of a field that is of the model, or a list of such."""
+    if "items" in schema:
+        return {**schema, "items": _allow_nulls(schema["items"], model)}
+    return _allow_nulls(schema, model)
 
 
 def _find_models(annotation: object) -> Iterator[type[BaseModel]]:

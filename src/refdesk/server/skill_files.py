@@ -10,6 +10,7 @@ from bisect import bisect_right
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from urllib.parse import quote
 
 import mcp_types as types
 from mcp.shared.exceptions import MCPError
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from refdesk.app import Desk
     from refdesk.core.context import Context
     from refdesk.model import Principal
-    from refdesk.toolsets.skills.manifest import SkillManifest
+    from refdesk.toolsets.skills.manifest import SkillFile, SkillManifest
 
     RequestContext: TypeAlias = ServerRequestContext[Any, Any]
     Answer = TypeVar("Answer")
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 EXTENSION = "io.modelcontextprotocol/skills"
 LIST, GET, READ, SUBSCRIBE = "skills/list", "skills/get", "resources/read", "resources/subscribe"
 SCOPES = frozenset({"skills:read"})
-MARKDOWN = "text/markdown"
+MARKDOWN, PLAIN = "text/markdown", "text/plain"
 SCHEME = "skill://"
 FILES = f"{SCHEME}{{path}}"
 """What is read at any address of that scheme, by a name that no caller chose."""
@@ -94,11 +95,11 @@ class SkillFiles:
     async def read(self, context: RequestContext, params: types.ReadResourceRequestParams) -> Any:  # noqa: ANN401 - as the SDK has it
         """Return a skill's file, or whatever else is at the address."""
         uri = str(params.uri)
-        found = await self._find(context, FILES, uri) if uri.startswith(SCHEME) else None
-        if found is None:
+        file = await self._find_file(context, uri) if uri.startswith(SCHEME) else None
+        if file is None:
             return await self.read_other(context, params)
-        [file] = found.files
-        contents = types.TextResourceContents(uri=uri, mime_type=MARKDOWN, text=file.text)
+        is_markdown = file.path.casefold().endswith(".md")
+        contents = types.TextResourceContents(uri=uri, mime_type=MARKDOWN if is_markdown else PLAIN, text=file.text)
         return types.ReadResourceResult(contents=[contents], ttl_ms=0, cache_scope="private")
 
     async def _find(self, context: RequestContext, target: str, uri: str) -> SkillManifest | None:
@@ -108,6 +109,15 @@ class SkillFiles:
             return await manifest.find_manifest(queries.get_queries(asked), uri)
 
         return await self._ask(context, target, find)
+
+    async def _find_file(self, context: RequestContext, uri: str) -> SkillFile | None:
+        from refdesk.toolsets.skills import manifest, queries
+
+        async def find(asked: Context) -> SkillFile | None:
+            found = await manifest.find_file(queries.get_queries(asked), uri)
+            return found[1] if found is not None else None
+
+        return await self._ask(context, FILES, find)
 
     async def _ask(self, context: RequestContext, target: str, read: Callable[[Context], Awaitable[Answer]]) -> Answer:
         try:
@@ -133,11 +143,11 @@ async def find_text(caller: Caller, uri: str) -> str | None:
     """Return the text of a skill's file, or `None` where there is none at this address; errors as `Caller.ask`."""
     from refdesk.toolsets.skills import manifest, queries
 
-    async def find(asked: Context) -> SkillManifest | None:
-        return await manifest.find_manifest(queries.get_queries(asked), uri)
+    async def find(asked: Context) -> str | None:
+        found = await manifest.find_file(queries.get_queries(asked), uri)
+        return found[1].text if found is not None else None
 
-    found = await caller.ask("skills", FILES, SCOPES, find)
-    return found.files[0].text if found is not None else None
+    return await caller.ask("skills", FILES, SCOPES, find)
 
 
 def asks_for_skills(method: object, params: Mapping[str, Any]) -> bool:
@@ -149,7 +159,7 @@ def describe(manifest: SkillManifest) -> dict[str, Any]:
     """Return a skill's entry: its address, its frontmatter as in the file, and every file with digest and size."""
     folder = manifest.uri.rpartition("/")[0]
     resources = [
-        {"uri": f"{folder}/{file.path}", "digest": f"sha256:{file.sha256}", "size": file.size}
+        {"uri": f"{folder}/{quote(file.path)}", "digest": f"sha256:{file.sha256}", "size": file.size}
         for file in manifest.files
     ]
     return {"uri": manifest.uri, "frontmatter": manifest.frontmatter, "resources": resources}

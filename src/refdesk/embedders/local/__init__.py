@@ -120,18 +120,23 @@ class LocalEmbedder:
             await anyio.to_thread.run_sync(self._load, abandon_on_cancel=True, limiter=self._passage_threads)
 
     async def embed_passages(self, texts: Sequence[str]) -> list[Vector]:
-        """Return one vector per text, in order, of its first `PASSAGE_PIECES` word pieces."""
+        """Return one vector per text, in order, of its first `PASSAGE_PIECES` word pieces.
+
+        No more texts of one call stand in line than are embedded at once: whoever has a few waits for no long batch.
+        """
         await self.load()
         vectors: dict[int, Vector] = {}
+        waiting = iter(enumerate(texts))
 
-        async def encode(number: int, text: str) -> None:
-            vectors[number] = await anyio.to_thread.run_sync(
-                self._encode, self._to_passage(text), PASSAGE_PIECES, limiter=self._passage_threads
-            )
+        async def encode() -> None:
+            for number, text in waiting:
+                vectors[number] = await anyio.to_thread.run_sync(
+                    self._encode, self._to_passage(text), PASSAGE_PIECES, limiter=self._passage_threads
+                )
 
         async with anyio.create_task_group() as group:
-            for number, text in enumerate(texts):
-                group.start_soon(encode, number, text)
+            for _ in range(min(len(texts), int(self._passage_threads.total_tokens))):
+                group.start_soon(encode)
         return [vectors[number] for number in range(len(texts))]
 
     async def embed_query(self, text: str) -> Vector:

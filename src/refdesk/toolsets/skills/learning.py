@@ -137,11 +137,12 @@ class Learner:
             new = {case.id for case in added}
             kept = await queries.read_cases(skill_id)
             known = [case for case in kept if case.id not in new]
-            if not kept:
+            if not kept and skill.playbook.steps:
                 # Learned before cases were kept: what it says is evidence too.
                 added = [cases.make_earlier(skill), *added]
             silent = openings.count_silent([*known, *added])
             draft = await self._induce(context, [*known, *added], skill)
+            draft = _keep_written(skill, draft)
             told = changes.describe(skill.draft, draft)
             if outcomes.identify(draft.playbook) in skill.rejected:
                 draft, told = _keep_steps(skill, draft)
@@ -149,7 +150,7 @@ class Learner:
             silent = skill.silent + openings.count_silent(added)
             draft, told = await self._reword(self.language_model, skill, turns, feedback)
         context.report(2, LEARNING_STEPS, f"Storing: {draft.title}")
-        update = replace(await self._make_update(context, skill, draft, told), silent=silent)
+        update = replace(await self.make_update(context, skill, draft, told), silent=silent)
         return await queries.update_skill(skill_id, update, added, context.principal.agent)
 
     async def _reword(
@@ -161,8 +162,9 @@ class Learner:
         refined = refining.refine(skill.draft, replace(refinement, draft=proposed), turns, feedback)
         return refined.draft, (*refined.changes, *changes.describe_cut(refinement.draft))
 
-    async def _make_update(self, context: Context, skill: Skill, draft: SkillDraft, told: Sequence[str]) -> SkillUpdate:
-        embedding, *others = await self._embed(context, draft) or [()]
+    async def make_update(self, context: Context, skill: Skill, draft: SkillDraft, told: Sequence[str]) -> SkillUpdate:
+        """Return what makes a skill say what a draft says, with its vectors, and its changes masked."""
+        embedding, *others = await self.embed(context, draft) or [()]
         masked = await anyio.to_thread.run_sync(lambda: tuple(map(_mask, told)))
         return SkillUpdate(
             title=draft.title,
@@ -195,7 +197,7 @@ class Learner:
                  for name in (records.PRODUCT_AREA, records.ISSUE_TYPE)}  # fmt: skip
         return require_whole(replace(draft, **areas))
 
-    async def _embed(self, context: Context, draft: SkillDraft) -> list[Sequence[float]]:
+    async def embed(self, context: Context, draft: SkillDraft) -> list[Sequence[float]]:
         """Return the vectors of what is searched of a skill: what it is about, then each opening.
 
         Empty without a model. They are remembered: from one refinement to the next few of them change.
@@ -242,7 +244,7 @@ class Learner:
         )
         if confirmed:
             skill = replace(skill, times_confirmed=1, confidence=skill.confidence + CONFIRMATION)
-        embedding, *others = await self._embed(context, draft) or [()]
+        embedding, *others = await self.embed(context, draft) or [()]
         return replace(skill, embedding=embedding, opening_embeddings=others)
 
     def _lock(self, org: str, key: str) -> anyio.Lock:
@@ -322,6 +324,27 @@ def _clean_all(texts: Sequence[str], most: int, length: int = MAX_STEP) -> tuple
 def _get_settled(skill: Skill) -> dict[str, str]:
     """Return blanks for what the caller's metadata has settled, so that no model's answer replaces it."""
     return {name: "" for name in (records.PRODUCT_AREA, records.ISSUE_TYPE) if records.get_text(skill.metadata, name)}
+
+
+def _keep_written(skill: Skill, draft: SkillDraft) -> SkillDraft:
+    """Return the draft with what a person wrote of the skill.
+
+    Of one that was imported in its own words, it is what it is about; of one that was edited, the steps, too: what the
+    cases teach beside those is kept as done seldom.
+    """
+    if skill.instructions is None and not skill.is_edited:
+        return draft
+    draft = replace(draft, title=skill.title, problem=skill.problem)
+    if not skill.is_edited:
+        return draft
+    said = {" ".join(step.do.split()) for step in skill.playbook.steps}
+    ids = {step.id for step in skill.playbook.steps if step.id}
+    new = draft.playbook
+    other = tuple(
+        step for step in (*new.steps, *new.seldom) if step.id not in ids and " ".join(step.do.split()) not in said
+    )
+    playbook = replace(skill.playbook, cases=new.cases, notes=new.notes, seldom=other[: refining.MAX_STEPS])
+    return replace(draft, conditions=skill.conditions, playbook=playbook)
 
 
 def _keep_steps(skill: Skill, draft: SkillDraft) -> tuple[SkillDraft, tuple[str, ...]]:

@@ -24,6 +24,10 @@ MAX_TOP_K = 50
 Outcome: TypeAlias = Literal["resolved", "likely_resolved", "likely_failed", "failed"]
 
 
+Result: TypeAlias = Literal["added", "unchanged", "changed", "kept", "broken"]
+"""What became of a folder; `kept` is what is here, because it says otherwise."""
+
+
 def _limit_metadata(value: dict[str, Any]) -> dict[str, Any]:
     if len(json.dumps(value, ensure_ascii=False)) > MAX_METADATA:
         raise ValueError(f"is too long: at most {MAX_METADATA} characters as JSON")

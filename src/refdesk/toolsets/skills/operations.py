@@ -14,6 +14,7 @@ from refdesk.core.context import Context
 from refdesk.core.operations import READS, Effects, Operation, Route, Shortening
 from refdesk.errors import Choice, NotFoundError, RefdeskError, StoreError
 from refdesk.toolsets.skills import models
+from refdesk.toolsets.skills.exchange_operations import EXPORT, make_import
 from refdesk.toolsets.skills.models import (
     CreateInput,
     CreateOutput,
@@ -185,7 +186,15 @@ def make_operations(language_model: LanguageModel | Inducer, random: Random | No
     async def search(context: Context, asked: SearchInput) -> SearchOutput:
         return await search_skills(context, asked, random)
 
-    return (replace(SEARCH, handler=search), GET, _make_create(get_learner), _make_update(get_learner), REPORT)
+    return (
+        replace(SEARCH, handler=search),
+        GET,
+        _make_create(get_learner),
+        _make_update(get_learner),
+        REPORT,
+        EXPORT,
+        make_import(get_learner),
+    )
 
 
 def _keep(asked: CreateInput | UpdateInput) -> dict[str, JsonValue]:

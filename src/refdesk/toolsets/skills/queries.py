@@ -22,12 +22,11 @@ from refdesk.model import (
     State,
     VectorQuery,
 )
-from refdesk.toolsets.skills import TOOLSET_NAME, cases, openings, outcomes, records, vectors
+from refdesk.toolsets.skills import TOOLSET_NAME, cases, counting, openings, outcomes, records, vectors
 from refdesk.toolsets.skills.outcomes import Tally
 from refdesk.toolsets.skills.records import Counters, Skill, SkillUpdate
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from random import Random
 
     from refdesk.core.context import Context
@@ -277,6 +276,40 @@ class SkillQueries:
         found = await self.store.find(FindRequest(self._collection, where=where, depth=1))
         return await self.get_skill(found.candidates[0].id) if found.candidates else None
 
+    async def get_skills(self, skill_ids: Sequence[str]) -> list[Skill]:
+        """Return the skills of these ids, in their order; what there is not is left out."""
+        documents = await self.store.get_documents(self._collection, skill_ids)
+        there = [each for each in documents if each is not None and each.state is not State.WITHDRAWN]
+        return await self._complete(self.store, there)
+
+    async def list_ids(self, after: str = "") -> list[str]:
+        """Return the ids of all skills of the org above one, in order."""
+        return sorted(id for id in await self.store.get_digests(self._collection) if id > after)
+
+    async def is_withdrawn(self, skill_id: str) -> bool:
+        """Return whether there was a skill of this id that is gone: erased, or merged into another one."""
+        [document] = await self.store.get_documents(self._collection, [skill_id])
+        return document is not None and document.state is State.WITHDRAWN
+
+    async def add_imported(self, skill: Skill, record: Metadata) -> bool:
+        """Keep a skill from elsewhere with the record of it, and return whether neither was there already.
+
+        Raises:
+            QuotaExceededError: The org or the skill's author may create no more.
+        """
+        async with self.store.transaction() as transaction:
+            [document] = await transaction.get_documents(self._collection, [skill.skill_id])
+            if document is not None or await transaction.get_metadata(record.key) is not None:
+                return False
+            await self._insert(transaction, skill)
+            await transaction.put_metadata([record])
+        return True
+
+    async def keep(self, record: Metadata) -> None:
+        """Keep a record."""
+        async with self.store.transaction() as transaction:
+            await transaction.put_metadata([record])
+
     async def count_use(self, skill_ids: Sequence[str]) -> None:
         """Count that skills were returned by a search."""
         async with self.store.transaction() as transaction:
@@ -414,7 +447,7 @@ class SkillQueries:
 
     async def _read_counters(self, reader: Reader, skill_ids: Sequence[str]) -> list[Counters]:
         found = await reader.get_many_metadata([MetadataKey(self.org, COUNTERS, skill_id) for skill_id in skill_ids])
-        return [_to_counters(record) for record in found]
+        return [counting.to_counters(record) for record in found]
 
     async def _put_counters(self, transaction: Transaction, skill: Skill) -> None:
         counters = Counters(skill.confidence, skill.times_used, skill.times_confirmed, skill.tallies, skill.rejected)
@@ -422,32 +455,8 @@ class SkillQueries:
 
     async def _write_counters(self, transaction: Transaction, changed: Iterable[tuple[str, Counters]]) -> None:
         await transaction.put_metadata(
-            [Metadata(MetadataKey(self.org, COUNTERS, id), _to_value(counters)) for id, counters in changed]
+            [Metadata(MetadataKey(self.org, COUNTERS, id), counting.to_value(counters)) for id, counters in changed]
         )
-
-
-def _to_value(counters: Counters) -> dict[str, JsonValue]:
-    return {
-        "confidence": counters.confidence,
-        "times_used": counters.times_used,
-        "times_confirmed": counters.times_confirmed,
-        "tallies": {steps: [tally.good, tally.bad] for steps, tally in counters.tallies.items()},
-        "rejected": list(counters.rejected),
-    }
-
-
-def _to_counters(record: Metadata | None) -> Counters:
-    if record is None:
-        return Counters()
-    value = record.value
-    tallies = cast("Mapping[str, Sequence[float]]", value.get("tallies", {}))
-    return Counters(
-        confidence=float(str(value["confidence"])),
-        times_used=int(str(value["times_used"])),
-        times_confirmed=int(str(value["times_confirmed"])),
-        tallies={steps: Tally(good, bad) for steps, (good, bad) in tallies.items()},
-        rejected=tuple(cast("Sequence[str]", value.get("rejected", ()))),
-    )
 
 
 def _is_read(revision: Revision) -> bool:
@@ -463,7 +472,7 @@ def _count(skill: Skill, history: Sequence[Skill], version: int, outcome: str) -
 
 def _apply(skill: Skill, updates: SkillUpdate, queries: SkillQueries) -> Skill:
     names = (
-        *("title", "problem", "playbook", "conditions", "keywords", "openings", "silent"),
+        *("title", "problem", "playbook", "conditions", "keywords", "openings", "silent", "instructions", "is_edited"),
         *("embedding", "opening_embeddings"),
         *("product_area", "issue_type", "confidence", "made_by"),
     )

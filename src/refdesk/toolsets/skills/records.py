@@ -27,6 +27,23 @@ _PLAYBOOK = TypeAdapter(Playbook)
 _NOT_IN_A_SLUG = regex.compile(r"[^a-z0-9]+")
 
 
+@dataclass(frozen=True, slots=True)
+class Instructions:
+    """What an imported skill says in its own words; what conversations teach later stands beside it.
+
+    Attributes:
+        description: As its file had it.
+        text: Markdown: all of the file below its front matter.
+        fields: The other fields of the front matter that the format knows.
+        files: The folder's other files, by path.
+    """
+
+    description: str
+    text: str
+    fields: JsonObject = field(default_factory=dict[str, JsonValue])
+    files: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Skill:
     """A playbook learned from conversations.
@@ -42,6 +59,8 @@ class Skill:
         made_by: The language model that wrote this version.
         openings: How customers began: what it is found by beside its problem.
         silent: In how many of its cases the customer began without saying what is wanted.
+        instructions: Of one that was imported, not learned; it may have no steps.
+        is_edited: Whether a person wrote its steps: no conversation changes them.
         embedding: Unit length; empty where it was read from the store, which never returns vectors.
         opening_embeddings: One for each opening; empty likewise.
     """
@@ -69,6 +88,8 @@ class Skill:
     changes: tuple[str, ...] = ()
     openings: tuple[str, ...] = ()
     silent: int = 0
+    instructions: Instructions | None = None
+    is_edited: bool = False
     embedding: Sequence[float] = field(default=(), repr=False, compare=False)
     opening_embeddings: Sequence[Sequence[float]] = field(default=(), repr=False, compare=False)
 
@@ -94,7 +115,8 @@ class Skill:
             self.issue_type,
             self.made_by,
         )
-        return rendering.render_resolution(self.title, self.playbook, standing)
+        text = self.instructions.text if self.instructions is not None else ""
+        return rendering.render_resolution(self.title, self.playbook, standing, text)
 
     @property
     def draft(self) -> SkillDraft:
@@ -127,6 +149,8 @@ class SkillUpdate:
     keywords: tuple[str, ...] | None = None
     openings: tuple[str, ...] | None = None
     silent: int | None = None
+    instructions: Instructions | None = None
+    is_edited: bool | None = None
     embedding: Sequence[float] | None = field(default=None, repr=False)
     opening_embeddings: Sequence[Sequence[float]] | None = field(default=None, repr=False)
     product_area: str | None = None
@@ -219,6 +243,10 @@ def to_document(skill: Skill, org: str) -> Document:
         "made_by": skill.made_by,
         "changes": list(skill.changes),
     }
+    if skill.instructions is not None:
+        data["instructions"] = asdict(skill.instructions)
+    if skill.is_edited:
+        data["edited"] = True
     named = {NAME: skill.name, PRODUCT_AREA: skill.product_area, ISSUE_TYPE: skill.issue_type}
     return Document(
         collection=get_collection(org),
@@ -248,6 +276,8 @@ def to_skill(document: Document, counters: Counters) -> Skill:
         keywords=_texts(data["keywords"]),
         openings=_texts(data.get("openings", [])),
         silent=int(str(data.get("silent", 0))),
+        instructions=to_instructions(data.get("instructions")),
+        is_edited=bool(data.get("edited", False)),
         product_area=_first(document.facets, PRODUCT_AREA),
         issue_type=_first(document.facets, ISSUE_TYPE),
         confidence=counters.confidence,
@@ -263,6 +293,15 @@ def to_skill(document: Document, counters: Counters) -> Skill:
         name=_first(document.facets, NAME),
         changes=_texts(data["changes"]),
     )
+
+
+def to_instructions(value: JsonValue) -> Instructions | None:
+    """Return the instructions of a record; `None` where it has none."""
+    if not isinstance(value, Mapping):
+        return None
+    fields, files = (cast("JsonObject", value.get(name, {})) for name in ("fields", "files"))
+    texts = {path: str(text) for path, text in files.items()}
+    return Instructions(str(value["description"]), str(value["text"]), fields, texts)
 
 
 def _texts(value: JsonValue) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 MAX_SELDOM = 8
 FEW_CASES = 10
+IMPORTED = "## As imported"
 MAX_NOTES = 10
 """Of what was said of a skill, the newest that are shown."""
 
@@ -29,9 +30,18 @@ class Standing:
     made_by: str
 
 
-def render_resolution(title: str, playbook: Playbook, standing: Standing) -> str:
-    """Return a skill's resolution: a heading, a status line, and the playbook."""
-    return f"# {one_line(title)}\n\n{_render_standing(standing)}\n\n{render_playbook(playbook)}"
+def render_resolution(title: str, playbook: Playbook, standing: Standing, instructions: str = "") -> str:
+    """Return a skill's resolution: a heading, a status line, and the playbook; of an imported one its own words."""
+    return f"# {one_line(title)}\n\n{_render_standing(standing)}\n\n{render_whole(playbook, instructions)}"
+
+
+def render_whole(playbook: Playbook, instructions: str) -> str:
+    """Return the playbook, or of an imported skill its own words, below what conversations taught since."""
+    if not instructions:
+        return render_playbook(playbook)
+    if not playbook.steps:
+        return instructions
+    return f"{render_playbook(playbook)}\n{IMPORTED}\n\n{instructions}"
 
 
 def render_playbook(playbook: Playbook) -> str:
@@ -42,10 +52,15 @@ def render_playbook(playbook: Playbook) -> str:
         "Steps": "\n".join(
             _render_step(number, step, len(playbook.cases)) for number, step in enumerate(playbook.steps, start=1)
         ),
-        "Edge cases": _bullets([*playbook.edge_cases, *_render_seldom(playbook), *_render_notes(playbook)]),
+        "Edge cases": _bullets([*playbook.edge_cases, *list_derived(playbook)]),
         "Escalation": one_line(playbook.escalation),
     }
     return "\n\n".join(f"## {name}\n\n{text or 'None known.'}" for name, text in sections.items()) + "\n"
+
+
+def list_derived(playbook: Playbook) -> list[str]:
+    """Return the edge cases that are shown beside the playbook's own: what was done seldom, and what people said."""
+    return [*_render_seldom(playbook), *_render_notes(playbook)]
 
 
 def one_line(text: str) -> str:

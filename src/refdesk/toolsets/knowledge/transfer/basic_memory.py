@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 
 import regex
 
-from refdesk.toolsets.knowledge.transfer import front_matter
+from refdesk.kit import front_matter
+from refdesk.kit.front_matter import FrontMatter
+from refdesk.kit.strict_values import RefusedError, decode_text
 from refdesk.toolsets.knowledge.transfer.foreign import ForeignRecord, list_unknown, make_id, read_date, take_in
-from refdesk.toolsets.knowledge.transfer.front_matter import FrontMatter
 from refdesk.toolsets.knowledge.transfer.reports import printable, quote
-from refdesk.toolsets.knowledge.transfer.strict_values import RefusedError, decode_text
 
 if TYPE_CHECKING:
     from refdesk.model import JsonValue

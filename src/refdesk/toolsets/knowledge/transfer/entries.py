@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from pydantic import ValidationError
 
 from refdesk.core.writing import supersession
+from refdesk.kit.strict_values import RefusedError
 from refdesk.model import Link, Reference, State
 from refdesk.toolsets.knowledge import TOOLSET_NAME, models
 from refdesk.toolsets.knowledge.models import StoreInput
-from refdesk.toolsets.knowledge.transfer.strict_values import RefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

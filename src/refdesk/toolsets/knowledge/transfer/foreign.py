@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 from uuid import UUID, uuid5
 
+from refdesk.kit.strict_values import RefusedError, read_instant
 from refdesk.toolsets.knowledge.tags import MOST_TAGS, normalise_tags
 from refdesk.toolsets.knowledge.transfer.entries import Entry, EntryLink, check, refer
 from refdesk.toolsets.knowledge.transfer.markdown import slug
 from refdesk.toolsets.knowledge.transfer.reports import printable, quote
-from refdesk.toolsets.knowledge.transfer.strict_values import RefusedError, read_instant
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -8,9 +8,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from refdesk.errors import InvalidInputError
+from refdesk.kit.strict_values import RefusedError, decode_text, parse_object
 from refdesk.toolsets.knowledge.transfer.records import FORMAT, VERSION, from_record, to_record
 from refdesk.toolsets.knowledge.transfer.reports import printable
-from refdesk.toolsets.knowledge.transfer.strict_values import RefusedError, decode_text, parse_object
 
 if TYPE_CHECKING:
     from refdesk.model import JsonObject

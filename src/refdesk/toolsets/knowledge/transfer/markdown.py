@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import regex
 
-from refdesk.toolsets.knowledge.transfer import front_matter
+from refdesk.kit import front_matter
+from refdesk.kit.strict_values import RefusedError, decode_text
 from refdesk.toolsets.knowledge.transfer.records import FORMAT, VERSION, from_record, to_record
 from refdesk.toolsets.knowledge.transfer.reports import printable
-from refdesk.toolsets.knowledge.transfer.strict_values import RefusedError, decode_text
 
 if TYPE_CHECKING:
     from refdesk.toolsets.knowledge.transfer.entries import Entry

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from refdesk.kit.strict_values import RefusedError, read_string, read_strings
 from refdesk.toolsets.knowledge.transfer.foreign import ForeignRecord, list_unknown, make_id, take_in
 from refdesk.toolsets.knowledge.transfer.jsonl import read_line
 from refdesk.toolsets.knowledge.transfer.reports import printable, quote
-from refdesk.toolsets.knowledge.transfer.strict_values import RefusedError, read_string, read_strings
 
 if TYPE_CHECKING:
     from refdesk.model import JsonObject

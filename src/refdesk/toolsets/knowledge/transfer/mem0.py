@@ -11,15 +11,15 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import TYPE_CHECKING
 
 from refdesk.errors import InvalidInputError
-from refdesk.toolsets.knowledge.transfer.foreign import ForeignRecord, list_unknown, read_date, shorten, take_in
-from refdesk.toolsets.knowledge.transfer.reports import printable, quote
-from refdesk.toolsets.knowledge.transfer.strict_values import (
+from refdesk.kit.strict_values import (
     RefusedError,
     decode_text,
     parse_json,
     read_string,
     read_strings,
 )
+from refdesk.toolsets.knowledge.transfer.foreign import ForeignRecord, list_unknown, read_date, shorten, take_in
+from refdesk.toolsets.knowledge.transfer.reports import printable, quote
 
 if TYPE_CHECKING:
     from refdesk.model import JsonObject, JsonValue

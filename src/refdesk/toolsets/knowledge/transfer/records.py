@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
 from refdesk.core.writing import supersession
+from refdesk.kit.strict_values import RefusedError, read_instant, read_string, read_strings
 from refdesk.model import Reference, State
 from refdesk.toolsets.knowledge import TOOLSET_NAME
 from refdesk.toolsets.knowledge.transfer.entries import Entry, EntryLink, check, sort_links
-from refdesk.toolsets.knowledge.transfer.strict_values import RefusedError, read_instant, read_string, read_strings
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import regex
 
-from refdesk.toolsets.knowledge.transfer.strict_values import RefusedError, parse_json
-from refdesk.toolsets.knowledge.transfer.yaml_values import parse_yaml, read_plain
+from refdesk.kit.strict_values import RefusedError, parse_json
+from refdesk.kit.yaml_values import parse_yaml, read_plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

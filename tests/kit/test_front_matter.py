@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from refdesk.kit import front_matter
 from refdesk.model import JsonValue
-from refdesk.toolsets.knowledge.transfer import front_matter
 from tests.toolsets.knowledge.transfer.test_round_trip import TEXTS, VALUES
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 import regex
 import yaml
 
-from refdesk.toolsets.knowledge.transfer.strict_values import RefusedError, check_value
+from refdesk.kit.strict_values import RefusedError, check_value
 
 if TYPE_CHECKING:
     from refdesk.model import JsonValue

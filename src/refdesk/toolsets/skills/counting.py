@@ -1,0 +1,38 @@
+"""The counters of a skill as a record of the store, apart from its text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, cast
+
+from refdesk.toolsets.skills.outcomes import Tally
+from refdesk.toolsets.skills.records import Counters
+
+if TYPE_CHECKING:
+    from refdesk.model import JsonValue, Metadata
+
+
+def to_value(counters: Counters) -> dict[str, JsonValue]:
+    """Return counters as the value of a record."""
+    return {
+        "confidence": counters.confidence,
+        "times_used": counters.times_used,
+        "times_confirmed": counters.times_confirmed,
+        "tallies": {steps: [tally.good, tally.bad] for steps, tally in counters.tallies.items()},
+        "rejected": list(counters.rejected),
+    }
+
+
+def to_counters(record: Metadata | None) -> Counters:
+    """Return the counters of a record; those of a skill that nobody has used where there is none."""
+    if record is None:
+        return Counters()
+    value = record.value
+    tallies = cast("Mapping[str, Sequence[float]]", value.get("tallies", {}))
+    return Counters(
+        confidence=float(str(value["confidence"])),
+        times_used=int(str(value["times_used"])),
+        times_confirmed=int(str(value["times_confirmed"])),
+        tallies={steps: Tally(good, bad) for steps, (good, bad) in tallies.items()},
+        rejected=tuple(cast("Sequence[str]", value.get("rejected", ()))),
+    )
