@@ -214,3 +214,13 @@ def test_the_doctor_tells_what_learns(tmp_path: Path) -> None:
         [check] = [check for check in checks if check["name"] == "language model"]
         assert check["found"].startswith(found)
         assert bool(check["advice"]) is not bool(variables)
+
+
+def test_an_outcome_is_reported_and_taken_back(home: Path) -> None:
+    skill_id = find_id(home, "desk lamp flickers")
+    before = json.loads(refdesk(home, ["skills", "show", "--json", skill_id]).stdout)
+    report = json.loads(refdesk(home, ["skills", "report", "--json", skill_id, "failed", "--evidence", "Dark."]).stdout)
+    assert report["confidence"] == pytest.approx(before["confidence"] - 0.1)
+    done = refdesk(home, ["skills", "withdraw-outcome", skill_id, report["report_id"]])
+    assert (done.exit_code, f"confidence {before['confidence']:.2f}" in done.stdout) == (0, True)
+    assert json.loads(refdesk(home, ["skills", "show", "--json", skill_id]).stdout) == before

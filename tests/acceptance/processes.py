@@ -23,7 +23,7 @@ TOOLS = [
     "search_azure_updates",
     *("store_knowledge", "search_knowledge", "supersede_knowledge", "get_knowledge"),
     *("withdraw_knowledge", "restore_knowledge"),
-    *("search_skills", "get_skill", "create_skill", "update_skill", "report_outcome"),
+    *("search_skills", "get_skill", "create_skill", "update_skill", "report_outcome", "withdraw_outcome"),
     "search_everything",
 ]
 NOWHERE = "http://127.0.0.1:9/feed"

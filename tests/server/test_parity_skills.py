@@ -23,10 +23,11 @@ from tests.server.test_parity import ERAS, ask_mcp, ask_rest
 TRANSPORTS = ("rest", *ERAS, "command line")
 [TOOLSET] = load_toolsets(["skills"])
 [CREATE] = [operation for operation in TOOLSET.operations if operation.name == "create_skill"]
+[REPORT] = [operation for operation in TOOLSET.operations if operation.name == "report_outcome"]
 [EXAMPLE] = CREATE.examples
 WRONG: tuple[dict[str, Any], ...] = ({}, {"nonsense": True}, {"query": "\x00"})
 
-MOVING = re.compile(r'"(?:search_time_ms|created_at|updated_at)":(?:"[^"]*"|[\d.e-]+)')
+MOVING = re.compile(r'"(?:search_time_ms|created_at|updated_at|report_id)":(?:"[^"]*"|[\d.e-]+)')
 
 
 async def ask(desk: Desk, transport: str, operation: Operation, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -49,6 +50,9 @@ async def learn_and_ask(home: Path, transport: str, operation: Operation, argume
         skill_id = (await ask(desk, transport, CREATE, dict(EXAMPLE)))["skill_id"]
         if "skill_id" in arguments:
             arguments = {**arguments, "skill_id": skill_id}
+        if "report_id" in arguments:
+            made = await ask(desk, transport, REPORT, {"skill_id": skill_id, "outcome": "resolved"})
+            arguments = {**arguments, "report_id": made["report_id"]}
         answer = await ask(desk, transport, operation, arguments)
     text = answers.to_text(answer).replace(skill_id, "the id")
     return json.loads(MOVING.sub('"moving":0', text))

@@ -96,6 +96,38 @@ def search(query: str, limit: int, min_score: float, as_json: bool) -> None:
 
 @skills.command()
 @click.argument("skill_id", metavar="ID")
+@click.argument("outcome", type=click.Choice(["resolved", "likely_resolved", "likely_failed", "failed"]))
+@click.option("--version", type=click.IntRange(1), help="The version that was followed. Default: the present one.")
+@click.option("--evidence", default="", help="What shows it, such as the customer's words.")
+@json_option
+def report(skill_id: str, outcome: str, version: int | None, evidence: str, as_json: bool) -> None:
+    """Say how following the skill with this ID went: OUTCOME moves its confidence."""
+    given = {"skill_id": skill_id, "outcome": outcome, "version": version, "evidence": evidence}
+    _show_standing("report_outcome", {name: value for name, value in given.items() if value is not None}, as_json)
+
+
+@skills.command("withdraw-outcome")
+@click.argument("skill_id", metavar="ID")
+@click.argument("report_id", metavar="REPORT")
+@json_option
+def withdraw_outcome(skill_id: str, report_id: str, as_json: bool) -> None:
+    """Take back the outcome REPORT of the skill with this ID, reported by mistake, and all that it did."""
+    _show_standing("withdraw_outcome", {"skill_id": skill_id, "report_id": report_id}, as_json)
+
+
+def _show_standing(operation: str, arguments: Mapping[str, object], as_json: bool) -> None:
+    import anyio
+
+    stands = anyio.run(_ask, _load(), operation, arguments)
+    if as_json:
+        _print_json(stands)
+        return
+    standing = f"version {stands['version']}, confidence {stands['confidence']:.2f}, report {stands['report_id']}"
+    click.echo(f"{stands['skill_id']}: {standing}")
+
+
+@skills.command()
+@click.argument("skill_id", metavar="ID")
 @json_option
 def show(skill_id: str, as_json: bool) -> None:
     """Print the skill with this ID: its status, its conditions and its playbook."""

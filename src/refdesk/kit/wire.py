@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, date, datetime, time
 from typing import Annotated, TypeAlias
+from uuid import UUID
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
 from pydantic.alias_generators import to_camel
@@ -93,6 +94,18 @@ def parse_time(value: str, at: time) -> datetime:
         raise ValueError("is neither a day nor an instant: write 2026-03-31 or 2026-03-31T12:00:00Z") from None
 
 
+def read_uuid(value: str) -> str:
+    """Return a UUID in its usual form.
+
+    Raises:
+        ValueError: It is none.
+    """
+    try:
+        return str(UUID(value))
+    except ValueError:
+        raise ValueError("is not a UUID") from None
+
+
 SAYS_SOMETHING: dict[str, JsonValue] = {EXACT: {"pattern": r"\S"}}
 """For the schema of what is not blank."""
 
@@ -104,6 +117,9 @@ Number: TypeAlias = Annotated[int, BeforeValidator(read_number)]
 
 Day: TypeAlias = Annotated[date, BeforeValidator(read_day)]
 """YYYY-MM-DD."""
+
+Uuid: TypeAlias = Annotated[str, AfterValidator(read_uuid), Field(json_schema_extra={"format": "uuid"})]
+"""A UUID, however it is written."""
 
 _DAY_OR_INSTANT: dict[str, JsonValue] = {EXACT: {"anyOf": [{"format": "date"}, {"format": "date-time"}]}}
 

@@ -27,7 +27,7 @@ _SENTENCE = re.compile(r"(?<=[.;]) ")
 
 _SELF_EVIDENT = frozenset(
     {"query", "limit", "top_k", "offset", "id", "oldId", "newId", "skill_id", "article_id", "min_score", "minScore"}
-    | {"title", "body", "taskRef", "version", "clientToken", "expiresAt", "tags", "chainOffset"}
+    | {"title", "body", "taskRef", "version", "clientToken", "expiresAt", "tags", "chainOffset", "report_id"}
     | {
         "taskId",
         "kind",
@@ -47,6 +47,7 @@ _IDS = frozenset({"id", "oldId", "newId"})
 """Arguments that callers take from answers: what they look like is no use to know."""
 
 _PLAIN = ({"type": "string"},)
+_SCALARS = frozenset({"string", "integer", "number", "boolean"})
 NO_SHORTENING = Shortening()
 MOST_LISTED_STRINGS = 1
 """A record with more plain strings that are never absent says for all of them at once what they are."""
@@ -175,7 +176,7 @@ def _mute(schema: dict[str, Any]) -> dict[str, Any]:
 def _lean_output(schema: Mapping[str, Any], records: Mapping[str, str], *, may_be_cut: bool) -> dict[str, Any] | None:
     """Return an answer's schema: its types and which fields are always there; fields speak for themselves.
 
-    Who only gets a receipt, a few ids and words, need not know before what it looks like: for that it is `None`.
+    What only is a receipt, a few ids, words and numbers, nobody need know before: for that it is `None`.
 
     Objects are left open, so that a client that kept the schema is not broken by a further field.
 
@@ -188,7 +189,7 @@ def _lean_output(schema: Mapping[str, Any], records: Mapping[str, str], *, may_b
     lean = _lean({**schema, "properties": fields}, _OUTPUT_NOISE, _shorten_record)
     if may_be_cut:
         return _allow_truncation(lean)
-    return None if _holds_strings_alone(lean) else lean
+    return None if all(field.get("type") in _SCALARS for field in schema["properties"].values()) else lean
 
 
 def _refer(schema: Mapping[str, Any], records: Mapping[str, str]) -> Mapping[str, Any]:

@@ -7,10 +7,12 @@ import anyio
 import pytest
 from pydantic import ValidationError
 
+from refdesk.core.keeping import erasing
+from refdesk.core.writing import audit
 from refdesk.core.writing.quotas import Quota, read_usage
 from refdesk.errors import ConflictError, InvalidInputError, NotFoundError, QuotaExceededError
 from refdesk.model import Link, Reference
-from refdesk.toolsets.knowledge import models
+from refdesk.toolsets.knowledge import duplicates, models
 from refdesk.toolsets.knowledge.models import StoreInput, StoreOutput, get_collection
 from tests.core.fakes import NOW
 from tests.toolsets.knowledge.conftest import Desk
@@ -202,3 +204,66 @@ async def test_another_orgs_entry_looks_like_one_that_does_not_exist(desk: Desk)
         await stranger.get(unknown)
     assert foreign.value.message.replace(stored.id, unknown) == missing.value.message
     assert await stranger.search("secret") == []
+
+
+@pytest.mark.parametrize(
+    ("title", "body"),
+    [
+        ("Refund limit", "Up to 500 EUR; above that a lead approves."),
+        ("REFUND  limit.", "up to “500 EUR”, above that\na lead approves"),
+        ("**Refund limit**", "Up to 500 EUR: above that a lead approves!"),
+    ],
+)
+async def test_a_note_stored_again_is_kept_and_told(desk: Desk, title: str, body: str) -> None:
+    first = await desk.store("Refund limit", "Up to 500 EUR; above that a lead approves.")
+    assert first.duplicate_of is None
+    again = await desk.as_agent("bob").store(title, body, tags=["refunds"])
+    assert again.duplicate_of == first.id
+    assert again.id != first.id
+    assert (await desk.store(title, body)).duplicate_of == first.id
+    assert len(await desk.search("refund limit")) == 3
+
+
+@pytest.mark.parametrize(
+    ("title", "body"),
+    [("Refund limit", "-5"), ("Refund limit", "5.0"), ("Refund", "limit 5 EUR"), ("5", "Refund limit")],
+)
+async def test_a_note_that_says_something_else_is_no_duplicate(desk: Desk, title: str, body: str) -> None:
+    await desk.store("Refund limit", "5")
+    assert (await desk.store(title, body)).duplicate_of is None
+
+
+async def test_what_another_org_wrote_was_withdrawn_or_has_expired_is_no_duplicate(desk: Desk) -> None:
+    await desk.as_agent("ann", "zenith").store("Refund limit")
+    soon = (desk.clock.now() + timedelta(minutes=1)).isoformat()
+    expiring = await desk.store("Refund limit", expiresAt=soon)
+    assert expiring.duplicate_of is None
+    assert (await desk.store("Refund limit", expiresAt=soon)).duplicate_of == expiring.id
+    desk.clock.advance(timedelta(minutes=2))
+    fresh = await desk.store("Refund limit")
+    assert fresh.duplicate_of is None
+    await desk.withdraw(fresh.id)
+    third = await desk.store("Refund limit")
+    assert third.duplicate_of is None
+    assert (await desk.store("Refund limit")).duplicate_of == third.id
+
+
+async def test_of_notes_stored_at_once_all_but_one_are_told(desk: Desk) -> None:
+    told: list[str | None] = []
+
+    async def store() -> None:
+        told.append((await desk.store("Refund limit")).duplicate_of)
+
+    async with anyio.create_task_group() as group:
+        for _ in range(8):
+            group.start_soon(store)
+    assert told.count(None) == 1
+    assert len(set(told)) == 2
+
+
+async def test_what_was_erased_is_no_duplicate_and_nothing_tells_of_its_wording(desk: Desk) -> None:
+    id = (await desk.store("Refund limit")).id
+    actor = audit.Actor("acme", "ann", "test")
+    await erasing.erase(desk.base.store, desk.clock, actor, erasing.Erasable("acme", entry=id))
+    assert await desk.base.store.list_metadata(duplicates.KIND, org="acme") == []
+    assert (await desk.store("Refund limit")).duplicate_of is None

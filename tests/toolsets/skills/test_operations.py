@@ -16,8 +16,9 @@ from refdesk.core.writing.quotas import Quota
 from refdesk.errors import EmbedderError, InvalidInputError, LanguageModelError, NotFoundError, QuotaExceededError
 from refdesk.language_models.rules import RulesModel
 from refdesk.playbooks import Playbook, Refinement, SkillDraft, Step
-from refdesk.toolsets.skills.operations import OUTCOMES, make_operations
+from refdesk.toolsets.skills.operations import make_operations
 from refdesk.toolsets.skills.queries import QUOTA_NAME
+from refdesk.toolsets.skills.reports import CHANGES
 from tests.core.fakes import ScriptedEmbedder
 from tests.toolsets.skills.conftest import INVOICE, Desk, ScriptedModel
 
@@ -283,7 +284,7 @@ async def test_an_update_that_was_overtaken_is_made_again_from_the_newer_version
     assert set(skill.keywords) == {"overtaking", "overtaken"}
 
 
-@pytest.mark.parametrize(("outcome", "confidence"), [(name, 0.5 + change) for name, change in OUTCOMES.items()])
+@pytest.mark.parametrize(("outcome", "confidence"), [(name, 0.5 + change) for name, change in CHANGES.items()])
 async def test_an_outcome_moves_confidence(desk: Desk, outcome: str, confidence: float) -> None:
     call = desk.serve()
     created = await call("create_skill", conversation=INVOICE)
@@ -319,17 +320,6 @@ async def test_parallel_outcomes_all_count(desk: Desk) -> None:
     skill = await desk.queries().get_skill(id)
     assert skill is not None
     assert skill.confidence == pytest.approx(0.8)
-
-
-async def test_being_returned_counts_as_use_and_makes_no_version(desk: Desk) -> None:
-    call = desk.serve()
-    id = (await call("create_skill", conversation=INVOICE))["skill_id"]
-    for _ in range(3):
-        await call("search_skills", query="invoice")
-    await call("search_skills", query="invoice", min_score=1.0)
-    stands = await call("report_outcome", skill_id=id, outcome="resolved")
-    assert stands["times_used"] == 3
-    assert stands["version"] == 1
 
 
 async def test_an_outcome_of_a_version_to_come_is_refused(desk: Desk) -> None:

@@ -122,3 +122,22 @@ async def test_a_version_with_the_same_steps_goes_on_with_the_reports_of_the_one
     skill = await desk.queries().get_skill(id)
     assert skill is not None
     assert (skill.version, skill.tally) == (2, Tally(1, 0))
+
+
+async def test_steps_that_went_because_of_a_report_come_back_when_it_is_taken_back(desk: Desk) -> None:
+    call, queries = desk.serve(), desk.queries()
+    id = (await call("create_skill", conversation=INVOICE))["skill_id"]
+    for _ in range(12):
+        await call("report_outcome", skill_id=id, outcome="resolved")
+    other = "Customer: Wrong company on my invoice.\nAgent: Please wait for two weeks.\nCustomer: Hm."
+    await call("update_skill", skill_id=id, conversation=other)
+    second = await queries.get_skill(id)
+    while (last := await call("report_outcome", skill_id=id, outcome="failed", version=2))["version"] == 2:
+        pass
+    assert (await call("withdraw_outcome", skill_id=id, report_id=last["report_id"]))["version"] == 4
+    fourth = await queries.get_skill(id)
+    assert second is not None
+    assert fourth is not None
+    assert outcomes.identify(fourth.playbook) == outcomes.identify(second.playbook)
+    assert "taken back" in fourth.changes[0]
+    assert (fourth.rejected, fourth.tally.bad) == ((), fourth.tally.count)

@@ -154,7 +154,8 @@ async def test_the_counters_of_all_that_is_found_are_read_at_once() -> None:
     queries = SkillQueries(store, FixedClock(NOW), "acme")
     for number in range(1, 8):
         await queries.create_skill(make_skill(number))
-    await queries.count_use([make_skill(number).skill_id for number in (2, 5)])
+    for number in (2, 5):
+        await queries.count_use(make_skill(number).skill_id)
     store.reads = 0
     found = await queries.hybrid_search((), "heating", top_k=7)
     assert store.reads == 1

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import anyio
 
@@ -21,10 +22,10 @@ from refdesk.errors import ConflictError
 from refdesk.model import Metadata, MetadataKey
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable
 
     from refdesk.model import JsonObject
-    from refdesk.protocols import Clock, Scratchpad, Transaction
+    from refdesk.protocols import Clock, Reader, Scratchpad, Transaction
 
 KIND = "idempotency"
 WINDOW = timedelta(seconds=60)
@@ -88,18 +89,18 @@ def find_note_key(key: MetadataKey) -> str:
     return f"idem:{operation}:{key.org}:{rest}"
 
 
-async def recall(transaction: Transaction, token: Token, asked_at: datetime) -> JsonObject | None:
+async def recall(reader: Reader, token: Token, asked_at: datetime) -> JsonObject | None:
     """Return the first call's answer within `WINDOW` of it, or `None` when this is the first call.
 
     Args:
-        transaction: That of the call.
+        reader: The transaction of the call, or the store before it.
         token: The call's.
         asked_at: When the call was first sent: now, or up to `REPEATED` ago for one that comes again on its own.
 
     Raises:
         ConflictError: The token was used for another payload within the window.
     """
-    record = await transaction.get_metadata(token.key)
+    record = await reader.get_metadata(token.key)
     if record is None or record.due_at is None or record.due_at <= asked_at:
         return None
     if record.value["fingerprint"] != token.fingerprint:
@@ -115,6 +116,70 @@ async def remember(transaction: Transaction, token: Token, answer: JsonObject, n
     await transaction.remove_metadata([record.key for record in expired])
     value = {"fingerprint": token.fingerprint, "answer": answer}
     await transaction.put_metadata([Metadata(token.key, value, due_at=now + WINDOW)])
+
+
+class AnsweredBefore(Exception):
+    """Ends a call that is a repetition.
+
+    Attributes:
+        answer: The first call's.
+    """
+
+    def __init__(self, answer: JsonObject) -> None:
+        super().__init__("answered before")
+        self.answer = answer
+
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Once(Generic[Result]):
+    """What a call that may be a repetition asks before it writes, and notes with what it writes.
+
+    Attributes:
+        token: `None` for a call without one: then nothing is asked or noted.
+        clock: Says when.
+        dump: Returns the answer to a call whose result is this.
+        asked_at: When a call was first sent that comes again on its own.
+    """
+
+    token: Token | None
+    clock: Clock
+    dump: Callable[[Result], JsonObject]
+    asked_at: datetime | None = None
+
+    async def check(self, reader: Reader) -> None:
+        """Return when this is the first call.
+
+        Raises:
+            AnsweredBefore: It is a repetition.
+            ConflictError: The token was used for another payload within the window.
+        """
+        if self.token is None:
+            return
+        answer = await recall(reader, self.token, self.asked_at or self.clock.now())
+        if answer is not None:
+            raise AnsweredBefore(answer)
+
+    async def note(self, transaction: Transaction, result: Result) -> None:
+        """Keep the answer to the call, in the transaction that does what it asks for."""
+        if self.token is not None:
+            await remember(transaction, self.token, self.dump(result), self.clock.now())
+
+
+async def act_once(
+    scratchpad: Scratchpad | None, once: Once[Result], act: Callable[[Once[Result]], Awaitable[Result]]
+) -> JsonObject:
+    """Return the answer to a call; to a repetition the first call's, with `replayed` set."""
+
+    async def answer() -> JsonObject:
+        try:
+            return once.dump(await act(once))
+        except AnsweredBefore as known:
+            return {**known.answer, "replayed": True}
+
+    return await answer_once(scratchpad, once.token, once.clock, answer)
 
 
 async def answer_once(

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias, cast
-from uuid import UUID
 
 from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic.json_schema import SkipJsonSchema
 
 from refdesk.core.writing import supersession
-from refdesk.kit.wire import Message, Text
+from refdesk.kit.wire import Message, Text, Uuid
 from refdesk.model import Collection, DateRange, Document, Reference, State
 from refdesk.toolsets.knowledge import TOOLSET_NAME
 from refdesk.toolsets.knowledge.tags import MOST_TAGS, normalise_tags
@@ -42,20 +41,12 @@ def _assume_utc(value: datetime) -> datetime:
         raise ValueError("is outside the years 1 to 9999 in UTC") from None
 
 
-def _check_uuid(value: str) -> str:
-    try:
-        return str(UUID(value))
-    except ValueError:
-        raise ValueError("is not a UUID") from None
-
-
 Tags: TypeAlias = Annotated[
     list[str],
     BeforeValidator(_fold_tags),
     Field(max_length=MOST_TAGS, description="Kebab-case; other spellings are normalised to it."),
 ]
 Instant: TypeAlias = Annotated[datetime, AfterValidator(_assume_utc)]
-Uuid: TypeAlias = Annotated[str, AfterValidator(_check_uuid), Field(json_schema_extra={"format": "uuid"})]
 
 
 class TaskReference(Message):
@@ -79,7 +70,8 @@ class StoreInput(Message):
         None, description="Your task that produced or references it."
     )
     client_token: Uuid | SkipJsonSchema[None] = Field(
-        None, description="Made by you. Repeating the call with it within 60 s stores nothing twice."
+        None,
+        description="Made by you, new for each entry. Repeating the call with it within 60 s stores nothing twice.",
     )
 
 
@@ -90,6 +82,9 @@ class StoreOutput(Message):
     embedding_status: EmbeddingStatus
     created_at: datetime
     replayed: bool = Field(description="Whether this is the first answer to the same `clientToken` again.")
+    duplicate_of: str | SkipJsonSchema[None] = Field(
+        None, description="An entry that says the same already, in the same words; else absent. Both are kept."
+    )
 
 
 class SearchInput(Message):

@@ -13,7 +13,7 @@ from refdesk.core.writing.quotas import Quota
 from refdesk.core.writing.tombstones import is_erased
 from refdesk.errors import Choice, ConflictError, InvalidInputError, NotFoundError, PermissionDeniedError
 from refdesk.model import Link, Reference, State
-from refdesk.toolsets.knowledge import TOOLSET_NAME, models, search
+from refdesk.toolsets.knowledge import TOOLSET_NAME, duplicates, models, search
 from refdesk.toolsets.knowledge.models import (
     GetInput,
     KnowledgeEntry,
@@ -69,11 +69,22 @@ async def _store(context: Context, entry: StoreInput, token: Token | None) -> Js
         await transaction.put_documents([document])
         if entry.task_ref is not None:
             await transaction.put_links([_link_task(entry.task_ref, document, now)])
-        output = _dump(StoreOutput(id=document.id, embedding_status="pending", created_at=now, replayed=False))
+        same = await duplicates.note(transaction, document, now)
+        output = _dump(_to_stored(document, same))
         if token is not None:
             await idempotency.remember(transaction, token, output, now)
     base.note_change(document)
     return output
+
+
+def _to_stored(document: Document, same: str | None) -> StoreOutput:
+    return StoreOutput(
+        id=document.id,
+        embedding_status="pending",
+        created_at=document.created_at,
+        replayed=False,
+        duplicate_of=same,
+    )
 
 
 async def search_knowledge(context: Context, asked: SearchInput) -> SearchOutput:
@@ -252,7 +263,7 @@ def _get_token(principal: Principal, entry: StoreInput) -> Token | None:
 
 
 def _dump(output: StoreOutput) -> JsonObject:
-    return output.model_dump(mode="json", by_alias=True)
+    return output.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
 _NO_SUCH_ENTRY = "No entry has this id, as far as the caller may know."
@@ -267,8 +278,9 @@ STORE_KNOWLEDGE = Operation(
     name="store_knowledge",
     title="Store knowledge",
     description=(
-        "Write down what was learned. Search first; if an entry is out of date, store the new one, then "
-        "supersede_knowledge. With a clientToken a repeated call stores nothing twice."
+        "Write down what was learned. Search first: if an entry is out of date, store the new one, then "
+        "supersede_knowledge. `duplicateOf` says which entry says the same: withdraw_knowledge one of them. Send a "
+        "clientToken whenever you might have to repeat the call."
     ),
     input=StoreInput,
     output=StoreOutput,

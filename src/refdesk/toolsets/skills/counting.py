@@ -20,6 +20,7 @@ def to_value(counters: Counters) -> dict[str, JsonValue]:
         "times_confirmed": counters.times_confirmed,
         "tallies": {steps: [tally.good, tally.bad] for steps, tally in counters.tallies.items()},
         "rejected": list(counters.rejected),
+        "unreported": counters.unreported,
     }
 
 
@@ -35,4 +36,5 @@ def to_counters(record: Metadata | None) -> Counters:
         times_confirmed=int(str(value["times_confirmed"])),
         tallies={steps: Tally(good, bad) for steps, (good, bad) in tallies.items()},
         rejected=tuple(cast("Sequence[str]", value.get("rejected", ()))),
+        unreported=int(str(value.get("unreported", 0))),
     )

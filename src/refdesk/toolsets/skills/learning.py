@@ -15,12 +15,23 @@ import anyio.to_thread
 from refdesk.core.search.passages import embedding_text
 from refdesk.errors import ConflictError, InvalidInputError, LanguageModelError, NotFoundError
 from refdesk.playbooks import Inducer, Playbook, SkillDraft
-from refdesk.toolsets.skills import cases, changes, masking, openings, outcomes, records, refining, transcripts
+from refdesk.toolsets.skills import (
+    cases,
+    changes,
+    masking,
+    openings,
+    outcomes,
+    records,
+    refining,
+    reports,
+    transcripts,
+)
 from refdesk.toolsets.skills.queries import Creation, SkillQueries, get_queries
 from refdesk.toolsets.skills.records import SkillUpdate
 
 if TYPE_CHECKING:
     from refdesk.core.context import Context
+    from refdesk.core.writing.idempotency import Once
     from refdesk.model import JsonObject, Vector
     from refdesk.playbooks import Case, EmbedTexts, Step, Turn
     from refdesk.protocols import Embedder, LanguageModel
@@ -58,11 +69,19 @@ class Learner:
         default_factory=WeakValueDictionary["tuple[str, str]", anyio.Lock]
     )
 
-    async def create(self, context: Context, conversation: str, confirmed: bool, metadata: JsonObject) -> Creation:
+    async def create(
+        self,
+        context: Context,
+        conversation: str,
+        confirmed: bool,
+        metadata: JsonObject,
+        once: Once[Creation] | None = None,
+    ) -> Creation:
         """Learn a skill from a conversation, or return the one that is there already.
 
         Raises:
             InvalidInputError: The conversation teaches nothing.
+            AnsweredBefore: It is a repetition.
             QuotaExceededError: The org or the agent may create no more, and the conversation is new.
             LanguageModelError: The model failed.
             EmbedderError: The vector could not be made.
@@ -72,6 +91,8 @@ class Learner:
         case, queries = cases.make_case(turns, confirmed), get_queries(context)
         source = case.id
         async with self._lock(context.principal.org, source):
+            if once is not None:
+                await once.check(queries.store)
             known = await queries.find_by_source(source)
             if known is not None:
                 return Creation(known, 1.0, is_known_source=True)
@@ -85,7 +106,7 @@ class Learner:
             told = (*skill.changes, *changes.describe_cut(written))
             skill = replace(skill, changes=told, silent=openings.count_silent([case]))
             async with self._lock(context.principal.org, ""):
-                creation = await queries.create_if_new(skill, [case])
+                creation = await queries.create_if_new(skill, [case], once)
         if confirmed and creation.similarity is not None and not creation.is_known_source:
             return await _confirm(context, queries, creation)
         return creation
@@ -103,11 +124,14 @@ class Learner:
                     continue
         raise ConflictError("The skill is being changed by others all the time; try again in a moment.")
 
-    async def update(self, context: Context, skill_id: str, conversation: str, feedback: str) -> Skill:
+    async def update(
+        self, context: Context, skill_id: str, conversation: str, feedback: str, once: Once[Skill] | None = None
+    ) -> Skill:
         """Refine a skill with a conversation and return its new version.
 
         Raises:
             NotFoundError: There is no such skill.
+            AnsweredBefore: It is a repetition.
             ConflictError: Other processes changed it again and again meanwhile.
             LanguageModelError: The model failed.
             EmbedderError: The vector could not be made.
@@ -116,19 +140,28 @@ class Learner:
         turns = await anyio.to_thread.run_sync(prepare, conversation)
         feedback = masking.mask(feedback)
         async with self._lock(context.principal.org, skill_id):
+            if once is not None:
+                await once.check(context.knowledge_base.store)
             for _ in range(MAX_ROUNDS):
                 try:
-                    return await self._refine(
-                        context, skill_id, [cases.make_case(turns, note=feedback)], turns, feedback
-                    )
+                    case = cases.make_case(turns, note=feedback)
+                    return await self._refine(context, skill_id, [case], turns, feedback, once)
                 except ConflictError:
                     continue
         raise ConflictError("The skill is being changed by others all the time; try again in a moment.")
 
     async def _refine(
-        self, context: Context, skill_id: str, added: Sequence[Case], turns: Sequence[Turn] = (), feedback: str = ""
+        self,
+        context: Context,
+        skill_id: str,
+        added: Sequence[Case],
+        turns: Sequence[Turn] = (),
+        feedback: str = "",
+        once: Once[Skill] | None = None,
     ) -> Skill:
         queries = get_queries(context)
+        if once is not None:
+            await once.check(queries.store)
         skill = await queries.get_skill(skill_id)
         if skill is None:
             raise NotFoundError(f"There is no skill {skill_id}. Use an id that a search or a create returned.")
@@ -151,7 +184,7 @@ class Learner:
             draft, told = await self._reword(self.language_model, skill, turns, feedback)
         context.report(2, LEARNING_STEPS, f"Storing: {draft.title}")
         update = replace(await self.make_update(context, skill, draft, told), silent=silent)
-        return await queries.update_skill(skill_id, update, added, context.principal.agent)
+        return await queries.update_skill(skill_id, update, added, context.principal.agent, once)
 
     async def _reword(
         self, model: LanguageModel, skill: Skill, turns: Sequence[Turn], feedback: str
@@ -355,7 +388,6 @@ def _keep_steps(skill: Skill, draft: SkillDraft) -> tuple[SkillDraft, tuple[str,
 
 
 async def _confirm(context: Context, queries: SkillQueries, creation: Creation) -> Creation:
-    report = {"outcome": "resolved", "evidence": "Confirmed in another conversation.", "agent": context.principal.agent}
     id = context.knowledge_base.identifiers.new()
-    skill = await queries.record_outcome(creation.skill.skill_id, id, {**report}, CONFIRMATION)
-    return replace(creation, skill=skill)
+    report = reports.Report(id, context.principal.agent, "resolved", evidence="Confirmed in another conversation.")
+    return replace(creation, skill=await reports.record(queries, creation.skill.skill_id, report))

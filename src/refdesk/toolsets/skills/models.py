@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic.json_schema import SkipJsonSchema
 
-from refdesk.kit.wire import SAYS_SOMETHING, refuse_blank
+from refdesk.kit.wire import SAYS_SOMETHING, Uuid, refuse_blank
 
 if TYPE_CHECKING:
     from refdesk.toolsets.skills.records import Skill
@@ -45,6 +45,17 @@ Conversation: TypeAlias = Annotated[
             "in it is masked before anything is kept."
         ),
     ),
+]
+ClientToken: TypeAlias = Annotated[
+    Uuid | SkipJsonSchema[None],
+    Field(
+        alias="clientToken",
+        description="Made by you, new for each call. Repeating the call with it within 60 s does nothing twice.",
+    ),
+]
+Replayed: TypeAlias = Annotated[
+    bool | SkipJsonSchema[None],
+    Field(description="True if this is the first answer to the same `clientToken` again; else absent."),
 ]
 SkillId: TypeAlias = Annotated[
     str,
@@ -137,6 +148,7 @@ class CreateInput(Message):
         default_factory=dict[str, Any],
         description="Such as product_area; it and issue_type win over what is inferred, and all of it is kept.",
     )
+    client_token: ClientToken = None
 
 
 class CreateOutput(Message):
@@ -149,14 +161,16 @@ class CreateOutput(Message):
     similarity: float | SkipJsonSchema[None] = Field(
         None, description="Of a known skill to what was sent, as cosine; else absent."
     )
+    replayed: Replayed = None
 
 
 class UpdateInput(Message):
     """What `update_skill` takes."""
 
     skill_id: SkillId
-    conversation: Conversation
+    conversation: Conversation = Field(description="The whole transcript, written as for create_skill.")
     feedback: str = Field("", max_length=MAX_NOTE, description="What was right or wrong about the skill.")
+    client_token: ClientToken = None
 
 
 class UpdateOutput(Message):
@@ -166,6 +180,7 @@ class UpdateOutput(Message):
     title: str
     changes: list[str] = Field(description="What changed, for people to read.")
     version: int
+    replayed: Replayed = None
 
 
 class OutcomeInput(Message):
@@ -177,6 +192,7 @@ class OutcomeInput(Message):
         None, description="The one followed; default: the present one."
     )
     evidence: str = Field("", max_length=MAX_NOTE, description="What shows it, such as the customer's words.")
+    client_token: ClientToken = None
 
 
 class OutcomeOutput(Message):
@@ -187,6 +203,17 @@ class OutcomeOutput(Message):
     confidence: float
     times_used: int
     times_confirmed: int
+    report_id: str = Field(description="For withdraw_outcome.")
+    replayed: Replayed = None
+
+
+class WithdrawOutcomeInput(Message):
+    """What `withdraw_outcome` takes."""
+
+    skill_id: SkillId
+    report_id: Annotated[str, AfterValidator(refuse_blank)] = Field(
+        max_length=200, json_schema_extra=SAYS_SOMETHING, description="As report_outcome returned it."
+    )
 
 
 def to_skill_document(skill: Skill) -> SkillDocument:

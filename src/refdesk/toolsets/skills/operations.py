@@ -6,14 +6,16 @@ import logging
 from dataclasses import replace
 from functools import cache
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import anyio
 
 from refdesk.core.context import Context
 from refdesk.core.operations import READS, Effects, Operation, Route, Shortening
+from refdesk.core.writing import idempotency
+from refdesk.core.writing.idempotency import Once, Token
 from refdesk.errors import Choice, NotFoundError, RefdeskError, StoreError
-from refdesk.toolsets.skills import models
+from refdesk.toolsets.skills import models, reports
 from refdesk.toolsets.skills.exchange_operations import EXPORT, make_import
 from refdesk.toolsets.skills.models import (
     CreateInput,
@@ -26,27 +28,33 @@ from refdesk.toolsets.skills.models import (
     SkillDocument,
     UpdateInput,
     UpdateOutput,
+    WithdrawOutcomeInput,
 )
 from refdesk.toolsets.skills.queries import get_queries
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Awaitable, Callable
     from random import Random
 
+    from pydantic import BaseModel
+
     from refdesk.core.search.semantics import Semantics
-    from refdesk.model import JsonValue
+    from refdesk.model import JsonObject, JsonValue
     from refdesk.playbooks import Inducer, Turn
     from refdesk.protocols import Embedder, LanguageModel
     from refdesk.toolsets.skills.learning import Learner
-    from refdesk.toolsets.skills.queries import FoundSkill, SkillQueries
+    from refdesk.toolsets.skills.queries import Creation, SkillQueries
+    from refdesk.toolsets.skills.records import Skill
+
+Result = TypeVar("Result")
 
 logger = logging.getLogger(__name__)
 
 READ_SCOPE = "skills:read"
 WRITE_SCOPE = "skills:write"
 
-OUTCOMES = {"resolved": 0.10, "likely_resolved": 0.03, "likely_failed": -0.05, "failed": -0.10}
-"""How far each outcome moves a skill's confidence."""
+WATCH = "watch"
+"""The transport of what the server reads for itself."""
 
 MOST_OFFERED = 5
 """Skills to choose from."""
@@ -59,7 +67,7 @@ LOAD_SECONDS = 3.0
 
 
 async def search_skills(context: Context, asked: SearchInput, random: Random | None = None) -> SearchOutput:
-    """Find skills by hybrid search, and count that they were returned; for `random` see `SkillQueries`."""
+    """Find skills by hybrid search; for `random` see `SkillQueries`."""
     started = perf_counter()
     semantics = context.knowledge_base.semantics
     embedder = await _get_ready(semantics) if semantics is not None else None
@@ -69,7 +77,6 @@ async def search_skills(context: Context, asked: SearchInput, random: Random | N
     queries = replace(get_queries(context, embedder), random=random)
     embedding, trust = (vector.vector.tolist(), vector.trust) if vector is not None else ((), 1.0)
     found = await queries.hybrid_search(embedding, asked.query, asked.top_k, asked.min_score, trust=trust)
-    await _count_use(queries, found)
     return SearchOutput(
         matches=[models.to_match(match["skill"], match["score"]) for match in found],
         query=asked.query,
@@ -89,21 +96,24 @@ async def _get_ready(semantics: Semantics) -> Embedder | None:
     return embedder
 
 
-async def _count_use(queries: SkillQueries, found: Sequence[FoundSkill]) -> None:
-    try:
-        if found:
-            await queries.count_use([match["skill"].skill_id for match in found])
-    except StoreError as error:
-        # An answer is worth more than its counting.
-        logger.warning("use not counted", extra={"reason": error.message})
-
-
 async def get_skill(context: Context, asked: GetInput) -> SkillDocument:
-    """Read one skill whole. It does not count as use: who searched has been counted."""
-    skill = await get_queries(context).get_skill(asked.skill_id)
+    """Read one skill whole, which counts as use, unless the server itself looks whether it has changed."""
+    queries = get_queries(context)
+    skill = await queries.get_skill(asked.skill_id)
+    if skill is not None and context.principal.transport != WATCH:
+        skill = await _count_use(queries, skill)
     if skill is None:
         raise _no_such_skill(asked.skill_id)
     return models.to_skill_document(skill)
+
+
+async def _count_use(queries: SkillQueries, skill: Skill) -> Skill | None:
+    try:
+        return await queries.count_use(skill.skill_id)
+    except StoreError as error:
+        # An answer is worth more than its counting.
+        logger.warning("use not counted", extra={"reason": error.message})
+        return skill
 
 
 def _no_such_skill(skill_id: str) -> NotFoundError:
@@ -130,25 +140,54 @@ async def report_outcome(context: Context, report: OutcomeInput) -> OutcomeOutpu
     """Move a skill's confidence by how it went."""
     from refdesk.toolsets.skills import masking
 
-    kept = {
-        "outcome": report.outcome,
-        "version": report.version,
-        "evidence": masking.mask(report.evidence),
-        "agent": context.principal.agent,
-    }
-    report_id = context.knowledge_base.identifiers.new()
+    evidence, id = masking.mask(report.evidence), context.knowledge_base.identifiers.new()
+    made = reports.Report(id, context.principal.agent, report.outcome, report.version, evidence)
+    payload = {**report.model_dump(mode="json", exclude={"client_token"}), "evidence": evidence}
+
+    async def act(once: Once[Skill]) -> Skill:
+        return await reports.record(get_queries(context), report.skill_id, made, once)
+
+    answer = await _act_once(
+        context, "s.report", report.client_token, payload, lambda skill: _to_outcome(skill, id), act
+    )
+    return OutcomeOutput.model_validate(answer)
+
+
+async def withdraw_outcome(context: Context, asked: WithdrawOutcomeInput) -> OutcomeOutput:
+    """Take a report of one's own back."""
     queries = get_queries(context)
-    try:
-        skill = await queries.record_outcome(report.skill_id, report_id, {**kept}, OUTCOMES[report.outcome])
-    except ValueError:
-        raise _no_such_skill(report.skill_id) from None
+    skill = await reports.withdraw(queries, asked.skill_id, asked.report_id, context.principal.agent)
+    return _to_outcome(skill, asked.report_id)
+
+
+def _to_outcome(skill: Skill, report_id: str) -> OutcomeOutput:
     return OutcomeOutput(
         skill_id=skill.skill_id,
         version=skill.version,
         confidence=skill.confidence,
         times_used=skill.times_used,
         times_confirmed=skill.times_confirmed,
+        report_id=report_id,
     )
+
+
+async def _act_once(
+    context: Context,
+    operation: str,
+    client_token: str | None,
+    payload: JsonObject,
+    write: Callable[[Result], BaseModel],
+    act: Callable[[Once[Result]], Awaitable[Result]],
+) -> JsonObject:
+    """Return the answer to a call that may be a repetition; `write` makes it of what was done."""
+    base, principal = context.knowledge_base, context.principal
+    token = Token(principal.org, principal.agent, operation, client_token, payload) if client_token else None
+
+    def dump(done: Result) -> JsonObject:
+        return write(done).model_dump(mode="json", exclude_none=True)
+
+    once = Once(token, base.clock, dump, context.asked_at)
+    return await idempotency.act_once(base.scratchpad, once, act)
 
 
 LEARN_SECONDS = 120.0
@@ -159,6 +198,10 @@ MOST_BYTES = 2 * 1024 * 1024
 
 _INVALID = "An argument is missing, malformed, blank or out of range."
 _UNKNOWN = "No skill has this id, as far as the caller may know."
+_TOKEN_USED = (
+    "The clientToken was used for another request less than 60 seconds ago, or the first request with it is still "
+    "being done."
+)
 _MODELS_FAIL = {
     "LANGUAGE_MODEL_UNAVAILABLE": "The language model failed, refused or answered nonsense twice; nothing was changed.",
     "EMBEDDER_UNAVAILABLE": "The embedding model failed; nothing was changed.",
@@ -192,6 +235,7 @@ def make_operations(language_model: LanguageModel | Inducer, random: Random | No
         _make_create(get_learner),
         _make_update(get_learner),
         REPORT,
+        WITHDRAW,
         EXPORT,
         make_import(get_learner),
     )
@@ -206,12 +250,32 @@ def _keep(asked: CreateInput | UpdateInput) -> dict[str, JsonValue]:
     from refdesk.toolsets.skills import masking
     from refdesk.toolsets.skills.learning import prepare
 
-    masked = masking.mask_value(asked.model_dump(mode="json", exclude={"conversation"}))
+    masked = masking.mask_value(asked.model_dump(mode="json", exclude={"conversation", "client_token"}))
     assert isinstance(masked, dict)
     if isinstance(asked, UpdateInput):
         masked["feedback"] = masking.mask(asked.feedback)
+    token = {"clientToken": asked.client_token} if asked.client_token is not None else {}
     turns = prepare(asked.conversation)
-    return {**masked, "conversation": "\n".join(map(_write_line, turns))}
+    return {**masked, **token, "conversation": "\n".join(map(_write_line, turns))}
+
+
+def _identify(asked: CreateInput | UpdateInput) -> JsonObject:
+    """Return what makes two calls with the same token the same call; nothing where there is none."""
+    return _keep(asked) if asked.client_token is not None else {}
+
+
+def _to_created(creation: Creation) -> CreateOutput:
+    return CreateOutput(
+        skill_id=creation.skill.skill_id,
+        title=creation.skill.title,
+        skill=models.to_skill_document(creation.skill),
+        created=creation.similarity is None,
+        similarity=creation.similarity,
+    )
+
+
+def _to_updated(skill: Skill) -> UpdateOutput:
+    return UpdateOutput(skill_id=skill.skill_id, title=skill.title, changes=list(skill.changes), version=skill.version)
 
 
 def _write_line(turn: Turn) -> str:
@@ -221,21 +285,20 @@ def _write_line(turn: Turn) -> str:
 
 def _make_create(get_learner: Callable[[], Learner]) -> Operation:
     async def create_skill(context: Context, asked: CreateInput) -> CreateOutput:
-        creation = await get_learner().create(context, asked.conversation, asked.resolution_confirmed, asked.metadata)
-        return CreateOutput(
-            skill_id=creation.skill.skill_id,
-            title=creation.skill.title,
-            skill=models.to_skill_document(creation.skill),
-            created=creation.similarity is None,
-            similarity=creation.similarity,
-        )
+        async def act(once: Once[Creation]) -> Creation:
+            return await get_learner().create(
+                context, asked.conversation, asked.resolution_confirmed, asked.metadata, once
+            )
+
+        answer = await _act_once(context, "s.create", asked.client_token, _identify(asked), _to_created, act)
+        return CreateOutput.model_validate(answer)
 
     return Operation(
         name="create_skill",
-        title="Create a skill",
+        title="Create skill",
         description=(
-            "Learn a playbook from a support conversation that went well. created: false means that it was known: "
-            "update_skill if the conversation adds something."
+            "Learn a playbook from a support conversation that went well. `created` false: it was known; update_skill "
+            "if the conversation adds to it."
         ),
         input=CreateInput,
         output=CreateOutput,
@@ -247,6 +310,7 @@ def _make_create(get_learner: Callable[[], Learner]) -> Operation:
         most_bytes=MOST_BYTES,
         errors={
             "INVALID_INPUT": f"{_INVALID} Or the conversation teaches nothing.",
+            "CONFLICT": _TOKEN_USED,
             "QUOTA_EXCEEDED": "The org or the agent may create no more skills; details say how much is used.",
             **_MODELS_FAIL,
         },
@@ -260,20 +324,21 @@ def _make_create(get_learner: Callable[[], Learner]) -> Operation:
 
 def _make_update(get_learner: Callable[[], Learner]) -> Operation:
     async def update_skill(context: Context, asked: UpdateInput) -> UpdateOutput:
+        async def act(once: Once[Skill]) -> Skill:
+            return await get_learner().update(context, asked.skill_id, asked.conversation, asked.feedback, once)
+
         try:
-            skill = await get_learner().update(context, asked.skill_id, asked.conversation, asked.feedback)
+            answer = await _act_once(context, "s.update", asked.client_token, _identify(asked), _to_updated, act)
         except NotFoundError as error:
             raise await _offer_skills(context, asked, error) from None
-        return UpdateOutput(
-            skill_id=skill.skill_id, title=skill.title, changes=list(skill.changes), version=skill.version
-        )
+        return UpdateOutput.model_validate(answer)
 
     return Operation(
         name="update_skill",
-        title="Update a skill",
+        title="Update skill",
         description=(
-            "Refine a skill with a further conversation that used it. What it holds stays unless contradicted; "
-            "changes lists everything."
+            "Refine a skill with a conversation that used it. What it holds stays unless contradicted; `changes` "
+            "lists everything."
         ),
         input=UpdateInput,
         output=UpdateOutput,
@@ -286,7 +351,7 @@ def _make_update(get_learner: Callable[[], Learner]) -> Operation:
         errors={
             "INVALID_INPUT": _INVALID,
             "NOT_FOUND": _UNKNOWN,
-            "CONFLICT": "Others kept changing the skill meanwhile.",
+            "CONFLICT": f"Others kept changing the skill meanwhile. Or: {_TOKEN_USED}",
             "QUOTA_EXCEEDED": "The org may keep no more; details say how many bytes it keeps.",
             **_MODELS_FAIL,
         },
@@ -320,7 +385,7 @@ SEARCH = Operation(
 
 GET = Operation(
     name="get_skill",
-    title="Get a skill",
+    title="Get skill",
     description="Read one skill whole.",
     input=GetInput,
     output=SkillDocument,
@@ -335,7 +400,7 @@ GET = Operation(
 
 REPORT = Operation(
     name="report_outcome",
-    title="Report an outcome",
+    title="Report outcome",
     description=("Say how following a playbook went, which moves the skill's confidence: what works comes first."),
     input=OutcomeInput,
     output=OutcomeOutput,
@@ -343,6 +408,28 @@ REPORT = Operation(
     scopes=frozenset({WRITE_SCOPE}),
     effects=Effects(read_only=False, idempotent=False),
     route=Route("POST", "/outcome"),
-    errors={"INVALID_INPUT": f"{_INVALID} Or there is no such version yet.", "NOT_FOUND": _UNKNOWN},
+    errors={
+        "INVALID_INPUT": f"{_INVALID} Or there is no such version yet.",
+        "NOT_FOUND": _UNKNOWN,
+        "CONFLICT": _TOKEN_USED,
+    },
     examples=({"skill_id": _ID, "outcome": "resolved", "evidence": "The customer wrote: it works now."},),
+)
+
+WITHDRAW = Operation(
+    name="withdraw_outcome",
+    title="Withdraw outcome",
+    description="Take back an outcome that you reported by mistake.",
+    input=WithdrawOutcomeInput,
+    output=OutcomeOutput,
+    handler=withdraw_outcome,
+    scopes=frozenset({WRITE_SCOPE}),
+    effects=Effects(read_only=False, idempotent=True),
+    route=Route("POST", "/outcome/withdraw"),
+    errors={
+        "INVALID_INPUT": _INVALID,
+        "NOT_FOUND": "No skill has this id, or no such report, as far as the caller may know.",
+        "PERMISSION_DENIED": "Another agent made the report.",
+    },
+    examples=({"skill_id": _ID, "report_id": "01930000-0000-7000-8000-000000000002"},),
 )

@@ -81,6 +81,11 @@ class Tally:
         good, bad = SHARES[outcome]
         return Tally(self.good + good, self.bad + bad)
 
+    def take(self, outcome: str) -> Tally:
+        """Return the tally with one report less."""
+        good, bad = SHARES[outcome]
+        return Tally(max(0.0, self.good - good), max(0.0, self.bad - bad))
+
 
 UNKNOWN = Tally()
 

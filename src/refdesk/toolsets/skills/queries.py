@@ -2,34 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypedDict, cast
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from refdesk.core import tracing
 from refdesk.core.search import fusion
 from refdesk.core.search.analysis import parse_query
 from refdesk.core.writing import quotas
 from refdesk.core.writing.quotas import Quota
-from refdesk.errors import ConflictError, InvalidInputError
+from refdesk.errors import ConflictError
 from refdesk.model import (
     EmbeddingModel,
     FindRequest,
     HasAll,
-    JsonValue,
     Metadata,
     MetadataKey,
     State,
     VectorQuery,
 )
 from refdesk.toolsets.skills import TOOLSET_NAME, cases, counting, openings, outcomes, records, vectors
-from refdesk.toolsets.skills.outcomes import Tally
 from refdesk.toolsets.skills.records import Counters, Skill, SkillUpdate
 
 if TYPE_CHECKING:
     from random import Random
 
     from refdesk.core.context import Context
+    from refdesk.core.writing.idempotency import Once
     from refdesk.model import (
         Candidate,
         Collection,
@@ -46,7 +45,7 @@ UNLIMITED = Quota(QUOTA_NAME)
 DEPTH = 100
 """How many skills each list gives to the fusion."""
 
-COUNTERS, SOURCE, GENERATION, OUTCOME = "skill_counters", "skill_source", "skill_generation", "skill_outcome"
+COUNTERS, SOURCE, GENERATION = "skill_counters", "skill_source", "skill_generation"
 _GENERATION_NAME = "vectors"
 
 
@@ -143,10 +142,15 @@ class SkillQueries:
 
     async def get_skill(self, skill_id: str) -> Skill | None:
         """Return the skill, or `None` where this org has none of that id."""
-        return await self._read_skill(self.store, skill_id)
+        return await self.read_skill(self.store, skill_id)
 
     async def update_skill(
-        self, skill_id: str, updates: SkillUpdate, added: Sequence[Case] = (), agent: str = ""
+        self,
+        skill_id: str,
+        updates: SkillUpdate,
+        added: Sequence[Case] = (),
+        agent: str = "",
+        once: Once[Skill] | None = None,
     ) -> Skill:
         """Change what `updates` says and count the version up by one; the version before is kept.
 
@@ -155,16 +159,20 @@ class SkillQueries:
             updates: What to change.
             added: What is kept with it as evidence.
             agent: Who sent that.
+            once: Tells whether it has been done, and notes that it is.
 
         Raises:
             ValueError: There is no such skill.
+            AnsweredBefore: It is a repetition.
             ConflictError: It is not the version that was expected any more; nothing is changed.
         """
         while True:
             # Vectors are read outside the transaction, at a known version: they stay unless others are given.
             known = await self._recall(skill_id) if updates.embedding is None else None
             async with self.store.transaction() as transaction:
-                skill = await self._read_skill(transaction, skill_id)
+                if once is not None:
+                    await once.check(transaction)
+                skill = await self.read_skill(transaction, skill_id)
                 if skill is None:
                     raise ValueError(f"There is no skill {skill_id}.")
                 if updates.expected_version not in (None, skill.version):
@@ -176,7 +184,10 @@ class SkillQueries:
                     if known.version != skill.version:
                         continue
                     skill = replace(skill, embedding=known.embedding, opening_embeddings=known.opening_embeddings)
-                return await self._change(transaction, skill, updates, added, agent)
+                changed = await self._change(transaction, skill, updates, added, agent)
+                if once is not None:
+                    await once.note(transaction, changed)
+                return changed
 
     async def _recall(self, skill_id: str) -> Skill | None:
         skill = await self.get_skill(skill_id)
@@ -191,7 +202,7 @@ class SkillQueries:
         await self._write(transaction, changed)
         await self._put_cases(transaction, skill.skill_id, added, agent)
         if updates.confidence is not None:
-            await self._put_counters(transaction, changed)
+            await self.put_counters(transaction, changed)
         return changed
 
     async def check_duplicate(
@@ -212,7 +223,7 @@ class SkillQueries:
         skill = await self.get_skill(found.candidates[0].id)
         return (skill, round(min(1.0, found.candidates[0].cosine), 6)) if skill is not None else None
 
-    async def create_if_new(self, skill: Skill, added: Sequence[Case]) -> Creation:
+    async def create_if_new(self, skill: Skill, added: Sequence[Case], once: Once[Creation] | None = None) -> Creation:
         """Keep a new skill unless the same conversation, or a skill nearer than the threshold, is there already.
 
         Check and insert are one step, across processes: the check is made outside the transaction at a known count of
@@ -222,26 +233,46 @@ class SkillQueries:
         Args:
             skill: With its vector, where there is a model.
             added: The conversations; the skill that there is then keeps them as evidence, whichever it is.
+            once: Tells whether it has been done, and notes that it is.
 
         Raises:
+            AnsweredBefore: It is a repetition.
             QuotaExceededError: It is new, and the org or its author may create no more.
         """
         while True:
             generation = await self._read_generation(self.store)
             nearest = await self.find_nearest(skill.embedding)
             async with self.store.transaction() as transaction:
-                known = await self.find_by_source(added[0].id, transaction) if len(added) == 1 else None
-                if known is not None:
-                    return Creation(known, 1.0, is_known_source=True)
-                if await self._read_generation(transaction) != generation:
+                if once is not None:
+                    await once.check(transaction)
+                creation = await self._create(transaction, skill, added, nearest, generation)
+                if creation is None:
                     continue
-                if nearest is not None and nearest[1] > DUPLICATE_SIMILARITY:
-                    await self._put_cases(transaction, nearest[0].skill_id, added, skill.author)
-                    return Creation(*nearest)
-                await self._insert(transaction, skill)
-                await self._count_generation(transaction)
-                await self._put_cases(transaction, skill.skill_id, added, skill.author)
-                return Creation(skill)
+                if once is not None:
+                    await once.note(transaction, creation)
+                return creation
+
+    async def _create(
+        self,
+        transaction: Transaction,
+        skill: Skill,
+        added: Sequence[Case],
+        nearest: tuple[Skill, float] | None,
+        generation: int,
+    ) -> Creation | None:
+        """Return what became of a new skill; `None` where others were created since the nearest one was looked for."""
+        known = await self.find_by_source(added[0].id, transaction) if len(added) == 1 else None
+        if known is not None:
+            return Creation(known, 1.0, is_known_source=True)
+        if await self._read_generation(transaction) != generation:
+            return None
+        if nearest is not None and nearest[1] > DUPLICATE_SIMILARITY:
+            await self._put_cases(transaction, nearest[0].skill_id, added, skill.author)
+            return Creation(*nearest)
+        await self._insert(transaction, skill)
+        await self._count_generation(transaction)
+        await self._put_cases(transaction, skill.skill_id, added, skill.author)
+        return Creation(skill)
 
     async def require_room(self, author: str) -> None:
         """Return when there is room for one more skill of this author.
@@ -255,7 +286,7 @@ class SkillQueries:
         """Return the skill that the conversation of this digest was learned into, or `None`."""
         reader = reader or self.store
         record = await reader.get_metadata(MetadataKey(self.org, SOURCE, source))
-        return await self._read_skill(reader, str(record.value["skill_id"])) if record is not None else None
+        return await self.read_skill(reader, str(record.value["skill_id"])) if record is not None else None
 
     async def get_history(self, skill_id: str) -> list[Skill]:
         """Return every version of a skill, the present one last; empty where there is none."""
@@ -310,41 +341,15 @@ class SkillQueries:
         async with self.store.transaction() as transaction:
             await transaction.put_metadata([record])
 
-    async def count_use(self, skill_ids: Sequence[str]) -> None:
-        """Count that skills were returned by a search."""
+    async def count_use(self, skill_id: str) -> Skill | None:
+        """Count that a skill was read whole, to be followed, and return it; a report of that is the same use."""
         async with self.store.transaction() as transaction:
-            before = await self._read_counters(transaction, skill_ids)
-            used = [replace(counters, times_used=counters.times_used + 1) for counters in before]
-            await self._write_counters(transaction, zip(skill_ids, used, strict=True))
-
-    async def record_outcome(self, skill_id: str, report_id: str, report: dict[str, JsonValue], change: float) -> Skill:
-        """Move a skill's confidence by `change`, kept in [0, 1], and keep the report; a gain of 0.1 is a confirmation.
-
-        Raises:
-            ValueError: There is no such skill.
-            InvalidInputError: The report is of a version that there is not yet.
-        """
-        known = await self.get_skill(skill_id)
-        # The versions before are read only where they matter: for a report of one of them, or to go back to one.
-        matter = known is not None and (report.get("version") not in (None, known.version) or known.tally.bad > 0)
-        history = await self.get_history(skill_id) if matter else []
-        async with self.store.transaction() as transaction:
-            skill = await self._read_skill(transaction, skill_id)
+            skill = await self.read_skill(transaction, skill_id)
             if skill is None:
-                raise ValueError(f"There is no skill {skill_id}.")
-            version = cast("int | None", report.get("version")) or skill.version
-            if version > skill.version:
-                raise InvalidInputError(f"There is no version {version} yet; the skill is at {skill.version}.")
-            confirmed = skill.times_confirmed + (report["outcome"] == "resolved")
-            confidence = round(min(1.0, max(0.0, skill.confidence + change)), 6)
-            tallies = _count(skill, history, version, str(report["outcome"]))
-            moved = replace(skill, confidence=confidence, times_confirmed=confirmed, tallies=tallies)
-            moved = await self._go_back(transaction, moved, history)
-            await self._put_counters(transaction, moved)
-            value = {**report, "version": version, "at": self.clock.now().isoformat()}
-            key = MetadataKey(self.org, OUTCOME, f"{skill_id}/{report_id}")
-            await transaction.put_metadata([Metadata(key, value)])
-        return moved
+                return None
+            used = replace(skill, times_used=skill.times_used + 1, unreported=skill.unreported + 1)
+            await self.put_counters(transaction, used)
+        return used
 
     @property
     def _collection(self) -> Collection:
@@ -354,23 +359,6 @@ class SkillQueries:
         if self.model is None or not len(embedding):
             return None
         return VectorQuery(vectors.to_vector(embedding), self.model.name)
-
-    async def _go_back(self, transaction: Transaction, skill: Skill, history: Sequence[Skill]) -> Skill:
-        """Return the skill with the steps of an earlier version, as a new one, where its own surely work worse."""
-        versions = [*(each for each in history if each.version < skill.version), skill]
-        better = outcomes.find_better(versions, skill.tallies)
-        if better is None:
-            return skill
-        returned = replace(
-            skill,
-            playbook=replace(better.playbook, cases=skill.playbook.cases, notes=skill.playbook.notes),
-            version=skill.version + 1,
-            updated_at=self.clock.now(),
-            changes=(outcomes.describe_return(skill, better, skill.tallies),),
-            rejected=(*skill.rejected, outcomes.identify(skill.playbook)),
-        )
-        await transaction.put_documents([records.to_document(returned, self.org)])
-        return returned
 
     def _weigh(self, score: float, best: float, skill: Skill) -> float:
         return outcomes.weigh(score, skill.tally, self.random) if score >= outcomes.FITS * best else score
@@ -398,7 +386,8 @@ class SkillQueries:
         ordered = sorted(matches, key=lambda match: order[match["skill"].skill_id])
         return [{**match, "score": round(min(1.0, match["score"]), 6)} for match in ordered]
 
-    async def _read_skill(self, reader: Reader, skill_id: str) -> Skill | None:
+    async def read_skill(self, reader: Reader, skill_id: str) -> Skill | None:
+        """Return the skill as a transaction sees it, or `None` where this org has none of that id."""
         [document] = await reader.get_documents(self._collection, [skill_id])
         if document is None or document.state is State.WITHDRAWN:
             return None
@@ -413,7 +402,7 @@ class SkillQueries:
     async def _insert(self, transaction: Transaction, skill: Skill) -> None:
         await quotas.spend(transaction, self.quota, self.org, skill.author)
         await self._write(transaction, skill)
-        await self._put_counters(transaction, skill)
+        await self.put_counters(transaction, skill)
 
     async def _write(self, transaction: Transaction, skill: Skill) -> None:
         document = records.to_document(skill, self.org)
@@ -449,25 +438,23 @@ class SkillQueries:
         found = await reader.get_many_metadata([MetadataKey(self.org, COUNTERS, skill_id) for skill_id in skill_ids])
         return [counting.to_counters(record) for record in found]
 
-    async def _put_counters(self, transaction: Transaction, skill: Skill) -> None:
-        counters = Counters(skill.confidence, skill.times_used, skill.times_confirmed, skill.tallies, skill.rejected)
-        await self._write_counters(transaction, [(skill.skill_id, counters)])
-
-    async def _write_counters(self, transaction: Transaction, changed: Iterable[tuple[str, Counters]]) -> None:
+    async def put_counters(self, transaction: Transaction, skill: Skill) -> None:
+        """Write how the skill has done."""
+        counters = Counters(
+            skill.confidence,
+            skill.times_used,
+            skill.times_confirmed,
+            skill.tallies,
+            skill.rejected,
+            skill.unreported,
+        )
         await transaction.put_metadata(
-            [Metadata(MetadataKey(self.org, COUNTERS, id), counting.to_value(counters)) for id, counters in changed]
+            [Metadata(MetadataKey(self.org, COUNTERS, skill.skill_id), counting.to_value(counters))]
         )
 
 
 def _is_read(revision: Revision) -> bool:
     return revision.document.state is not State.WITHDRAWN
-
-
-def _count(skill: Skill, history: Sequence[Skill], version: int, outcome: str) -> dict[str, Tally]:
-    """Return the tallies of a skill with one more report, of the steps of a version."""
-    followed = next((each.playbook for each in history if each.version == version), skill.playbook)
-    steps = outcomes.identify(skill.playbook if version == skill.version else followed)
-    return {**skill.tallies, steps: skill.tallies.get(steps, outcomes.UNKNOWN).add(outcome)}
 
 
 def _apply(skill: Skill, updates: SkillUpdate, queries: SkillQueries) -> Skill:

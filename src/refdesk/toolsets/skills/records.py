@@ -55,6 +55,7 @@ class Skill:
             whichever version this is.
         tallies: Of reports, by the steps that were followed; likewise those of now.
         rejected: Steps that it went back from, because they worked worse.
+        unreported: How often it was read whole without a report so far; of now, as the counts.
         changes: What this version changed.
         made_by: The language model that wrote this version.
         openings: How customers began: what it is found by beside its problem.
@@ -84,6 +85,7 @@ class Skill:
     times_confirmed: int = 0
     tallies: Mapping[str, Tally] = field(default_factory=dict[str, Tally])
     rejected: tuple[str, ...] = ()
+    unreported: int = 0
     metadata: JsonObject = field(default_factory=dict[str, JsonValue])
     changes: tuple[str, ...] = ()
     openings: tuple[str, ...] = ()
@@ -168,6 +170,7 @@ class Counters:
     Attributes:
         tallies: Of reports, by the steps that were followed; see `outcomes.identify`.
         rejected: Steps that it went back from.
+        unreported: How often it was read whole without a report so far.
     """
 
     confidence: float = FIRST_CONFIDENCE
@@ -175,6 +178,7 @@ class Counters:
     times_confirmed: int = 0
     tallies: Mapping[str, Tally] = field(default_factory=dict[str, Tally])
     rejected: tuple[str, ...] = ()
+    unreported: int = 0
 
 
 def get_collection(org: str) -> Collection:
@@ -285,6 +289,7 @@ def to_skill(document: Document, counters: Counters) -> Skill:
         times_confirmed=counters.times_confirmed,
         tallies=counters.tallies,
         rejected=counters.rejected,
+        unreported=counters.unreported,
         metadata=cast("JsonObject", data["metadata"]),
         made_by=str(data["made_by"]),
         author=document.author,

@@ -37,6 +37,7 @@ TEMPLATES = (
         operation=GET,
         completer=complete_id,
         argument="skill_id",
-        volatile=frozenset({"confidence", "times_used", "times_confirmed"}),
+        # What the resolution says of the skill itself, its version says; the rest of it is how it has done.
+        volatile=frozenset({"confidence", "times_used", "times_confirmed", "resolution"}),
     ),
 )

@@ -14,7 +14,7 @@ from refdesk.core.writing import quotas, supersession
 from refdesk.core.writing.quotas import Quota
 from refdesk.core.writing.tombstones import is_erased
 from refdesk.model import Link
-from refdesk.toolsets.knowledge import TOOLSET_NAME, models
+from refdesk.toolsets.knowledge import TOOLSET_NAME, duplicates, models
 from refdesk.toolsets.knowledge.operations import QUOTA_NAME
 from refdesk.toolsets.knowledge.transfer import edges
 from refdesk.toolsets.knowledge.transfer.entries import find_differences, refer, to_document, to_entry, to_links
@@ -81,6 +81,7 @@ async def apply_plan(base: KnowledgeBase, plan: Plan, progress: Progress | None 
             writes = await judge.judge(transaction, batch, allowance)
             await allowance.spend(transaction)
             await transaction.put_documents(writes.documents)
+            await duplicates.note_all(transaction, writes.documents)
             await transaction.put_metadata(writes.records)
             await transaction.put_links(writes.links)
         base.note_change()
