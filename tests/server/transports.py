@@ -53,7 +53,10 @@ class Reach:
 @asynccontextmanager
 async def serve(desk: Desk, principal: Principal | None = READER) -> AsyncGenerator[Reach]:
     """A desk on a port of this machine; without a principal, callers need keys."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
+    # With the protocol said, asyncio sends small answers at once, as the server does.
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
         app = http.build_app(desk, principal, sse=True)
         server = wire.build_server(app, desk.settings)
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
