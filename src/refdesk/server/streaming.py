@@ -13,13 +13,17 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from mcp.server.streamable_http import StreamableHTTPServerTransport
+import mcp_types as types
+from mcp.server.streamable_http import LAST_EVENT_ID_HEADER, StreamableHTTPServerTransport
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.datastructures import Headers
 
+from refdesk.server.envelopes import refuse
 from refdesk.server.limits.sessions import PROTOCOL_VERSION
 from refdesk.server.messages import MESSAGE
+from refdesk.server.replays import Replays
+from refdesk.server.replies import reply
 from refdesk.server.streams import UNGUARDED
 
 if TYPE_CHECKING:
@@ -28,6 +32,7 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
 EVENTS = "text/event-stream"
+NOTHING_FOLLOWS = "Nothing follows that event, or it is not kept any more; send what was not answered again."
 
 _in_one_body: ContextVar[bool] = ContextVar("in_one_body", default=False)
 """Whether the request being served gets one body; its session's other tasks do not inherit it."""
@@ -108,9 +113,12 @@ class _Sessions(StreamableHTTPSessionManager):
         if opened is None or opened.mcp_session_id is None:
             return opened
         own = _Transport(
-            opened.mcp_session_id, security_settings=self.security_settings, idle_timeout=self.session_idle_timeout
+            opened.mcp_session_id,
+            event_store=(replays := Replays()),
+            security_settings=self.security_settings,
+            idle_timeout=self.session_idle_timeout,
         )
-        own.may_ask = self._may_ask
+        own.may_ask, own.replays = self._may_ask, replays
         self._server_instances[opened.mcp_session_id] = own
         return own
 
@@ -119,6 +127,7 @@ class _Transport(StreamableHTTPServerTransport):
     """One session; whether a request is answered in one body is decided by what it is."""
 
     may_ask: Callable[[Mapping[str, Any]], bool]
+    replays: Replays
     _is_client_asked = False
 
     @property
@@ -132,12 +141,22 @@ class _Transport(StreamableHTTPServerTransport):
 
     async def handle_request(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
+        resumed = Headers(scope=scope).get(LAST_EVENT_ID_HEADER)
+        if resumed is not None and scope["method"] == "GET" and not self.replays.can_resume(resumed):
+            error = refuse(None, types.INVALID_REQUEST, NOTHING_FOLLOWS).model_dump(mode="json", by_alias=True)
+            await reply(error, 400)(scope, receive, send)
+            return
         self._note_capabilities(scope)
         before = _in_one_body.set(not self._needs_stream(scope))
         try:
             await super().handle_request(scope, receive, send)
         finally:
             _in_one_body.reset(before)
+
+    async def terminate(self) -> None:
+        """End the session."""
+        self.replays.close()
+        await super().terminate()
 
     def _note_capabilities(self, scope: Scope) -> None:
         message = _get(scope, MESSAGE)
