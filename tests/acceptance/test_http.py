@@ -16,6 +16,8 @@ from mcp.client import Client
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
+from refdesk.factories.toolsets import describe_toolsets
+from refdesk.server.mcp import find_message_bytes
 from tests.acceptance.processes import TOOLS, Running, start
 from tests.test_cli import refdesk
 
@@ -88,7 +90,7 @@ def test_requests_that_try_to_slip_past_are_refused(url: str, headers: bytes, st
 
 
 def test_a_body_that_is_too_large_is_refused_on_every_path(url: str) -> None:
-    for path, size in (("/azure-updates/search", 1_100_000), ("/mcp", 2_300_000)):
+    for path, size in (("/azure-updates/search", 1_100_000), ("/mcp", find_message_bytes(describe_toolsets()))):
         body = b'{"query": "' + b"x" * size + b'"}'
         headers = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
         assert httpx2.post(url + path, content=body, headers=headers).status_code == 413
@@ -185,9 +187,12 @@ def test_no_line_of_the_log_holds_what_a_caller_wrote(tmp_path: Path) -> None:
                 assert httpx2.post(f"{address}{endpoint}", content=body, headers=headers).status_code < 500
         assert httpx2.post(f"{address}/messages/?session_id={written}", json=ping).status_code < 500
         assert httpx2.get(f"{address}/{written}").status_code == 404
+        wrong = {"authorization": "Bearer refdesk_of-nobody"}
+        assert httpx2.get(f"{address}/knowledge/{written}", headers=wrong).status_code == 401
         server.process.send_signal(signal.SIGINT)
         _, _, log = server.close()
     assert '"logger": "mcp.server.sse"' in log
+    assert '"path": "/knowledge/{id}"' in log
     assert written not in log
 
 

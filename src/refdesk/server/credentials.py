@@ -100,6 +100,7 @@ class KeyCheck:
         anonymous: Who callers without a key are; `None` refuses them. A key that is sent always counts.
         get_error_format: Returns the form of errors at an address.
         proxies: Who is believed about where requests come from.
+        name_address: Returns which address a request is for, as the log may name it: without what a caller filled in.
         revocation: Ends what lasts longer than its credential; `None` where nothing does.
         tokens: Checks access tokens; `None` where no issuer is named, so that only keys count.
     """
@@ -111,6 +112,7 @@ class KeyCheck:
     tokens: TokenCheck | None = None
     proxies: TrustedProxies = field(default_factory=TrustedProxies)
     failures: FailureLimit = field(default_factory=FailureLimit)
+    name_address: Callable[[Scope], str] = lambda _: ""
     revocation: Revocation | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -172,7 +174,7 @@ class KeyCheck:
             # Behind a balancer, one source meets many processes.
             failures = max(failures, await pad.count(f"refused:{source}", WINDOW.total_seconds()) or 0)
         if failures == 1 or failures == MOST_FAILURES:
-            facts = {"source": source, "path": scope["path"], "failures": failures, "reason": reason}
+            facts = {"source": source, "path": self.name_address(scope), "failures": failures, "reason": reason}
             logger.warning("key refused", extra=facts)
         if failures > MOST_FAILURES:
             raise _RefusedTooOftenError(

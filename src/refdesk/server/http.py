@@ -12,7 +12,7 @@ import anyio
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.routing import BaseRoute, Match, Route
+from starlette.routing import BaseRoute, Match, Mount, Route
 
 from refdesk import errors
 from refdesk.core.clock import SystemClock
@@ -104,14 +104,14 @@ def build_app(
     hosts, origins = _lowered(desk.settings.allowed_hosts), _lowered(desk.settings.allowed_origins)
     if sse:
         routes += streams.build_routes(server, desk.settings.stdio_era, message_bytes, sessions)
-    checks = _build_checks(desk, anonymous, get_error_format, sign_in, revocation)
+    checks = _build_checks(desk, anonymous, get_error_format, sign_in, revocation, partial(_name_address, routes))
     app = Starlette(
         routes=routes,
         middleware=[Middleware(Uploads), *cors.allow_pages(origins), *checks],
         lifespan=lifespan,
         exception_handlers={
             HTTPException: partial(_refuse, get_error_format),
-            Exception: partial(_break, get_error_format),
+            Exception: partial(_break, get_error_format, partial(_name_address, routes)),
         },
     )
     most_bytes = {**rest.find_most_bytes(desk.toolsets), MCP: message_bytes, streams.MESSAGES: message_bytes}
@@ -133,12 +133,22 @@ def _build_checks(
     get_error_format: Callable[[Scope], ErrorFormat],
     sign_in: SignIn | None,
     revocation: Revocation,
+    name_address: Callable[[Scope], str],
 ) -> list[Middleware]:
     proxies = read_proxies(desk.settings.trusted_proxies)
     tokens = sign_in.tokens if sign_in is not None else None
     checks = [
         Middleware(CookieKey),
-        Middleware(KeyCheck, desk, anonymous, get_error_format, tokens, proxies, revocation=revocation),
+        Middleware(
+            KeyCheck,
+            desk,
+            anonymous,
+            get_error_format,
+            tokens,
+            proxies,
+            name_address=name_address,
+            revocation=revocation,
+        ),
         Middleware(RateLimit, desk, partial(_find_keyed, anonymous), _carries_message, get_error_format),
     ]
     if sign_in is None:
@@ -173,6 +183,12 @@ def _get_error_format(routes: Sequence[tuple[Route, ErrorFormat]], scope: Scope)
     beside = [form for route, form in routes if route.path.split("/")[1:2] == first]
     others = beside or [form for _, form in routes]
     return others[0] if others and all(form == others[0] for form in others) else NESTED
+
+
+def _name_address(routes: Sequence[BaseRoute], scope: Scope) -> str:
+    """Return the address that a request is for, with the names of what a caller fills in; empty where there is none."""
+    known = (route for route in routes if isinstance(route, Route | Mount))
+    return next((route.path for route in known if route.matches(scope)[0] is not Match.NONE), "")
 
 
 def _own_routes(desk: Desk, anonymous: Principal | None, probes: Probes, *, sse: bool) -> list[Route]:
@@ -214,9 +230,14 @@ async def _refuse(get_error_format: Callable[[Scope], ErrorFormat], request: Req
     return reply_error(errors.InvalidInputError("The request cannot be answered."), form, status)
 
 
-async def _break(get_error_format: Callable[[Scope], ErrorFormat], request: Request, error: Exception) -> Response:
+async def _break(
+    get_error_format: Callable[[Scope], ErrorFormat],
+    name_address: Callable[[Scope], str],
+    request: Request,
+    error: Exception,
+) -> Response:
     incident = uuid4().hex[:8]
-    logger.error("request broke", extra={"path": request.url.path, "incident": incident}, exc_info=error)
+    logger.error("request broke", extra={"path": name_address(request.scope), "incident": incident}, exc_info=error)
     message = f"Internal error; see incident {incident} in the server's log."
     return reply_error(errors.RefdeskError(message), get_error_format(request.scope))
 
