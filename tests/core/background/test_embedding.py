@@ -77,6 +77,40 @@ async def test_a_second_round_has_nothing_to_do() -> None:
     assert bench.embedder.seen == seen
 
 
+class WatchedStore(MemoryStore):
+    """Counts how often everything is looked through."""
+
+    looks = 0
+
+    async def get_unembedded(self, collection: Collection, model: str, limit: int) -> list[str]:
+        self.looks += 1
+        return await super().get_unembedded(collection, model, limit)
+
+
+async def test_nothing_is_looked_for_again_until_something_was_written() -> None:
+    bench = Bench()
+    bench.store = bench.indexer.store = bench.semantics.store = store = WatchedStore()
+    await bench.put(make_document("a"))
+    await bench.indexer.run_once()
+    await bench.indexer.run_once()
+    looks = store.looks
+    assert await bench.indexer.run_once() == 0
+    assert store.looks == looks
+    await bench.put(make_document("b"))
+    assert await bench.indexer.run_once() == 1
+    assert await bench.list_missing() == []
+
+
+async def test_what_failed_is_looked_for_though_nothing_was_written() -> None:
+    bench = Bench(ScriptedEmbedder(poison=frozenset({"venom"})))
+    await bench.put(make_document("a", "venom"))
+    await bench.indexer.run_once()
+    assert await bench.indexer.run_once() == 0
+    bench.embedder.poison = frozenset()
+    bench.clock.advance(timedelta(days=1))
+    assert await bench.indexer.run_once() == 1
+
+
 async def test_a_changed_text_is_embedded_again_and_an_unchanged_one_is_not() -> None:
     bench = Bench()
     await bench.put(make_document("a"), make_document("b"))

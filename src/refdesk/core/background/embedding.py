@@ -47,6 +47,12 @@ SWEEP_SECONDS = 10.0
 SWEEP_DOCUMENTS = 1000
 """About so many documents are handed out at a time, so that a queue stays small however much is left to do."""
 
+LISTED_DOCUMENTS = 1024
+"""So many of a collection are listed at a time: what is due is found among all that is not, however little it is."""
+
+LOOKING_SHARE = 0.1
+"""Of the time of work goes into looking for what else is due meanwhile; in a small store that is after every batch."""
+
 PROBE = "Is anybody there?"
 
 
@@ -86,6 +92,7 @@ class Indexer:
     at_work: int = 0
     _attends: bool = False
     _orgs_served: dict[str, int] = field(default_factory=dict[str, int])
+    _all_done: tuple[str, str] | None = None
     _rounds: Rounds[Document, JobOutcome | None] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -103,8 +110,12 @@ class Indexer:
 
     async def run_once(self) -> int:
         """Embed everything that is due now, if no other process is at it; return how many documents were tried."""
-        collection = await self._find_work()
-        if collection is None and not await self.semantics.is_outdated():
+        # Taken before looking: what is written meanwhile is looked for the next time.
+        present = (await self.store.get_change_mark(), self.semantics.wanted.model.name)
+        if present == self._all_done:
+            return 0
+        if await self._find_work() is None and not await self.semantics.is_outdated():
+            self._all_done = None if await self.list_failures() else present
             return 0
         lease = self._make_lease()
         if not await lease.acquire():
@@ -233,15 +244,31 @@ class Indexer:
         return jobs, len(jobs) < share
 
     async def _drain(self, lease: Lease) -> int:
-        tried = 0
-        while (collection := await self._find_work()) is not None:
-            ids = await self._list_due(collection, await self._list_blocked(), BATCH_DOCUMENTS)
-            self._note_served(collection.org)
-            if not await self._embed(lease, collection, ids):
-                return tried
-            tried += len(ids)
+        tried, looked = 0, anyio.current_time()
+        while due := await self._list_all_due():
+            look_again = anyio.current_time() + (anyio.current_time() - looked) / LOOKING_SHARE
+            while due:
+                [collection, *_] = self._take_turns(list(due))
+                ids, left = due[collection][:BATCH_DOCUMENTS], due.pop(collection)[BATCH_DOCUMENTS:]
+                due |= {collection: left} if left else {}
+                self._note_served(collection.org)
+                if not await self._embed(lease, collection, ids):
+                    return tried
+                tried += len(ids)
+                if anyio.current_time() >= look_again:
+                    break
+            looked = anyio.current_time()
         await self._adopt_when_complete()
         return tried
+
+    async def _list_all_due(self) -> dict[Collection, list[str]]:
+        """Return what is due by collection, of each at most `LISTED_DOCUMENTS`; no collection has nothing."""
+        blocked = await self._list_blocked()
+        due = {
+            one.collection: await self._list_due(one.collection, blocked, LISTED_DOCUMENTS)
+            for one in await self.store.get_statistics()
+        }
+        return {collection: ids for collection, ids in due.items() if ids}
 
     async def _adopt_when_complete(self) -> None:
         if await self.semantics.is_outdated() and not await self.list_failures():
