@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.engines import embed_locally, load
+from benchmarks.quality import find_model
 from refdesk.core.context import Context
 from refdesk.core.knowledge_base import KnowledgeBase
 from refdesk.core.search.semantics import Semantics
@@ -19,18 +20,28 @@ from refdesk.toolsets.knowledge.operations import search_knowledge
 
 if TYPE_CHECKING:
     from benchmarks.quality import Judged
-    from refdesk.model import Vector
+    from refdesk.model import EmbeddingModel, Vector
 
 ORG = "benchmark"
 LIMIT = 50
 
 
 class _KeptEmbedder(LocalEmbedder):
-    """The local model that has its vectors of certain questions already."""
+    """A model that has its vectors of certain questions already."""
 
-    def __init__(self, vectors: Mapping[str, Vector]) -> None:
+    def __init__(self, embedder: LocalEmbedder, vectors: Mapping[str, Vector]) -> None:
         super().__init__()
-        self._vectors = vectors
+        self._embedder, self._vectors = embedder, vectors
+
+    @property
+    def model(self) -> EmbeddingModel:
+        return self._embedder.model
+
+    def reads(self, text: str) -> bool:
+        return self._embedder.reads(text)
+
+    def knows(self, language: str | None) -> bool:
+        return self._embedder.knows(language)
 
     @property
     def is_ready(self) -> bool:
@@ -40,10 +51,19 @@ class _KeptEmbedder(LocalEmbedder):
         return self._vectors[text]
 
 
-async def ask_search_knowledge(collection: Judged, options: Mapping[str, object] | None = None) -> list[list[int]]:
-    """Return for each question the numbers of the documents that `search_knowledge` answers, best first."""
-    vectors, place = embed_locally(collection), get_collection(ORG)
-    embedder = _KeptEmbedder(dict(zip(collection.queries, vectors.queries, strict=True)))
+async def ask_search_knowledge(
+    collection: Judged, options: Mapping[str, object] | None = None, model: str | None = None
+) -> list[list[int]]:
+    """Return for each question the numbers of the documents that `search_knowledge` answers, best first.
+
+    Args:
+        collection: What is asked about.
+        options: Of the toolset.
+        model: An installed model that makes the vectors; else the packaged one does.
+    """
+    vectors, place = embed_locally(collection, model), get_collection(ORG)
+    kept = dict(zip(collection.queries, vectors.queries, strict=True))
+    embedder = _KeptEmbedder(find_model(model) if model else LocalEmbedder(), kept)
     with tempfile.TemporaryDirectory() as folder:
         async with open_store(Path(folder) / "store.sqlite3") as store:
             await load(store, place, collection, vectors)

@@ -1,17 +1,18 @@
 """What refdesk costs beside an earlier revision of itself, through doors that both have, in turns in one run.
 
-    python -m benchmarks.before --before REV [--rounds 5] [--json]
+    python -m benchmarks.before --before REV [--rounds 5] [--everything] [--json]
 
 The earlier one gets a work tree and an environment of its own below `.benchmarks/before` (`make setup`), which later
-runs find again. Both serve the same notes over REST, the manuals of `../shared/data` where they are present, without a
-model; both sync the same feed again, by the command, and the command on a feed of one record is taken off; both embed
-the same texts on one thread. CPU is that of the process that does the work. A ratio below 1 says that refdesk
-became quicker.
+runs find again. Both serve the same notes over REST, the manuals of `../shared/data` where they are present, without
+a model; both sync the same feed again, by the command, and the command on a feed of one record is taken off; both
+embed the same texts on one thread; both are asked what all toolsets have, by `search_everything`. CPU is that of the
+process that does the work. A ratio below 1 says that refdesk became quicker.
 """
 
 from __future__ import annotations
 
 import argparse
+import html
 import json
 import os
 import subprocess
@@ -32,11 +33,19 @@ from benchmarks.rest import Corpus, Server, read_corpus, running_server
 from benchmarks.updates import load_records
 from benchmarks.writes import BODY
 from sample_world.azure_updates.process import running_emulator
+from sample_world.salesforce.process import running_emulator as running_org
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 TREES = REPOSITORY / ".benchmarks" / "before"
 PASSAGES = 24
 STORES = 40
+NOTES, RECORDS, ARTICLES, SKILLS = 200, 200, 200, 8
+SUMMARY = 500
+"""Characters of an article's summary."""
+
+QUESTIONS_OF_A_ROUND = 10
+IDLE_SECONDS = 0.03
+"""Of CPU in a second, below which nothing is done in the background."""
 SYNC = ["-m", "refdesk", "sync", "azure-updates", "--full"]
 SERVE = ["-m", "refdesk", "serve", "--stdio"]
 EMBED = """
@@ -167,6 +176,75 @@ async def compare_syncs(pythons: Mapping[str, str], rounds: int) -> Sides:
     return sides
 
 
+async def compare_everything(pythons: Mapping[str, str], corpus: Corpus, rounds: int) -> list[Sides]:
+    """Return what a question to all toolsets takes, with the packaged model: notes, records, articles and skills."""
+    with ExitStack() as stack:
+        folders = {side: Path(stack.enter_context(tempfile.TemporaryDirectory())) for side in pythons}
+        place = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        (place / "records.json").write_text(json.dumps(load_records()[:RECORDS]))
+        (place / "articles.json").write_text(json.dumps(_make_articles(corpus)))
+        async with (
+            running_emulator(records=place / "records.json") as feed,
+            running_org(articles=place / "articles.json") as org,
+        ):
+            settings = {
+                "REFDESK_EMBEDDER": "local",
+                "REFDESK_AZURE_UPDATES_URL": feed.url,
+                "REFDESK_SALESFORCE_INSTANCE_URL": org.url,
+                "REFDESK_SALESFORCE_ACCESS_TOKEN": org.access_token,
+            }
+            for side, python in pythons.items():
+                measure([python, *SYNC], folders[side], feed.url)
+            servers = {
+                side: stack.enter_context(running_server(folders[side], python, settings))
+                for side, python in pythons.items()
+            }
+            for server in servers.values():
+                _fill(server, corpus)
+            for server in servers.values():
+                server.hang_up()
+            questions = corpus.questions[: rounds * QUESTIONS_OF_A_ROUND]
+            return take_turns("search_everything", servers, _ask_everything, questions)
+
+
+def _make_articles(corpus: Corpus) -> list[dict[str, object]]:
+    """Return articles about what the notes are about."""
+    return [
+        {
+            "number": number,
+            "versions": [
+                {
+                    "title": note.title[:120],
+                    "summary": note.body[:SUMMARY],
+                    "url_name": f"article-{number}",
+                    "created": "2025-01-01T00:00:00Z",
+                    "published": "2025-01-01T00:00:00Z",
+                    "sections": {"Resolution__c": f"<p>{html.escape(note.body)}</p>"},
+                }
+            ],
+        }
+        for number, note in enumerate(corpus.notes[-ARTICLES:], start=1)
+    ]
+
+
+def _fill(server: Server, corpus: Corpus) -> None:
+    """Return when notes and skills are kept and nothing is embedded any more."""
+    for note in corpus.notes[:NOTES]:
+        server.post("/knowledge", {"title": note.title, "body": note.body})
+    for note in corpus.notes[:SKILLS]:
+        text = f"Customer: {note.title}, how does it work?\nAgent: {note.body}\nCustomer: Thank you, that solved it."
+        server.post("/create", {"conversation": text})
+    before = -1.0
+    while (spent := server.get_cpu_seconds()) - before > IDLE_SECONDS:
+        before = spent
+        sleep(1)
+
+
+def _ask_everything(server: Server, question: str) -> None:
+    answer = server.post("/everything/search", {"query": question, "deadlineMs": 10000})
+    assert all(each["status"] in ("answered", "not_served") for each in answer["coverage"]), answer["coverage"]
+
+
 def measure(command: Sequence[str], home: Path, url: str) -> float:
     """Return the CPU seconds of a command."""
     environment = {**os.environ, "REFDESK_HOME": str(home), "REFDESK_STORE": "", "REFDESK_AZURE_UPDATES_URL": url}
@@ -209,6 +287,7 @@ def main() -> None:
     parser.add_argument("--before", required=True, metavar="REV", help="the earlier revision")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--everything", action="store_true", help="a question to all toolsets alone")
     options = parser.parse_args()
     pythons, corpus = {"now": sys.executable, "before": make_tree(options.before)}, read_corpus(0)
 
@@ -217,8 +296,12 @@ def main() -> None:
         yield from compare_servers(pythons, corpus, options.rounds)
         yield anyio.run(compare_syncs, pythons, options.rounds)
         yield compare_embedding(pythons, corpus, options.rounds)
+        yield from anyio.run(compare_everything, pythons, corpus, options.rounds)
 
-    for sides in compare():
+    def choose() -> Iterator[Sides]:
+        yield from anyio.run(compare_everything, pythons, corpus, options.rounds) if options.everything else compare()
+
+    for sides in choose():
         print(json.dumps(sides.to_json()) if options.json else sides.to_line(), flush=True)
 
 

@@ -20,7 +20,15 @@ from time import perf_counter
 import anyio
 import numpy as np
 
-from benchmarks.quality import Judged, embed, get_data_folder, measure, read_collection
+from benchmarks.quality import (
+    Judged,
+    embed,
+    embed_by_installed,
+    find_model,
+    get_data_folder,
+    measure,
+    read_collection,
+)
 from refdesk.core.search.analysis import parse_query
 from refdesk.core.search.passages import embedding_text, split
 from refdesk.embedders.hashing import HashingEmbedder
@@ -75,8 +83,8 @@ async def embed_by_hashing(judged: Judged, queries: int) -> Vectors:
     )
 
 
-def embed_locally(judged: Judged) -> Vectors:
-    """Return the vectors of the local model, from the cache of `benchmarks.quality` where they are there."""
+def embed_locally(judged: Judged, model: str | None = None) -> Vectors:
+    """Return the vectors of the packaged model or of an installed one, from the cache of `benchmarks.quality`."""
     from refdesk.embedders.local import PASSAGE_PIECES, QUERY_PIECES, LocalEmbedder
 
     spans = [split(title, body) for title, body in judged.documents]
@@ -85,10 +93,15 @@ def embed_locally(judged: Judged) -> Vectors:
         for (title, body), passages in zip(judged.documents, spans, strict=True)
         for span in passages
     ]
-    vectors = iter(embed(f"{judged.name}-passages", texts, PASSAGE_PIECES))
+    if model is None:
+        made = embed(f"{judged.name}-passages", texts, PASSAGE_PIECES)
+        queries = embed(f"{judged.name}-queries", judged.queries, QUERY_PIECES)
+    else:
+        made = embed_by_installed(model, f"{judged.name}-passages", texts, as_queries=False)
+        queries = embed_by_installed(model, f"{judged.name}-queries", judged.queries, as_queries=True)
+    vectors = iter(made)
     passages = [_join(each, [next(vectors) for _ in each]) for each in spans]
-    queries = embed(f"{judged.name}-queries", judged.queries, QUERY_PIECES)
-    return Vectors(LocalEmbedder().model, passages, list(queries))
+    return Vectors((find_model(model) if model else LocalEmbedder()).model, passages, list(queries))
 
 
 def _join(spans: Sequence[tuple[int, int]], vectors: Sequence[Vector]) -> list[EmbeddedPassage]:

@@ -335,10 +335,11 @@ def main() -> None:
     for name in names:
         collection = read_collection(folder / name)
         rankings = get_rankings(collection, options.vectors, options.model)
-        if not options.no_tool and options.model is None:
+        if not options.no_tool:
             from benchmarks.asking import ask_search_knowledge
 
-            rankings["search_knowledge"] = asyncio.run(ask_search_knowledge(collection)).__getitem__
+            answered = asyncio.run(ask_search_knowledge(collection, model=options.model))
+            rankings["search_knowledge"] = answered.__getitem__
         for title, ranking in rankings.items():
             quality = measure(collection.relevant, ranking)
             print(f"{name:<12}{title:<22}{quality.ndcg:>8.3f}{quality.recall:>12.3f}", flush=True)

@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
@@ -52,6 +52,7 @@ STORE = "refdesk.sqlite3"
 BATCH = 1000
 QUESTIONS = 60
 SERVE = ("serve", "--no-auth", "--toolset", "knowledge", "--port", "0")
+SERVE_ALL = ("serve", "--no-auth", "--port", "0")
 MCP_HEADERS = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
 
 Ask = Callable[[str], object]
@@ -174,11 +175,13 @@ class Server:
     Args:
         folder: Its data folder.
         python: The interpreter, in whose environment the package is.
+        settings: What else its environment has; with any, all toolsets are served.
     """
 
-    def __init__(self, folder: Path, python: str = sys.executable) -> None:
-        own = {"REFDESK_HOME": str(folder), "REFDESK_EMBEDDER": "hashing", "REFDESK_STORE": ""}
-        command, environment = [python, "-m", "refdesk", *SERVE], {**os.environ, **own}
+    def __init__(self, folder: Path, python: str = sys.executable, settings: Mapping[str, str] | None = None) -> None:
+        own = {"REFDESK_HOME": str(folder), "REFDESK_EMBEDDER": "hashing", "REFDESK_STORE": "", **(settings or {})}
+        serve = SERVE if settings is None else SERVE_ALL
+        command, environment = [python, "-m", "refdesk", *serve], {**os.environ, **own}
         self.process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         assert self.process.stderr is not None
         url = next(entry["url"] for entry in map(json.loads, self.process.stderr) if "url" in entry)
@@ -220,6 +223,10 @@ class Server:
         tasks = Path(f"/proc/{self.process.pid}/task").glob("*/schedstat")
         return sum(int(task.read_text().split()[0]) for task in tasks) / 1e9
 
+    def hang_up(self) -> None:
+        """Let the next question open a connection anew: servers end those that nothing came on for long."""
+        self._connection.close()
+
     def close(self) -> None:
         """End it."""
         self._connection.close()
@@ -228,9 +235,11 @@ class Server:
 
 
 @contextmanager
-def running_server(folder: Path, python: str = sys.executable) -> Generator[Server]:
+def running_server(
+    folder: Path, python: str = sys.executable, settings: Mapping[str, str] | None = None
+) -> Generator[Server]:
     """Give a server that is ended afterwards."""
-    server = Server(folder, python)
+    server = Server(folder, python, settings)
     try:
         yield server
     finally:

@@ -73,3 +73,25 @@ async def test_when_the_one_that_embeds_is_cancelled_the_next_does() -> None:
         assert embedder.asked == ["x", "x"]
         assert embedder.gate is not None
         embedder.gate.set()
+
+
+async def test_a_text_found_again_is_not_embedded_again_within_its_org() -> None:
+    questions, embedder = QuestionVectors(most=3), ScriptedEmbedder()
+    first = await questions.get_passages(embedder, ["a", "b", "a"], "acme")
+    again = await questions.get_passages(embedder, ["b", "c"], "acme")
+    assert (again[0] == first[1]).all()
+    assert (first[0] == first[2]).all()
+    assert embedder.seen == ["a", "b", "c"]
+    await questions.get_passages(embedder, ["b"], "zenith")
+    assert embedder.seen == ["a", "b", "c", "b"]
+    assert len(await questions.get_passages(embedder, list("vwxyz"), "acme")) == 5
+    await questions.get_passages(embedder, ["z", "b"], "acme")
+    assert embedder.seen[4:] == [*"vwxyz", "b"]
+
+
+async def test_texts_that_could_not_be_embedded_are_tried_again() -> None:
+    questions, embedder = QuestionVectors(), ScriptedEmbedder(is_down=True)
+    with pytest.raises(EmbedderError):
+        await questions.get_passages(embedder, ["x"], "acme")
+    embedder.is_down = False
+    assert len(await questions.get_passages(embedder, ["x"], "acme")) == 1

@@ -228,10 +228,11 @@ async def _compare(context: Context, question: Question, texts: Sequence[tuple[s
     base = context.knowledge_base
     asked = await base.embed_question(question.text, context.principal.org)
     embedder = await base.semantics.get_active() if base.semantics is not None else None
-    if asked is None or embedder is None or not texts:
+    if asked is None or base.semantics is None or embedder is None or not texts:
         return [None] * len(texts)
     try:
-        vectors = await embedder.embed_passages([embedding_text(title, text, (0, len(text))) for title, text in texts])
+        whole = [embedding_text(title, text, (0, len(text))) for title, text in texts]
+        vectors = await base.semantics.questions.get_passages(embedder, whole, context.principal.org)
     except errors.EmbedderError as error:
         logger.warning("hits not embedded", extra={"reason": error.message})
         return [None] * len(texts)

@@ -1,9 +1,10 @@
-"""A cache of query embeddings, so that paging, repeated and federated queries embed each query once."""
+"""A cache of query embeddings, so that paging, repeated and federated queries embed each query once; and of those of
+texts that sources without vectors find."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
@@ -35,6 +36,7 @@ class QuestionVectors:
     def __init__(self, most: int = MOST_REMEMBERED) -> None:
         self._most = most
         self._vectors: OrderedDict[Key, Vector] = OrderedDict()
+        self._passages: OrderedDict[Key, Vector] = OrderedDict()
         self._turns: dict[Key, _Turn] = {}
 
     async def get(self, embedder: Embedder, text: str, asker: str) -> Vector:
@@ -58,6 +60,24 @@ class QuestionVectors:
             if len(self._vectors) > self._most:
                 self._vectors.popitem(last=False)
             return vector
+
+    async def get_passages(self, embedder: Embedder, texts: Sequence[str], asker: str) -> list[Vector]:
+        """Return the vectors of texts that were found elsewhere, in order; those found before are remembered likewise.
+
+        Raises:
+            EmbedderError: They could not be embedded.
+        """
+        keys = [(embedder.model, asker, text) for text in texts]
+        missing = [key for key in dict.fromkeys(keys) if key not in self._passages]
+        made = await embedder.embed_passages([text for *_, text in missing]) if missing else []
+        known = {key: self._passages[key] for key in keys if key in self._passages}
+        known.update(zip(missing, made, strict=True))
+        for key, vector in known.items():
+            self._passages[key] = vector
+            self._passages.move_to_end(key)
+        while len(self._passages) > self._most:
+            self._passages.popitem(last=False)
+        return [known[key] for key in keys]
 
     @asynccontextmanager
     async def _take_turn(self, key: Key) -> AsyncGenerator[None, None]:
