@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 import anyio
 
 from refdesk import errors
-from refdesk.core import tracing
 from refdesk.core.context import Bases, Context, report_nothing
 from refdesk.core.fairness import FairTurns
 from refdesk.core.keeping.acts import MAIN
@@ -27,7 +26,6 @@ from refdesk.factories.bases import choose_base
 from refdesk.factories.telemetry import open_telemetry
 from refdesk.factories.toolsets import (
     choose_own_stores,
-    choose_syncer,
     connect_live,
     get_stale_after,
     has_documents,
@@ -46,6 +44,7 @@ if TYPE_CHECKING:
     from refdesk.core.operations import Call, Operation, Resource, Toolset
     from refdesk.core.tracing import Tracer
     from refdesk.factories.bases import Base, OpenBase
+    from refdesk.factories.upkeep import DeskUpkeep
     from refdesk.model import CollectionStatistics, Principal
     from refdesk.settings import Settings
     from refdesk.telemetry import Telemetry
@@ -54,12 +53,6 @@ logger = logging.getLogger(__name__)
 
 IDLE_START_SECONDS = 3.0
 """How long the store may stay closed after the start when nobody asks for it."""
-
-SYNC_CHECK_SECONDS = 600.0
-"""How often a server that runs for days looks whether a sync is due."""
-
-SYNC_RETRY_SECONDS = 60.0
-"""The pause after a sync that failed; it doubles up to `SYNC_CHECK_SECONDS`."""
 
 SHARED_PART = 8
 """While several callers are active, one in so many of the requests at once is worked on: they share one interpreter."""
@@ -165,7 +158,13 @@ class Desk:
         def get_other(name: str) -> Context:
             return Context(principal, watch(base.of(name).knowledge_base), get_other, get_bases=get_bases)
 
-        return replace(get_other(toolset), report=report, asked_at=asked_at)
+        return replace(get_other(toolset), report=report, asked_at=asked_at, get_upkeep=partial(self.get_upkeep, base))
+
+    def get_upkeep(self, base: Base) -> DeskUpkeep:
+        """Return what keeps the desk's toolsets current."""
+        from refdesk.factories.upkeep import DeskUpkeep
+
+        return DeskUpkeep(self.settings, base, tuple(toolset.name for toolset in self.toolsets), self.tracer)
 
     def list_work(self) -> list[str]:
         """Return what is being worked on in the background right now."""
@@ -305,11 +304,9 @@ class Desk:
     def _start_background(self, group: TaskGroup, base: Base) -> None:
         for each in base.each():
             group.start_soon(self._supervise, "embedding", each.indexer.run)
-        for toolset in self.toolsets:
-            if get_stale_after(self.settings, toolset.name) is not None:
-                work = partial(keep_current, self.settings, toolset.name, base, self.tracer)
-                group.start_soon(self._supervise, f"sync of {toolset.name}", work)
-
+        upkeep = self.get_upkeep(base)
+        for name in upkeep.list_sources():
+            group.start_soon(self._supervise, f"sync of {name}", partial(upkeep.keep_current, name))
         if self.settings.backup_every is not None:
             group.start_soon(self._supervise, "backups", partial(keep_backups, self.settings, base))
 
@@ -362,29 +359,6 @@ async def _open_desk(
         group.cancel_scope.cancel()
     if failure is not None:
         raise failure
-
-
-async def keep_current(settings: Settings, name: str, base: Base, tracer: Tracer | None = None) -> None:
-    """Sync whenever it is due, until cancelled. Failures are logged and tried again, later each time."""
-    syncer = choose_syncer(settings, name, base.knowledge_base.store)
-    pause = SYNC_RETRY_SECONDS
-    while True:
-        try:
-            if await syncer.is_due(base.knowledge_base.clock.now()):
-                base.syncing.add(name)
-                try:
-                    with tracing.trace(tracer, "sync", toolset=name):
-                        report = await syncer.sync()
-                finally:
-                    base.syncing.discard(name)
-                logger.info("synced", extra={"toolset": name, "outcome": report.outcome, "written": report.written})
-                base.knowledge_base.note_change()
-            pause = SYNC_RETRY_SECONDS
-            await anyio.sleep(SYNC_CHECK_SECONDS)
-        except errors.RefdeskError as error:
-            logger.warning("not synced", extra={"toolset": name, "reason": error.message})
-            await anyio.sleep(pause)
-            pause = min(2 * pause, SYNC_CHECK_SECONDS)
 
 
 async def keep_backups(settings: Settings, base: Base) -> None:

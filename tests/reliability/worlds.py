@@ -225,6 +225,10 @@ def list_word_calls() -> list[tuple[str, dict[str, Any]]]:
         ("erase", {"agent": "ann"}),
         ("erase", {"org": OTHERS}),
         ("export_audit", {}),
+        ("show_syncs", {}),
+        ("sync_toolset", {"toolset": "azure-updates"}),
+        ("show_embeddings", {}),
+        ("retry_embeddings", {}),
         ("verify_audit", {}),
         ("search_everything", {"deadlineMs": 10_000, "query": "parcel tracker zebra map", "limit": 50}),
     ]

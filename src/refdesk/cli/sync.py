@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -9,8 +10,9 @@ import click
 from refdesk.cli import invocation, progress
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from refdesk.cli.progress import Show
-    from refdesk.core.background.sync_log import SyncReport
     from refdesk.core.background.syncing import SyncProgress
     from refdesk.settings import Settings
 
@@ -21,66 +23,56 @@ if TYPE_CHECKING:
 @click.option("--force", is_flag=True, help="Withdraw what is gone from the source even when it is suspiciously much.")
 @invocation.json_option
 def sync(name: str, full: bool, force: bool, as_json: bool) -> None:
-    """Bring TOOLSET, such as azure-updates, up to date with its source."""
+    """Bring TOOLSET, such as azure-updates, up to date with its source.
+
+    The desk or server that runs does it, where one does.
+    """
     import anyio
+
+    from refdesk.cli import through_desk
 
     settings = invocation.load()
     with progress.show_progress("Reading the feed") as show:
-        report = anyio.run(_sync, settings, name, full, force, show)
+        done = through_desk.sync(name, full=full, force=force, show=show)
+        if done is None:
+            done = anyio.run(_sync, settings, name, full, force, show)
     if as_json:
-        invocation.print_json(to_json(report))
+        invocation.print_json(done)
     else:
-        click.echo(describe(name, report))
+        click.echo(describe(name, done))
 
 
-async def _sync(settings: Settings, name: str, full: bool, force: bool, show: Show | None) -> SyncReport:
+async def _sync(settings: Settings, name: str, full: bool, force: bool, show: Show | None) -> dict[str, Any]:
     from refdesk.app import open_desk
-    from refdesk.factories.toolsets import choose_syncer, load_toolsets
+    from refdesk.factories.toolsets import load_toolsets
+    from refdesk.server.local.syncing import to_json
 
-    def on_progress(state: SyncProgress) -> None:
+    def note(state: SyncProgress) -> None:
         if show is not None:
             show(state.read, state.total)
 
-    toolsets = load_toolsets([name])
-    async with open_desk(settings, toolsets, in_background=False) as desk:
-        syncer = choose_syncer(settings, name, (await desk.get_base()).knowledge_base.store)
-        return await syncer.sync(full=full, force=force, on_progress=on_progress)
+    async with open_desk(settings, load_toolsets([name]), in_background=False) as desk:
+        upkeep = desk.get_upkeep(await desk.get_base())
+        return to_json(await upkeep.sync(name, note, full=full, force=force))
 
 
-def to_json(report: SyncReport) -> dict[str, Any]:
-    """Return what a sync did, changes left out: the changelog has them."""
-    return {
-        "outcome": report.outcome,
-        "kind": report.kind,
-        "startedAt": report.started_at.isoformat(),
-        "finishedAt": report.finished_at.isoformat(),
-        "added": report.added,
-        "changed": report.changed,
-        "withdrawn": report.withdrawn,
-        "restored": report.restored,
-        "unchanged": report.unchanged,
-        "quarantined": report.quarantined,
-        "withheld": report.withheld,
-        "missing": report.missing,
-    }
-
-
-def describe(name: str, report: SyncReport) -> str:
+def describe(name: str, report: Mapping[str, Any]) -> str:
     """Return what a sync did, in one or two sentences."""
-    if report.outcome == "busy":
-        return f"Another process is syncing {name} at this moment; nothing was done."
+    if report["outcome"] == "busy":
+        return f"{name} is being synced already; nothing was done."
     counts = [
         f"{count} {word}"
         for word in ("added", "changed", "withdrawn", "restored", "unchanged")
-        if (count := getattr(report, word))
+        if (count := report[word])
     ]
-    seconds = (report.finished_at - report.started_at).total_seconds()
-    text = f"{name} is current ({report.kind} sync, {seconds:.1f} s): {', '.join(counts) or 'nothing to do'}."
-    if report.quarantined:
-        text += f" {report.quarantined} records could not be read and were set aside; refdesk doctor says why."
-    if report.missing:
-        text += f" The source says that it holds {report.missing} more than it gave."
-    if report.withheld:
-        why = "while it gives less than it says" if report.missing else "suspiciously many"
-        text += f" Gone from the source, {why}, and kept: {report.withheld}; --force withdraws them."
+    took = datetime.fromisoformat(report["finishedAt"]) - datetime.fromisoformat(report["startedAt"])
+    done = ", ".join(counts) or "nothing to do"
+    text = f"{name} is current ({report['kind']} sync, {took.total_seconds():.1f} s): {done}."
+    if report["quarantined"]:
+        text += f" {report['quarantined']} records could not be read and were set aside; refdesk doctor says why."
+    if report["missing"]:
+        text += f" The source says that it holds {report['missing']} more than it gave."
+    if report["withheld"]:
+        why = "while it gives less than it says" if report["missing"] else "suspiciously many"
+        text += f" Gone from the source, {why}, and kept: {report['withheld']}; --force withdraws them."
     return text

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from refdesk import __version__, errors
 from refdesk.forwarder import hello, identity, rendezvous
 
 if TYPE_CHECKING:
+    from refdesk.cli.progress import Show
     from refdesk.forwarder.rendezvous import Found, Place
 
 LOST = "The desk ended while {} ran: what it was to write may have been written, or not. Look before you call again."
@@ -59,8 +60,46 @@ def ask(
     return None
 
 
-def exchange(place: Place, found: Found, asked: Mapping[str, object]) -> dict[str, Any] | None:
-    """Return what a desk answers: `None` when it cannot be reached, nothing when it ended before it answered."""
+def sync(toolset: str, *, full: bool, force: bool, show: Show | None) -> dict[str, Any] | None:
+    """Return what a sync did that the desk made which runs, or `None` where none can be asked.
+
+    Args:
+        toolset: Which one is synced.
+        full: Whether everything is compared.
+        force: Whether what is gone is withdrawn even when it is suspiciously much.
+        show: Shown how far it is.
+
+    Raises:
+        RefdeskError: The sync failed, or `WorldError` where the desk ended meanwhile.
+    """
+    asked = {"ask": "sync", "version": __version__, "toolset": toolset, "full": full, "force": force}
+
+    def note(said: Mapping[str, Any]) -> None:
+        if show is not None:
+            done, total = said["progress"]
+            show(int(done), int(total) if total is not None else None)
+
+    for place, found in _list_candidates((toolset,)):
+        said = exchange(place, found, asked, note)
+        if said == {}:
+            raise errors.WorldError(LOST.format("the sync"))
+        if said is not None and "failed" in said:
+            raise _to_error(said["failed"])
+        if said is not None and "value" in said:
+            return said["value"]
+    return None
+
+
+def exchange(
+    place: Place,
+    found: Found,
+    asked: Mapping[str, object],
+    note: Callable[[Mapping[str, Any]], None] = lambda _: None,
+) -> dict[str, Any] | None:
+    """Return what a desk answers: `None` when it cannot be reached, nothing when it ended before it answered.
+
+    Lines before the answer that say how far it is go to `note`.
+    """
     try:
         wire = hello.Wire(rendezvous.connect(found))
         hello.prove_client(wire, place)
@@ -68,9 +107,12 @@ def exchange(place: Place, found: Found, asked: Mapping[str, object]) -> dict[st
         return None
     try:
         wire.send(hello.pack(asked))
-        return hello.unpack(wire.read_line()) or {}
+        while "progress" in (said := hello.unpack(wire.read_line()) or {}):
+            note(said)
     except OSError:
         return {}
+    else:
+        return said
     finally:
         wire.close()
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from refdesk.core.background.upkeep import Upkeep
     from refdesk.core.knowledge_base import KnowledgeBase
     from refdesk.model import Principal
 
@@ -48,6 +49,7 @@ class Context:
         report: Told how far the call is, where it takes long.
         get_bases: Returns what is kept in any store, for administration; `None` where there is one store.
         asked_at: When a call was first sent that comes again, because the process that ran it ended.
+        get_upkeep: Returns what keeps it current, for administration; `None` where nothing does.
     """
 
     principal: Principal
@@ -56,6 +58,7 @@ class Context:
     report: Report = report_nothing
     get_bases: Callable[[], Bases] | None = None
     asked_at: datetime | None = None
+    get_upkeep: Callable[[], Upkeep] | None = None
 
     @property
     def bases(self) -> Bases:

@@ -15,6 +15,7 @@ from refdesk.factories.toolsets import choose_options, choose_own_stores, list_q
 
 if TYPE_CHECKING:
     from refdesk.core.background.embedding import Indexer
+    from refdesk.core.background.syncing import SyncProgress
     from refdesk.core.key_files import KeyFile
     from refdesk.core.keys import KeyRing
     from refdesk.core.knowledge_base import KnowledgeBase
@@ -34,7 +35,7 @@ class Base:
     Attributes:
         queue: Announces new work to workers.
         apart: The same for each toolset that is kept in a store of its own.
-        syncing: The toolsets that are being synced right now.
+        syncing: The toolsets that this process syncs right now, and how far each is once that is known.
     """
 
     knowledge_base: KnowledgeBase
@@ -43,7 +44,7 @@ class Base:
     keys: KeyRing
     queue: JobQueue | None = None
     apart: Mapping[str, Base] = field(default_factory=dict[str, "Base"])
-    syncing: set[str] = field(default_factory=set[str])
+    syncing: dict[str, SyncProgress | None] = field(default_factory=dict[str, "SyncProgress | None"])
 
     def of(self, toolset: str) -> Base:
         """Return what a toolset is kept in."""

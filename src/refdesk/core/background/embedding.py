@@ -73,6 +73,15 @@ class Failure:
         return self.retry_at is None
 
 
+@dataclass(frozen=True, slots=True)
+class Count:
+    """How many documents of a collection there are, withdrawn ones not counted, and how many have vectors."""
+
+    collection: Collection
+    documents: int
+    embedded: int
+
+
 @dataclass(slots=True)
 class Indexer:
     """Embeds what is not embedded yet; `run` it as a background task in a server or a worker.
@@ -174,9 +183,18 @@ class Indexer:
         self.trouble = None
         return outcome or await self.embed_job(job)
 
-    async def retry_failures(self) -> int:
-        """Make every document that was set aside due again; return how many."""
-        failures = await self.list_failures()
+    async def retry_failures(self, orgs: frozenset[str] | None = None, toolset: str | None = None) -> int:
+        """Make every document that could not be embedded due again; return how many.
+
+        Args:
+            orgs: Only what these orgs have.
+            toolset: Only what this one has.
+        """
+        failures = [
+            failure
+            for failure in await self.list_failures()
+            if (orgs is None or failure.collection.org in orgs) and toolset in (None, failure.collection.toolset)
+        ]
         async with self.store.transaction() as transaction:
             await transaction.remove_metadata([_failure_key(f.collection, f.id) for f in failures])
         self.semantics.doorbell.ring()
@@ -188,8 +206,12 @@ class Indexer:
 
     async def count_pending(self) -> int:
         """Return how many documents, not withdrawn, have no vectors of the wanted model yet."""
+        return sum(one.documents - one.embedded for one in await self.count())
+
+    async def count(self) -> list[Count]:
+        """Return for each collection how many documents it has, and how many have vectors of the wanted model."""
         model = self.semantics.wanted.model.name
-        return sum(_count_waiting(statistics, model) for statistics in await self.store.get_statistics())
+        return [_count(statistics, model) for statistics in await self.store.get_statistics()]
 
     async def _keep_sweeping(self) -> None:
         pause = IDLE_SECONDS
@@ -231,8 +253,8 @@ class Indexer:
 
     async def _list_jobs(self) -> tuple[list[EmbeddingJob], bool]:
         """Return what is due, of every collection its share, and whether that is all."""
-        blocked, model = await self._list_blocked(), self.semantics.wanted.model.name
-        waiting = [one.collection for one in await self.store.get_statistics() if _count_waiting(one, model)]
+        blocked = await self._list_blocked()
+        waiting = [one.collection for one in await self.count() if one.documents > one.embedded]
         share = max(BATCH_DOCUMENTS, SWEEP_DOCUMENTS // max(1, len(waiting)))
         jobs: list[EmbeddingJob] = []
         for collection in self._take_turns(waiting):
@@ -393,9 +415,9 @@ async def _embed_all(embedder: Embedder, documents: Sequence[Document]) -> list[
     ]
 
 
-def _count_waiting(statistics: CollectionStatistics, model: str) -> int:
+def _count(statistics: CollectionStatistics, model: str) -> Count:
     living = sum(count for state, count in statistics.documents.items() if state is not State.WITHDRAWN)
-    return living - statistics.embedded.get(model, 0)
+    return Count(statistics.collection, living, statistics.embedded.get(model, 0))
 
 
 def _failure_key(collection: Collection, id: str) -> MetadataKey:

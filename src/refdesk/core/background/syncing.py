@@ -97,6 +97,13 @@ class Syncer:
         """Return the status of syncing."""
         return await sync_log.read_status(self.store, self.collection.toolset)
 
+    async def is_running(self) -> bool:
+        """Whether some process syncs it at this moment."""
+        return await self._make_lease().is_held()
+
+    def _make_lease(self) -> Lease:
+        return Lease(f"sync:{self.collection.toolset}", self.store, self.clock, self.holder, self.lease_duration)
+
     async def is_due(self, now: datetime) -> bool:
         """Whether no sync succeeded within `stale_after` before `now`, or no full one within `full_after`."""
         status = await self.get_status()
@@ -126,7 +133,7 @@ class Syncer:
         started = self.clock.now()
         status = await self.get_status()
         kind: SyncKind = "full" if full or _is_older(status.last_full, started, self.full_after) else "delta"
-        lease = Lease(f"sync:{self.collection.toolset}", self.store, self.clock, self.holder, self.lease_duration)
+        lease = self._make_lease()
         if not await lease.acquire():
             return SyncReport("busy", kind, started, self.clock.now())
         try:

@@ -29,6 +29,11 @@ def describe_calls(toolsets: Sequence[Toolset]) -> dict[str, object]:
     }
 
 
+def describe_failure(error: errors.RefdeskError) -> dict[str, object]:
+    """Return an error as the command line is answered it."""
+    return {"failed": {"type": type(error).__name__, "message": error.message, "details": error.details}}
+
+
 def _find_key(operation: Operation) -> str | None:
     field = operation.input.model_fields.get(TOKEN)
     return (field.alias or TOKEN) if field is not None else None

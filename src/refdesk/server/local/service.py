@@ -20,8 +20,8 @@ from refdesk.forwarder import hello, rendezvous
 from refdesk.kit import memory
 from refdesk.server import mcp, stdio
 from refdesk.server.calls import Caller
-from refdesk.server.local import callers
-from refdesk.server.local.calls import describe_calls
+from refdesk.server.local import callers, syncing
+from refdesk.server.local.calls import describe_calls, describe_failure
 from refdesk.server.local.lines import Lines, Session
 
 if TYPE_CHECKING:
@@ -155,6 +155,8 @@ class LocalService:
                 await self._serve_client(said, lines)
             case "call":
                 await _say(lines, await self._call(said))
+            case "sync":
+                await syncing.answer(self.desk, said, lines)
             case "status":
                 await _say(lines, await self._describe())
             case "stop":
@@ -216,7 +218,7 @@ class LocalService:
         try:
             answer = await Caller(self.desk, caller.principal, "cli").run(operation, said.get("arguments"))
         except errors.RefdeskError as error:
-            return {"failed": {"type": type(error).__name__, "message": error.message, "details": error.details}}
+            return describe_failure(error)
         return {"value": answer.value, "meta": answer.meta}
 
     def _find_operation(self, name: str) -> Operation | None:

@@ -1,4 +1,4 @@
-"""administration: erasing for good, and reading and checking the record of who did what, for whoever may."""
+"""administration: erasing for good, the record of who did what, and keeping what is served current."""
 
 TOOLSET_NAME = "administration"
-DESCRIPTION = "Erase for good, and see who did what."
+DESCRIPTION = "Erase for good, see who did what, and keep what is served current."

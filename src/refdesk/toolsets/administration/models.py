@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import ConfigDict, Field, model_validator
 from pydantic.json_schema import SkipJsonSchema
@@ -120,3 +120,108 @@ class ExportOutput(Message):
 
     entries: list[Act]
     total: int = Field(description="How many the log has.")
+
+
+class SyncInput(Message):
+    """What `sync_toolset` takes."""
+
+    toolset: Name = Field(description="Which one, such as azure-updates.")
+    full: bool = Field(False, description="Compare everything, not only what changed.")
+    force: bool = Field(False, description="Withdraw what is gone from the source even when it is suspiciously much.")
+
+
+class Progress(Message):
+    """How far a sync is."""
+
+    read: int = Field(description="Records read.")
+    total: int | SkipJsonSchema[None] = Field(None, description="How many there are, where the source says so.")
+
+
+class SyncOutput(Message):
+    """What `sync_toolset` answers."""
+
+    toolset: str
+    outcome: Literal["succeeded", "busy"] = Field(description="`busy`: it is being synced already; nothing was done.")
+    running: Progress | SkipJsonSchema[None] = Field(None, description="When `busy`: how far that is, if known.")
+    kind: Literal["full", "delta"]
+    started_at: datetime
+    finished_at: datetime
+    added: int
+    changed: int
+    withdrawn: int
+    restored: int
+    unchanged: int
+    quarantined: int = Field(description="Records that cannot be read and are set aside.")
+    withheld: int = Field(description="Gone from the source, suspiciously many, and kept; `force` withdraws them.")
+    missing: int = Field(description="Records that the source says it holds and did not give.")
+
+
+class ShowSyncsInput(Message):
+    """What `show_syncs` takes."""
+
+    toolset: Name | SkipJsonSchema[None] = Field(None, description="Only this one.")
+
+
+class Sync(Message):
+    """How a toolset stands with its source."""
+
+    toolset: str
+    is_due: bool
+    is_running: bool
+    running: Progress | SkipJsonSchema[None] = Field(None, description="How far, where this process does it.")
+    documents: int = Field(description="How many the last success left.")
+    last_success: datetime | SkipJsonSchema[None] = None
+    last_full: datetime | SkipJsonSchema[None] = None
+    last_error: str | SkipJsonSchema[None] = Field(None, description="Why the last one failed, if it did.")
+    last_error_at: datetime | SkipJsonSchema[None] = None
+
+
+class ShowSyncsOutput(Message):
+    """What `show_syncs` answers."""
+
+    syncs: list[Sync]
+
+
+class ShowEmbeddingsInput(Message):
+    """What `show_embeddings` takes."""
+
+    limit: Number = Field(20, ge=1, le=MOST_SHOWN, description="At most this many failures.")
+
+
+class Failed(Message):
+    """A document that could not be embedded."""
+
+    toolset: str
+    id: str
+    reason: str
+    attempts: int
+    retry_at: datetime | SkipJsonSchema[None] = Field(None, description="Absent: set aside until somebody retries.")
+
+
+class EmbeddingCounts(Message):
+    """How far embedding is, of what the caller's org can find."""
+
+    model: str = Field(description="The model that makes vectors.")
+    searched_by: str = Field(description="The one whose vectors are searched; another while models change.")
+    documents: int
+    embedded: int = Field(description="How many of them have vectors of `model`.")
+    waiting: int
+    failed: int = Field(description="How many of those waiting could not be embedded when last tried.")
+
+
+class ShowEmbeddingsOutput(EmbeddingCounts):
+    """What `show_embeddings` answers."""
+
+    failures: list[Failed] = Field(description="Next to be tried first, those set aside last.")
+
+
+class RetryInput(Message):
+    """What `retry_embeddings` takes."""
+
+    toolset: Name | SkipJsonSchema[None] = Field(None, description="Only what this one has.")
+
+
+class RetryOutput(EmbeddingCounts):
+    """What `retry_embeddings` answers."""
+
+    retried: int = Field(description="How many that failed are due again.")

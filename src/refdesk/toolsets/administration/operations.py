@@ -12,6 +12,7 @@ from refdesk.core.keeping import acts, erasing
 from refdesk.core.operations import READS, Effects, Operation, Route, Shortening
 from refdesk.core.writing import audit
 from refdesk.errors import ConfigurationError, InvalidInputError, PermissionDeniedError
+from refdesk.toolsets.administration.declaring import ADMIN, ERRORS
 from refdesk.toolsets.administration.models import (
     Act,
     Broken,
@@ -25,12 +26,12 @@ from refdesk.toolsets.administration.models import (
     VerifyInput,
     VerifyOutput,
 )
+from refdesk.toolsets.administration.upkeep import UPKEEP
 
 if TYPE_CHECKING:
     from refdesk.core.keeping.acts import Stores
     from refdesk.core.writing.audit import Verdict
 
-ADMIN = frozenset({"admin"})
 LONG_SECONDS = 300.0
 """How long erasing, or reading a whole log, may take at least."""
 
@@ -93,13 +94,6 @@ def _tell(store: str, verdict: Verdict) -> Log:
     )
 
 
-_ERRORS = {
-    "INVALID_INPUT": "An argument is malformed or out of range.",
-    "UNAUTHENTICATED": "The request carries no valid credential.",
-    "PERMISSION_DENIED": "The credential lacks the scope admin.",
-    "STORE_UNAVAILABLE": "The storage engine failed; try again.",
-}
-
 OPERATIONS = (
     Operation(
         name="erase",
@@ -115,7 +109,7 @@ OPERATIONS = (
         effects=Effects(read_only=False, idempotent=True, destructive=True),
         route=Route("POST", "/erase"),
         errors={
-            **_ERRORS,
+            **ERRORS,
             "INVALID_INPUT": "It is not said what is to be erased, or more than one thing.",
             "NOT_FOUND": "There is no such entry in the org, or nothing of the agent.",
             "PERMISSION_DENIED": "The credential lacks the scope admin, or another org is named.",
@@ -135,7 +129,7 @@ OPERATIONS = (
         scopes=ADMIN,
         effects=READS,
         route=Route("GET", "/audit"),
-        errors=_ERRORS,
+        errors=ERRORS,
         examples=({"limit": 10}, {"refused": True, "agent": "support-bot"}),
         shortening=Shortening("entries", rest="Ask for fewer at once."),
         listed=False,
@@ -150,7 +144,7 @@ OPERATIONS = (
         scopes=ADMIN,
         effects=READS,
         route=Route("GET", "/audit/verify"),
-        errors=_ERRORS,
+        errors=ERRORS,
         examples=({}, {"expect": "1204:5d1c"}),
         least_seconds=LONG_SECONDS,
         listed=False,
@@ -165,9 +159,10 @@ OPERATIONS = (
         scopes=ADMIN,
         effects=READS,
         route=Route("GET", "/audit/entries"),
-        errors=_ERRORS,
+        errors=ERRORS,
         examples=({"limit": 100}, {"offset": 100, "limit": 100}),
         shortening=Shortening("entries", rest="Read on from there.", pages=True),
         listed=False,
     ),
+    *UPKEEP,
 )

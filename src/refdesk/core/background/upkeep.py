@@ -1,0 +1,107 @@
+"""What operators look at and let happen now: syncs, and what is not embedded yet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from refdesk.core.background.embedding import Failure, Indexer
+    from refdesk.core.background.sync_log import SyncReport, SyncStatus
+    from refdesk.core.background.syncing import OnProgress, SyncProgress
+    from refdesk.model import Collection
+
+
+@dataclass(frozen=True, slots=True)
+class SyncState:
+    """How a toolset stands with its source.
+
+    Attributes:
+        is_due: Whether the next sync is due.
+        is_running: Whether some process syncs it at this moment.
+        progress: How far that is, where it is this process.
+    """
+
+    toolset: str
+    status: SyncStatus
+    is_due: bool
+    is_running: bool
+    progress: SyncProgress | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingState:
+    """How far the embedding of some orgs' documents is.
+
+    Attributes:
+        wanted: The model that makes vectors.
+        active: The model whose vectors are searched; another one while all documents are embedded anew.
+        documents: How many there are, in all stores, withdrawn ones not counted.
+        embedded: How many of them have vectors of `wanted`.
+        failures: What could not be embedded, next to be tried first, those set aside last.
+    """
+
+    wanted: str
+    active: str
+    documents: int
+    embedded: int
+    failures: tuple[Failure, ...] = ()
+
+    @property
+    def waiting(self) -> int:
+        """How many are still to be embedded, those that failed included."""
+        return max(0, self.documents - self.embedded)
+
+
+class Upkeep(Protocol):
+    """Keeps what is served current, in one process or several."""
+
+    async def sync(
+        self, toolset: str, on_progress: OnProgress, *, full: bool = False, force: bool = False
+    ) -> SyncReport:
+        """Bring a toolset up to date with its source; `busy`, and nothing done, while it is being synced.
+
+        Raises:
+            InvalidInputError: It is not served here, or has no source.
+            SourceError: The source failed for good.
+        """
+        ...
+
+    async def list_syncs(self) -> Sequence[SyncState]:
+        """Return how every toolset that is served and has a source stands with it."""
+        ...
+
+    async def get_embedding(self, orgs: frozenset[str] | None = None) -> EmbeddingState:
+        """Return how far embedding is, of these orgs; of all without them."""
+        ...
+
+    async def retry_embeddings(self, orgs: frozenset[str] | None = None, toolset: str | None = None) -> int:
+        """Let what could not be embedded be tried again at once, of these orgs and this toolset where they are given;
+        return how many documents that is.
+        """
+        ...
+
+
+async def measure(indexers: Sequence[Indexer], orgs: frozenset[str] | None) -> EmbeddingState:
+    """Return how far embedding is in several stores, which share their embedder."""
+    wanted, found = indexers[0].semantics.wanted.model, [await _count(each, orgs) for each in indexers]
+    active = await indexers[0].semantics.get_active()
+    failures = [failure for each in indexers for failure in await each.list_failures()]
+    return EmbeddingState(
+        wanted.name,
+        active.model.name if active is not None else "",
+        sum(documents for documents, _ in found),
+        sum(embedded for _, embedded in found),
+        tuple(failure for failure in failures if _is_of(failure.collection, orgs)),
+    )
+
+
+async def _count(indexer: Indexer, orgs: frozenset[str] | None) -> tuple[int, int]:
+    counts = [one for one in await indexer.count() if _is_of(one.collection, orgs)]
+    return sum(one.documents for one in counts), sum(one.embedded for one in counts)
+
+
+def _is_of(collection: Collection, orgs: frozenset[str] | None) -> bool:
+    return orgs is None or collection.org in orgs

@@ -1,0 +1,124 @@
+"""Keeps what is served current: syncs when that is due, or when somebody asks for it."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import anyio
+
+from refdesk import errors
+from refdesk.core import tracing
+from refdesk.core.fairness import outside
+from refdesk.factories.toolsets import choose_syncer, get_stale_after
+
+if TYPE_CHECKING:
+    from refdesk.core.background.sync_log import SyncReport
+    from refdesk.core.background.syncing import OnProgress, Syncer, SyncProgress
+    from refdesk.core.background.upkeep import EmbeddingState, SyncState
+    from refdesk.core.tracing import Tracer
+    from refdesk.factories.bases import Base
+    from refdesk.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+CHECK_SECONDS = 600.0
+"""How often a server that runs for days looks whether a sync is due."""
+
+RETRY_SECONDS = 60.0
+"""The pause after a sync that failed; it doubles up to `CHECK_SECONDS`."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeskUpkeep:
+    """An `Upkeep` of what one desk serves.
+
+    Attributes:
+        names: The toolsets that it serves.
+        tracer: Begins the traces of what nobody called for.
+    """
+
+    settings: Settings
+    base: Base
+    names: tuple[str, ...]
+    tracer: Tracer | None = None
+
+    def list_sources(self) -> list[str]:
+        """Return the toolsets that have a source."""
+        return [name for name in self.names if get_stale_after(self.settings, name) is not None]
+
+    async def sync(
+        self, toolset: str, on_progress: OnProgress, *, full: bool = False, force: bool = False
+    ) -> SyncReport:
+        """Bring a toolset up to date with its source; see `Upkeep.sync`."""
+        if toolset not in self.list_sources():
+            served = ", ".join(self.list_sources()) or "none is served here"
+            raise errors.InvalidInputError(f"No toolset {toolset[:80]!r} has a source to be synced with: {served}.")
+        async with outside():  # it waits for the source most of the time
+            return await self._sync(self._choose_syncer(toolset), toolset, on_progress, full=full, force=force)
+
+    async def _sync(
+        self,
+        syncer: Syncer,
+        toolset: str,
+        on_progress: OnProgress = lambda _: None,
+        *,
+        full: bool = False,
+        force: bool = False,
+    ) -> SyncReport:
+        def note(state: SyncProgress) -> None:
+            self.base.syncing[toolset] = state
+            on_progress(state)
+
+        is_first = toolset not in self.base.syncing
+        if is_first:
+            self.base.syncing[toolset] = None
+        try:
+            done = await syncer.sync(full=full, force=force, on_progress=note)
+        finally:
+            if is_first:
+                self.base.syncing.pop(toolset, None)
+        logger.info("synced", extra={"toolset": toolset, "outcome": done.outcome, "written": done.written})
+        self.base.knowledge_base.note_change()
+        return done
+
+    async def list_syncs(self) -> list[SyncState]:
+        """Return how every toolset that is served and has a source stands with it."""
+        from refdesk.core.background.upkeep import SyncState
+
+        now, found = self.base.knowledge_base.clock.now(), list[SyncState]()
+        for name in self.list_sources():
+            syncer = self._choose_syncer(name)
+            status, is_due = await syncer.get_status(), await syncer.is_due(now)
+            is_running = await syncer.is_running()
+            found.append(SyncState(name, status, is_due, is_running, self.base.syncing.get(name)))
+        return found
+
+    async def get_embedding(self, orgs: frozenset[str] | None = None) -> EmbeddingState:
+        """Return how far embedding is."""
+        from refdesk.core.background.upkeep import measure
+
+        return await measure([each.indexer for each in self.base.each()], orgs)
+
+    async def retry_embeddings(self, orgs: frozenset[str] | None = None, toolset: str | None = None) -> int:
+        """Let what could not be embedded be tried again; return how many documents that is."""
+        return sum([await each.indexer.retry_failures(orgs, toolset) for each in self.base.each()])
+
+    async def keep_current(self, toolset: str) -> None:
+        """Sync whenever it is due, until cancelled. Failures are logged and tried again, later each time."""
+        syncer, pause = self._choose_syncer(toolset), RETRY_SECONDS
+        while True:
+            try:
+                if await syncer.is_due(self.base.knowledge_base.clock.now()):
+                    with tracing.trace(self.tracer, "sync", toolset=toolset):
+                        await self._sync(syncer, toolset)
+                pause = RETRY_SECONDS
+                await anyio.sleep(CHECK_SECONDS)
+            except errors.RefdeskError as error:
+                logger.warning("not synced", extra={"toolset": toolset, "reason": error.message})
+                await anyio.sleep(pause)
+                pause = min(2 * pause, CHECK_SECONDS)
+
+    def _choose_syncer(self, toolset: str) -> Syncer:
+        return choose_syncer(self.settings, toolset, self.base.of(toolset).knowledge_base.store)
