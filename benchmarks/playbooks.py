@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from random import Random
-from statistics import mean
+from statistics import mean, stdev
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -177,7 +177,7 @@ async def measure(folder: Path, count: int, seeds: Sequence[int], embedder: Loca
     for task in list_tasks(folder):
         flow = read_flow(folder, task)
         for seed in seeds:
-            skill = await learn(draw(folder, task, count, seed), embedder)
+            skill = await learn_at_once(draw(folder, task, count, seed), embedder)
             measured.setdefault(task, []).append(await judge(skill, flow, embedder))
     return measured
 
@@ -199,7 +199,22 @@ def write_table(measured: Mapping[str, Sequence[Quality]], count: int) -> list[s
     lines = [f"playbooks from {count:<14}" + "".join(f"{name:>11}" for name in Quality.__slots__)]
     rows = {**measured, "all": [each for found in measured.values() for each in found]}
     for task, qualities in rows.items():
-        values = [mean(getattr(each, name) for each in qualities) for name in Quality.__slots__]
-        shown = [f"{value:>11.0f}" if value > MOST_SHARE else f"{value:>11.2f}" for value in values]
-        lines.append(f"  {task:<26}" + "".join(shown))
-    return lines
+        values = _average(qualities)
+        lines.append(f"  {task:<26}" + _show(values))
+    drawings = [_average(drawing) for drawing in zip(*measured.values(), strict=True)]
+    lines += [f"  {name:<26}" + _show([choose(each) for each in zip(*drawings, strict=True)])
+              for name, choose in (("all, worst drawing", min), ("all, best drawing", max))]  # fmt: skip
+    if len(drawings) > 1:
+        lines.append(
+            f"  {'spread (sd) of drawings':<26}" + _show([stdev(each) for each in zip(*drawings, strict=True)])
+        )
+    worst = [min(getattr(each, name) for each in rows["all"]) for name in Quality.__slots__]
+    return [*lines, f"  {'lowest of one playbook':<26}" + _show(worst)]
+
+
+def _average(qualities: Sequence[Quality]) -> list[float]:
+    return [mean(getattr(each, name) for each in qualities) for name in Quality.__slots__]
+
+
+def _show(values: Sequence[float]) -> str:
+    return "".join(f"{value:>11.0f}" if value > MOST_SHARE else f"{value:>11.2f}" for value in values)

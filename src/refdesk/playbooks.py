@@ -54,6 +54,7 @@ class Step:
         id: The same in every version of the playbook that has the step; empty where nothing is known of its evidence.
         cases: The ids of the conversations that support it.
         led_on: In how many of them the conversation went on after it as the playbook does.
+        induced: What `do` was induced as, where a language model has reworded it; else empty.
     """
 
     do: str
@@ -62,6 +63,7 @@ class Step:
     id: str = ""
     cases: tuple[str, ...] = ()
     led_on: int = 0
+    induced: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +98,7 @@ class SkillDraft:
         product_area: Empty where unknown.
         issue_type: Such as how-to, bug, feature-request or escalation; empty where unknown.
         openings: How customers began, one for each of some of the cases: what the skill is found by.
+        remarks: What is to be said of how it was made, for the changes of its version.
     """
 
     title: str
@@ -106,6 +109,7 @@ class SkillDraft:
     product_area: str = ""
     issue_type: str = ""
     openings: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,8 +165,13 @@ class Inducer(Protocol):
 
         Raises:
             InvalidInputError: They teach nothing: nobody asks for anything.
+            LanguageModelError: A service that takes part failed, refused or answered nonsense twice.
             EmbedderError: The vectors could not be made.
         """
+        ...
+
+    async def preview(self, cases: Sequence[Case]) -> SkillDraft:
+        """Return about what `induce` would, without asking any service; errors as there."""
         ...
 
     async def group(self, cases: Sequence[Case], embed: EmbedTexts | None) -> Grouping:

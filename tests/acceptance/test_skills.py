@@ -173,18 +173,28 @@ def test_a_hosted_model_that_fails_is_a_500_that_says_so(tmp_path_factory: pytes
             "REFDESK_OPENAI_API_KEY": KEY,
             "REFDESK_OPENAI_BASE_URL": f"{service}/v1",
         }
-        for model, status in (("fine", 200), ("refused", 500)):
+        for model, status in (("fine", 200), ("invents", 200), ("refused", 500)):
             home = tmp_path_factory.mktemp("home")
             options = {**variables, "REFDESK_OPENAI_LANGUAGE_MODEL": model}
             with start([*SERVE, "--toolset", "skills"], home, **options) as server:
                 url = server.read_log("listening")["url"]
                 answer = httpx2.post(f"{url}/create", json={"conversation": TRANSCRIPT}, timeout=30)
+                if status == 200:
+                    check_wording(url, model, answer.json()["skill"])
             assert answer.status_code == status
-            if status == 200:
-                assert answer.json()["skill"]["made_by"] == "openai-fine"
-            else:
+            if status != 200:
                 assert answer.json().keys() == {"error", "detail"}
                 assert answer.json()["error"] == "LANGUAGE_MODEL_UNAVAILABLE"
+
+
+def check_wording(url: str, model: str, skill: dict[str, Any]) -> None:
+    """A model's words are in the playbook where it kept to the steps, else those of rules, which the changes say."""
+    assert skill["made_by"] == f"openai-{model}"
+    assert ("Make sure." in skill["resolution"]) == (model == "fine")
+    assert "voucher" not in skill["resolution"]
+    refined = {"skill_id": skill["skill_id"], "conversation": f"{TRANSCRIPT}\nCustomer: Splendid."}
+    changes = httpx2.post(f"{url}/update", json=refined, timeout=30).json()["changes"]
+    assert any("wording was not used" in change for change in changes) == (model == "invents")
 
 
 def test_whoever_chose_no_model_is_told_once_what_learns(tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -15,7 +15,7 @@ from refdesk.embedders.hosted.openai import OpenAIEmbedder
 from refdesk.kit.http import HttpReader
 from refdesk.language_models.hosted.gemini import GeminiModel
 from refdesk.language_models.hosted.openai import OpenAIModel
-from refdesk.playbooks import Turn
+from refdesk.playbooks import Playbook, SkillDraft, Step
 from refdesk.toolsets.salesforce_knowledge.failures import RefusedError
 from refdesk.toolsets.salesforce_knowledge.transport import Request, Transport
 from tests.emulators.otlp import read_received, receiving
@@ -59,14 +59,17 @@ async def embed(address: str) -> object:
         return await embedder.embed_query("x")
 
 
+DRAFT = SkillDraft("Title", "Problem", Playbook("Goal.", steps=(Step("Do.", id="s1"),)))
+
+
 async def ask_openai(address: str) -> object:
     async with OpenAIModel(base_url=f"{address}/openai") as model:
-        return await model.extract([Turn("customer", "x")])
+        return await model.write(DRAFT, [])
 
 
 async def ask_gemini(address: str) -> object:
     async with GeminiModel("key", base_url=f"{address}/gemini") as model:
-        return await model.extract([Turn("customer", "x")])
+        return await model.write(DRAFT, [])
 
 
 async def ask_salesforce(address: str) -> object:

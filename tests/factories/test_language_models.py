@@ -10,11 +10,11 @@ import pytest
 from refdesk import errors
 from refdesk.factories.language_models import HostedModel, choose_language_model
 from refdesk.language_models.rules import RulesModel
-from refdesk.playbooks import Turn
+from refdesk.playbooks import Case, Turn
 from refdesk.settings import Settings, compose
 from tests.emulators.language_models import KEY, emulate
 
-TURNS = (Turn("customer", "The printer is stuck."), Turn("agent", "Open the lid."))
+CASE = Case("c1", (Turn("customer", "The printer is stuck."), Turn("agent", "Open the lid.")))
 
 
 @pytest.fixture(scope="module")
@@ -59,10 +59,13 @@ async def test_an_openai_compatible_service_is_asked_at_the_address_of_the_setti
 async def check(model: object) -> None:
     """The model answers twice, each time with a client of its own, and is called what its client calls itself."""
     assert isinstance(model, HostedModel)
-    draft = await model.extract(TURNS)
-    assert draft.title == "The printer is stuck."
-    refined = (await model.refine(draft, TURNS, "")).draft
-    assert len(refined.playbook.steps) > len(draft.playbook.steps)
+    for _ in range(2):
+        draft = await model.induce([CASE], None)
+        assert [(step.do, step.induced) for step in draft.playbook.steps] == [
+            ("Have the customer open the lid. Make sure.", "Have the customer open the lid.")
+        ]
+    assert (await model.preview([CASE])).playbook.steps[0].do == "Have the customer open the lid."
+    assert (await model.group([CASE], None)).groups == ((0,),)
     async with model.open_model() as opened:
         assert opened.name == model.name
 

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 import anyio.to_thread
 
 from refdesk import errors
+from refdesk.language_models.rules import RulesModel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from refdesk.language_models.hosted.gemini import GeminiModel
     from refdesk.language_models.hosted.openai import OpenAIModel
-    from refdesk.playbooks import Inducer, Refinement, SkillDraft, Turn
-    from refdesk.protocols import LanguageModel
+    from refdesk.playbooks import Case, EmbedTexts, Grouping, Inducer, SkillDraft
     from refdesk.settings import Settings
 
     AnyHosted: TypeAlias = GeminiModel | OpenAIModel
@@ -28,28 +28,38 @@ _API_VERSION = "/v1beta"
 
 @dataclass(frozen=True, slots=True)
 class HostedModel:
-    """A model whose client lives for one conversation: it is made when it is asked and closed when it has answered.
+    """A model that words what rules induce. Its client lives for one answer: it is made when it is asked, then closed.
 
     Attributes:
         name: As the model itself says it.
         open_model: Imports and makes the client; may take seconds, so it runs in a thread.
+        inducer: What the model is given to word; it alone decides which steps there are.
     """
 
     name: str
     open_model: OpenModel
+    inducer: Inducer = field(default_factory=RulesModel)
 
-    async def extract(self, conversation: Sequence[Turn]) -> SkillDraft:
-        """Return what a conversation teaches. See `LanguageModel.extract`."""
+    async def induce(self, cases: Sequence[Case], embed: EmbedTexts | None) -> SkillDraft:
+        """Return what the cases teach, as the model words it. See `Inducer.induce`.
+
+        Raises:
+            LanguageModelError: Its service failed or refused, or answered twice in a form that cannot be used.
+        """
+        draft = await self.inducer.induce(cases, embed)
         async with await anyio.to_thread.run_sync(self.open_model) as model:
-            return await model.extract(conversation)
+            return await model.write(draft, cases)
 
-    async def refine(self, skill: SkillDraft, conversation: Sequence[Turn], feedback: str) -> Refinement:
-        """Return a refined skill. See `LanguageModel.refine`."""
-        async with await anyio.to_thread.run_sync(self.open_model) as model:
-            return await model.refine(skill, conversation, feedback)
+    async def preview(self, cases: Sequence[Case]) -> SkillDraft:
+        """Return what the cases teach, in the rules' words. See `Inducer.preview`."""
+        return await self.inducer.preview(cases)
+
+    async def group(self, cases: Sequence[Case], embed: EmbedTexts | None) -> Grouping:
+        """Return the cases grouped by problem, which no service is asked for. See `Inducer.group`."""
+        return await self.inducer.group(cases, embed)
 
 
-def choose_language_model(settings: Settings) -> LanguageModel | Inducer:
+def choose_language_model(settings: Settings) -> Inducer:
     """Return the language model that the settings name.
 
     Raises:
@@ -58,8 +68,6 @@ def choose_language_model(settings: Settings) -> LanguageModel | Inducer:
     """
     match settings.language_model:
         case "rules":
-            from refdesk.language_models.rules import RulesModel
-
             return RulesModel()
         case "gemini":
             return _choose_gemini(settings)
@@ -67,7 +75,7 @@ def choose_language_model(settings: Settings) -> LanguageModel | Inducer:
             return _choose_openai(settings)
 
 
-def _choose_gemini(settings: Settings) -> LanguageModel:
+def _choose_gemini(settings: Settings) -> Inducer:
     from importlib.util import find_spec
 
     secret = settings.gemini_api_key
@@ -89,7 +97,7 @@ def _choose_gemini(settings: Settings) -> LanguageModel:
     return HostedModel(settings.gemini_language_model, open_model)
 
 
-def _choose_openai(settings: Settings) -> LanguageModel:
+def _choose_openai(settings: Settings) -> Inducer:
     secret = settings.openai_api_key
 
     def open_model() -> OpenAIModel:

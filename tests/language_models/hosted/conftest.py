@@ -6,15 +6,18 @@ import os
 from collections.abc import Callable, Generator
 from contextlib import AbstractAsyncContextManager
 from importlib.util import find_spec
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pytest
 
 from refdesk.language_models.hosted.openai import OpenAIModel
-from refdesk.protocols import LanguageModel
 from tests.emulators.language_models import KEY, emulate
 
-OpenedModel: TypeAlias = AbstractAsyncContextManager[LanguageModel]
+if TYPE_CHECKING:
+    from refdesk.language_models.hosted.gemini import GeminiModel
+
+Writer: TypeAlias = "GeminiModel | OpenAIModel"
+OpenedModel: TypeAlias = AbstractAsyncContextManager[Writer]
 OpenModel: TypeAlias = Callable[..., OpenedModel]
 
 PATIENCE_SECONDS = 10.0

@@ -141,3 +141,9 @@ async def test_steps_that_went_because_of_a_report_come_back_when_it_is_taken_ba
     assert outcomes.identify(fourth.playbook) == outcomes.identify(second.playbook)
     assert "taken back" in fourth.changes[0]
     assert (fourth.rejected, fourth.tally.bad) == ((), fourth.tally.count)
+
+
+def test_reports_count_for_the_steps_however_a_model_words_them() -> None:
+    induced = outcomes.identify(Playbook("Warm.", steps=(Step("Open the valve."),)))
+    assert outcomes.identify(Playbook("Warm.", steps=(Step("Turn it on.", induced="Open the valve."),))) == induced
+    assert outcomes.identify(Playbook("Warm.", steps=(Step("Turn it on."),))) != induced

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import regex
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
-
-from refdesk.playbooks import Playbook, Refinement, Removal, SkillDraft, Step
 
 MAX_ITEMS = 200
 MAX_TEXT = 8000
@@ -23,64 +21,29 @@ class _Answer(BaseModel):
     model_config = ConfigDict(extra="ignore", str_max_length=MAX_TEXT)
 
 
-class _Step(_Answer):
+class Reworded(_Answer):
+    """An induced step, as a model words it; `evidence` are the ids of the pieces that support the wording."""
+
+    id: str
+    evidence: list[str] = Field(max_length=MAX_ITEMS)
     do: str = Field(min_length=1)
     check: str
     say: str
 
 
-class Extraction(_Answer):
-    """A skill, as a model answers it."""
+class Writing(_Answer):
+    """An induced skill, as a model words it."""
 
-    title: str = Field(min_length=1)
-    problem: str = Field(min_length=1)
-    conditions: list[str] = Field(max_length=MAX_ITEMS)
-    keywords: list[str] = Field(max_length=MAX_ITEMS)
+    title: str
+    problem: str
     goal: str
-    prerequisites: list[str] = Field(max_length=MAX_ITEMS)
-    steps: list[_Step] = Field(min_length=1, max_length=MAX_ITEMS)
-    edge_cases: list[str] = Field(max_length=MAX_ITEMS)
-    escalation: str
-    product_area: str
-    issue_type: str
-
-    def to_draft(self) -> SkillDraft:
-        """Return the skill."""
-        return SkillDraft(
-            title=self.title,
-            problem=self.problem,
-            playbook=Playbook(
-                goal=self.goal,
-                prerequisites=tuple(self.prerequisites),
-                steps=tuple(Step(step.do, step.check, step.say) for step in self.steps),
-                edge_cases=tuple(self.edge_cases),
-                escalation=self.escalation,
-            ),
-            conditions=tuple(self.conditions),
-            keywords=tuple(self.keywords),
-            product_area=self.product_area,
-            issue_type=self.issue_type,
-        )
+    steps: list[Reworded] = Field(min_length=1, max_length=MAX_ITEMS)
 
 
-class _Removal(_Answer):
-    item: str
-    quote: str
+FormT = TypeVar("FormT", bound=BaseModel)
 
 
-class RefinementAnswer(Extraction):
-    """A refined skill, as a model answers it."""
-
-    changes: list[str] = Field(max_length=MAX_ITEMS)
-    removals: list[_Removal] = Field(max_length=MAX_ITEMS)
-
-    def to_refinement(self) -> Refinement:
-        """Return the refinement."""
-        removals = tuple(Removal(removal.item, removal.quote) for removal in self.removals)
-        return Refinement(self.to_draft(), tuple(self.changes), removals)
-
-
-def parse(text: str, form: type[Extraction]) -> Extraction:
+def parse(text: str, form: type[FormT]) -> FormT:
     """Return a model's answer, with or without a code fence around it.
 
     Raises:

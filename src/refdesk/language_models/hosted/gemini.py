@@ -15,9 +15,9 @@ from refdesk.core import retrying, tracing
 from refdesk.core.fairness import outside
 from refdesk.core.retrying import PassingError
 from refdesk.errors import LanguageModelError
-from refdesk.language_models.hosted import prompting
+from refdesk.language_models.hosted import writing
 from refdesk.language_models.hosted.prompting import Message
-from refdesk.playbooks import Refinement, SkillDraft, Turn
+from refdesk.playbooks import Case, SkillDraft
 
 BASE_URL = "https://generativelanguage.googleapis.com"
 API_VERSION = "v1beta"
@@ -91,13 +91,9 @@ class GeminiModel:
         await self._client.aio.aclose()
         self._client.close()
 
-    async def extract(self, conversation: Sequence[Turn]) -> SkillDraft:
-        """Return what a conversation teaches. See `LanguageModel.extract`."""
-        return await prompting.extract(self._complete, conversation)
-
-    async def refine(self, skill: SkillDraft, conversation: Sequence[Turn], feedback: str) -> Refinement:
-        """Return a refined skill. See `LanguageModel.refine`."""
-        return await prompting.refine(self._complete, skill, conversation, feedback)
+    async def write(self, draft: SkillDraft, cases: Sequence[Case]) -> SkillDraft:
+        """Return an induced skill in better words. See `writing.write`."""
+        return await writing.write(self._complete, draft, cases)
 
     async def _complete(self, instruction: str, messages: Sequence[Message], schema: dict[str, Any]) -> str:
         roles = {"asking": "user", "answering": "model"}

@@ -14,9 +14,9 @@ from refdesk.core import retrying, tracing
 from refdesk.core.fairness import outside
 from refdesk.core.retrying import PassingError
 from refdesk.errors import LanguageModelError
-from refdesk.language_models.hosted import prompting
+from refdesk.language_models.hosted import writing
 from refdesk.language_models.hosted.prompting import Message
-from refdesk.playbooks import Refinement, SkillDraft, Turn
+from refdesk.playbooks import Case, SkillDraft
 
 BASE_URL = "https://api.openai.com/v1"
 MODEL = "gpt-5-mini"
@@ -85,13 +85,9 @@ class OpenAIModel:
     ) -> None:
         await self._http.__aexit__(kind, error, traceback)
 
-    async def extract(self, conversation: Sequence[Turn]) -> SkillDraft:
-        """Return what a conversation teaches. See `LanguageModel.extract`."""
-        return await prompting.extract(self._complete, conversation)
-
-    async def refine(self, skill: SkillDraft, conversation: Sequence[Turn], feedback: str) -> Refinement:
-        """Return a refined skill. See `LanguageModel.refine`."""
-        return await prompting.refine(self._complete, skill, conversation, feedback)
+    async def write(self, draft: SkillDraft, cases: Sequence[Case]) -> SkillDraft:
+        """Return an induced skill in better words. See `writing.write`."""
+        return await writing.write(self._complete, draft, cases)
 
     async def _complete(self, instruction: str, messages: Sequence[Message], schema: dict[str, Any]) -> str:
         roles = {"asking": "user", "answering": "assistant"}

@@ -37,6 +37,10 @@ class RulesModel:
             vectors = await embed(await anyio.to_thread.run_sync(induction.list_texts, cases))
         return await anyio.to_thread.run_sync(induction.induce, cases, vectors)
 
+    async def preview(self, cases: Sequence[Case]) -> SkillDraft:
+        """Return what the cases teach, without vectors. See `Inducer.preview`."""
+        return await self.induce(cases, None)
+
     async def group(self, cases: Sequence[Case], embed: EmbedTexts | None) -> Grouping:
         """Return the cases grouped by problem. See `Inducer.group`."""
         from refdesk.language_models.rules import grouping

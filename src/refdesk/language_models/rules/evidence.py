@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import regex
 
+from refdesk.core.machine_orders import is_order
 from refdesk.language_models.rules import imperatives, sentences
 from refdesk.language_models.rules.moves import get_terms
 
@@ -138,7 +139,7 @@ def _get_tests(moves: Sequence[Move]) -> list[tuple[str, Callable[[Move], bool]]
         if len(value) <= MAX_QUOTE and value.strip()
     )
     for (name, value), count in values.most_common(5):
-        if count >= MIN_TELLING and name.casefold() != "apiname" and not sentences.is_order(value):
+        if count >= MIN_TELLING and name.casefold() != "apiname" and not is_order(value):
             tests.append((f"the tool answers {name} “{value}”", _holds(name, value)))
     names = Counter(name for move in moves for name in move.after_call)
     for name, count in names.most_common(8):

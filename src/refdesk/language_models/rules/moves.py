@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 import regex
 
+from refdesk.core.machine_orders import is_order
 from refdesk.core.search.analysis import analyse, get_stop_terms
 from refdesk.language_models.rules import sentences
 
@@ -197,7 +198,7 @@ def _read_line(line: str) -> Iterator[tuple[Kind, str]]:
     """Yield what a line of an agent says: pleasantries by their kind, what is short as one move."""
     said = list[str]()
     for sentence in sentences.split_all(line):
-        if sentences.is_order(sentence):
+        if is_order(sentence):
             continue
         if _CLOSING.search(sentence):
             yield "close", sentence

@@ -7,6 +7,8 @@ from functools import lru_cache
 
 import regex
 
+from refdesk.core.machine_orders import is_order
+
 MAX_REMEMBERED = 8192
 """Texts whose sentences are kept in memory: a refinement reads again what the ones before have read."""
 
@@ -43,16 +45,6 @@ _CIVIL = regex.compile(
     )[\s.!?,]*$""",
     regex.IGNORECASE | regex.VERBOSE,
 )
-_ORDER = regex.compile(
-    r"""\b(?:ignore|disregard|forget|override|bypass)\b.{0,40}\b(?:instruction|prompt|guideline|rules?\b)
-    | \b(?:system|developer)\s(?:prompt|message|instruction) | \b(?:print|reveal|repeat|show)\b.{0,30}\bprompt\b
-    | \byou\sare\s(?:now|no\slonger)\s(?:an?|bound|restricted|free|dan)\b | \bas\san?\s(?:ai|language\smodel|llm)\b
-    | \bact\sas\b.{0,40}\b(?:admin|root|developer|unrestricted|an?\sai) | \bjailbreak | \bprompt\sinjection
-    | <\s*/?\s*(?:system|assistant|instructions?|tool)\b | \[/?inst\] | <\|
-    | \b(?:add|write|save|store|put|include|insert|output|record)\b.{0,40}\b(?:skills?|playbook|knowledge\sbase)\b
-    | (?:以前|これまで|上記|前)の(?:指示|命令|ルール) | 指示を(?:無視|忘れ) | (?:忽略|无视).{0,8}(?:指令|指示|规则)""",
-    regex.IGNORECASE | regex.VERBOSE,
-)
 _MASKED = regex.compile(r"\[(?:card number|e-mail|phone number|account number|social security number|secret)\]")
 
 
@@ -69,7 +61,7 @@ def split(text: str) -> tuple[str, ...]:
 def _split(text: str) -> Iterator[str]:
     for part in _END.split(text):
         sentence = " ".join(part.split())
-        if _ORDER.search(sentence) or not says_something(sentence):
+        if is_order(sentence) or not says_something(sentence):
             continue
         sentence = drop_greeting(sentence)
         if says_something(sentence):
@@ -91,11 +83,6 @@ def says_something(sentence: str) -> bool:
     """Return whether a sentence is more than a pleasantry, a name, a number or a masked value."""
     bare = _MASKED.sub("", sentence)
     return sum(map(str.isalpha, bare)) >= 2 and not _CIVIL.match(bare.strip())
-
-
-def is_order(text: str) -> bool:
-    """Return whether a text tries to give orders to a machine that reads it."""
-    return _ORDER.search(text) is not None
 
 
 def is_unspaced(text: str) -> bool:

@@ -90,7 +90,7 @@ async def get_titles(learner: Learner, context: Context, plan: Plan) -> list[str
         title = members[0].case.turns[0].text[:80]
         if isinstance(learner.language_model, Inducer):
             try:
-                draft = await learner.language_model.induce([member.case for member in members], None)
+                draft = await learner.language_model.preview([member.case for member in members])
                 title = draft.title
             except CallerError:
                 pass

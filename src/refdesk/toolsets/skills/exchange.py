@@ -46,7 +46,7 @@ MAX_METADATA = 20_000
 
 _DRAFT = TypeAdapter(SkillDraft)
 _HEADINGS = regex.compile(r"^#{1,4} +(.+?) *#*$", regex.MULTILINE)
-_DRAFT_FIELDS = tuple(SkillDraft.__dataclass_fields__)
+_DRAFT_FIELDS = tuple(name for name in SkillDraft.__dataclass_fields__ if name != "remarks")
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,7 +103,7 @@ class Learner:
             draft = require_whole(await anyio.to_thread.run_sync(clean, written))
             context.report(2, LEARNING_STEPS, f"Storing: {draft.title}")
             skill = await self._build(context, draft, confirmed, metadata)
-            told = (*skill.changes, *changes.describe_cut(written))
+            told = (*skill.changes, *changes.describe_cut(written), *written.remarks)
             skill = replace(skill, changes=told, silent=openings.count_silent([case]))
             async with self._lock(context.principal.org, ""):
                 creation = await queries.create_if_new(skill, [case], once)
@@ -176,7 +176,7 @@ class Learner:
             silent = openings.count_silent([*known, *added])
             draft = await self._induce(context, [*known, *added], skill)
             draft = _keep_written(skill, draft)
-            told = changes.describe(skill.draft, draft)
+            told = (*changes.describe(skill.draft, draft), *draft.remarks)
             if outcomes.identify(draft.playbook) in skill.rejected:
                 draft, told = _keep_steps(skill, draft)
         else:
@@ -225,6 +225,7 @@ class Learner:
         assert isinstance(self.language_model, Inducer)
         draft = await self.language_model.induce(known, self.get_embed(context))
         draft = await anyio.to_thread.run_sync(clean, draft)
+        draft = replace(draft, playbook=_keep_wording(skill.playbook, draft.playbook))
         settled = dict.fromkeys(_get_settled(skill))
         areas = {name: getattr(skill, name) if name in settled or not getattr(draft, name) else getattr(draft, name)
                  for name in (records.PRODUCT_AREA, records.ISSUE_TYPE)}  # fmt: skip
@@ -321,12 +322,14 @@ def clean(draft: SkillDraft) -> SkillDraft:
         product_area=_clean(draft.product_area, MAX_TITLE),
         issue_type=_clean(draft.issue_type, MAX_TITLE),
         openings=_clean_all(draft.openings, refining.MAX_KEYWORDS),
+        remarks=_clean_all(draft.remarks, refining.MAX_STEPS),
     )
 
 
 def _clean_steps(steps: Sequence[Step]) -> tuple[Step, ...]:
+    names = ("do", "check", "say", "induced")
     cleaned = (
-        replace(step, do=_clean(step.do, MAX_STEP), check=_clean(step.check, MAX_STEP), say=_clean(step.say, MAX_STEP))
+        replace(step, **{name: _clean(getattr(step, name), MAX_STEP) for name in names})
         for step in steps[: refining.MAX_STEPS]
     )
     return tuple(step for step in cleaned if step.do)
@@ -378,6 +381,17 @@ def _keep_written(skill: Skill, draft: SkillDraft) -> SkillDraft:
     )
     playbook = replace(skill.playbook, cases=new.cases, notes=new.notes, seldom=other[: refining.MAX_STEPS])
     return replace(draft, conditions=skill.conditions, playbook=playbook)
+
+
+def _keep_wording(old: Playbook, new: Playbook) -> Playbook:
+    """Return the new playbook, with the wording that a model gave to steps before where they are induced the same.
+
+    A model words a step anew each time; people who know a playbook are to find it again.
+    """
+    known = {(step.id, step.induced): step for step in old.steps if step.induced}
+    kept = ((step, known.get((step.id, step.induced))) for step in new.steps)
+    steps = tuple(replace(step, do=same.do, say=same.say) if same is not None else step for step, same in kept)
+    return replace(new, steps=steps)
 
 
 def _keep_steps(skill: Skill, draft: SkillDraft) -> tuple[SkillDraft, tuple[str, ...]]:

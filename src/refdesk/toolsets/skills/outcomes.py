@@ -91,8 +91,9 @@ UNKNOWN = Tally()
 
 
 def identify(playbook: Playbook) -> str:
-    """Return what is the same for playbooks with the same steps to do, in the same order."""
-    return hashlib.blake2b("\n".join(step.do for step in playbook.steps).encode(), digest_size=6).hexdigest()
+    """Return what is the same for playbooks with the same steps to do in the same order, however a model words them."""
+    said = "\n".join(step.induced or step.do for step in playbook.steps)
+    return hashlib.blake2b(said.encode(), digest_size=6).hexdigest()
 
 
 def get_surplus(tally: Tally) -> float:
