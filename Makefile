@@ -81,6 +81,7 @@ eval: $(READY) ## retrieval quality, how good learned skills are, and how one li
 	$(BIN)/python -m benchmarks.learning
 	$(BIN)/python -m benchmarks.playbooks
 	$(BIN)/python -m benchmarks.everything
+	$(BIN)/python -m benchmarks.matches
 	$(BIN)/python -m benchmarks.azure_questions
 
 docs: $(READY) ## the reference pages, contracts and snapshots anew, from the code

@@ -33,7 +33,8 @@ from benchmarks.quality import (
     rank_scores,
     read_collection,
 )
-from refdesk.core.search import federation, fusion
+from refdesk.core.search import cosines as cosine_scales
+from refdesk.core.search import federation, fusion, matching
 from refdesk.core.search.analysis import analyse, parse_query
 from refdesk.core.search.federation import HitReference, ProviderHit
 from refdesk.core.search.passages import embedding_text, split
@@ -66,8 +67,8 @@ class Shelf:
 
     names: Sequence[str]
     index: LexicalIndex
+    documents: Sequence[tuple[str, str]]
     terms: Sequence[frozenset[str]]
-    shown: Sequence[frozenset[str]]
     passages: Matrix
     starts: NDArray[np.int64]
     summaries: Matrix
@@ -123,8 +124,8 @@ def _make_shelf(
     return Shelf(
         [f"{collection.name}/{number}" for number in part],
         LexicalIndex(documents),
+        documents,
         [frozenset((*analyse(title), *analyse(body))) for title, body in documents],
-        [frozenset((*analyse(title), *analyse(body[:WIDTH]))) for title, body in documents],
         vectors[[row for own in rows for row in own]],
         np.cumsum([0, *(len(own) for own in rows)])[:-1],
         summaries[list(part)],
@@ -159,20 +160,21 @@ def search(shelf: Shelf, asked: Asked) -> list[list[ProviderHit]]:
     own = [[candidate.id for candidate, _ in rank_knowledge(candidates, text)], fused, fused]
 
     def find(id: str) -> ProviderHit:
-        judged = fusion.relevance_of_words(text, shelf.terms[int(id)], cosines[id])
-        return make_finding(shelf.names[int(id)], min(scores[id], judged))
+        judged = matching.judge(text, *shelf.documents[int(id)], cosines[id], cosine_scales.REFERENCE)
+        return make_finding(shelf.names[int(id)], judged, scores[id])
 
     def find_article(id: str) -> ProviderHit:
-        cosine = float(shelf.summaries[int(id)] @ asked.vector)
-        return make_finding(shelf.names[int(id)], fusion.relevance_of_words(text, shelf.shown[int(id)], cosine))
+        cosine, (title, body) = float(shelf.summaries[int(id)] @ asked.vector), shelf.documents[int(id)]
+        judged = matching.judge(text, title, body[:WIDTH], cosine, cosine_scales.REFERENCE)
+        return make_finding(shelf.names[int(id)], judged)
 
     articles = [find_article(candidate.id) for candidate in worded[:LIMIT]]
     return [*([find(id) for id in ranked[:LIMIT]] for ranked in own), articles]
 
 
-def make_finding(id: str, relevance: float) -> ProviderHit:
+def make_finding(id: str, strength: float, score: float = 1.0) -> ProviderHit:
     """Return a hit of which nothing but its relevance matters."""
-    return ProviderHit(id=id, title="", snippet="", relevance=relevance, reference=HitReference("", {}))
+    return ProviderHit(id=id, title="", snippet="", strength=strength, score=score, reference=HitReference("", {}))
 
 
 def merge_by_rank(lists: Lists) -> list[str]:

@@ -275,6 +275,19 @@ class TextQuery:
     phrases: tuple[tuple[str, ...], ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class CosineScale:
+    """How near an embedding model puts texts, as cosines.
+
+    Attributes:
+        unrelated: How near the nearest of some unrelated passages comes to a question.
+        related: How near the passage that answers it comes.
+    """
+
+    unrelated: float
+    related: float
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class VectorQuery:
     """What is asked as a vector of the named model; only vectors of that model are compared.
@@ -282,11 +295,13 @@ class VectorQuery:
     Attributes:
         trust: How much the vector counts beside words, above 0 and at most 1: less in a language that the model does
             not know.
+        scale: Of the model's cosines; `None` while it is not known, and in such a language.
     """
 
     vector: Vector
     model: str
     trust: float = 1.0
+    scale: CosineScale | None = None
 
 
 SortBy: TypeAlias = Literal["all_terms", "lexical", "modified", "created", "title", "id"]

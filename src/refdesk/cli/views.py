@@ -21,7 +21,7 @@ SNIPPET_LINES = 3
 
 _LISTS = ("results", "matches", "articles")
 _DATES = ("modified", "createdAt", "updated_at", "last_published", "freshness")
-_FACTS = ("toolset", "id", "skill_id", "article_type", "status", *_DATES, "author", "source", "confidence")
+_FACTS = ("toolset", "id", "skill_id", "article_type", "status", *_DATES, "author", "source")
 _STATUSES = {
     "late": "was late",
     "failed": "failed",
@@ -49,6 +49,9 @@ def show(answer: Mapping[str, Any], query: str) -> None:
 def _show_one(console: Console, answer: Mapping[str, Any], words: list[str]) -> None:
     offset = int(answer.get("offset", 0))
     hits: list[Mapping[str, Any]] = next(answer[name] for name in _LISTS if name in answer)
+    if answer.get("notice"):
+        console.print(Text(_one_line(answer["notice"]), style="bold"))
+        console.print()
     for number, hit in enumerate(hits, offset + 1):
         _show_hit(console, number, hit, words)
     console.print(Text(_summary(len(hits), offset, answer.get("total")), style="dim"))
@@ -87,14 +90,23 @@ def _show_hit(console: Console, number: int, hit: Mapping[str, Any], words: list
 
 
 def _facts(hit: Mapping[str, Any]) -> Iterator[str]:
+    if hit.get("match"):
+        yield f"{hit['match']} match"
     for key in _FACTS:
         if hit.get(key) is not None:
             day = _DAY.match(str(hit[key]))
             yield day.group() if day else str(hit[key])
+    if hit.get("confidence") is not None:
+        yield f"confidence {_percent(hit['confidence'])} %"
     for availability in hit.get("availabilities", []):
         yield " ".join(_MONTH.sub(r"\1", str(value)) for value in availability.values() if value is not None)
     if hit.get("tags"):
         yield ", ".join(hit["tags"])
+
+
+def _percent(confidence: float) -> int:
+    """Return a confidence in percent: notes have whole numbers, skills a share."""
+    return confidence if isinstance(confidence, int) else round(confidence * 100)
 
 
 def _body(hit: Mapping[str, Any], length: int) -> str:

@@ -89,12 +89,13 @@ class CollectionSearch:
         return And(tuple(conditions)) if conditions else None
 
     def _to_hit(self, hit: Hit, text: TextQuery) -> ProviderHit:
-        document, excerpt = hit.document, federation.get_excerpt(hit.document.body, hit.passage)
+        document = hit.document
         return ProviderHit(
             id=document.id,
             title=document.title,
             snippet=snippet(document.body, text, hit.passage),
-            relevance=federation.judge_hit(text, document.title, excerpt, hit.cosine, hit.score),
+            strength=hit.strength,
+            score=1.0 if hit.cosine is None else hit.score,
             freshness=document.modified_at,
             source=self.source,
             reference=self.refer(document),

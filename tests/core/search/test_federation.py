@@ -3,6 +3,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
@@ -40,9 +41,9 @@ LONG = 30.0
 """Seconds that no test waits for."""
 
 
-def make_hit(id: str, relevance: float = 0.5, freshness: datetime | None = NOON) -> ProviderHit:
+def make_hit(id: str, strength: float = 0.5, freshness: datetime | None = NOON) -> ProviderHit:
     return ProviderHit(
-        id=id, title=id, snippet="", relevance=relevance, freshness=freshness, reference=HitReference("get", {"id": id})
+        id=id, title=id, snippet="", strength=strength, freshness=freshness, reference=HitReference("get", {"id": id})
     )
 
 
@@ -273,12 +274,32 @@ def test_a_tag_is_looked_for_however_its_words_are_joined() -> None:
     assert federation.spell("refunds") == ("refunds",)
 
 
+def test_hearsay_stands_behind_the_records_that_match_as_well_and_before_those_that_match_less() -> None:
+    def say(id: str, strength: float, **more: object) -> ProviderHit:
+        return replace(make_hit(id, strength), **more)  # pyright: ignore[reportArgumentType]
+
+    notes = [say("rumour", 0.9, confidence=10), say("known", 0.8, confidence=80), say("guess", 0.4, confidence=10)]
+    records = [say("announced", 0.7, source="Microsoft"), say("near", 0.4, source="Microsoft")]
+    ranked = [one.hit.id for one in rank({"knowledge": notes, "azure-updates": records})]
+    assert ranked == ["known", "announced", "rumour", "near", "guess"]
+    without = rank({"knowledge": notes})
+    assert [one.hit.id for one in without] == ["rumour", "known", "guess"]
+
+
+def test_hearsay_about_what_nobody_knows_is_left_where_it_stands() -> None:
+    rumour, record = (
+        replace(make_hit("rumour", 0.3), confidence=10),
+        replace(make_hit("record", 0.2), source="Microsoft"),
+    )
+    assert [one.hit.id for one in rank({"a": [rumour], "b": [record]})] == ["rumour", "record"]
+
+
 async def test_what_a_source_found_is_judged_by_words_and_meaning() -> None:
     question = Question("reset a forgotten password")
     texts = [("Reset a forgotten password", "How to reset it."), ("Descale the kettle", "Use vinegar.")]
     right, wrong = await federation.judge(make_context(), question, texts)
     assert 0.0 <= wrong < right <= 1.0
     without = Context(Principal("acme", "tester", frozenset()), KnowledgeBase(MemoryStore()))
-    assert await federation.judge(without, question, texts) == [1.0, 0.0]
+    assert await federation.judge(without, question, texts) == [pytest.approx(0.615, abs=0.01), 0.0]
     assert await federation.explain_meaning(without, question) == federation.MISSING_MEANING["unavailable"]
     assert await federation.explain_meaning(make_context(), question) == ""

@@ -1,7 +1,12 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
+
+from refdesk.core.search.cosines import PROBES
 from refdesk.core.search.semantics import TRUST_OF_UNKNOWN, Semantics
-from refdesk.model import EmbeddedPassage, EmbeddingModel
+from refdesk.model import CosineScale, EmbeddedPassage, EmbeddingModel, Vector
 from refdesk.stores.memory import MemoryStore
 from tests.core.fakes import NOTES, ScriptedEmbedder, make_document
 
@@ -47,6 +52,61 @@ async def test_vectors_of_a_language_that_the_model_does_not_know_count_less() -
         query, _ = await Semantics(MemoryStore(), embedder).embed_query(text, "acme")
         assert query is not None
         assert query.trust == trust
+
+
+class PairingEmbedder(ScriptedEmbedder):
+    """Puts each probe beside its passage, and everything else at right angles."""
+
+    async def embed_passages(self, texts: Sequence[str]) -> list[Vector]:
+        return list(np.eye(len(PROBES), dtype=np.float32)[: len(texts)])
+
+    async def embed_query(self, text: str) -> Vector:
+        await super().embed_query(text)
+        number = next((n for n, (question, _) in enumerate(PROBES) if question == text), 0)
+        return np.eye(len(PROBES), dtype=np.float32)[number]
+
+
+async def test_how_near_a_model_puts_texts_is_measured_once_in_the_background_and_kept_for_everybody() -> None:
+    store, embedder = MemoryStore(), PairingEmbedder()
+    semantics = Semantics(store, embedder)
+    query, _ = await semantics.embed_query("x", "acme")
+    assert query is not None
+    assert query.scale is None
+    await semantics.measure_if_asked()
+    asked = len(embedder.asked)
+    await semantics.measure_if_asked()
+    for each in (semantics, Semantics(store, embedder)):
+        query, _ = await each.embed_query("x", "acme")
+        assert query is not None
+        assert query.scale == CosineScale(unrelated=0.0, related=1.0)
+    assert embedder.asked[asked:].count(PROBES[1][0]) == 0
+
+
+async def test_a_model_that_tells_nothing_apart_has_no_scale_and_is_not_measured_again() -> None:
+    store, embedder = MemoryStore(), ScriptedEmbedder()
+    semantics = Semantics(store, embedder)
+    await semantics.embed_query("x", "acme")
+    await semantics.measure_if_asked()
+    asked = len(embedder.asked)
+    query, _ = await Semantics(store, embedder).embed_query("x", "acme")
+    assert query is not None
+    assert query.scale is None
+    await semantics.measure_if_asked()
+    assert len(embedder.asked) <= asked + 1
+
+
+async def test_a_model_that_fails_while_it_is_measured_is_measured_at_the_next_question() -> None:
+    embedder = PairingEmbedder()
+    semantics = Semantics(MemoryStore(), embedder)
+    await semantics.embed_query("x", "acme")
+    embedder.is_down = True
+    await semantics.measure_if_asked()
+    embedder.is_down = False
+    await semantics.embed_query("y", "acme")
+    await semantics.measure_if_asked()
+    query, _ = await semantics.embed_query("y", "acme")
+    assert query is not None
+    assert query.scale is not None
 
 
 async def test_a_failing_model_makes_search_say_so() -> None:

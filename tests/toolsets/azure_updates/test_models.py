@@ -135,5 +135,5 @@ def test_the_answers_fields_are_those_of_the_seed() -> None:
     assert schema["required"] == ["results", "total", "limit", "offset", "hasMore"]
     update = schema["properties"]["results"]["items"]
     seed = ["id", "title", "description", "status", "tags", "productCategories", "products", "availabilities"]
-    assert list(update["properties"]) == [*seed, "created", "modified", "relevance", "url"]
+    assert list(update["properties"]) == [*seed, "created", "modified", "relevance", "url", "match"]
     assert set(FACETS) == {"tags", "productCategories", "products", "status", "availabilityRing"}

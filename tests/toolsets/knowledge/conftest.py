@@ -50,8 +50,11 @@ class Desk:
         return await operations.store_knowledge(self.context, entry)
 
     async def search(self, query: str, **more: object) -> list[models.KnowledgeResult]:
+        return (await self.ask(query, **more)).results
+
+    async def ask(self, query: str, **more: object) -> models.SearchOutput:
         asked = models.SearchInput.model_validate({"query": query, **more})
-        return (await operations.search_knowledge(self.context, asked)).results
+        return await operations.search_knowledge(self.context, asked)
 
     async def supersede(self, old: str, new: str) -> str:
         pair = models.SupersedeInput.model_validate({"oldId": old, "newId": new})

@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 from pydantic import ValidationError
 
+from refdesk.core.search.matching import NOTHING_BETTER
 from refdesk.model import Candidate, Collection, Document, TextQuery
 from refdesk.toolsets.knowledge.models import SearchInput
 from refdesk.toolsets.knowledge.options import Options
@@ -32,6 +33,27 @@ async def test_an_entry_whose_title_contains_the_question_is_found_though_no_who
     await desk.store("Reauthentication loop")
     assert await find(desk, "authentic") == ["Reauthentication loop"]
     assert await find(desk, "AUTHENTIC") == ["Reauthentication loop"]
+
+
+async def test_a_question_about_something_else_gets_weak_matches_and_a_notice_whatever_their_score(desk: Desk) -> None:
+    await desk.store("Tap", "Turn off the tap of the apple juice before you leave.")
+    await desk.store("Refund limit is 500 EUR", "Above that a team lead must approve.")
+    await desk.embed()
+    answer = await desk.ask("How do I prune an apple tree in winter?")
+    assert answer.results[0].title == "Tap"
+    assert {one.match for one in answer.results} == {"weak"}
+    assert answer.results[0].score > 0.9
+    assert answer.notice == NOTHING_BETTER
+    assert next(iter(answer.model_dump())) == "notice"
+    found = await desk.ask("refund limit")
+    assert (found.results[0].match, found.notice) == ("strong", None)
+
+
+async def test_a_least_score_leaves_out_what_is_about_something_else(desk: Desk) -> None:
+    await desk.store("Tap", "Turn off the tap of the apple juice before you leave.")
+    assert await find(desk, "How do I prune an apple tree in winter?", minScore=0.0) == ["Tap"]
+    assert await find(desk, "How do I prune an apple tree in winter?", minScore=0.5) == []
+    assert await find(desk, "turn off the tap", minScore=0.5) == ["Tap"]
 
 
 async def test_text_is_never_syntax(desk: Desk) -> None:

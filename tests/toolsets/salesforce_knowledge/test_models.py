@@ -87,13 +87,19 @@ def test_what_is_answered_has_the_names_and_types_of_the_seed() -> None:
     summary = {
         "type": "object",
         "additionalProperties": False,
-        "properties": {"id": {"type": "string"}, "title": {"type": "string"}, **common},
+        "properties": {
+            "id": {"type": "string"},
+            "title": {"type": "string"},
+            **common,
+            "match": {"type": "string", "enum": ["strong", "partial", "weak"]},
+        },
         "required": ["id", "title"],
     }
     assert shape(contracts.get_output_schema(SearchOutput)) == {
         "type": "object",
         "additionalProperties": False,
         "properties": {
+            "notice": {"type": "string"},
             "articles": {"type": "array", "items": summary},
             "total_count": {"type": "integer"},
             "search_method": {"type": "string", "enum": ["sosl", "soql"]},

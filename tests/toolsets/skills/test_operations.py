@@ -39,7 +39,13 @@ async def test_a_skill_is_learned_from_a_conversation_and_found_by_its_problem(d
     assert [match["skill_id"] for match in found["matches"]] == [created["skill_id"]]
     assert found["query"] == "wrong company name on the invoice"
     assert found["search_time_ms"] > 0
-    assert set(found["matches"][0]) == {"skill_id", "title", "score", "resolution", "conditions", "version"}
+    seed = {"skill_id", "title", "score", "resolution", "conditions"}
+    assert set(found["matches"][0]) == seed | {"version", "match", "confidence", "author", "updated_at"}
+    assert found["matches"][0]["match"] == "strong"
+    assert "notice" not in found
+    other = await call("search_skills", query="When does the eclipse of the moon begin?")
+    assert {match["match"] for match in other["matches"]} <= {"weak"}
+    assert bool(other["matches"]) == ("notice" in other)
 
 
 async def test_a_playbook_has_its_sections_and_says_how_it_stands(desk: Desk) -> None:

@@ -218,6 +218,7 @@ class Indexer:
         while True:
             try:
                 await self.semantics.load_if_asked()
+                await self.semantics.measure_if_asked()
                 rest = await self.sweep()
                 pause = IDLE_SECONDS
             except errors.RefdeskError as error:

@@ -9,18 +9,18 @@ from __future__ import annotations
 
 import logging
 import re
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import chain
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import anyio
 
 from refdesk import errors
 from refdesk.core import tracing
-from refdesk.core.search import fusion
-from refdesk.core.search.analysis import analyse_document, parse_query
+from refdesk.core.search import fusion, matching
+from refdesk.core.search.analysis import parse_query
 from refdesk.core.search.passages import embedding_text
 
 if TYPE_CHECKING:
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from anyio.abc import TaskGroup
 
     from refdesk.core.context import Context
-    from refdesk.model import TextQuery, Vector
+    from refdesk.model import CosineScale, Vector
 
 logger = logging.getLogger(__name__)
 
-EXCERPT_CHARACTERS = 8_000
-"""Analysed in about 2 ms: fifty long bodies would hold up everybody else."""
+SURE = 50
+"""The confidence, in percent, below which what somebody wrote is hearsay beside a source's own record."""
 
 _JOINTS = re.compile(r"[\s_-]+")
 
@@ -94,20 +94,35 @@ class ProviderHit:
 
     Attributes:
         snippet: At most 240 code points.
-        relevance: How surely it is about what was asked, in [0, 1], on the scale of `fusion.relevance`.
+        strength: How well it matches by itself, in [0, 1], see `matching.judge`.
+        score: Its toolset's own, in [0, 1], by `fusion.absolute`; 1 where it has none.
         freshness: When it was last changed or published, as the toolset's period filter sees it.
         author: The agent that wrote it, where one did.
-        source: The organisation it was taken from, where it was.
+        source: The organisation it was taken from, where it was: then it is the record itself, no word about it.
+        confidence: How sure it is, in percent, where its toolset knows.
+        version: Which one it is, where its toolset counts them for readers.
     """
 
     id: str
     title: str
     snippet: str
-    relevance: float
+    strength: float
     reference: HitReference
+    score: float = 1.0
     freshness: datetime | None = None
     author: str | None = None
     source: str | None = None
+    confidence: int | None = None
+    version: int | None = None
+
+    @property
+    def relevance(self) -> float:
+        """How surely it is about what was asked, in [0, 1]: its score, but no more than it says by itself.
+
+        A score is scaled by the strongest of its collection, and BM25 counts a word by how rare it is there; in a small
+        collection no word is. So scores of two collections are not comparable without this.
+        """
+        return min(self.score, self.strength)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,51 +207,30 @@ async def explain_meaning(context: Context, question: Question) -> str:
     return MISSING_MEANING.get(status, "")
 
 
-def judge_hit(text: TextQuery, title: str, excerpt: str, cosine: float | None, score: float) -> float:
-    """Return the relevance of a hit: its score, but no more than its words and its cosine say by themselves.
-
-    A score by `fusion.absolute` is scaled by the strongest of its collection, and BM25 counts a word by how rare it is
-    there; in a small collection no word is. So scores of two collections are not comparable without this.
-
-    Args:
-        text: What was asked.
-        title: Of the document.
-        excerpt: Of what is searched of it, see `get_excerpt`.
-        cosine: Of its best passage; `None` where it has no vector yet, so that its words alone speak.
-        score: By `fusion.absolute`.
-    """
-    terms = set(chain.from_iterable(analyse_document(title, excerpt)))
-    judged = fusion.relevance_of_words(text, terms, cosine)
-    return judged if cosine is None else min(score, judged)
-
-
-def get_excerpt(body: str, passage: tuple[int, int] | None = None) -> str:
-    """Return the part of a body that a hit is judged by: the surroundings of its best passage, else the beginning."""
-    start = max(0, (passage[0] if passage else 0) - EXCERPT_CHARACTERS // 2)
-    return body[start : start + EXCERPT_CHARACTERS]
-
-
 async def judge(context: Context, question: Question, texts: Sequence[tuple[str, str]]) -> list[float]:
-    """Return the relevance of each (title, text) that a source found, whose own ranking has no scores to go by."""
-    query, cosines = parse_query(question.text), await _compare(context, question, texts)
-    terms = [set(chain.from_iterable(analyse_document(*each))) for each in texts]
-    return [fusion.relevance_of_words(query, own, cosine) for own, cosine in zip(terms, cosines, strict=True)]
+    """Return the strength of each (title, text) that a source found, whose own ranking has no scores to go by."""
+    query, (cosines, scale) = parse_query(question.text), await _compare(context, question, texts)
+    return [
+        matching.judge(query, title, text, cosine, scale) for (title, text), cosine in zip(texts, cosines, strict=True)
+    ]
 
 
-async def _compare(context: Context, question: Question, texts: Sequence[tuple[str, str]]) -> list[float | None]:
-    """Return the cosine of the question with each text; nothing in their places where there are no vectors."""
+async def _compare(
+    context: Context, question: Question, texts: Sequence[tuple[str, str]]
+) -> tuple[list[float | None], CosineScale | None]:
+    """Return the cosine of the question with each text, nothing in their places without vectors, and their scale."""
     base = context.knowledge_base
     asked = await base.embed_question(question.text, context.principal.org)
     embedder = await base.semantics.get_active() if base.semantics is not None else None
     if asked is None or base.semantics is None or embedder is None or not texts:
-        return [None] * len(texts)
+        return [None] * len(texts), None
     try:
         whole = [embedding_text(title, text, (0, len(text))) for title, text in texts]
         vectors = await base.semantics.questions.get_passages(embedder, whole, context.principal.org)
     except errors.EmbedderError as error:
         logger.warning("hits not embedded", extra={"reason": error.message})
-        return [None] * len(texts)
-    return [_get_cosine(asked.vector, vector) for vector in vectors]
+        return [None] * len(texts), None
+    return [_get_cosine(asked.vector, vector) for vector in vectors], asked.scale
 
 
 def _get_cosine(one: Vector, other: Vector) -> float:
@@ -323,6 +317,9 @@ def rank(lists: Mapping[str, Sequence[ProviderHit]]) -> list[Ranked]:
     that all scores are low where nobody knows the subject. Hits that are more relevant than those before them share
     their relevance: a toolset knows its own order best, and keeps it. `make eval` prints what this does beside plain
     reciprocal ranks, and beside relevance alone.
+
+    The scores do not know who says it. So what its author is not `SURE` of stands behind the records of a source that
+    match as well: behind a vendor's own announcement, and behind a published article.
     """
     ranked: list[Ranked] = []
     for name, found in lists.items():
@@ -330,7 +327,31 @@ def rank(lists: Mapping[str, Sequence[ProviderHit]]) -> list[Ranked]:
         levels = fusion.level([hit.relevance for hit in found])
         ranked += [Ranked(name, hit, ranks[hit.id] * level) for hit, level in zip(found, levels, strict=True)]
     order = list(lists)
-    return sorted(ranked, key=lambda one: (-one.score, *_break_tie(one, order)))
+    return _put_records_first(sorted(ranked, key=lambda one: (-one.score, *_break_tie(one, order))))
+
+
+def _put_records_first(ranked: Sequence[Ranked]) -> list[Ranked]:
+    """Return the hits with each piece of hearsay behind the records that match as well; else in the same order."""
+    left = Counter(_get_match(one) for one in ranked if one.hit.source is not None)
+    waiting, put = dict[matching.Match, list[Ranked]](), list[Ranked]()
+    for one in ranked:
+        match = _get_match(one)
+        if _is_hearsay(one.hit) and match != "weak" and left[match]:
+            waiting.setdefault(match, []).append(one)
+            continue
+        put.append(one)
+        if one.hit.source is not None:
+            left[match] -= 1
+            put += waiting.pop(match, []) if not left[match] else []
+    return put
+
+
+def _is_hearsay(hit: ProviderHit) -> bool:
+    return hit.source is None and hit.confidence is not None and hit.confidence < SURE
+
+
+def _get_match(one: Ranked) -> matching.Match:
+    return matching.name(one.hit.strength)
 
 
 def _break_tie(one: Ranked, order: Sequence[str]) -> tuple[float, int, str]:

@@ -79,19 +79,6 @@ def relevance(candidate: Candidate, text: TextQuery, trust: float = 1.0) -> floa
     return _weigh(candidate.lexical / max(1, asked), candidate.all_terms, candidate.cosine, trust)
 
 
-def relevance_of_words(text: TextQuery, terms: Collection[str], cosine: float | None) -> float:
-    """Return the `relevance` of a text that no index has scored: each term asked that is in it counts as a typical one.
-
-    Args:
-        text: What was asked.
-        terms: Those of the text.
-        cosine: Of the question and the text; `None` without vectors.
-    """
-    asked = {*text.terms, *(term for phrase in text.phrases for term in phrase)}
-    share = sum(term in terms for term in asked) / max(1, len(asked))
-    return _weigh(share * _TYPICAL_TERM_SCORE, share == 1.0, cosine)
-
-
 def _weigh(mean: float, has_all: bool, cosine: float | None, trust: float = 1.0) -> float:
     words = 1.0 if has_all and mean > 0.0 else mean**2 / (mean**2 + _TYPICAL_TERM_SCORE**2)
     if cosine is None:

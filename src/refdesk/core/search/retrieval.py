@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from refdesk.core.search import fusion
+from refdesk.core.search import fusion, matching
 from refdesk.core.search.analysis import parse_query
 from refdesk.model import BEST_FIRST, FindRequest, Found, SortKey
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from refdesk.core.search.semantics import Semantics, SemanticStatus
-    from refdesk.model import Candidate, Collection, Document, FacetCount, Filter, TextQuery, VectorQuery
+    from refdesk.model import Candidate, Collection, CosineScale, Document, FacetCount, Filter, TextQuery, VectorQuery
     from refdesk.protocols import Store
 
 NEAREST = 100
@@ -67,6 +67,7 @@ class Hit:
         lexical: Its BM25 score, 0 when no word of the question occurs in it.
         cosine: Of its best passage, or `None` when no vector took part.
         passage: Offsets of the best passage in the body (start, end in code points).
+        strength: How well it matches by itself, see `matching.judge`; 0 when nothing was asked in words.
     """
 
     document: Document
@@ -74,6 +75,7 @@ class Hit:
     lexical: float
     cosine: float | None
     passage: tuple[int, int] | None
+    strength: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +110,8 @@ async def search(store: Store, semantics: Semantics | None, request: SearchReque
         return replace(await search(store, semantics, replace(request, quotes_bind=False)), quotes_ignored=True)
     ranked = _rank(found.candidates, text, vector)
     page = ranked[request.offset : request.offset + request.limit]
-    return SearchResult(await _hits(store, request.collection, page), found.total, found.facets, status)
+    hits = await _hits(store, request, page, vector)
+    return SearchResult(hits, found.total, found.facets, status)
 
 
 async def _find(store: Store, request: SearchRequest, text: TextQuery | None, vector: VectorQuery | None) -> Found:
@@ -176,14 +179,23 @@ def _keep_nearest(found: Found) -> Found:
     return replace(found, candidates=kept, total=found.total + only_near)
 
 
-async def _hits(store: Store, collection: Collection, page: Sequence[tuple[Candidate, float]]) -> tuple[Hit, ...]:
-    documents = await store.get_documents(collection, [candidate.id for candidate, _ in page])
+async def _hits(
+    store: Store, request: SearchRequest, page: Sequence[tuple[Candidate, float]], vector: VectorQuery | None
+) -> tuple[Hit, ...]:
+    # What quotes bind is asked all the same, so hits are judged by all of the words.
+    asked = parse_query(request.text) if request.text and request.text.strip() else None
+    scale = vector.scale if vector is not None else None
+    documents = await store.get_documents(request.collection, [candidate.id for candidate, _ in page])
     return tuple(
-        _hit(document, candidate, score)
+        _hit(document, candidate, score, asked, scale)
         for document, (candidate, score) in zip(documents, page, strict=True)
         if document is not None
     )
 
 
-def _hit(document: Document, candidate: Candidate, score: float) -> Hit:
-    return Hit(document, score, candidate.lexical, candidate.cosine, candidate.passage)
+def _hit(
+    document: Document, candidate: Candidate, score: float, asked: TextQuery | None, scale: CosineScale | None
+) -> Hit:
+    cosine, passage = candidate.cosine, candidate.passage
+    strength = 0.0 if asked is None else matching.judge(asked, document.title, document.body, cosine, scale, passage)
+    return Hit(document, score, candidate.lexical, cosine, passage, strength)

@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from refdesk import errors
 from refdesk.core.doorbell import Doorbell
+from refdesk.core.search import cosines
 from refdesk.core.search.languages import recognise
 from refdesk.core.search.question_vectors import QuestionVectors
-from refdesk.model import SHARED_ORG, EmbeddingModel, Metadata, MetadataKey, VectorQuery
+from refdesk.model import SHARED_ORG, CosineScale, EmbeddingModel, Metadata, MetadataKey, VectorQuery
 
 if TYPE_CHECKING:
+    from refdesk.model import JsonValue
     from refdesk.protocols import Embedder, Reader, Store
 
 logger = logging.getLogger(__name__)
@@ -33,6 +35,7 @@ of them: the more they count, the better the fused order up to the weight of wor
 words the say."""
 
 _ACTIVE = MetadataKey(SHARED_ORG, "embedding_model", "active")
+_SCALE = "cosine_scale"
 
 
 @dataclass(slots=True)
@@ -53,6 +56,8 @@ class Semantics:
     questions: QuestionVectors = field(default_factory=QuestionVectors)
     _asked: bool = False
     _old: Embedder | None = None
+    _scales: dict[str, CosineScale | None] = field(default_factory=lambda: dict(cosines.KNOWN))
+    _unmeasured: Embedder | None = None
 
     async def embed_query(self, text: str, asker: str) -> tuple[VectorQuery | None, SemanticStatus]:
         """Return the vector of an org's question, or `None` and why. Never waits for a model to load."""
@@ -70,8 +75,10 @@ class Semantics:
         except errors.EmbedderError as error:
             logger.warning("question not embedded", extra={"reason": error.message})
             return None, "unavailable"
-        trust = 1.0 if embedder.knows(recognise(text)) else TRUST_OF_UNKNOWN
-        return VectorQuery(vector, embedder.model.name, trust), "used"
+        scale = await self._get_scale(embedder)
+        if embedder.knows(recognise(text)):
+            return VectorQuery(vector, embedder.model.name, scale=scale), "used"
+        return VectorQuery(vector, embedder.model.name, TRUST_OF_UNKNOWN), "used"
 
     async def get_active(self) -> Embedder | None:
         """Return the embedder of the active model; the wanted one when none is active yet."""
@@ -89,6 +96,31 @@ class Semantics:
             embedder = await self.get_active()
             if embedder is not None:
                 await embedder.load()
+
+    async def measure_if_asked(self) -> None:
+        """Measure how near the model of the last query puts texts, if that was not known, and keep it for everybody."""
+        embedder, self._unmeasured = self._unmeasured, None
+        if embedder is None:
+            return
+        try:
+            scale = self._scales[embedder.model.name] = await cosines.measure(embedder)
+            async with self.store.transaction() as transaction:
+                await transaction.put_metadata([_write_scale(embedder.model, scale)])
+        except errors.RefdeskError as error:
+            # Hits are judged by their words until it is known, and a process that may not write measures for itself.
+            logger.info("scale of cosines not kept", extra={"model": embedder.model.name, "reason": error.message})
+
+    async def _get_scale(self, embedder: Embedder) -> CosineScale | None:
+        """Return the scale of a model's cosines; where nobody has measured it, ask for that and do without."""
+        name = embedder.model.name
+        if name not in self._scales:
+            record = await self.store.get_metadata(_name_scale(embedder.model))
+            if record is None:
+                self._unmeasured = embedder
+                self.doorbell.ring()
+                return None
+            self._scales[name] = _read_scale(record)
+        return self._scales[name]
 
     async def is_outdated(self) -> bool:
         """Return whether the active model is not the wanted one."""
@@ -114,3 +146,19 @@ class Semantics:
         if record is None:
             return None
         return EmbeddingModel(str(record.value["name"]), int(str(record.value["dimensions"])))
+
+
+def _name_scale(model: EmbeddingModel) -> MetadataKey:
+    return MetadataKey(SHARED_ORG, _SCALE, model.name)
+
+
+def _write_scale(model: EmbeddingModel, scale: CosineScale | None) -> Metadata:
+    value: dict[str, JsonValue] = {} if scale is None else {"unrelated": scale.unrelated, "related": scale.related}
+    return Metadata(_name_scale(model), value)
+
+
+def _read_scale(record: Metadata) -> CosineScale | None:
+    value = record.value
+    if not value:
+        return None
+    return CosineScale(float(str(value["unrelated"])), float(str(value["related"])))

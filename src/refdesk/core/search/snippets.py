@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
 from typing import TypeAlias
 
 import regex
 
-from refdesk.core.search.analysis import is_unspaced, locate
+from refdesk.core.search.analysis import analyse, is_unspaced, locate
 from refdesk.core.search.folding import fold
 from refdesk.core.search.inflection import MARK, get_language
 from refdesk.model import TextQuery
@@ -108,6 +108,19 @@ def _find(body: str, query: TextQuery) -> tuple[int, int] | None:
     # Words may be there in another spelling, such as with accents: only where one looks so is each word analysed.
     folded = fold(" ".join({word for word in body.split() if not word.isascii()}))
     return _scan(body, runs) if any(beginning in folded for beginning in beginnings) else None
+
+
+def find_terms(text: str, terms: Collection[str]) -> set[str]:
+    """Return those of the terms that occur in a text; far faster than to analyse it, where it is plain English."""
+    if not text.isascii():
+        return set(terms).intersection(analyse(text))
+    lowered = text.lower()
+    return {term for term in terms if _holds(text, lowered, term)}
+
+
+def _holds(text: str, lowered: str, term: str) -> bool:
+    runs = {term: [(term,)]}
+    return any(_find_beginning(text, lowered, beginning, runs, 1) for beginning in get_beginnings(term))
 
 
 def _find_beginning(body: str, lowered: str, beginning: str, runs: Runs, longest: int) -> tuple[int, int] | None:

@@ -20,6 +20,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 from pydantic.json_schema import SkipJsonSchema
 
+from refdesk.core.search.matching import Match
 from refdesk.errors import Choice
 from refdesk.kit.wire import Day, Number, refuse_nul
 from refdesk.model import SHARED_ORG, Collection
@@ -200,6 +201,10 @@ class Update(_Answer):
         default=0.0, description="BM25, more negative is better; only with a query, comparable within one answer."
     )
     url: str = Field(description="The public page.")
+    match: Match = Field(
+        default="weak",
+        description="How well it matches, whatever else was found: comparable between answers; only with a query.",
+    )
 
 
 class FacetValue(_Answer):
@@ -220,6 +225,7 @@ class UnknownValue(_Answer):
 class SearchOutput(_Answer):
     """One page of what matches."""
 
+    notice: str = Field(default="", description="That nothing better than weak was found.")
     results: list[Update]
     total: int = Field(description="How many match in all.")
     limit: int

@@ -11,6 +11,7 @@ from refdesk.toolsets.azure_updates.models import Availability, FacetValue, Upda
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from refdesk.core.search.matching import Match
     from refdesk.model import Document, FacetCount
 
 PUBLIC_PAGE = "https://azure.microsoft.com/en-us/updates/?id="
@@ -18,13 +19,16 @@ DESCRIPTION_CHARACTERS = 200_000
 """Of descriptions in one answer; a hundred real updates have about 90,000."""
 
 
-def show_update(document: Document, *, relevance: float | None, longest: int | None) -> Update:
+def show_update(
+    document: Document, *, relevance: float | None, longest: int | None, match: Match | None = None
+) -> Update:
     """Return the update as answers have it.
 
     Args:
         document: As `records.to_document` made it.
         relevance: `None` leaves it out.
         longest: How many characters of the description are shown; 0 leaves it out, `None` shows all.
+        match: `None` leaves it out.
     """
     record = cast("Mapping[str, object]", document.data["record"])
     availabilities = cast("Sequence[Mapping[str, str | None]]", document.data["availabilities"])
@@ -33,6 +37,8 @@ def show_update(document: Document, *, relevance: float | None, longest: int | N
         optional["description"] = _shorten(get_description(document), longest) or None
     if relevance is not None:
         optional["relevance"] = relevance
+    if match is not None:
+        optional["match"] = match
     return Update.model_validate(
         {
             "id": document.id,

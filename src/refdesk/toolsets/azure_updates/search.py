@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from refdesk.core.background import sync_log
+from refdesk.core.search import matching
 from refdesk.core.search.retrieval import SearchRequest
 from refdesk.errors import Choice
 from refdesk.kit.age import describe_copy
@@ -79,6 +80,8 @@ async def _search(context: Context, request: SearchInput) -> SearchOutput:
     asked = request.query if reading is None else reading.text
     results, is_cut = _show(found.hits, request, is_ranked=bool(asked.strip()))
     extra: dict[str, object] = {}
+    if notice := matching.get_notice(matching.name(hit.strength) for hit in found.hits if asked.strip()):
+        extra["notice"] = notice
     if reading is not None and (understood := _describe_reading(reading)):
         extra["understood"] = understood
     if request.facets:
@@ -192,7 +195,8 @@ def _show(hits: Sequence[Hit], request: SearchInput, *, is_ranked: bool) -> tupl
     for place, hit in enumerate(hits):
         longest = max(1, left // (len(hits) - place)) if request.include_description else 0
         relevance = 0.0 - round(hit.lexical, 4) if is_ranked else None
-        results.append(show_update(hit.document, relevance=relevance, longest=longest))
+        match = matching.name(hit.strength) if is_ranked else None
+        results.append(show_update(hit.document, relevance=relevance, longest=longest, match=match))
         whole = len(get_description(hit.document))
         left -= min(longest, whole)
         is_cut = is_cut or 0 < longest < whole

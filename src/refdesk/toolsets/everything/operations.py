@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from refdesk.core.operations import Effects, Operation, Route, Shortening, Toolset
+from refdesk.core.search import matching
 from refdesk.core.search.federation import Question
 from refdesk.errors import ConfigurationError
 from refdesk.toolsets.everything import DESCRIPTION, TOOLSET_NAME
@@ -50,7 +51,9 @@ def make_toolset(toolsets: Sequence[Toolset], names: Sequence[str], group: TaskG
         names = list(dict.fromkeys(asked.toolsets)) or list(members.providers)
         question = Question(asked.query, tuple(asked.filters.tags), asked.filters.period, asked.limit)
         best, coverage = await members.ask(context, question, names, asked.deadline_ms / 1000)
-        return SearchOutput(results=[_show(one) for one in best], query=asked.query, coverage=coverage)
+        results = [_show(one) for one in best]
+        notice = matching.get_notice(result.match for result in results)
+        return SearchOutput(notice=notice, results=results, query=asked.query, coverage=coverage)
 
     return _describe(search_everything, toolsets, names)
 
@@ -73,9 +76,12 @@ def _show(one: Ranked) -> Result:
         title=hit.title,
         snippet=hit.snippet,
         score=round(one.score, 6),
+        match=matching.name(hit.strength),
         freshness=hit.freshness,
         author=hit.author,
         source=hit.source,
+        confidence=hit.confidence,
+        version=hit.version,
         uri=hit.reference.uri,
         read=Read(tool=hit.reference.operation, arguments=dict(hit.reference.arguments)),
     )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from refdesk.core.context import Context
 from refdesk.core.operations import READS, Effects, Operation, Route, Shortening
+from refdesk.core.search import matching
 from refdesk.core.writing import idempotency, quotas, supersession
 from refdesk.core.writing.idempotency import Token
 from refdesk.core.writing.quotas import Quota
@@ -90,7 +91,8 @@ def _to_stored(document: Document, same: str | None) -> StoreOutput:
 async def search_knowledge(context: Context, asked: SearchInput) -> SearchOutput:
     """Find entries by hybrid search."""
     results = await search.search(context.knowledge_base, models.get_collection(context.principal.org), asked)
-    return SearchOutput(results=results, query=asked.query)
+    notice = matching.get_notice([result.match for result in results])
+    return SearchOutput(notice=notice, results=results, query=asked.query)
 
 
 async def supersede_knowledge(context: Context, pair: SupersedeInput) -> SupersedeOutput:

@@ -31,20 +31,21 @@ async def find(context: Context, question: Question) -> ProviderAnswer | LeftOut
     text, collection = parse_query(question.text), models.get_collection(context.principal.org)
     found = await search.find(context.knowledge_base, collection, asked, question.period)
     scores = zip(found.candidates, fusion.absolute(found.candidates, text, trust=found.trust), strict=True)
-    scored = {candidate.id: (candidate.cosine, score) for candidate, score in scores}
-    hits = [_to_hit(match, entry, text, *scored[match.placed_by]) for match, entry in found.best]
+    scored = {candidate.id: 1.0 if candidate.cosine is None else score for candidate, score in scores}
+    hits = [_to_hit(match, entry, text, scored[match.placed_by]) for match, entry in found.best]
     return ProviderAnswer(tuple(hits), note=await federation.explain_meaning(context, question))
 
 
-def _to_hit(match: Match, entry: Document, text: TextQuery, cosine: float | None, score: float) -> ProviderHit:
-    excerpt = federation.get_excerpt(entry.body, match.passage)
+def _to_hit(match: Match, entry: Document, text: TextQuery, score: float) -> ProviderHit:
     return ProviderHit(
         id=entry.id,
         title=entry.title,
         snippet=snippet(entry.body, text, match.passage),
-        relevance=federation.judge_hit(text, entry.title, excerpt, cosine, score),
+        strength=match.strength,
+        score=score,
         freshness=entry.created_at,
         author=entry.author,
+        confidence=models.get_confidence(entry),
         reference=HitReference(GET_KNOWLEDGE.name, {"id": entry.id}, f"knowledge://{entry.id}"),
     )
 

@@ -5,10 +5,12 @@ An entry that is superseded is never shown as current; when its wording matches,
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from refdesk.core import tracing
+from refdesk.core.search import matching
 from refdesk.core.search.analysis import parse_query
 from refdesk.core.search.federation import ALWAYS
 from refdesk.core.search.snippets import snippet
@@ -19,7 +21,7 @@ from refdesk.toolsets.knowledge.options import get_options
 from refdesk.toolsets.knowledge.ranking import is_in_words, rank
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime
 
     from refdesk.core.knowledge_base import KnowledgeBase
@@ -42,14 +44,18 @@ class Match:
         score: Fused, in (0, 1].
         placed_by: The id of the entry that gave it its place: its own, or that of one which it superseded.
         passage: Offsets of the best passage in the body (start, end in code points).
+        cosine: Of what gave it its place; `None` where that has no vector.
         matched_via: The id of the superseded entry whose wording matched.
+        strength: How well it matches by itself, see `matching.judge`.
     """
 
     id: str
     score: float
     placed_by: str
     passage: tuple[int, int] | None
+    cosine: float | None = None
     matched_via: str | None = None
+    strength: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +75,8 @@ class _Places:
         head, score, found = place
         own = self.own.get(head)
         if own is not None and (own.id == found.id or is_in_words(own) or own.title_contains):
-            return Match(head, score, found.id, own.passage)
-        return Match(head, score, found.id, None, matched_via=found.id)
+            return Match(head, score, found.id, own.passage, found.cosine)
+        return Match(head, score, found.id, None, found.cosine, matched_via=found.id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +102,7 @@ async def search(base: KnowledgeBase, collection: Collection, asked: SearchInput
             status=status,
             head_id=heads[document.id],
             matched_via=match.matched_via,
+            how=matching.name(match.strength),
         )
         for (match, document), status in zip(found.best, statuses, strict=True)
     ]
@@ -115,8 +122,15 @@ async def find(base: KnowledgeBase, collection: Collection, asked: SearchInput, 
         ranked = await _name_heads(base, collection, asked, in_order)
         places = await _resolve(base, collection, asked, wanted, ranked)
         if len(places.ranked) >= asked.limit or len(found.candidates) == seen:
-            return Matches(await _read(base, collection, asked, period, places), found.candidates, trust)
+            judge = partial(_judge, text, vector)
+            return Matches(await _read(base, collection, asked, period, places, judge), found.candidates, trust)
         depth, seen = depth * GROWTH, len(found.candidates)
+
+
+def _judge(text: TextQuery, vector: VectorQuery | None, match: Match, entry: Document) -> Match:
+    scale = vector.scale if vector is not None else None
+    strength = matching.judge(text, entry.title, entry.body, match.cosine, scale, match.passage)
+    return replace(match, strength=strength)
 
 
 def _find_request(
@@ -200,9 +214,14 @@ async def _find_passing_heads(
 
 
 async def _read(
-    base: KnowledgeBase, collection: Collection, asked: SearchInput, period: Period, places: _Places
+    base: KnowledgeBase,
+    collection: Collection,
+    asked: SearchInput,
+    period: Period,
+    places: _Places,
+    judge: Callable[[Match, Document], Match],
 ) -> list[tuple[Match, Document]]:
-    """Return the first `asked.limit` matches that score enough with their documents, without those that changed and
+    """Return the first `asked.limit` matches that are good enough with their documents, without those that changed and
     pass no more."""
     shown: list[tuple[Match, Document]] = []
     waiting = [place for place in places.ranked if place[1] >= asked.min_score]
@@ -211,8 +230,14 @@ async def _read(
         del waiting[: len(piece)]
         documents = await base.get(collection, [match.id for match in piece])
         pairs = zip(piece, documents, strict=True)
-        shown += [(match, one) for match, one in pairs if one is not None and _passes(one, asked, period, base)]
+        there = [(judge(match, one), one) for match, one in pairs if one and _passes(one, asked, period, base)]
+        shown += [(match, one) for match, one in there if _is_good_enough(match, asked)]
     return shown
+
+
+def _is_good_enough(match: Match, asked: SearchInput) -> bool:
+    """Return whether whoever wants a least score would want this: the first hit has a high one whatever it is about."""
+    return asked.min_score == 0.0 or matching.name(match.strength) != "weak"
 
 
 def _passes(document: Document, asked: SearchInput, period: Period, base: KnowledgeBase) -> bool:

@@ -15,8 +15,10 @@ from pydantic import (
     SerializerFunctionWrapHandler,
     model_serializer,
 )
+from pydantic.json_schema import SkipJsonSchema
 
 from refdesk.core.operations import WARNINGS
+from refdesk.core.search.matching import Match
 from refdesk.kit.wire import Number
 from refdesk.toolsets.salesforce_knowledge.statements import clean_text, count_searchable, normalize_language
 
@@ -73,8 +75,12 @@ class GetInput(_Input):
     )
 
 
+_ADDED = frozenset({"match", "notice"})
+"""What the contract does not have is left out where it says nothing."""
+
+
 class _Written(BaseModel):
-    """Every field is written, null ones too, whatever the writer leaves out by default."""
+    """Every field of the contract is written, null ones too, whatever the writer leaves out by default."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -82,7 +88,8 @@ class _Written(BaseModel):
     @model_serializer(mode="wrap")
     def _write_all(self, handler: SerializerFunctionWrapHandler):  # pyright: ignore[reportUnknownParameterType]
         written = cast("dict[str, object]", handler(self))
-        return {name: written.get(name) for name in type(self).model_fields}
+        given = {name: written.get(name) for name in type(self).model_fields}
+        return {name: value for name, value in given.items() if value is not None or name not in _ADDED}
 
 
 class _Answer(_Written):
@@ -113,6 +120,10 @@ class ArticleSummary(_Written):
     url_name: str | None = Field(default=None, description="URL-safe article identifier")
     last_published: AwareDatetime | None = None
     article_type: str | None = None
+    match: Match | SkipJsonSchema[None] = Field(
+        default=None,
+        description="How well its title and summary match, whatever else was found: comparable between answers.",
+    )
 
 
 class Article(_Written):
@@ -130,6 +141,7 @@ class Article(_Written):
 class SearchOutput(_Answer):
     """What was found, best first by Salesforce's own judgement."""
 
+    notice: str | SkipJsonSchema[None] = Field(default=None, description="That nothing better than weak was found.")
     articles: list[ArticleSummary] = Field(default_factory=list[ArticleSummary])
     total_count: int = Field(default=0, description="How many articles this answer holds.")
     search_method: SearchMethod = Field(

@@ -72,7 +72,9 @@ def make_toolset(source: SalesforceSource) -> Toolset:
     """Return the toolset whose answers come from `source`, which must stay open as long as it is called."""
 
     async def search(context: Context, request: SearchInput) -> SearchOutput:
-        return await source.search(request.query, language=request.language, limit=request.limit, report=context.report)
+        language, limit = request.language, request.limit
+        answer = await source.search(request.query, language=language, limit=limit, report=context.report)
+        return await provider.judge(context, request.query, answer)
 
     async def get(context: Context, request: GetInput) -> GetOutput:
         context.report(0, 1, "Asking Salesforce")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from refdesk.core.search import federation
+from refdesk.core.search import federation, matching
 from refdesk.core.search.analysis import parse_query
 from refdesk.core.search.federation import HitReference, LeftOut, ProviderAnswer, ProviderHit, Question
 from refdesk.core.search.snippets import snippet
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from refdesk.core.context import Context
     from refdesk.model import TextQuery
     from refdesk.toolsets.salesforce_knowledge.articles import SalesforceSource
-    from refdesk.toolsets.salesforce_knowledge.models import ArticleSummary
+    from refdesk.toolsets.salesforce_knowledge.models import ArticleSummary, SearchOutput
 
 SOURCE = "Salesforce Knowledge"
 MOST = 25
@@ -36,21 +36,34 @@ async def find(source: SalesforceSource, context: Context, question: Question) -
     if count_searchable(words) < 2:
         return LeftOut(NO_WORDS)
     answer = await source.search(words, limit=min(question.limit, MOST), period=question.period)
-    relevances = await federation.judge(
-        context, question, [(each.title, each.summary or "") for each in answer.articles]
-    )
+    strengths = await _judge_all(context, question, answer)
     text = parse_query(question.text)
-    hits = [_to_hit(each, relevance, text) for each, relevance in zip(answer.articles, relevances, strict=True)]
+    hits = [_to_hit(each, strength, text) for each, strength in zip(answer.articles, strengths, strict=True)]
     notes = [str(warning["message"]) for warning in answer.warnings] + [BY_WORDS] * (answer.search_method == "soql")
     return ProviderAnswer(tuple(hits), note=" ".join(notes))
 
 
-def _to_hit(article: ArticleSummary, relevance: float, text: TextQuery) -> ProviderHit:
+async def judge(context: Context, query: str, answer: SearchOutput) -> SearchOutput:
+    """Return the answer, each article with how well its title and summary match."""
+    strengths = await _judge_all(context, Question(query), answer)
+    judged = [
+        article.model_copy(update={"match": matching.name(strength)})
+        for article, strength in zip(answer.articles, strengths, strict=True)
+    ]
+    notice = matching.get_notice(article.match for article in judged)
+    return answer.model_copy(update={"articles": judged, "notice": notice})
+
+
+async def _judge_all(context: Context, question: Question, answer: SearchOutput) -> list[float]:
+    return await federation.judge(context, question, [(each.title, each.summary or "") for each in answer.articles])
+
+
+def _to_hit(article: ArticleSummary, strength: float, text: TextQuery) -> ProviderHit:
     return ProviderHit(
         id=article.id,
         title=article.title,
         snippet=snippet(article.summary or "", text),
-        relevance=relevance,
+        strength=strength,
         freshness=article.last_published,
         source=SOURCE,
         reference=HitReference("get_article_by_id", {"article_id": article.id}),

@@ -12,6 +12,8 @@ import anyio
 
 from refdesk.core.context import Context
 from refdesk.core.operations import READS, Effects, Operation, Route, Shortening
+from refdesk.core.search import matching
+from refdesk.core.search.analysis import parse_query
 from refdesk.core.writing import idempotency
 from refdesk.core.writing.idempotency import Once, Token
 from refdesk.errors import Choice, NotFoundError, RefdeskError, StoreError
@@ -33,17 +35,18 @@ from refdesk.toolsets.skills.models import (
 from refdesk.toolsets.skills.queries import get_queries
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
     from random import Random
 
     from pydantic import BaseModel
 
+    from refdesk.core.search.matching import Match
     from refdesk.core.search.semantics import Semantics
-    from refdesk.model import JsonObject, JsonValue
+    from refdesk.model import CosineScale, JsonObject, JsonValue
     from refdesk.playbooks import Inducer, Turn
     from refdesk.protocols import Embedder, LanguageModel
     from refdesk.toolsets.skills.learning import Learner
-    from refdesk.toolsets.skills.queries import Creation, SkillQueries
+    from refdesk.toolsets.skills.queries import Creation, FoundSkill, SkillQueries
     from refdesk.toolsets.skills.records import Skill
 
 Result = TypeVar("Result")
@@ -77,11 +80,23 @@ async def search_skills(context: Context, asked: SearchInput, random: Random | N
     queries = replace(get_queries(context, embedder), random=random)
     embedding, trust = (vector.vector.tolist(), vector.trust) if vector is not None else ((), 1.0)
     found = await queries.hybrid_search(embedding, asked.query, asked.top_k, asked.min_score, trust=trust)
+    matches = _judge(found, asked.query, vector.scale if vector is not None else None)
     return SearchOutput(
-        matches=[models.to_match(match["skill"], match["score"]) for match in found],
+        matches=[
+            models.to_match(match["skill"], match["score"], how) for match, how in zip(found, matches, strict=True)
+        ],
         query=asked.query,
+        notice=matching.get_notice(matches),
         search_time_ms=round((perf_counter() - started) * 1000, 3),
     )
+
+
+def _judge(found: Sequence[FoundSkill], query: str, scale: CosineScale | None) -> list[Match]:
+    text = parse_query(query)
+    strengths = [
+        matching.judge(text, match["skill"].title, match["skill"].body, match["cosine"], scale) for match in found
+    ]
+    return [matching.name(strength) for strength in strengths]
 
 
 async def _get_ready(semantics: Semantics) -> Embedder | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from refdesk.core.search import federation
+from refdesk.core.search import federation, matching
 from refdesk.core.search.analysis import parse_query
 from refdesk.core.search.federation import HitReference, ProviderAnswer, ProviderHit, Question, SearchProvider
 from refdesk.core.search.snippets import snippet
@@ -15,7 +15,7 @@ from refdesk.toolsets.skills.queries import get_queries
 
 if TYPE_CHECKING:
     from refdesk.core.context import Context
-    from refdesk.model import TextQuery
+    from refdesk.model import CosineScale, TextQuery
     from refdesk.toolsets.skills.queries import FoundSkill
 
 
@@ -33,8 +33,8 @@ async def find(context: Context, question: Question) -> ProviderAnswer:
         trust=vector.trust if vector is not None else 1.0,
     )
     text = parse_query(question.text)
-    note = await federation.explain_meaning(context, question)
-    return ProviderAnswer(tuple(_to_hit(match, text) for match in found), note=note)
+    note, scale = await federation.explain_meaning(context, question), vector.scale if vector is not None else None
+    return ProviderAnswer(tuple(_to_hit(match, text, scale) for match in found), note=note)
 
 
 def _to_filter(question: Question) -> Filter | None:
@@ -47,18 +47,19 @@ def _to_filter(question: Question) -> Filter | None:
     return And(tuple(conditions)) if conditions else None
 
 
-def _to_hit(match: FoundSkill, text: TextQuery) -> ProviderHit:
-    skill = match["skill"]
+def _to_hit(match: FoundSkill, text: TextQuery, scale: CosineScale | None) -> ProviderHit:
+    skill, cosine = match["skill"], match["cosine"]
     body = skill.body
     return ProviderHit(
         id=skill.skill_id,
         title=skill.title,
         snippet=snippet(body, text),
-        relevance=federation.judge_hit(
-            text, skill.title, federation.get_excerpt(body), match["cosine"], match["score"]
-        ),
+        strength=matching.judge(text, skill.title, body, cosine, scale),
+        score=1.0 if cosine is None else match["score"],
         freshness=skill.updated_at,
         author=skill.author,
+        confidence=round(skill.confidence * 100),
+        version=skill.version,
         reference=HitReference(GET.name, {"skill_id": skill.skill_id}, resources.get_uri(skill.skill_id)),
     )
 

@@ -1,0 +1,117 @@
+"""How well a hit matches: its strength on one absolute scale for every toolset, and the name of its place on it.
+
+Scores say which hit of an answer is the best, not whether it is any good: the first of a collection that knows nothing
+of the subject has a high one. The strength looks at nothing but the question and the hit. Its words count by how many
+of those asked are there, and more in the title; its vector by the cosine, on the scale of the packaged model
+(`cosines`). Without a vector, or where cosines tell nothing, words alone decide, on the same scale. `make eval` prints
+how well it tells questions about the subject from others.
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from refdesk.core.search import cosines
+from refdesk.core.search.analysis import analyse, analyse_document
+from refdesk.core.search.folding import fold
+from refdesk.core.search.inflection import get_language
+from refdesk.core.search.snippets import find_terms
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from refdesk.model import CosineScale, TextQuery
+
+Match: TypeAlias = Literal["strong", "partial", "weak"]
+
+STRONG = 0.52
+"""At most 3 of 100 questions about something else find a hit of this strength."""
+
+PARTIAL = 0.33
+"""At most 3 of 100 questions about the subject find no hit of this strength."""
+
+NOTHING_BETTER = "No result is a better match than weak: this is probably not known here."
+
+EXCERPT_CHARACTERS = 8_000
+"""More of a body than this is not looked at: long bodies would hold up everybody else."""
+
+_WORDS_TRUST = 0.3
+"""How much of what the cosine leaves open words can make up for."""
+
+_USUAL_EVIDENCE = 2.3
+"""The evidence of words that counts half."""
+
+_LEAST_PART = 5
+"""Characters that are hardly ever a part of an unrelated word."""
+
+_USUAL_LENGTH = 500
+"""Characters of a text in which words do not yet stand by chance."""
+
+
+def judge(
+    text: TextQuery,
+    title: str,
+    body: str,
+    cosine: float | None = None,
+    scale: CosineScale | None = None,
+    passage: tuple[int, int] | None = None,
+) -> float:
+    """Return the strength of a hit, in [0, 1], whatever else was found.
+
+    Args:
+        text: What was asked.
+        title: Of the hit.
+        body: Of the hit.
+        cosine: Of its best passage; `None` where it has no vector.
+        scale: Of the model that the cosine is of; `None` where that is not known, so that the cosine tells nothing.
+        passage: Offsets of its best passage in the body (start, end in code points).
+    """
+    words = _judge_words(text, title, _get_excerpt(body, passage))
+    if cosine is None or scale is None:
+        return words
+    meaning = min(1.0, max(0.0, cosines.to_reference(cosine, scale)))
+    return 1.0 - (1.0 - meaning) * (1.0 - _WORDS_TRUST * words)
+
+
+def name(strength: float) -> Match:
+    """Return where a strength is on the scale."""
+    return "strong" if strength >= STRONG else "partial" if strength >= PARTIAL else "weak"
+
+
+def get_notice(matches: Iterable[Match | None]) -> str | None:
+    """Return what to say first where there are hits, and none of them is better than weak."""
+    return NOTHING_BETTER if set(matches) == {"weak"} else None
+
+
+def _judge_words(text: TextQuery, title: str, excerpt: str) -> float:
+    """Return what words say by themselves: their number there, times the share of them that is there.
+
+    In a long text some stand by chance, and a word of the title counts twice.
+    """
+    asked = {*text.terms, *(term for phrase in text.phrases for term in phrase)}
+    inflected = {term for term in asked if get_language(term)}
+    if not inflected:
+        return _weigh(asked, set(analyse(title)) | _find_parts(fold(title), asked), find_terms(excerpt, asked), excerpt)
+    # What is asked in another language is looked for in its forms, and as words of any language.
+    titled, written = (set(terms) for terms in analyse_document(title, excerpt))
+    return max(_weigh(each, titled, written, excerpt) for each in (inflected, asked - inflected))
+
+
+def _weigh(asked: set[str], titled: set[str], written: set[str], excerpt: str) -> float:
+    in_title = asked & titled
+    found = len(in_title | (asked & written))
+    evidence = found * (found + len(in_title)) / max(1, len(asked))
+    evidence /= max(1.0, len(excerpt) / _USUAL_LENGTH) ** 0.25
+    return sqrt(evidence) / (sqrt(evidence) + sqrt(_USUAL_EVIDENCE))
+
+
+def _find_parts(title: str, terms: Iterable[str]) -> set[str]:
+    """Return the terms that are at least a part of a word of a title: *authentic* in *Reauthentication*."""
+    return {term for term in terms if len(term) >= _LEAST_PART and term in title}
+
+
+def _get_excerpt(body: str, passage: tuple[int, int] | None) -> str:
+    """Return the part of a body that is looked at: the surroundings of its best passage, else the beginning."""
+    start = max(0, (passage[0] if passage else 0) - EXCERPT_CHARACTERS // 2)
+    return body[start : start + EXCERPT_CHARACTERS]

@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from refdesk.core.search import cosines, matching
+from refdesk.core.search.analysis import analyse, parse_query
+from refdesk.core.search.matching import EXCERPT_CHARACTERS, NOTHING_BETTER, PARTIAL, STRONG, judge
+from refdesk.core.search.snippets import find_terms
+from refdesk.embedders.hashing import HashingEmbedder
+from refdesk.embedders.local import LocalEmbedder
+from refdesk.model import CosineScale
+
+REFUNDS = ("Refund limit is 500 EUR", "Above that a team lead must approve the refund.")
+TAP = ("Tap", "Turn off the tap in the kitchen.")
+texts = st.text(st.sampled_from("aeinrst dgl.é漢字\n"), max_size=80)
+
+
+def name(question: str, note: tuple[str, str], cosine: float | None = None) -> str:
+    return matching.name(judge(parse_query(question), *note, cosine, cosines.REFERENCE))
+
+
+def test_by_words_alone_what_holds_what_was_asked_is_strong_and_what_holds_nothing_is_weak() -> None:
+    assert name("refund limit", REFUNDS) == "strong"
+    assert name("who must approve a refund above the limit", REFUNDS) == "strong"
+    assert name("How do I prune an apple tree in winter?", TAP) == "weak"
+    assert name("How do I get rid of the pigeons in the kitchen garden?", TAP) == "weak"
+
+
+def test_one_word_of_a_title_is_not_taken_for_an_answer_but_for_a_part_of_one() -> None:
+    assert name("refund", REFUNDS) == "partial"
+
+
+def test_a_word_that_is_a_part_of_one_in_the_title_counts_as_there() -> None:
+    assert name("authentic", ("Reauthentication loop", "")) == "partial"
+    assert name("cat", ("Reauthentication loop", "")) == "weak"
+
+
+def test_meaning_decides_where_there_is_a_vector_and_words_help_it() -> None:
+    assert name("money back for large sums", REFUNDS, 0.62) == "strong"
+    assert name("money back for large sums", REFUNDS, 0.12) == "weak"
+    assert name("refund limit", REFUNDS, 0.45) == "strong"
+    assert name("prune an apple tree", TAP, 0.45) == "partial"
+
+
+def test_what_is_asked_in_another_language_is_judged_by_its_forms() -> None:
+    note = ("Passwort zurücksetzen", "Passwörter werden im Portal zurückgesetzt, danach wird man abgemeldet.")
+    assert name("Wie kann ich meine Passwörter zurücksetzen?", note) == "strong"
+    assert name("Wann wird in diesem Jahr die Heizung gewartet?", note) == "weak"
+
+
+def test_the_same_words_say_less_in_a_long_text() -> None:
+    short, long = ("", "Restart the router."), ("", "Restart the router." + " Something else is written here." * 300)
+    question = parse_query("restart the router")
+    assert judge(question, *long) < judge(question, *short)
+
+
+def test_a_long_body_is_looked_at_around_its_best_passage() -> None:
+    body = "nothing " * 2 * EXCERPT_CHARACTERS + "restart the router"
+    question, end = parse_query("restart the router"), len(body)
+    assert judge(question, "", body) == 0.0
+    assert judge(question, "", body, passage=(end - 18, end)) > PARTIAL
+
+
+def test_only_an_answer_that_has_hits_and_nothing_better_than_weak_ones_is_noticed() -> None:
+    assert matching.get_notice(["weak", "weak"]) == NOTHING_BETTER
+    assert matching.get_notice(["weak", "partial"]) is None
+    assert matching.get_notice([]) is None
+
+
+@given(texts, texts, texts, st.none() | st.floats(-1, 1))
+def test_a_strength_is_a_share_and_more_cosine_never_weakens_it(
+    question: str, title: str, body: str, cosine: float | None
+) -> None:
+    asked = parse_query(question)
+    strength = judge(asked, title, body, cosine, cosines.REFERENCE)
+    assert 0.0 <= strength <= 1.0
+    if cosine is not None:
+        assert judge(asked, title, body, cosine + 0.1, cosines.REFERENCE) >= strength
+
+
+@given(texts, st.lists(texts, max_size=4))
+def test_terms_are_found_as_if_the_text_were_analysed(text: str, words: list[str]) -> None:
+    terms = {term for word in words for term in analyse(word)}
+    assert find_terms(text, terms) == terms & set(analyse(text))
+
+
+async def test_the_known_scales_are_what_is_measured() -> None:
+    async with LocalEmbedder() as local:
+        measured = await cosines.measure(local)
+    assert measured is not None
+    assert measured.unrelated == pytest.approx(cosines.REFERENCE.unrelated, abs=0.02)
+    assert measured.related == pytest.approx(cosines.REFERENCE.related, abs=0.02)
+    assert cosines.KNOWN[local.model.name] == cosines.REFERENCE
+    hashing = HashingEmbedder()
+    assert await cosines.measure(hashing) is None
+    assert cosines.KNOWN[hashing.model.name] is None
+
+
+def test_another_models_cosines_are_read_on_its_own_scale() -> None:
+    crowded = CosineScale(unrelated=0.72, related=0.86)
+    asked = parse_query("money back for large sums")
+    assert judge(asked, *REFUNDS, 0.74, crowded) < PARTIAL
+    assert judge(asked, *REFUNDS, 0.9, crowded) > STRONG
+    assert judge(asked, *REFUNDS, 0.74, cosines.REFERENCE) > STRONG
+    assert judge(asked, *REFUNDS, 0.74, None) == judge(asked, *REFUNDS)
