@@ -154,6 +154,32 @@ def test_a_dry_run_shows_the_skills_and_learns_nothing(tmp_path: Path) -> None:
     assert refdesk(tmp_path, ["skills", "search", "charged twice"]).stdout == "Nothing found.\n"
 
 
+def test_what_may_be_one_problem_or_several_is_shown_and_merging_is_undone(tmp_path: Path) -> None:
+    (tmp_path / "chats").mkdir()
+    folder = write_folder(tmp_path / "chats")
+    learned = json.loads(refdesk(tmp_path, ["skills", "learn", "--json", str(folder)]).stdout)
+    refund, locked = (next(o["skill_id"] for o in learned if o["place"].startswith(n)) for n in ("refund", "locked"))
+    merged = refdesk(tmp_path, ["skills", "merge", refund, locked])
+    assert f"refdesk skills unmerge {locked} undoes it." in merged.stdout
+    plan = refdesk(tmp_path, ["skills", "learn", "--dry-run", str(folder)]).stdout
+    assert "Perhaps several problems: " in plan
+    assert f"({refund}), 5 and 5 conversations" in plan
+    shown = refdesk(tmp_path, ["skills", "show", refund], NO_COLOR="1", COLUMNS="60").stdout
+    assert f"Merged with {locked}" in " ".join(shown.split())
+    assert "in 5 of 10 conversations" in shown
+    assert "\x1b" not in shown
+    assert json.loads(refdesk(tmp_path, ["skills", "show", "--json", refund]).stdout)["history"]["merged_from"] == [
+        locked
+    ]
+    gone = refdesk(tmp_path, ["skills", "merge", refund, locked])
+    assert (gone.exit_code, gone.stderr) == (2, f"Error: The skill {locked} was merged into {refund}: use that one.\n")
+    assert refdesk(tmp_path, ["skills", "unmerge", locked]).exit_code == 0
+    (tmp_path / "more.txt").write_text(REFUNDS[0].replace("4471", "9999").replace("Tool:", "Tool :"))
+    plan = json.loads(refdesk(tmp_path, ["skills", "learn", "--dry-run", "--json", str(tmp_path / "more.txt")]).stdout)
+    assert plan["splits"] == []
+    assert [one["skill_id"] for one in plan["like"]] == [refund]
+
+
 def test_skills_are_written_to_a_folder_and_read_again(home: Path, tmp_path: Path) -> None:
     out, other = tmp_path / "out", tmp_path / "other"
     done = refdesk(home, ["skills", "export", "--format", "agent-skills", str(out)])

@@ -173,6 +173,14 @@ def test_every_example_is_valid_input(toolset: Toolset) -> None:
             operation.input.model_validate(example)
 
 
+def test_the_searches_that_a_support_agent_chooses_from_say_what_they_are_not_for() -> None:
+    told = {each.name: each.description for toolset in describe_toolsets() for each in toolset.operations}
+    assert "Not for facts or policies." in told["search_skills"]
+    assert "How agents helped customers before, step by step, is not in them." in told["search_articles"]
+    assert "problem" not in told["search_articles"]
+    assert "article" not in told["search_skills"]
+
+
 def test_no_two_toolsets_share_a_name_or_a_route() -> None:
     toolsets = describe_toolsets()
     assert tuple(toolset.name for toolset in toolsets) == tuple(each.name for each in find_descriptors())

@@ -65,13 +65,15 @@ def learn(files: tuple[Path, ...], confirmed: bool, dry_run: bool, as_json: bool
         _show_plan(anyio.run(_plan, settings, transcripts, confirmed), as_json)
         return
     with _progress(len(transcripts)) as advance:
-        learned = anyio.run(_learn, settings, transcripts, confirmed, advance)
+        learned, near = anyio.run(_learn, settings, transcripts, confirmed, advance)
     if as_json:
         _print_json(learned)
     else:
         for one in learned:
             click.echo(describe(one))
         click.echo(summarise(learned), err=True)
+        for one, other in near:
+            click.echo(f"Perhaps one problem: refdesk skills merge {one} {other}", err=True)
     sys.exit(any("error" in one for one in learned))
 
 
@@ -130,12 +132,45 @@ def _show_standing(operation: str, arguments: Mapping[str, object], as_json: boo
 @click.argument("skill_id", metavar="ID")
 @json_option
 def show(skill_id: str, as_json: bool) -> None:
-    """Print the skill with this ID: its status, its conditions and its playbook."""
+    """Print the skill with this ID: its playbook, how its versions worked, and the evidence of each step."""
+    from refdesk.cli import views_of_skills
+
     skill = _read_history(skill_id)[-1]
+    history = invocation.ask(NAME, "get_skill_history", {"skill_id": skill_id})
     if as_json:
-        _print_json(_to_json(skill))
+        _print_json({**_to_json(skill), "history": history})
     else:
-        click.echo(render(skill), nl=False)
+        click.echo(f"{render(skill)}\n{views_of_skills.render_history(history)}", nl=False)
+
+
+@skills.command()
+@click.argument("skill_id", metavar="A")
+@click.argument("other_id", metavar="B")
+@invocation.caller_options
+@json_option
+def merge(skill_id: str, other_id: str, org: str | None, agent: str | None, as_json: bool) -> None:
+    """Make one skill of two about the same problem: A learns from all conversations of B, which is withdrawn."""
+    answer = invocation.ask(NAME, "merge_skills", {"skill_id": skill_id, "other_id": other_id}, org, agent)
+    _tell_merged(answer, as_json, f"refdesk skills unmerge {other_id} undoes it.")
+
+
+@skills.command()
+@click.argument("skill_id", metavar="B")
+@invocation.caller_options
+@json_option
+def unmerge(skill_id: str, org: str | None, agent: str | None, as_json: bool) -> None:
+    """Make B, which was merged into another skill, a skill of its own again, with its conversations."""
+    answer = invocation.ask(NAME, "unmerge_skills", {"skill_id": skill_id}, org, agent)
+    _tell_merged(answer, as_json, f"The other one is {answer['other_id']}.")
+
+
+def _tell_merged(answer: Mapping[str, Any], as_json: bool, more: str) -> None:
+    if as_json:
+        _print_json(answer)
+        return
+    click.echo(f"{_printable(answer['title'])} ({answer['skill_id']}), version {answer['version']}. {more}")
+    for change in answer["changes"]:
+        click.echo(f"  {_printable(change)}")
 
 
 @skills.command()
@@ -215,14 +250,17 @@ def _load() -> Settings:
 
 async def _learn(
     settings: Settings, transcripts: Sequence[SourceTranscript], confirmed: bool, advance: Callable[[], None]
-) -> list[dict[str, Any]]:
+) -> tuple[list[dict[str, Any]], list[tuple[str, str]]]:
+    """Return what became of each conversation, and the pairs of skills that may be about one problem."""
     from refdesk.toolsets.skills import batches
 
     async with _open_learner(settings) as (learner, context):
         plan = await batches.make_plan(learner, context, transcripts, confirmed)
         learned = await batches.learn_plan(learner, context, plan, confirmed, advance)
     places = {transcript.place: number for number, transcript in enumerate(transcripts)}
-    return sorted(learned, key=lambda one: places[one["place"]])
+    near = [(plan.learned.get(one, ""), plan.learned.get(other, "")) for one, other in plan.near]
+    pairs = [pair for pair in near if all(pair) and pair[0] != pair[1]]
+    return sorted(learned, key=lambda one: places[one["place"]]), pairs
 
 
 async def _plan(
@@ -234,10 +272,17 @@ async def _plan(
     async with _open_learner(settings) as (learner, context):
         plan = await batches.make_plan(learner, context, transcripts, confirmed)
         titles = await batches.get_titles(learner, context, plan)
+        like = await batches.find_like(learner, context, plan, titles)
+        splits = await batches.find_splits(learner, context, plan)
     groups = zip(titles, plan.groups, strict=True)
     return {
         "skills": [{"title": title, "places": [each.transcript.place for each in group]} for title, group in groups],
         "near": [{"one": titles[one], "other": titles[other]} for one, other in plan.near],
+        "like": [
+            {"title": title, "skill_id": id, "known": known, "similarity": similarity}
+            for title, id, known, similarity in like
+        ],
+        "splits": [{"skill_id": each.skill_id, "title": each.title, "sizes": list(each.sizes)} for each in splits],
         "known": [{"place": each.place, "skill_id": id, "title": title} for each, id, title in plan.known],
         "failed": [{"place": each.place, "error": code, "detail": reason} for each, code, reason in plan.failed],
     }
@@ -252,6 +297,12 @@ def _show_plan(plan: Mapping[str, Sequence[Mapping[str, Any]]], as_json: bool) -
         click.echo(f"        {_printable(', '.join(one['places'][:5]))}{' …' if len(one['places']) > 5 else ''}")
     for one in plan["near"]:
         click.echo(f"Perhaps one problem: {_printable(one['one'])} | {_printable(one['other'])}")
+    for one in plan["like"]:
+        known = f"{_printable(one['known'])} ({one['skill_id']})"
+        click.echo(f"Perhaps one problem: {_printable(one['title'])} | {known}, which is there")
+    for one in plan["splits"]:
+        sizes = " and ".join(map(str, one["sizes"]))
+        click.echo(f"Perhaps several problems: {_printable(one['title'])} ({one['skill_id']}), {sizes} conversations")
     for one in plan["failed"]:
         click.echo(f"failed   {one['place']}: {one['detail']}")
     click.echo(f"{len(plan['skills'])} skills would be learned, {len(plan['known'])} known.", err=True)

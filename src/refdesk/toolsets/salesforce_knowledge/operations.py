@@ -129,7 +129,8 @@ def _describe_search(handler: Callable[[Context, SearchInput], Awaitable[SearchO
         title="Search help articles",
         description=(
             "Search Salesforce Knowledge Articles by keyword with relevance ranking. Use it whenever a question may be "
-            "answered by the organisation's own published help articles: products, policies, known problems, how-tos. "
+            "answered by what the organisation has published: facts about products, policies, known issues, "
+            "instructions to cite. How agents helped customers before, step by step, is not in them. "
             "Articles come best first, with title and summary only: read the promising ones with get_article_by_id. "
             "Only published articles of one language are found; if nothing is, try fewer or other words. "
             "`search_method` `soql` says that full-text search was not available and only titles and summaries were "

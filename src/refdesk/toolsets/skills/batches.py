@@ -20,6 +20,12 @@ if TYPE_CHECKING:
     from refdesk.toolsets.skills.learning import Learner
     from refdesk.toolsets.skills.transcript_files import SourceTranscript
 
+LIKE = 0.8
+"""Cosine from which on a skill may be about the problem of another one."""
+
+LEAST_SPLIT = 2
+"""Conversations that are a problem of their own."""
+
 MAX_GROUPED = 1000
 """Conversations that are grouped together; more are grouped in portions of so many."""
 
@@ -41,12 +47,14 @@ class Plan:
         near: Pairs of groups, by number, that may be about one problem.
         known: Conversations that were learned before, with the id and the title of their skill.
         failed: Those that cannot be learned, with the code of the error and the reason.
+        learned: The id of each group's skill, by number, once it is learned.
     """
 
     groups: list[list[Member]] = field(default_factory=list[list[Member]])
     near: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
     known: list[tuple[SourceTranscript, str, str]] = field(default_factory=list[tuple["SourceTranscript", str, str]])
     failed: list[tuple[SourceTranscript, str, str]] = field(default_factory=list[tuple["SourceTranscript", str, str]])
+    learned: dict[int, str] = field(default_factory=dict[int, str])
 
 
 async def make_plan(
@@ -83,6 +91,48 @@ async def _group(learner: Learner, context: Context, plan: Plan, members: Sequen
     plan.near.extend((first + one, first + other) for one, other in grouping.near)
 
 
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A skill whose conversations seem to be about several problems: so many about each."""
+
+    skill_id: str
+    title: str
+    sizes: tuple[int, ...]
+
+
+async def find_splits(learner: Learner, context: Context, plan: Plan) -> list[Split]:
+    """Return which of the skills that know some of the transcripts seem to be several, by title."""
+    model, queries, found = learner.language_model, get_queries(context), list[Split]()
+    if not isinstance(model, Inducer):
+        return found
+    for skill_id, title in sorted({(id, title) for _, id, title in plan.known}, key=lambda pair: pair[::-1]):
+        kept = await queries.read_cases(skill_id)
+        grouping = await model.group(kept, learner.get_embed(context)) if len(kept) >= 2 * LEAST_SPLIT else None
+        sizes = [len(group) for group in grouping.groups if len(group) >= LEAST_SPLIT] if grouping is not None else []
+        if len(sizes) > 1:
+            found.append(Split(skill_id, title, tuple(sorted(sizes, reverse=True))))
+    return found
+
+
+async def find_like(
+    learner: Learner, context: Context, plan: Plan, titles: Sequence[str]
+) -> list[tuple[str, str, str, float]]:
+    """Return the title of each group that is like a skill there is, with the skill's id, title and cosine to it."""
+    queries, found = get_queries(context), list[tuple[str, str, str, float]]()
+    if not isinstance(learner.language_model, Inducer):
+        return found
+    for title, members in zip(titles, plan.groups, strict=True):
+        try:
+            draft = await learner.language_model.induce([member.case for member in members], None)
+        except CallerError:
+            continue
+        vectors = await learner.embed(context, draft)
+        nearest = await queries.find_nearest(vectors[0]) if vectors else None
+        if nearest is not None and nearest[1] >= LIKE:
+            found.append((title, nearest[0].skill_id, nearest[0].title, nearest[1]))
+    return found
+
+
 async def get_titles(learner: Learner, context: Context, plan: Plan) -> list[str]:
     """Return the title that each group's skill would have; of a group that teaches nothing, how it begins."""
     titles: list[str] = []
@@ -112,8 +162,10 @@ async def learn_plan(
             for transcript, id, title in plan.known
         ),
     ]
-    for members in plan.groups:
+    for number, members in enumerate(plan.groups):
         found = await _learn_group(learner, context, members, confirmed)
+        if "skill_id" in found:
+            plan.learned[number] = found["skill_id"]
         results += [{"place": member.transcript.place, **found} for member in members]
         for _ in members:
             advance()

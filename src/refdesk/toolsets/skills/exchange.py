@@ -19,7 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from refdesk.errors import CallerError, ConflictError, InvalidInputError
 from refdesk.kit import front_matter
-from refdesk.model import Metadata, MetadataKey
+from refdesk.model import Metadata, MetadataKey, State
 from refdesk.playbooks import Playbook, SkillDraft
 from refdesk.toolsets.skills import changes, folders, learning, manifest, records, skill_text
 from refdesk.toolsets.skills.queries import get_queries
@@ -113,7 +113,7 @@ class _Intake:
             draft = learning.clean(skill_text.read_edited(self.found.instructions.text, draft))
         said = {name: getattr(draft, name) for name in _DRAFT_FIELDS}
         edited = replace(written, **said, is_edited=written.is_edited or draft != written.draft)
-        if await self.queries.is_withdrawn(written.skill_id):
+        if await self._is_gone(written.skill_id):
             return self._tell("kept", edited, GONE)
         present = await self.queries.get_skill(written.skill_id)
         if present is None:
@@ -142,6 +142,11 @@ class _Intake:
         agent, now = self.context.principal.agent, base.clock.now()
         skill = records.make_skill(draft, {}, id=id, author=agent, model="imported", now=now)
         return await self._add(replace(skill, instructions=said), digest)
+
+    async def _is_gone(self, skill_id: str) -> bool:
+        collection = records.get_collection(self.queries.org)
+        [document] = await self.queries.store.get_documents(collection, [skill_id])
+        return document is not None and document.state is State.WITHDRAWN
 
     async def _add(self, skill: Skill, source: str) -> Imported:
         name, notes = self.found.name or records.make_name(skill.title, skill.skill_id), tuple[str, ...]()

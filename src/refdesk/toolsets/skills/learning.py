@@ -174,8 +174,7 @@ class Learner:
                 # Learned before cases were kept: what it says is evidence too.
                 added = [cases.make_earlier(skill), *added]
             silent = openings.count_silent([*known, *added])
-            draft = await self._induce(context, [*known, *added], skill)
-            draft = _keep_written(skill, draft)
+            draft = await self.induce(context, [*known, *added], skill)
             told = (*changes.describe(skill.draft, draft), *draft.remarks)
             if outcomes.identify(draft.playbook) in skill.rejected:
                 draft, told = _keep_steps(skill, draft)
@@ -220,8 +219,11 @@ class Learner:
             return await self.language_model.induce([case], self.get_embed(context))
         return await self.language_model.extract(turns)
 
-    async def _induce(self, context: Context, known: Sequence[Case], skill: Skill) -> SkillDraft:
-        """Return the skill as its cases have it, what its metadata settled as it is."""
+    async def induce(self, context: Context, known: Sequence[Case], skill: Skill) -> SkillDraft:
+        """Return the skill as its cases have it; what its metadata settled, and what a person wrote, as it is.
+
+        Only an inducer can; errors as in `update`.
+        """
         assert isinstance(self.language_model, Inducer)
         draft = await self.language_model.induce(known, self.get_embed(context))
         draft = await anyio.to_thread.run_sync(clean, draft)
@@ -229,7 +231,7 @@ class Learner:
         settled = dict.fromkeys(_get_settled(skill))
         areas = {name: getattr(skill, name) if name in settled or not getattr(draft, name) else getattr(draft, name)
                  for name in (records.PRODUCT_AREA, records.ISSUE_TYPE)}  # fmt: skip
-        return require_whole(replace(draft, **areas))
+        return _keep_written(skill, require_whole(replace(draft, **areas)))
 
     async def embed(self, context: Context, draft: SkillDraft) -> list[Sequence[float]]:
         """Return the vectors of what is searched of a skill: what it is about, then each opening.

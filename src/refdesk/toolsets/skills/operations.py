@@ -17,8 +17,9 @@ from refdesk.core.search.analysis import parse_query
 from refdesk.core.writing import idempotency
 from refdesk.core.writing.idempotency import Once, Token
 from refdesk.errors import Choice, NotFoundError, RefdeskError, StoreError
-from refdesk.toolsets.skills import models, reports
+from refdesk.toolsets.skills import missing, models, reports
 from refdesk.toolsets.skills.exchange_operations import EXPORT, make_import
+from refdesk.toolsets.skills.history_operations import HISTORY, make_merge, make_unmerge
 from refdesk.toolsets.skills.models import (
     CreateInput,
     CreateOutput,
@@ -118,7 +119,7 @@ async def get_skill(context: Context, asked: GetInput) -> SkillDocument:
     if skill is not None and context.principal.transport != WATCH:
         skill = await _count_use(queries, skill)
     if skill is None:
-        raise _no_such_skill(asked.skill_id)
+        raise await missing.explain(queries.store, queries.org, asked.skill_id)
     return models.to_skill_document(skill)
 
 
@@ -129,10 +130,6 @@ async def _count_use(queries: SkillQueries, skill: Skill) -> Skill | None:
         # An answer is worth more than its counting.
         logger.warning("use not counted", extra={"reason": error.message})
         return skill
-
-
-def _no_such_skill(skill_id: str) -> NotFoundError:
-    return NotFoundError(f"There is no skill {skill_id}. Use an id that a search or a create returned.")
 
 
 async def _offer_skills(context: Context, asked: UpdateInput, error: NotFoundError) -> NotFoundError:
@@ -253,6 +250,9 @@ def make_operations(language_model: LanguageModel | Inducer, random: Random | No
         WITHDRAW,
         EXPORT,
         make_import(get_learner),
+        HISTORY,
+        make_merge(get_learner),
+        make_unmerge(get_learner),
     )
 
 
@@ -381,8 +381,8 @@ SEARCH = Operation(
     name="search_skills",
     title="Search skills",
     description=(
-        "Find playbooks for a problem, in the customer's words. Follow the best match if it fits, then report_outcome; "
-        "if none fits, solve it, then create_skill."
+        "Find how such customers were helped before: what to ask, do and say. Not for facts or policies. Follow the "
+        "best match if it fits, then report_outcome; if none fits, solve it, then create_skill."
     ),
     input=SearchInput,
     output=SearchOutput,

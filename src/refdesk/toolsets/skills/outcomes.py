@@ -47,6 +47,7 @@ WEIGHT, MOST = 1.2, 0.2
 SURE = 0.95
 """Probability from which on one version is held to work worse than another."""
 
+RETURNED = "Went back to the steps of version"
 LEAST_REPORTS = 5
 """Of steps, before they are compared with others."""
 
@@ -144,7 +145,7 @@ def describe_return(bad: Version, good: Version, tallies: Mapping[str, Tally]) -
     """Return why a skill went back to an earlier version, for people to read."""
     of_bad, of_good = (tallies.get(identify(each.playbook), UNKNOWN) for each in (bad, good))
     return (
-        f"Went back to the steps of version {good.version}: those of version {bad.version} worked in {of_bad.good:g} "
+        f"{RETURNED} {good.version}: those of version {bad.version} worked in {of_bad.good:g} "
         f"of {of_bad.count:g} reported conversations, those of version {good.version} in {of_good.good:g} of "
         f"{of_good.count:g}."
     )

@@ -172,14 +172,7 @@ class SkillQueries:
             async with self.store.transaction() as transaction:
                 if once is not None:
                     await once.check(transaction)
-                skill = await self.read_skill(transaction, skill_id)
-                if skill is None:
-                    raise ValueError(f"There is no skill {skill_id}.")
-                if updates.expected_version not in (None, skill.version):
-                    raise ConflictError(
-                        f"The skill is at version {skill.version}, not {updates.expected_version}. Read it again.",
-                        details={"version": skill.version},
-                    )
+                skill = await self._require(transaction, skill_id, updates.expected_version)
                 if known is not None:
                     if known.version != skill.version:
                         continue
@@ -188,6 +181,22 @@ class SkillQueries:
                 if once is not None:
                     await once.note(transaction, changed)
                 return changed
+
+    async def update_within(self, transaction: Transaction, skill_id: str, updates: SkillUpdate) -> Skill:
+        """Change a skill, as `update_skill` does, within a transaction; the vectors must be given."""
+        skill = await self._require(transaction, skill_id, updates.expected_version)
+        return await self._change(transaction, skill, updates, (), "")
+
+    async def _require(self, transaction: Transaction, skill_id: str, expected: int | None) -> Skill:
+        skill = await self.read_skill(transaction, skill_id)
+        if skill is None:
+            raise ValueError(f"There is no skill {skill_id}.")
+        if expected not in (None, skill.version):
+            raise ConflictError(
+                f"The skill is at version {skill.version}, not {expected}. Read it again.",
+                details={"version": skill.version},
+            )
+        return skill
 
     async def _recall(self, skill_id: str) -> Skill | None:
         skill = await self.get_skill(skill_id)
@@ -316,11 +325,6 @@ class SkillQueries:
     async def list_ids(self, after: str = "") -> list[str]:
         """Return the ids of all skills of the org above one, in order."""
         return sorted(id for id in await self.store.get_digests(self._collection) if id > after)
-
-    async def is_withdrawn(self, skill_id: str) -> bool:
-        """Return whether there was a skill of this id that is gone: erased, or merged into another one."""
-        [document] = await self.store.get_documents(self._collection, [skill_id])
-        return document is not None and document.state is State.WITHDRAWN
 
     async def add_imported(self, skill: Skill, record: Metadata) -> bool:
         """Keep a skill from elsewhere with the record of it, and return whether neither was there already.

@@ -21,6 +21,8 @@ NAME, PRODUCT_AREA, ISSUE_TYPE = "name", "product_area", "issue_type"
 """Facets, and the keys of metadata that win over what a model infers."""
 
 UPDATED = "updated"
+MERGED_INTO = "merged_into"
+"""Of a withdrawn skill's record: the id of the skill that has its cases."""
 
 MAX_SLUG = 50
 _PLAYBOOK = TypeAdapter(Playbook)

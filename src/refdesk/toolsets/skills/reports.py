@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from refdesk.errors import InvalidInputError, NotFoundError, PermissionDeniedError
 from refdesk.model import JsonValue, Metadata, MetadataKey
-from refdesk.toolsets.skills import outcomes, records
+from refdesk.toolsets.skills import missing, outcomes, records
 
 if TYPE_CHECKING:
     from refdesk.core.writing.idempotency import Once
@@ -176,7 +176,7 @@ def _identify(skill: Skill, history: Sequence[Skill], version: int) -> str:
 async def _read(queries: SkillQueries, transaction: Transaction, skill_id: str) -> Skill:
     skill = await queries.read_skill(transaction, skill_id)
     if skill is None:
-        raise NotFoundError(f"There is no skill {skill_id}. Use an id that a search or a create returned.")
+        raise await missing.explain(transaction, queries.org, skill_id)
     return skill
 
 

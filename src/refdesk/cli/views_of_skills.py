@@ -1,0 +1,110 @@
+"""Renders what is behind a skill for people, in plain text as wide as the terminal."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+NARROW, WIDE = 40, 120
+"""Columns: a narrower terminal is treated as this wide, a wider one is not filled."""
+
+BAR = 20
+ROOM_FOR_BARS = 70
+MOST_CASES = 12
+MOST_CHANGES = 3
+
+
+def render_history(history: Mapping[str, Any], width: int | None = None, encoding: str | None = None) -> str:
+    """Return versions with how they worked, the evidence of each step, and the cases.
+
+    Args:
+        history: As `get_skill_history` answers it.
+        width: In columns; `None` is the terminal's.
+        encoding: What the output can write; `None` is that of standard output.
+    """
+    width = max(NARROW, min(WIDE, width or shutil.get_terminal_size().columns))
+    signs = _choose_signs(encoding or getattr(sys.stdout, "encoding", None) or "ascii")
+    lines = ["## Versions", "", *_list_versions(history["versions"], width, signs)]
+    lines += ["", "## Evidence", "", *_list_steps(history, width)]
+    lines += ["", "## Conversations", "", *_list_cases(history["cases"], width)]
+    for id in history["merged_from"]:
+        lines += ["", f"Merged with {id}; refdesk skills unmerge {id} undoes it."]
+    return _printable("\n".join(lines) + "\n")
+
+
+def _choose_signs(encoding: str) -> tuple[str, str, str]:
+    """Return what a bar is drawn with: what surely works, what may, and the rest."""
+    try:
+        "█▒░".encode(encoding)
+    except (UnicodeEncodeError, LookupError):
+        return "#", "+", "."
+    return "█", "▒", "░"
+
+
+def _list_versions(versions: Sequence[Mapping[str, Any]], width: int, signs: tuple[str, str, str]) -> Iterator[str]:
+    for version in versions:
+        day = str(version["updated_at"])[:10]
+        yield from _fold(f"Version {version['version']}, {version['kind']} {day} by {version['made_by']}", width, "")
+        yield from _fold(_draw(version, width, signs), width, "  ")
+        if version["verdict"]:
+            yield from _fold(str(version["verdict"]), width, "  ")
+        for change in version["changes"][:MOST_CHANGES]:
+            yield from _fold(f"- {change}", width, "  ")
+        if len(version["changes"]) > MOST_CHANGES:
+            left = len(version["changes"]) - MOST_CHANGES
+            yield from _fold(f"- and {left} more; refdesk skills history has all", width, "  ")
+
+
+def _draw(version: Mapping[str, Any], width: int, signs: tuple[str, str, str]) -> str:
+    """Return how a version worked: a bar up to the rate, solid as far as it is sure, then the figures."""
+    worked, failed = float(version["worked"]), float(version["failed"])
+    if not worked + failed:
+        return "no reports yet"
+    said = f"{worked:g} of {worked + failed:g} worked, surely {version['least']:.0%} to {version['most']:.0%}"
+    if width < ROOM_FOR_BARS:
+        return said
+    solid, to = (round(BAR * float(version[name])) for name in ("least", "rate"))
+    sure, maybe, rest = signs
+    return f"{sure * solid}{maybe * (to - solid)}{rest * (BAR - to)}  {said}"
+
+
+def _list_steps(history: Mapping[str, Any], width: int) -> Iterator[str]:
+    if not history["steps"]:
+        yield "No steps: it was imported in its own words."
+    for number, step in enumerate(history["steps"], start=1):
+        yield from _fold(f"{number}. {step['do']}", width, "")
+        yield from _fold(_tell_support(step), width, "   ")
+    if history["seldom"]:
+        yield from _fold(f"Seldom done, no step yet: {len(history['seldom'])}.", width, "")
+
+
+def _tell_support(step: Mapping[str, Any]) -> str:
+    if not step["cases"]:
+        return f"{step['id'] or 'no id'}: written, not seen in a conversation"
+    led_on = f", led on in {step['led_on']}" if step["led_on"] else ""
+    return f"{step['id']}: in {step['support']} of {step['of']} conversations{led_on}"
+
+
+def _list_cases(cases: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]:
+    if not cases:
+        yield "None is kept."
+    for case in cases[-MOST_CASES:]:
+        parts = [str(case["at"])[:10], f"{case['turns']} turns", f"by {case['agent']}", case["outcome"]]
+        said = ", ".join(part for part in parts if part)
+        moved = f", came with {case['merged_from']}" if case["merged_from"] else ""
+        yield from _fold(f"{case['id'][:8]}: {said}{moved}", width, "")
+    if len(cases) > MOST_CASES:
+        yield f"and {len(cases) - MOST_CASES} before them; --json has all"
+
+
+def _fold(text: str, width: int, indent: str) -> list[str]:
+    return wrap(" ".join(text.split()), width, initial_indent=indent, subsequent_indent=f"{indent}  ")
+
+
+def _printable(text: str) -> str:
+    return "".join(character if character.isprintable() or character == "\n" else " " for character in text)

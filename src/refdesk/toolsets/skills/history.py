@@ -1,0 +1,148 @@
+"""What is behind a skill: its versions with how they worked, the evidence of each step, and its cases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from math import sqrt
+from typing import TYPE_CHECKING, cast
+
+from refdesk.model import Metadata
+from refdesk.toolsets.skills import cases, outcomes
+from refdesk.toolsets.skills.history_models import (
+    CaseEntry,
+    SkillHistory,
+    StepEntry,
+    VersionEntry,
+    VersionKind,
+)
+
+if TYPE_CHECKING:
+    from refdesk.playbooks import Step
+    from refdesk.toolsets.skills.outcomes import Tally
+    from refdesk.toolsets.skills.queries import SkillQueries
+    from refdesk.toolsets.skills.records import Skill
+
+MERGED, UNMERGED = "Merged with", "Merge undone"
+"""How the changes of such a version begin."""
+
+_KINDS: dict[str, VersionKind] = {
+    "Created": "created",
+    "Imported again": "reimported",
+    "Imported": "imported",
+    "Edited": "edited",
+    MERGED: "merged",
+    UNMERGED: "unmerged",
+    outcomes.RETURNED: "rolled back",
+    "The steps of version": "restored",
+}
+"""By how the changes of a version begin; any other one is refined."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """All versions of a skill, oldest first, with the tallies of now."""
+
+    versions: Sequence[Skill]
+
+    @property
+    def present(self) -> Skill:
+        return self.versions[-1]
+
+    def get_tally(self, skill: Skill) -> Tally:
+        return self.present.tallies.get(outcomes.identify(skill.playbook), outcomes.UNKNOWN)
+
+    def find_before(self, skill: Skill) -> Skill | None:
+        """Return the last version before one that has other steps."""
+        steps = outcomes.identify(skill.playbook)
+        earlier = (each for each in reversed(self.versions) if each.version < skill.version)
+        return next((each for each in earlier if outcomes.identify(each.playbook) != steps), None)
+
+
+async def get_history(queries: SkillQueries, skill_id: str) -> SkillHistory | None:
+    """Return what is behind a skill; `None` where there is none of that id."""
+    versions = await queries.get_history(skill_id)
+    if not versions:
+        return None
+    records = await queries.store.list_metadata(cases.get_kind(skill_id), org=queries.org, limit=10 * cases.MAX_CASES)
+    records.sort(key=lambda record: (str(record.value["at"]), record.key.name))
+    known = _Known(versions)
+    skill = known.present
+    return SkillHistory(
+        skill_id=skill.skill_id,
+        title=skill.title,
+        version=skill.version,
+        confidence=skill.confidence,
+        times_used=skill.times_used,
+        times_confirmed=skill.times_confirmed,
+        versions=[_to_version(known, each) for each in reversed(versions)],
+        steps=list(_to_steps(skill, skill.playbook.steps)),
+        seldom=list(_to_steps(skill, skill.playbook.seldom)),
+        cases=[_to_case(record) for record in records[-cases.MAX_CASES :]],
+        merged_from=list(dict.fromkeys(str(r.value["merged_from"]) for r in records if r.value.get("merged_from"))),
+    )
+
+
+def _to_version(known: _Known, skill: Skill) -> VersionEntry:
+    tally = known.get_tally(skill)
+    margin = outcomes.BOUND * sqrt(tally.variance)
+    return VersionEntry(
+        version=skill.version,
+        kind=_find_kind(skill),
+        updated_at=skill.updated_at,
+        made_by=skill.made_by,
+        changes=list(skill.changes),
+        steps=len(skill.playbook.steps),
+        worked=tally.good,
+        failed=tally.bad,
+        rate=round(tally.mean, 4),
+        least=round(max(0.0, tally.mean - margin), 4),
+        most=round(min(1.0, tally.mean + margin), 4),
+        verdict=_judge(known, skill, tally),
+    )
+
+
+def _find_kind(skill: Skill) -> VersionKind:
+    first = skill.changes[0] if skill.changes else ""
+    for begin, kind in _KINDS.items():
+        if first.startswith(begin):
+            return kind
+    return "refined"
+
+
+def _judge(known: _Known, skill: Skill, tally: Tally) -> str:
+    """Return how a version works beside the one before, where that is sure; else nothing."""
+    before = known.find_before(skill)
+    if before is None:
+        return ""
+    other = known.get_tally(before)
+    if outcomes.is_worse(other, tally):
+        return f"Promoted: it surely works better than version {before.version}."
+    if outcomes.is_worse(tally, other):
+        return f"It surely works worse than version {before.version}."
+    return ""
+
+
+def _to_steps(skill: Skill, steps: Sequence[Step]) -> Iterator[StepEntry]:
+    for step in steps:
+        yield StepEntry(
+            id=step.id,
+            do=step.do,
+            cases=list(step.cases),
+            support=len(step.cases),
+            of=len(skill.playbook.cases),
+            led_on=step.led_on,
+        )
+
+
+def _to_case(record: Metadata) -> CaseEntry:
+    value = record.value
+    return CaseEntry(
+        id=record.key.name,
+        outcome=str(value["outcome"]),
+        turns=len(cast("Sequence[object]", value["turns"])),
+        agent=str(value["agent"]),
+        at=datetime.fromisoformat(str(value["at"])),
+        merged_from=str(value.get("merged_from", "")),
+    )

@@ -1,0 +1,140 @@
+"""The operations that show what is behind a skill, and that merge two skills about one problem."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from refdesk.core.operations import READS, Effects, Operation, Route, Shortening
+from refdesk.toolsets.skills import missing
+from refdesk.toolsets.skills.history_models import (
+    HistoryInput,
+    MergeInput,
+    MergeOutput,
+    SkillHistory,
+    UnmergeInput,
+)
+from refdesk.toolsets.skills.queries import get_queries
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from refdesk.core.context import Context
+    from refdesk.toolsets.skills.learning import Learner
+
+MERGE_SECONDS = 120.0
+_IDS = ("01930000-0000-7000-8000-000000000001", "01930000-0000-7000-8000-000000000002")
+_INVALID = "An argument is missing, malformed or blank."
+_UNKNOWN = "No skill has this id, as far as the caller may know."
+_CONFLICT = "One of the skills was changed meanwhile; nothing was done."
+_FAILS = "The embedding model failed; nothing was changed."
+_CANNOT = "Or the skill was not merged, or the language model that is set cannot merge."
+
+
+async def get_skill_history(context: Context, asked: HistoryInput) -> SkillHistory:
+    """Return what is behind a skill."""
+    from refdesk.toolsets.skills import history
+
+    queries = get_queries(context)
+    found = await history.get_history(queries, asked.skill_id)
+    if found is None:
+        raise await missing.explain(queries.store, queries.org, asked.skill_id)
+    return found
+
+
+HISTORY = Operation(
+    name="get_skill_history",
+    title="Get a skill's history",
+    description=(
+        "See why a skill says what it says: its versions and how each worked, the conversations that support each "
+        "step, what was merged into it. To follow it, get_skill is enough."
+    ),
+    input=HistoryInput,
+    output=SkillHistory,
+    handler=get_skill_history,
+    scopes=frozenset({"skills:read"}),
+    effects=READS,
+    route=Route("GET", "/skills/{skill_id}/history"),
+    errors={"INVALID_INPUT": _INVALID, "NOT_FOUND": _UNKNOWN},
+    shortening=Shortening("versions", (), "REST and the command line have all of it."),
+    examples=({"skill_id": _IDS[0]},),
+    listed=False,
+)
+
+
+def make_merge(get_learner: Callable[[], Learner]) -> Operation:
+    """Return the operation that merges two skills."""
+
+    async def merge_skills(context: Context, asked: MergeInput) -> MergeOutput:
+        from refdesk.toolsets.skills import merging
+
+        skill = await merging.merge(get_learner(), context, asked.skill_id, asked.other_id)
+        return MergeOutput(
+            skill_id=skill.skill_id,
+            title=skill.title,
+            version=skill.version,
+            changes=list(skill.changes),
+            other_id=asked.other_id,
+        )
+
+    return Operation(
+        name="merge_skills",
+        title="Merge two skills",
+        description=(
+            "Make one skill of two about the same problem: the first learns from the conversations of the second, "
+            "which is withdrawn. Ask a person first; unmerge_skills undoes it."
+        ),
+        input=MergeInput,
+        output=MergeOutput,
+        handler=merge_skills,
+        scopes=frozenset({"skills:write"}),
+        effects=Effects(read_only=False, idempotent=False),
+        route=Route("POST", "/skills/merge"),
+        least_seconds=MERGE_SECONDS,
+        errors={
+            "INVALID_INPUT": f"{_INVALID} {_CANNOT}",
+            "NOT_FOUND": _UNKNOWN,
+            "CONFLICT": _CONFLICT,
+            "EMBEDDER_UNAVAILABLE": _FAILS,
+        },
+        examples=({"skill_id": _IDS[0], "other_id": _IDS[1]},),
+        listed=False,
+        lane="refining",
+    )
+
+
+def make_unmerge(get_learner: Callable[[], Learner]) -> Operation:
+    """Return the operation that undoes a merge."""
+
+    async def unmerge_skills(context: Context, asked: UnmergeInput) -> MergeOutput:
+        from refdesk.toolsets.skills import merging
+
+        back, kept = await merging.unmerge(get_learner(), context, asked.skill_id)
+        return MergeOutput(
+            skill_id=back.skill_id,
+            title=back.title,
+            version=back.version,
+            changes=list(kept.changes),
+            other_id=kept.skill_id,
+        )
+
+    return Operation(
+        name="unmerge_skills",
+        title="Undo a merge",
+        description="Make a skill that was merged into another one a skill of its own again, with its conversations.",
+        input=UnmergeInput,
+        output=MergeOutput,
+        handler=unmerge_skills,
+        scopes=frozenset({"skills:write"}),
+        effects=Effects(read_only=False, idempotent=False),
+        route=Route("POST", "/skills/unmerge"),
+        least_seconds=MERGE_SECONDS,
+        errors={
+            "INVALID_INPUT": f"{_INVALID} {_CANNOT}",
+            "NOT_FOUND": _UNKNOWN,
+            "CONFLICT": _CONFLICT,
+            "EMBEDDER_UNAVAILABLE": _FAILS,
+        },
+        examples=({"skill_id": _IDS[1]},),
+        listed=False,
+        lane="refining",
+    )

@@ -1,0 +1,20 @@
+"""Says of a skill that is not there why, as far as the caller may know."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from refdesk.errors import NotFoundError
+from refdesk.toolsets.skills import records
+
+if TYPE_CHECKING:
+    from refdesk.protocols import Reader
+
+
+async def explain(reader: Reader, org: str, skill_id: str) -> NotFoundError:
+    """Return the error of an id that is no skill's, with the one that it was merged into."""
+    [document] = await reader.get_documents(records.get_collection(org), [skill_id])
+    into = document.data.get(records.MERGED_INTO) if document is not None else None
+    if into is not None:
+        return NotFoundError(f"The skill {skill_id} was merged into {into}: use that one.")
+    return NotFoundError(f"There is no skill {skill_id}. Use an id that a search or a create returned.")
