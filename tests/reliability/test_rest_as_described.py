@@ -37,18 +37,18 @@ EXAMPLES = os.environ.get("REFDESK_EXAMPLES", "300") if SOAK else "1"
 PHASES = "examples,coverage,fuzzing,stateful"
 CHECKER = Path(sys.executable).with_name("schemathesis")
 CONVERSATION = "Customer: The valve makes noise all night.\nAgent: Please update its firmware.\nCustomer: Silent now!"
-SLICE = ("search_knowledge", "get_knowledge", "store_knowledge", "supersede_knowledge", "metrics")
-BROKEN = ("search_knowledge", "get_knowledge")
+SLICE = ("search_knowledge", "get_knowledge", "supersede_knowledge", "metrics")
+BROKEN = ("supersede_knowledge", "get_knowledge")
 BUGGY = """
 import runpy
 from refdesk.server import answers
-from refdesk.toolsets.knowledge.models import KnowledgeEntry, SearchOutput
+from refdesk.toolsets.knowledge.models import KnowledgeEntry, SupersedeOutput
 to_json = answers.to_json
 def to_json_badly(answer):
     if isinstance(answer, KnowledgeEntry):
         raise ZeroDivisionError
     value = to_json(answer)
-    return {**value, "query": 5} if isinstance(answer, SearchOutput) else value
+    return {**value, "headId": 5} if isinstance(answer, SupersedeOutput) else value
 answers.to_json = to_json_badly
 runpy.run_module("refdesk", run_name="__main__", alter_sys=True)
 """
@@ -169,4 +169,4 @@ async def test_planted_bugs_are_found(tmp_path: Path) -> None:
     report = "\n".join(await find_faults(tmp_path, ("-c", BUGGY), {}, BROKEN))
     assert "[500] Internal Server Error" in report
     assert "GET /knowledge/{id}" in report
-    assert re.search(r"POST /knowledge/search.*5 is not of type", report, re.DOTALL), report
+    assert re.search(r"POST /knowledge/{oldId}/supersede.*5 is not of type", report, re.DOTALL), report
