@@ -3,7 +3,8 @@
     python -m benchmarks.late [--collections NAME ...]
 
 *Rocchio*: the question's vector is moved towards the best passages of the documents found first, and everything is
-ranked once more (Rocchio, "Relevance Feedback in Information Retrieval", 1971, without judgements). *Neighbours*:
+ranked once more (Rocchio, "Relevance Feedback in Information Retrieval", 1971, without judgements). *Piece by piece*:
+the best documents are ordered anew by comparing every piece of the question with those of the passage. *Neighbours*:
 each document gains a share of the scores of those before and behind it, as the turns of a conversation may explain
 each other; here they are the sections of a manual, and, as a control, documents that only happen to stand beside each
 other. Nothing of this is in the product: docs/explanation/search.md says why. Vectors are kept in `.benchmarks/`, as
@@ -15,6 +16,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache, partial
 
 import numpy as np
 from numpy import float32
@@ -24,7 +26,6 @@ from benchmarks.quality import (
     Judged,
     LexicalIndex,
     Matrix,
-    Scores,
     embed,
     fuse,
     get_data_folder,
@@ -35,12 +36,16 @@ from benchmarks.quality import (
 from refdesk.core.search.fusion import DENSE_WEIGHT, convex
 from refdesk.core.search.passages import embedding_text, split
 from refdesk.embedders.local import PASSAGE_PIECES, QUERY_PIECES
+from refdesk.embedders.local.model import SentenceEncoder
 
 COLLECTIONS = ("emanual", "cacm", "scifact", "xquad-en")
 FEEDBACK = ((3, 0.1), (3, 0.2), (3, 0.4), (5, 0.2))
 """How many documents, and how far the question moves."""
 
 SHARES = (0.1, 0.3)
+
+DRAWN, RERANKED, PIECE_SHARES = 150, 20, (0.15, 0.3)
+"""Questions of a collection that are compared piece by piece, with how many documents, and what that counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +66,17 @@ class Searched:
         """Return the cosine of each question (row) with the best passage of each document (column)."""
         return np.maximum.reduceat(queries @ self.passages.T, self.starts, axis=1)
 
+    def score(self, cosines: Matrix, number: int, documents: Sequence[int]) -> dict[int, float]:
+        """Return the convex combination of each of some documents, the best of all among them."""
+        scores, row = self.lexical[number], cosines[number]
+        fused = convex([scores.get(each, 0.0) for each in documents], [float(row[each]) for each in documents])
+        return dict(zip(documents, fused, strict=True))
+
     def rank(self, cosines: Matrix, number: int) -> list[int]:
         """Return the documents for a question by the convex combination."""
-        scores, row = self.lexical[number], cosines[number]
-
-        def combine(_words: list[int], _dense: list[int], union: list[int]) -> Scores:
-            fused = convex([scores.get(each, 0.0) for each in union], [float(row[each]) for each in union])
-            return dict(zip(union, fused, strict=True))
-
-        return fuse(scores, row, combine)
+        return fuse(
+            self.lexical[number], cosines[number], lambda _words, _dense, union: self.score(cosines, number, union)
+        )
 
     def measure(self, cosines: Matrix) -> float:
         """Return nDCG@10 with these cosines."""
@@ -127,6 +134,51 @@ def measure_neighbours(searched: Searched, cosines: Matrix, share: float) -> flo
     return measure(searched.judged.relevant, rank).ndcg
 
 
+class _PieceEncoder(SentenceEncoder):
+    """The packaged model, with a vector for each piece of a text."""
+
+    def encode_pieces(self, text: str) -> NDArray[float32]:
+        """Return a row for each piece, at unit length, without the signs that begin and end every text."""
+        numbers = np.array(self._tokenizer.encode(text, PASSAGE_PIECES), dtype=np.int64)
+        states: NDArray[float32] = self._session.run(["last_hidden_state"], {"input_ids": numbers})[0][1:-1]
+        return states / np.linalg.norm(states, axis=1, keepdims=True)
+
+
+def measure_pieces(searched: Searched, cosines: Matrix) -> tuple[float, ...]:
+    """Return nDCG@10 on some of the questions as it is, and where the first are compared piece by piece.
+
+    A text's value is the mean, over the question's pieces, of the cosine of the nearest piece in its best passage
+    (Khattab and Zaharia, "ColBERT", 2020, by a model that was not trained for it), spread over the first; it counts a
+    share.
+    """
+    judged, encoder = searched.judged, _PieceEncoder()
+    drawn = range(0, len(judged.queries), max(1, len(judged.queries) // DRAWN))
+    spans = [split(title, body) for title, body in judged.documents]
+
+    @lru_cache(maxsize=4096)
+    def read(document: int) -> list[NDArray[float32]]:
+        title, body = judged.documents[document]
+        return [encoder.encode_pieces(embedding_text(title, body, span)) for span in spans[document]]
+
+    def compare(number: int) -> tuple[list[int], NDArray[float32]]:
+        asked, first = encoder.encode_pieces(judged.queries[number]), searched.rank(cosines, number)[:RERANKED]
+        values = [max(float((asked @ held.T).max(axis=1).mean()) for held in read(each)) for each in first]
+        return first, np.array(
+            [(each - min(values)) / ((max(values) - min(values)) or 1.0) for each in values], float32
+        )
+
+    compared = [compare(number) for number in drawn]
+    relevant = [judged.relevant[number] for number in drawn]
+
+    def rank(place: int, share: float) -> list[int]:
+        first, values = compared[place]
+        scores = searched.score(cosines, drawn[place], first)
+        mixed = {each: (1 - share) * scores[each] + share * float(values[at]) for at, each in enumerate(first)}
+        return rank_scores(mixed)
+
+    return tuple(measure(relevant, partial(rank, share=share)).ndcg for share in (0.0, *PIECE_SHARES))
+
+
 def main() -> None:
     """Print a line for each collection and addition."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -140,6 +192,9 @@ def main() -> None:
         for documents, share in FEEDBACK:
             ndcg = searched.measure(searched.get_cosines(feed_back(searched, cosines, documents, share)))
             print(f"{name:<10} Rocchio {documents} × {share:<9} {ndcg:.3f} {ndcg - base:+.3f}", flush=True)
+        before, *after = measure_pieces(searched, cosines)
+        for share, ndcg in zip(PIECE_SHARES, after, strict=True):
+            print(f"{name:<10} piece by piece × {share:<4} {ndcg:.3f} {ndcg - before:+.3f}", flush=True)
         for share in SHARES:
             ndcg = measure_neighbours(searched, cosines, share)
             print(f"{name:<10} neighbours × {share:<6} {ndcg:.3f} {ndcg - base:+.3f}", flush=True)
