@@ -24,7 +24,7 @@ def models() -> None:
 def list_models(as_json: bool) -> None:
     """List the packaged model and those installed, and which of them makes vectors."""
     from refdesk.embedders.local import MODEL
-    from refdesk.embedders.local.installed.manifest import PACKAGED, list_installed, read_in_use
+    from refdesk.embedders.local.installed.manifest import PACKAGED, find_reranker, list_installed, read_in_use
 
     home = invocation.load().home
     in_use = read_in_use(home)
@@ -36,11 +36,16 @@ def list_models(as_json: bool) -> None:
         "source": "refdesk",
     }
     rows = [packaged, *(_to_json(manifest) for manifest in list_installed(home))]
-    shown = [row | {"inUse": row["name"] == in_use} for row in rows]
+    reranker = find_reranker(home)
+    used = {in_use, reranker.name if reranker is not None else in_use}
+    shown = [row | {"inUse": row["name"] in used} for row in rows]
     if as_json:
         invocation.print_json({"models": shown})
         return
     for row in shown:
+        if row.get("kind") == "reranker":
+            click.echo(f"{'*' if row['inUse'] else ' '} {row['name']}  re-ranker, from {row['source']}")
+            continue
         script = "any script" if row["languages"] == "all" else "Latin script"
         mark = "*" if row["inUse"] else " "
         known = ", ".join(cast("list[str]", row["known"] or []))
@@ -64,6 +69,9 @@ def install(source: str, name: str | None, sha256: str | None, as_json: bool) ->
     if as_json:
         invocation.print_json(_to_json(manifest))
         return
+    if manifest.kind == "reranker":
+        click.echo(f"Installed {manifest.name}, a re-ranker: refdesk models use {manifest.name} lets it re-rank.")
+        return
     click.echo(f"Installed {manifest.name}: {manifest.dimensions} dimensions, {manifest.pooling} pooling.")
     click.echo(f"refdesk models use {manifest.name} lets it make vectors.")
 
@@ -71,13 +79,18 @@ def install(source: str, name: str | None, sha256: str | None, as_json: bool) ->
 @models.command()
 @click.argument("name")
 def use(name: str) -> None:
-    """Let a model make vectors. Search goes on with the old vectors until all documents have new ones."""
+    """Let a model make vectors, or a re-ranker order the best entries of search_knowledge anew.
+
+    Search goes on with the old vectors until all documents have new ones. Who removes a re-ranker ends its use.
+    """
+    from refdesk.core.search.reranking import RERANKED
     from refdesk.embedders.local.installed.manifest import (
         PACKAGED,
         check_files,
         find_installed,
         get_folder,
         write_in_use,
+        write_reranker,
     )
 
     settings = invocation.load()
@@ -86,6 +99,10 @@ def use(name: str) -> None:
         raise errors.InvalidInputError(f"No model is called {name}: refdesk models list shows those there are.")
     if manifest is not None:
         check_files(get_folder(settings.home, name), manifest)
+    if manifest is not None and manifest.kind == "reranker":
+        write_reranker(settings.home, name)
+        click.echo(f"{name} re-ranks the first {RERANKED} entries of search_knowledge from the next start on.")
+        return
     write_in_use(settings.home, name)
     click.echo(f"{name} makes vectors from the next start of a server, desk or worker on (refdesk stop ends the desk).")
     click.echo("Documents are embedded anew in the background; refdesk worker --until-idle does it now.")
@@ -120,6 +137,7 @@ def _warn(settings: Settings) -> None:
 def _to_json(manifest: Manifest) -> dict[str, Any]:
     return {
         "name": manifest.name,
+        "kind": manifest.kind,
         "dimensions": manifest.dimensions,
         "languages": manifest.languages,
         "known": manifest.known,

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from refdesk.core.background.embedding import EmbeddingStatus
+    from refdesk.core.search.reranking import Reranker
     from refdesk.core.search.retrieval import SearchRequest, SearchResult
     from refdesk.core.search.semantics import Semantics
     from refdesk.core.writing.quotas import Quota
@@ -32,6 +33,7 @@ class KnowledgeBase:
         quotas: By name; what is not named is counted and not limited.
         queue: Tells workers what changed; without one they find it at their next look.
         options: How the settings let toolsets behave, by toolset; each knows its own.
+        reranker: What reads the best hits once more, where one was installed; of `knowledge` alone.
         scratchpad: What is known of calls in other processes; without one each process knows its own.
     """
 
@@ -43,6 +45,7 @@ class KnowledgeBase:
     queue: JobQueue | None = None
     scratchpad: Scratchpad | None = None
     options: Mapping[str, object] = field(default_factory=dict[str, object])
+    reranker: Reranker | None = None
 
     async def search(self, request: SearchRequest) -> SearchResult:
         """Return one page of what matches, best first. See `retrieval.search`."""

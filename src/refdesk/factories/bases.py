@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from refdesk.discovery import list_scopes
-from refdesk.factories.embedders import choose_embedder, find_embedder
+from refdesk.factories.embedders import choose_embedder, choose_reranker, find_embedder
 from refdesk.factories.stores import check_coordination, choose_store, open_coordination
 from refdesk.factories.toolsets import choose_options, choose_own_stores, list_quotas
 
@@ -103,7 +103,8 @@ async def _open_base(
     async with AsyncExitStack() as stack:
         watch_store, watch_embedder = _choose_watches(tracer)
         wanted = watch_embedder(await stack.enter_async_context(choose_embedder(settings, settings.embedder)))
-        clock, quotas = SystemClock(), list_quotas(settings)
+        clock = SystemClock()
+        make = partial(KnowledgeBase, clock=clock, quotas=list_quotas(settings))
 
         def reopen(model: EmbeddingModel) -> Embedder | None:
             embedder = find_embedder(settings, model)
@@ -119,17 +120,14 @@ async def _open_base(
         for toolset, open_other in apart.items():
             other = await open_watched(open_other)
             own = Semantics(other, wanted, reopen, questions=semantics.questions)
-            others[toolset] = Base(
-                KnowledgeBase(other, own, clock, quotas=quotas), own, Indexer(other, own, clock), keys
-            )
-        base = KnowledgeBase(
+            others[toolset] = Base(make(other, own), own, Indexer(other, own, clock), keys)
+        base = make(
             store,
             semantics,
-            clock,
-            quotas=quotas,
             queue=coordination.queue,
             scratchpad=coordination.scratchpad,
             options=choose_options(settings),
+            reranker=choose_reranker(settings),
         )
         indexer = Indexer(store, semantics, clock, queue=coordination.queue)
         yield Base(base, semantics, indexer, keys, coordination.queue, others)

@@ -5,13 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 from refdesk import errors
-from refdesk.embedders.local.installed.manifest import PACKAGED, find_installed, list_installed, read_in_use
+from refdesk.embedders.local.installed.manifest import (
+    PACKAGED,
+    find_installed,
+    find_reranker,
+    list_installed,
+    read_in_use,
+)
 
 if TYPE_CHECKING:
     from refdesk.embedders.hashing import HashingEmbedder
     from refdesk.embedders.hosted.gemini import GeminiEmbedder
     from refdesk.embedders.hosted.openai import OpenAIEmbedder
     from refdesk.embedders.local import LocalEmbedder
+    from refdesk.embedders.local.installed.reranker import InstalledReranker
     from refdesk.model import EmbeddingModel
     from refdesk.settings import EmbedderName, Settings
 
@@ -51,6 +58,16 @@ def _choose_local(settings: Settings, name: str) -> AnyEmbedder:
             "another with `refdesk models use`."
         )
     return InstalledEmbedder(settings.home, manifest)
+
+
+def choose_reranker(settings: Settings) -> InstalledReranker | None:
+    """Return the re-ranker that was installed and is used, not loaded yet; mostly none."""
+    manifest = find_reranker(settings.home)
+    if manifest is None:
+        return None
+    from refdesk.embedders.local.installed.reranker import InstalledReranker
+
+    return InstalledReranker(settings.home, manifest)
 
 
 def _choose_gemini(settings: Settings) -> AnyEmbedder:

@@ -13,6 +13,7 @@ from refdesk.core import tracing
 from refdesk.core.search import matching
 from refdesk.core.search.analysis import parse_query
 from refdesk.core.search.federation import ALWAYS
+from refdesk.core.search.reranking import rerank
 from refdesk.core.search.snippets import snippet
 from refdesk.core.writing import supersession
 from refdesk.model import And, Filter, FindRequest, HasAll, HasId, InState, Not, Or, Overlaps, State
@@ -119,6 +120,7 @@ async def find(base: KnowledgeBase, collection: Collection, asked: SearchInput, 
         wanted = _get_filter(asked, period, now)
         found = await base.store.find(_find_request(collection, asked, wanted, text, vector, depth))
         in_order = rank(found.candidates, text, get_options(base).fusion, trust)
+        in_order = await rerank(base.store, base.reranker, collection, asked.query, in_order)
         ranked = await _name_heads(base, collection, asked, in_order)
         places = await _resolve(base, collection, asked, wanted, ranked)
         if len(places.ranked) >= asked.limit or len(found.candidates) == seen:

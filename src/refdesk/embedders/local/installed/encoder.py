@@ -21,6 +21,54 @@ if TYPE_CHECKING:
 onnxruntime.disable_telemetry_events()
 
 
+class _Model:
+    """A model with its tokenizer; raises `EmbedderError` where the files are none that can be run."""
+
+    def __init__(self, folder: Path, most_pieces: int) -> None:
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 1
+        options.inter_op_num_threads = 1
+        options.log_severity_level = 3
+        try:
+            self._tokenizer = Tokenizer.from_file(str(folder / TOKENIZER_FILE))
+            path = str(folder / MODEL_FILE)
+            self._session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+        except Exception as error:  # both libraries raise bare exceptions of their own
+            raise EmbedderError(f"The model cannot be run: {error}") from error
+        self._tokenizer.no_padding()
+        self._tokenizer.enable_truncation(most_pieces)  # pyright: ignore[reportUnknownMemberType]
+        self._inputs = {each.name for each in self._session.get_inputs()}
+
+    def run(self, text: str, second: str | None = None) -> NDArray[np.float32]:
+        """Return the first output for a text, or for two that are read together."""
+        read = self._tokenizer.encode(text, second)
+        numbers = {
+            "input_ids": np.array([read.ids], dtype=np.int64),
+            "attention_mask": np.array([read.attention_mask], dtype=np.int64),
+            "token_type_ids": np.array([read.type_ids], dtype=np.int64),
+        }
+        outputs = self._session.run(None, {name: numbers[name] for name in self._inputs & numbers.keys()})
+        return np.asarray(outputs[0], dtype=np.float32)[0]
+
+
+class OnnxPairReader:
+    """A cross-encoder and its tokenizer in memory; safe to share between threads.
+
+    Raises:
+        EmbedderError: The files are none that can be run.
+    """
+
+    def __init__(self, folder: Path, most_pieces: int) -> None:
+        self._model = _Model(folder, most_pieces)
+
+    def judge(self, question: str, text: str) -> float:
+        """Return how well a text answers a question: the logit, of two classes that of the second beside the first."""
+        logits = self._model.run(question, text)
+        if logits.ndim != 1 or len(logits) > 2 or not np.isfinite(logits).all():
+            raise EmbedderError("The model gives no value for a question and a text.")
+        return float(logits[-1] - logits[0]) if len(logits) == 2 else float(logits[0])
+
+
 class OnnxEncoder:
     """A model and its tokenizer in memory; safe to share between threads.
 
@@ -35,31 +83,12 @@ class OnnxEncoder:
 
     def __init__(self, folder: Path, pooling: Pooling, most_pieces: int) -> None:
         self._pooling = pooling
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = 1
-        options.inter_op_num_threads = 1
-        options.log_severity_level = 3
-        try:
-            self._tokenizer = Tokenizer.from_file(str(folder / TOKENIZER_FILE))
-            path = str(folder / MODEL_FILE)
-            self._session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-        except Exception as error:  # both libraries raise bare exceptions of their own
-            raise EmbedderError(f"The embedding model cannot be run: {error}") from error
-        self._tokenizer.no_padding()
-        self._tokenizer.enable_truncation(most_pieces)  # pyright: ignore[reportUnknownMemberType]
-        self._inputs = {each.name for each in self._session.get_inputs()}
+        self._model = _Model(folder, most_pieces)
 
     def encode(self, text: str, limit: int) -> Vector:
         """Return the vector of a text at unit length; so much of it is read as the model's own length allows."""
         del limit
-        read = self._tokenizer.encode(text)
-        numbers = {
-            "input_ids": np.array([read.ids], dtype=np.int64),
-            "attention_mask": np.array([read.attention_mask], dtype=np.int64),
-            "token_type_ids": np.array([read.type_ids], dtype=np.int64),
-        }
-        outputs = self._session.run(None, {name: numbers[name] for name in self._inputs & numbers.keys()})
-        vector = self._pool(np.asarray(outputs[0], dtype=np.float32)[0])
+        vector = self._pool(self._model.run(text))
         length = float(np.linalg.norm(vector))
         if not np.isfinite(length) or length == 0.0:
             raise EmbedderError("The embedding model gave a text no direction.")

@@ -228,10 +228,13 @@ def _count_pieces(folder: Path) -> int:
 
 
 def _try(folder: Path, layout: Layout) -> int:
-    """Return the width of the vectors, once the model has made one."""
-    from refdesk.embedders.local.installed.encoder import OnnxEncoder
+    """Return the width of the vectors, once the model has made one; 1 of a re-ranker that has judged a text."""
+    from refdesk.embedders.local.installed.encoder import OnnxEncoder, OnnxPairReader
 
     try:
+        if layout.kind == "reranker":
+            OnnxPairReader(folder, layout.most_pieces).judge(CHECKED_TEXT, CHECKED_TEXT)
+            return 1
         encoder = OnnxEncoder(folder, layout.pooling, layout.most_pieces)
         return len(encoder.encode(layout.query_prefix + CHECKED_TEXT, layout.most_pieces))
     except errors.EmbedderError as error:

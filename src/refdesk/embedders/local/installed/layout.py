@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, cast
 import yaml
 
 if TYPE_CHECKING:
-    from refdesk.embedders.local.installed.manifest import Languages, Pooling
+    from refdesk.embedders.local.installed.manifest import Kind, Languages, Pooling
 
 POOLING_CONFIG = "1_Pooling/config.json"
 PROMPTS_CONFIG = "config_sentence_transformers.json"
@@ -42,6 +42,7 @@ class Layout:
     passage_prefix: str
     languages: Languages
     known: list[str] | None
+    kind: Kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,18 @@ def read_layout(name: str, configs: Mapping[str, str], pieces: int) -> Layout:
         passage,
         "all" if pieces >= MULTILINGUAL_VOCABULARY or "multilingual" in name.casefold() else "latin",
         _read_languages(configs.get(CARD, "")),
+        _read_kind(name, read.get(MODEL_CONFIG, {})),
     )
+
+
+def _read_kind(name: str, config: Mapping[str, object]) -> Kind:
+    """Return what a model does by its configuration; without one, by its name."""
+    made_for = config.get("architectures")
+    if isinstance(made_for, list) and made_for:
+        is_reranker = str(cast("list[object]", made_for)[0]).endswith("ForSequenceClassification")
+    else:
+        is_reranker = any(part in name.casefold() for part in ("rerank", "cross-encoder"))
+    return "reranker" if is_reranker else "encoder"
 
 
 def _read_languages(card: str) -> list[str] | None:

@@ -1,7 +1,7 @@
 """What is known of an installed embedding model: a manifest beside its files, in a folder of its own.
 
 The folder is `models/NAME` in the home. `models/in-use` names the one that makes vectors; without it the packaged one
-does.
+does. `models/re-ranks` names the one that re-ranks, if any does.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from refdesk.model import EmbeddingModel
 
 FOLDER = "models"
 IN_USE = "in-use"
+RERANKS = "re-ranks"
 MANIFEST = "manifest.json"
 MODEL_FILE = "model.onnx"
 TOKENIZER_FILE = "tokenizer.json"
@@ -25,6 +26,7 @@ TOKENIZER_FILE = "tokenizer.json"
 PACKAGED = "all-minilm-l6-v2-int8"
 
 Pooling: TypeAlias = Literal["mean", "cls", "last"]
+Kind: TypeAlias = Literal["encoder", "reranker"]
 Languages: TypeAlias = Literal["latin", "all"]
 
 
@@ -42,6 +44,7 @@ class Manifest:
         sha256: Hex digest of each file.
         known: The ISO 639-1 codes of the languages that it knows, by its own card; in others its vectors count less.
             `None` where it does not say: then English where `languages` is `latin`, else any.
+        kind: Whether it makes vectors, or reads a question and a text together; then `dimensions` is 1.
     """
 
     name: str
@@ -54,6 +57,7 @@ class Manifest:
     languages: Languages
     sha256: dict[str, str]
     known: list[str] | None = None
+    kind: Kind = "encoder"
 
     @property
     def model(self) -> EmbeddingModel:
@@ -91,6 +95,20 @@ def write_in_use(home: Path, name: str) -> None:
     """Let a model make vectors, from the next start of each process on."""
     (home / FOLDER).mkdir(parents=True, exist_ok=True)
     write_atomically(home / FOLDER / IN_USE, [f"{name}\n"])
+
+
+def find_reranker(home: Path) -> Manifest | None:
+    """Return the re-ranker in use, `None` where none is, or none that is installed."""
+    try:
+        name = (home / FOLDER / RERANKS).read_text(encoding="utf-8").strip()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return find_installed(home, name)
+
+
+def write_reranker(home: Path, name: str) -> None:
+    """Let a model re-rank, from the next start of each process on."""
+    write_atomically(home / FOLDER / RERANKS, [f"{name}\n"])
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
