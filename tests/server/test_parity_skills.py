@@ -24,10 +24,19 @@ TRANSPORTS = ("rest", *ERAS, "command line")
 [TOOLSET] = load_toolsets(["skills"])
 [CREATE] = [operation for operation in TOOLSET.operations if operation.name == "create_skill"]
 [REPORT] = [operation for operation in TOOLSET.operations if operation.name == "report_outcome"]
+[MERGE] = [operation for operation in TOOLSET.operations if operation.name == "merge_skills"]
+[UNMERGE] = [operation for operation in TOOLSET.operations if operation.name == "unmerge_skills"]
 [EXAMPLE] = CREATE.examples
 WRONG: tuple[dict[str, Any], ...] = ({}, {"nonsense": True}, {"query": "\x00"})
 
-MOVING = re.compile(r'"(?:search_time_ms|created_at|updated_at|report_id)":(?:"[^"]*"|[\d.e-]+)')
+OTHER = {
+    "conversation": "Customer: The desk lamp flickers.\nAgent: Please screw the bulb in tighter.\nCustomer: Great!"
+}
+MOVING = re.compile(
+    r'"(?:search_time_ms|created_at|updated_at|report_id)":(?:"[^"]*"|[\d.e-]+)'
+    r"|\d{4}-\d\d-\d\dT[\d:.]+(?:Z|\+00:00)"
+)
+"""What differs each time; instants stand in the files of a skill, too."""
 
 
 async def ask(desk: Desk, transport: str, operation: Operation, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -45,7 +54,7 @@ async def ask(desk: Desk, transport: str, operation: Operation, arguments: dict[
 
 async def learn_and_ask(home: Path, transport: str, operation: Operation, arguments: dict[str, Any]) -> dict[str, Any]:
     """The answer at a new desk that has learned the example, without what differs each time."""
-    settings = make_settings(home, agent="tester")
+    settings = make_settings(home, agent="tester", tools="all")
     async with open_desk(settings, load_toolsets(["skills"]), in_background=False) as desk:
         skill_id = (await ask(desk, transport, CREATE, dict(EXAMPLE)))["skill_id"]
         if "skill_id" in arguments:
@@ -53,9 +62,18 @@ async def learn_and_ask(home: Path, transport: str, operation: Operation, argume
         if "report_id" in arguments:
             made = await ask(desk, transport, REPORT, {"skill_id": skill_id, "outcome": "resolved"})
             arguments = {**arguments, "report_id": made["report_id"]}
+        other_id = ""
+        if operation.name in ("merge_skills", "unmerge_skills") and "skill_id" in arguments:
+            other_id = (await ask(desk, transport, CREATE, OTHER))["skill_id"]
+            both = {"skill_id": skill_id, "other_id": other_id}
+            if operation is UNMERGE:
+                await ask(desk, transport, MERGE, both)
+            arguments = {**arguments, **both} if operation is MERGE else {**arguments, "skill_id": other_id}
         answer = await ask(desk, transport, operation, arguments)
-    text = answers.to_text(answer).replace(skill_id, "the id")
-    return json.loads(MOVING.sub('"moving":0', text))
+    text = answers.to_text(answer)
+    for id in filter(None, (skill_id, other_id)):
+        text = text.replace(id, "the id").replace(id.replace("-", "")[-12:], "its end")
+    return json.loads(MOVING.sub(lambda found: '"moving":0' if found[0].startswith('"') else "moving", text))
 
 
 @pytest.mark.parametrize("operation", TOOLSET.operations, ids=lambda operation: operation.name)
@@ -65,7 +83,10 @@ async def test_an_operation_answers_alike_on_every_face(tmp_path: Path, operatio
     for arguments in (*operation.examples, *wrong):
         found = [await learn_and_ask(tmp_path, transport, operation, dict(arguments)) for transport in TRANSPORTS]
         assert all(answer == found[0] for answer in found)
-        assert ("error" in found[0]) is (arguments in wrong)
+        # Nothing but an export has no argument that it needs.
+        assert ("error" in found[0]) is (
+            arguments in wrong and not (operation.name == "export_skills" and not arguments)
+        )
 
 
 async def test_the_example_of_a_search_finds_the_example_of_a_create(tmp_path: Path) -> None:

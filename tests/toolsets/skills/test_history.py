@@ -91,7 +91,7 @@ async def test_two_skills_become_one_and_two_again(desk: Desk) -> None:
     before = (await call("get_skill", skill_id=one), await call("get_skill", skill_id=other))
     merged = await call("merge_skills", skill_id=one, other_id=other)
     assert (merged["skill_id"], merged["version"], merged["other_id"]) == (one, 5, other)
-    assert "3 of its conversations are evidence now" in merged["changes"][0]
+    assert merged["changes"][0].endswith(f"({other}): 3 of its conversations are evidence now.")
     history = await show(call, one)
     assert (history["versions"][0]["kind"], history["merged_from"]) == ("merged", [other])
     assert sorted(case["agent"] for case in history["cases"]) == ["ann"] * 4 + ["bob"] * 3

@@ -158,7 +158,8 @@ class _Intake:
             skill = await self._embed(skill)
             if not await self.queries.add_imported(skill, self._record(source, skill.skill_id)):
                 return self._tell("kept", skill, "It has come from elsewhere meanwhile.")
-        return replace(self._tell("added", skill), notes=notes)
+        told = replace(self._tell("added", skill), notes=notes)
+        return replace(told, skill_id="") if self.dry_run else told
 
     async def _change(
         self,

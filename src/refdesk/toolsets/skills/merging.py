@@ -141,8 +141,10 @@ async def _read(queries: SkillQueries, skill: Skill) -> list[Metadata]:
 async def _induce(learner: Learner, context: Context, skill: Skill, kept: Sequence[Metadata], said: str) -> SkillUpdate:
     found: list[Case] = [cases.to_case(record) for record in kept][-cases.MAX_CASES :]
     draft = await learner.induce(context, found, skill) if found else skill.draft
-    told = (said, *changes.describe(skill.draft, draft), *draft.remarks)
-    return replace(await learner.make_update(context, skill, draft, told), silent=openings.count_silent(found))
+    told = (*changes.describe(skill.draft, draft), *draft.remarks)
+    update = await learner.make_update(context, skill, draft, told)
+    # What is said of the merge has ids in it, which masking would take for numbers of a customer's.
+    return replace(update, changes=(said, *update.changes), silent=openings.count_silent(found))
 
 
 def _move(record: Metadata, skill_id: str, other_id: str) -> Metadata:
