@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,27 +41,37 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Generator[Served]:
         yield Served(server, server.read_log("listening")["url"], home, keys)
 
 
+@dataclass(frozen=True)
+class Opened:
+    """A stream, and what it has sent that is not read yet."""
+
+    stream: httpx2.Response
+    chunks: Iterator[bytes]
+
+
 @contextmanager
-def open_legacy(client: httpx2.Client) -> Generator[httpx2.Response]:
+def open_legacy(client: httpx2.Client) -> Generator[Opened]:
     opening = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HANDSHAKE}
     session = client.post("/mcp", json=opening, headers=EVENTS).headers["mcp-session-id"]
     with client.stream("GET", "/mcp", headers={**EVENTS, "mcp-session-id": session}) as stream:
-        yield stream
+        yield Opened(stream, stream.iter_bytes())
 
 
 @contextmanager
-def open_sse(client: httpx2.Client) -> Generator[httpx2.Response]:
+def open_sse(client: httpx2.Client) -> Generator[Opened]:
     with client.stream("GET", "/sse") as stream:
-        yield stream
+        chunks = stream.iter_bytes()
+        assert b"session_id=" in next(chunks)  # from then on it is a session
+        yield Opened(stream, chunks)
 
 
 @contextmanager
-def open_listen(client: httpx2.Client) -> Generator[httpx2.Response]:
+def open_listen(client: httpx2.Client) -> Generator[Opened]:
     params: dict[str, Any] = {**ENVELOPE, "notifications": {"resourceSubscriptions": []}}
     message: dict[str, Any] = {"jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen", "params": params}
     named = {"mcp-protocol-version": "2026-07-28", "mcp-method": "subscriptions/listen"}
     with client.stream("POST", "/mcp", json=message, headers={**EVENTS, **named}) as stream:
-        yield stream
+        yield Opened(stream, stream.iter_bytes())
 
 
 def revoke(served: Served) -> tuple[str, Callable[[], object]]:
@@ -106,13 +116,13 @@ def test_streams_and_sessions_end_with_their_key(
         kinds = (open_legacy, open_sse, open_listen)
         kept = [stack.enter_context(kind(good)) for kind in kinds]
         ending = [stack.enter_context(kind(bad)) for kind in kinds]
-        assert [stream.status_code for stream in (*kept, *ending)] == [200] * 6
+        assert [each.stream.status_code for each in (*kept, *ending)] == [200] * 6
         take_away()
-        for stream in ending:
-            for _ in stream.iter_bytes():
+        for each in ending:
+            for _ in each.chunks:
                 pass  # to its end, which is in order
         entry = served.server.read_log("ended with their key")
         assert (entry["sessions"], entry["streams"]) == (2, 3)
         assert bad.post("/knowledge/search", json={"query": "x"}).status_code == 401
-        assert [stream.is_closed for stream in kept] == [False] * 3
+        assert [each.stream.is_closed for each in kept] == [False] * 3
         good.post("/knowledge/search", json={"query": "x"}).raise_for_status()

@@ -66,6 +66,24 @@ async def test_what_is_open_ends_with_its_key_and_in_order() -> None:
         group.cancel_scope.cancel()
 
 
+async def test_a_store_that_does_not_answer_ends_nothing_and_holds_up_no_other_look() -> None:
+    class Silent(Key):
+        async def opens(self) -> bool:
+            await anyio.sleep_forever()
+            return False
+
+    revocation = Revocation(Sessions(10), 1.0, patience=0.01)
+    unknown, bad = (Silent("silent"), Stream()), (Key("bad", is_valid=False), Stream())
+    async with anyio.create_task_group() as group:
+        for key, stream in (unknown, bad):
+            group.start_soon(stream.open, revocation, key)
+            await stream.has_begun.wait()
+        await revocation.check()
+        await bad[1].is_over.wait()
+        assert not unknown[1].is_over.is_set()
+        group.cancel_scope.cancel()
+
+
 async def test_the_next_token_of_the_same_caller_keeps_what_the_last_one_opened() -> None:
     revocation = Revocation(Sessions(10), 1.0)
     first, second, stream, later = Key("ann"), Key("ann"), Stream(), Stream()

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+TOGETHER = 8
+"""So many credentials are checked at a time."""
+
 
 @dataclass(slots=True, eq=False)
 class _Stream:
@@ -39,10 +42,12 @@ class Revocation:
     Attributes:
         sessions: The open sessions.
         seconds: How often credentials are checked again.
+        patience: How long a check may take, in seconds.
     """
 
     sessions: Sessions
     seconds: float
+    patience: float = 5.0
     _streams: dict[_Stream, None] = field(default_factory=dict[_Stream, None])
     _latest: dict[str, Credential] = field(default_factory=dict[str, Credential])
 
@@ -82,9 +87,19 @@ class Revocation:
         """Check the last credential of each caller that has something open, and end that where it opens no more."""
         opened = [each.credential for each in (*self.sessions, *self._streams) if each.credential is not None]
         self._latest = {each.name: self._latest.get(each.name, each) for each in opened}
-        for name, credential in list(self._latest.items()):
-            if not await credential.opens() and self._latest.get(name) is credential:
-                await self._end(name, has_sessions=credential.is_key)
+        places = anyio.CapacityLimiter(TOGETHER)
+        async with anyio.create_task_group() as group:
+            for credential in self._latest.values():
+                group.start_soon(self._look, credential, places)
+
+    async def _look(self, credential: Credential, places: anyio.CapacityLimiter) -> None:
+        opens = True
+        async with places:
+            # A store that does not answer revokes nothing, and holds up no other look.
+            with anyio.move_on_after(self.patience):
+                opens = await credential.opens()
+        if not opens and self._latest.get(credential.name) is credential:
+            await self._end(credential.name, has_sessions=credential.is_key)
 
     async def _end(self, name: str, *, has_sessions: bool) -> None:
         # What has not begun to answer is over soon, or ends when it has.

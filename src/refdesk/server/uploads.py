@@ -14,6 +14,7 @@ import anyio
 import anyio.lowlevel
 from starlette.datastructures import Headers
 
+from refdesk.server.credentials import find_caller_of
 from refdesk.server.limits.connections import CONNECTION
 
 if TYPE_CHECKING:
@@ -69,9 +70,13 @@ class _Upload:
         connection: Any = self._scope.get("state", {}).get(CONNECTION)
         if connection is not None and connection.is_cut_off:
             return  # by this server, which has said so
-        client = self._scope.get("client")
-        org, agent = getattr(connection, "holder", None) or (None, None)
-        facts = {"address": client[0] if client else "", "org": org, "agent": agent, "bytes": self._received}
+        caller, client = find_caller_of(self._scope), self._scope.get("client")
+        facts = {
+            "address": (caller.address if caller else "") or (client[0] if client else ""),
+            "org": caller.org if caller else None,
+            "agent": caller.agent if caller else None,
+            "bytes": self._received,
+        }
         logger.info("upload aborted", extra=facts)
 
 
