@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -108,6 +109,48 @@ async def test_a_large_collection_is_read_in_pieces_and_leaves_one_file(
     assert len(list_files(path)) == 1
     async with open_store(path) as store:
         assert "new" in await find_ids(store, asking("apple"))
+
+
+class Gate:
+    """Lets a call of another thread begin, and go on when it is opened."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, owner: type, name: str) -> None:
+        self.reached, self.opened = threading.Event(), threading.Event()
+        call = getattr(owner, name)
+
+        def wait(*args: object) -> object:
+            self.reached.set()
+            assert self.opened.wait(60)
+            return call(*args)
+
+        monkeypatch.setattr(owner, name, wait)
+
+
+async def test_the_files_of_a_search_that_is_given_up_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, gate = tmp_path / "a.sqlite3", Gate(monkeypatch, CollectionIndex, "apply")
+    async with open_store(path) as store:
+        await put(store, *(make_document(f"d{number:02}", "apple") for number in range(COUNT)))
+        async with anyio.create_task_group() as group:
+            group.start_soon(store.find, asking("apple"))
+            await anyio.to_thread.run_sync(gate.reached.wait)
+            group.cancel_scope.cancel()
+            gate.opened.set()
+        assert [file.name for file in list_files(path)] == get_names(path) != []
+
+
+async def test_a_file_that_is_written_in_the_background_is_kept_without_another_search(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known, gate = get_names(path), Gate(monkeypatch, freezing.IndexFolder, "write")
+    async with open_store(path) as store:
+        for part in (range(7), range(7, 8)):  # eight are worth a file, and one was quick to read
+            await put(store, *(make_document(f"e{number:02}", "cherry") for number in part))
+            await find_ids(store, asking("cherry"))
+        gate.opened.set()
+        with anyio.fail_after(60):
+            # Named by another task than this one, and what it replaces is removed after that.
+            while get_names(path) == known or [file.name for file in list_files(path)] != get_names(path):  # noqa: ASYNC110
+                await anyio.sleep(0.01)
 
 
 async def test_the_files_are_for_the_owner_only(path: Path) -> None:

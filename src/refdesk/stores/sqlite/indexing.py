@@ -12,7 +12,7 @@ import json
 import threading
 import zlib
 from collections import OrderedDict, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -105,10 +105,17 @@ class OutdatedError(Exception):
 
 
 class DerivedIndexes:
-    """One index for each collection that was searched lately."""
+    """One index for each collection that was searched lately.
 
-    def __init__(self, readers: Readers, path: Path, sizes: Sizes) -> None:
-        self._readers, self._sizes = readers, sizes
+    Args:
+        readers: What the rows are read with.
+        path: The store's.
+        sizes: When parts are frozen.
+        note_frozen: Called, in any thread, when a part was frozen in the background.
+    """
+
+    def __init__(self, readers: Readers, path: Path, sizes: Sizes, note_frozen: Callable[[], None]) -> None:
+        self._readers, self._sizes, self._note_frozen = readers, sizes, note_frozen
         self._folder = IndexFolder(path)
         self._kept: OrderedDict[Collection, _KeptIndex] = OrderedDict()
         self._renewed: list[RenewedTerms] = []
@@ -128,6 +135,11 @@ class DerivedIndexes:
         """Return what was analysed anew since the last call, to be written back."""
         renewed, self._renewed = self._renewed, []
         return renewed
+
+    @property
+    def has_frozen(self) -> bool:
+        """Whether parts wait to be named."""
+        return bool(self._frozen)
 
     def put_back(self, frozen: list[Frozen]) -> None:
         """Take back what could not be named now."""
@@ -258,7 +270,7 @@ class DerivedIndexes:
         changes = self._get_changes(key, kept)
         kept.next_size = 2 * max(kept.index.size, self._sizes.freeze_above)
         if in_background:
-            self._thread = threading.Thread(target=self._write, args=(changes,), name="refdesk-index", daemon=True)
+            self._thread = threading.Thread(target=self._write_late, args=(changes,), name="refdesk-index", daemon=True)
             self._thread.start()
         elif (part := self._write(changes)) is not None:
             # There is no room for it on the disk: it is as good in memory.
@@ -287,6 +299,10 @@ class DerivedIndexes:
     def _take(kept: _KeptIndex, parts: list[Part]) -> None:
         """Go on with these parts, which hold everything so far."""
         kept.parts, kept.index, kept.next_size = parts, CollectionIndex(freezing.bury(parts)), 0
+
+    def _write_late(self, changes: freezing.Changes) -> None:
+        self._write(changes)
+        self._note_frozen()
 
     def _write(self, changes: freezing.Changes) -> Part | None:
         """Write a part that is to be named; return it where that failed."""

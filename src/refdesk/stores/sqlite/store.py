@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
@@ -59,6 +60,9 @@ PATIENCE_SECONDS = 30.0
 """How long a transaction waits for those of other processes, which are a few milliseconds each."""
 
 RETRY_SECONDS = 0.02
+
+NAMING_SECONDS = 5.0
+"""How long naming a new file of the search index waits for other processes before it is left to the next search."""
 
 logger = logging.getLogger(__name__)
 
@@ -242,7 +246,10 @@ class SqliteStore(_SqliteReader):
         self._writer = writer
         self._transactions = Transactions(writer)
         self._clock = clock
-        self._indexes = DerivedIndexes(readers, path, index_sizes)
+        self._indexes = DerivedIndexes(readers, path, index_sizes, self._name_soon)
+        self._loop = asyncio.get_running_loop()
+        self._naming: set[asyncio.Task[None]] = set()
+        self._is_ending = False
 
     obstacle: str | None = None
 
@@ -261,22 +268,42 @@ class SqliteStore(_SqliteReader):
         """See `Store.find`."""
         found = await self._indexes.find(request)
         if self._transactions.is_idle:
-            await self._keep_derived()
+            await self._name_frozen()
+            await self._keep_renewed()
+        else:
+            self._start_naming()
         return found
 
-    async def _keep_derived(self) -> None:
-        """Write down what searches have made anew: it saves the next process work, so it yields to whoever writes."""
+    async def _keep_renewed(self) -> None:
+        """Write down texts that searches have analysed anew: it saves the next process work."""
         if renewed := self._indexes.take_renewed():
             with suppress(StoreError):
                 async with self._transactions.open() as session:
                     await session.run(writes.put_terms, renewed)
-        if frozen := self._indexes.take_frozen():
-            try:
-                async with self._transactions.open() as session:
-                    await session.run(self._indexes.name_parts, frozen)
-                await self._readers.run(self._indexes.tidy, frozen)
-            except StoreError:
-                self._indexes.put_back(frozen)
+
+    def _name_soon(self) -> None:
+        """Let the loop name what another thread has frozen."""
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._start_naming)
+
+    def _start_naming(self) -> None:
+        if self._indexes.has_frozen and not self._is_ending:
+            task = self._loop.create_task(self._name_frozen())
+            self._naming.add(task)
+            task.add_done_callback(self._naming.discard)
+
+    async def _name_frozen(self) -> None:
+        """Name in the store what was frozen, though the search that made it is given up: who comes next reads it."""
+        if not (frozen := self._indexes.take_frozen()):
+            return
+        is_named = False
+        with anyio.move_on_after(NAMING_SECONDS, shield=True), suppress(StoreError):
+            async with self._transactions.open() as session:
+                await session.run(self._indexes.name_parts, frozen)
+            is_named = True
+            await self._readers.run(self._indexes.tidy, frozen)
+        if not is_named:
+            self._indexes.put_back(frozen)
 
     async def scrub(self) -> bool:
         """See `Store.scrub`. The file is rewritten and its log emptied; searches continue, writers wait."""
@@ -333,10 +360,17 @@ class SqliteStore(_SqliteReader):
         if not self._damage.is_examined:
             self._late.start()
 
+    async def finish(self) -> None:
+        """Name what background work has frozen, or is about to."""
+        self._is_ending = True
+        await anyio.to_thread.run_sync(self._indexes.close)
+        await self._name_frozen()
+        if self._naming:
+            await asyncio.wait(self._naming)
+
     def close(self) -> None:
         """Stop background work and close every connection; blocks."""
         self._late.stop()
-        self._indexes.close()
         self._readers.close()
         self._writer.close()
 
@@ -401,6 +435,7 @@ async def open_store(
         yield store
     finally:
         with anyio.CancelScope(shield=True):
+            await store.finish()
             await anyio.to_thread.run_sync(store.close)
 
 
