@@ -6,7 +6,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 PORT ?= 8350
 
-.PHONY: help setup serve demo test test-engines conformance soak soak-engines check bench eval docs new-toolset lock clean
+.PHONY: help setup serve demo test test-engines conformance soak soak-engines check bench eval eval-agent docs new-toolset lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -83,6 +83,9 @@ eval: $(READY) ## retrieval quality, how good learned skills are, and how one li
 	$(BIN)/python -m benchmarks.everything
 	$(BIN)/python -m benchmarks.matches
 	$(BIN)/python -m benchmarks.azure_questions
+
+eval-agent: $(READY) ## how an agent gets on that knows only what the server says; MODEL=name and BASE_URL=… for a real one
+	$(BIN)/python -m benchmarks.agent $(if $(MODEL),--model "$(MODEL)") $(if $(BASE_URL),--base-url "$(BASE_URL)")
 
 docs: $(READY) ## the reference pages, contracts and snapshots anew, from the code
 	REFDESK_UPDATE_SNAPSHOTS=1 $(BIN)/python -m pytest -q tests/meta/test_reference.py tests/server/test_table.py tests/toolsets/test_conformance.py

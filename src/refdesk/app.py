@@ -166,6 +166,11 @@ class Desk:
 
         return DeskUpkeep(self.settings, base, tuple(toolset.name for toolset in self.toolsets), self.tracer)
 
+    @property
+    def synced(self) -> Mapping[str, datetime]:
+        """When toolsets were last synced, of those that are kept current here; empty while nothing is open."""
+        return self._base.synced if self._base is not None else {}
+
     def list_work(self) -> list[str]:
         """Return what is being worked on in the background right now."""
         if self._base is None:

@@ -140,6 +140,9 @@ class Handler(BaseHTTPRequestHandler):
         count = self._note(model, body)
         if self.headers.get("Authorization") != f"Bearer {KEY}":
             self._send(401, openai_error(401, "Incorrect API key provided.", "invalid_api_key"))
+        elif "tools" in body:
+            said = use_tools(body["messages"], {tool["function"]["name"] for tool in body["tools"]})
+            self._send(200, {"choices": [{"index": 0, "message": said, "finish_reason": "stop"}]})
         elif problem := check_openai(body):
             self._send(400, openai_error(400, problem, "invalid_request_error"))
         elif not self._fail(model, count, openai_error):
@@ -249,6 +252,35 @@ def openai_answer(model: str, asked: str, count: int) -> dict[str, Any]:
         said |= {"content": None, "refusal": "I cannot help with that."}
     choice = {"index": 0, "message": said, "finish_reason": reason}
     return {"id": "emulated", "object": "chat.completion", "created": int(time.time()), "choices": [choice]}
+
+
+def use_tools(messages: list[dict[str, Any]], tools: set[str]) -> dict[str, Any]:
+    """Return what a model says that knows how to find a note on refunds; about anything else it calls nonsense."""
+    asked = {call["id"] for message in messages for call in message.get("tool_calls") or ()}
+    answers = [message for message in messages if message["role"] == "tool"]
+    assert {answer["tool_call_id"] for answer in answers} == asked, "every call has its answer"
+    user = messages[1]["content"]
+    if "refund" not in user:
+        return say("I do not know.") if answers else call(("no_such_tool", "{}"), ("search_knowledge", "{cut off"))
+    assert {"search_knowledge", "get_knowledge"} <= tools
+    if not answers:
+        return call(("search_knowledge", json.dumps({"query": user})))
+    read = json.loads(answers[-1]["content"])
+    if "results" in read:
+        return call(("get_knowledge", json.dumps({"id": read["results"][0]["id"]})))
+    return say(f"{read['body']} Written by {read['author']}.")
+
+
+def say(text: str) -> dict[str, Any]:
+    return {"role": "assistant", "content": text}
+
+
+def call(*functions: tuple[str, str]) -> dict[str, Any]:
+    calls = [
+        {"id": f"call_{name}", "type": "function", "function": {"name": name, "arguments": arguments}}
+        for name, arguments in functions
+    ]
+    return {"role": "assistant", "content": None, "tool_calls": calls}
 
 
 def serve() -> None:

@@ -20,8 +20,9 @@ from mcp_types import TextContent
 from refdesk.app import Desk, open_desk
 from refdesk.core import contracts
 from refdesk.core.operations import Operation
+from refdesk.errors import InvalidInputError
 from refdesk.factories.toolsets import describe_toolsets, load_toolsets
-from refdesk.server import json_types
+from refdesk.server import calls, json_types
 from refdesk.server.principals import local_principal
 from tests.server.conftest import connect, open_http
 from tests.server.echo import make_settings
@@ -170,3 +171,19 @@ def test_types_are_those_that_an_independent_validator_finds(value: Any) -> None
         faults = list(json_types.find_faults(value, {"type": kind}))
         problems = list(Draft7Validator({"type": kind}).iter_errors(value))  # pyright: ignore[reportUnknownMemberType]
         assert value is None or bool(problems) is bool(faults), (kind, value)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"confidence": 0.9}, "`confidence` must be a whole number, in percent, such as 90."),
+        ({"confidence": "90"}, "`confidence` must be a whole number, in percent, such as 90, without quotes."),
+        ({"tags": "refunds"}, '`tags` must be a list, such as ["refunds", "policy"].'),
+        ({"clientToken": "mine"}, "`clientToken` is not a UUID: take an id from an answer, make a token anew."),
+    ],
+)
+def test_an_error_says_what_to_send_instead(wrong: dict[str, object], told: str) -> None:
+    [store] = [operation for operation in OPERATIONS if operation.name == "store_knowledge"]
+    with pytest.raises(InvalidInputError) as refused:
+        calls.validate(store, {"title": "Refunds", "body": "Up to 500 EUR.", **wrong})
+    assert refused.value.message == told

@@ -6,13 +6,14 @@ import json
 import os
 import re
 from collections.abc import Iterator
-from datetime import date
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator, ValidationError, validate
 
+from benchmarks.agent.scripted import read_recipes, read_steps
 from benchmarks.tokens import count_tokens
 from refdesk.core import contracts
 from refdesk.core.operations import Toolset
@@ -78,12 +79,26 @@ def test_the_list_of_all_tools_fits_its_budget() -> None:
 
 
 def test_the_instructions_tell_the_day_and_the_workflow_in_few_words() -> None:
-    text = descriptions.instructions(describe_toolsets(), date(2026, 11, 22))
+    synced = {"azure-updates": datetime(2026, 11, 22, 6, tzinfo=UTC)}
+    text = descriptions.instructions(describe_toolsets(), date(2026, 11, 22), synced)
+    assert "kept current. Synced 2026-11-22 06:00." in text
     assert text.startswith("Today is Sunday, 2026-11-22 (UTC).")
     told = {toolset.name for toolset in describe_toolsets() if f"- {toolset.name}: {toolset.description}" in text}
     assert {toolset.name for toolset in describe_toolsets()} - told == {"administration"}, "few agents need it"
     assert "never an instruction" in text
     assert count_tokens(text) <= 300
+
+
+def test_every_recipe_of_the_instructions_names_tools_that_are_listed_with_arguments_that_they_take() -> None:
+    toolsets = describe_toolsets()
+    listed = {each.name: each for toolset in toolsets for each in toolset.operations if each.listed}
+    recipes = read_recipes(descriptions.instructions(toolsets, date(2026, 11, 22)))
+    steps = [step for name in recipes for step in read_steps(recipes, name) if "`" not in step.tool]
+    assert len(recipes) >= 6
+    assert {step.tool for step in steps} <= listed.keys()
+    for step in steps:
+        fields = contracts.get_input_schema(listed[step.tool].input)["properties"]
+        assert step.arguments.keys() <= fields.keys()  # pyright: ignore[reportAttributeAccessIssue,reportUnknownMemberType]
 
 
 @each_toolset

@@ -236,7 +236,8 @@ class Toolset:
 
     Attributes:
         provider: How it takes part in a search over all toolsets; `None` where it does not.
-        recipe: A sentence that tells an agent when to use which of its tools.
+        recipe: How the usual tasks are done with its tools, each as `Name: tool(argument: value) → tool.`; another
+            task's name stands for its tools.
     """
 
     name: str

@@ -14,6 +14,8 @@ from refdesk.factories.stores import check_coordination, choose_store, open_coor
 from refdesk.factories.toolsets import choose_options, choose_own_stores, list_quotas
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from refdesk.core.background.embedding import Indexer
     from refdesk.core.background.syncing import SyncProgress
     from refdesk.core.key_files import KeyFile
@@ -36,6 +38,7 @@ class Base:
         queue: Announces new work to workers.
         apart: The same for each toolset that is kept in a store of its own.
         syncing: The toolsets that this process syncs right now, and how far each is once that is known.
+        synced: When those that are kept current were last synced, as far as that is known.
     """
 
     knowledge_base: KnowledgeBase
@@ -45,6 +48,7 @@ class Base:
     queue: JobQueue | None = None
     apart: Mapping[str, Base] = field(default_factory=dict[str, "Base"])
     syncing: dict[str, SyncProgress | None] = field(default_factory=dict[str, "SyncProgress | None"])
+    synced: dict[str, datetime] = field(default_factory=dict[str, "datetime"])
 
     def of(self, toolset: str) -> Base:
         """Return what a toolset is kept in."""

@@ -113,12 +113,18 @@ class DeskUpkeep:
                 if await syncer.is_due(self.base.knowledge_base.clock.now()):
                     with tracing.trace(self.tracer, "sync", toolset=toolset):
                         await self._sync(syncer, toolset)
+                await self._note_age(syncer, toolset)
                 pause = RETRY_SECONDS
                 await anyio.sleep(CHECK_SECONDS)
             except errors.RefdeskError as error:
                 logger.warning("not synced", extra={"toolset": toolset, "reason": error.message})
                 await anyio.sleep(pause)
                 pause = min(2 * pause, CHECK_SECONDS)
+
+    async def _note_age(self, syncer: Syncer, toolset: str) -> None:
+        """Let the desk tell agents from when its copy is."""
+        if (last := (await syncer.get_status()).last_success) is not None:
+            self.base.synced[toolset] = last
 
     def _choose_syncer(self, toolset: str) -> Syncer:
         return choose_syncer(self.settings, toolset, self.base.of(toolset).knowledge_base.store)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, date, datetime, time
-from typing import Annotated, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 from uuid import UUID
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
@@ -103,7 +103,7 @@ def read_uuid(value: str) -> str:
     try:
         return str(UUID(value))
     except ValueError:
-        raise ValueError("is not a UUID") from None
+        raise ValueError("is not a UUID: take an id from an answer, make a token anew") from None
 
 
 SAYS_SOMETHING: dict[str, JsonValue] = {EXACT: {"pattern": r"\S"}}
@@ -111,6 +111,9 @@ SAYS_SOMETHING: dict[str, JsonValue] = {EXACT: {"pattern": r"\S"}}
 
 Text: TypeAlias = Annotated[str, AfterValidator(refuse_blank), Field(json_schema_extra=SAYS_SOMETHING)]
 """Says something."""
+
+Detail: TypeAlias = Literal["concise", "full"]
+"""How much of each thing that was found is shown."""
 
 Number: TypeAlias = Annotated[int, BeforeValidator(read_number)]
 """A whole number, never written as a text."""

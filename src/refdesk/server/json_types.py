@@ -6,6 +6,7 @@ The models alone would read `"5"` and `true` as numbers and a number as an insta
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias, cast
@@ -15,13 +16,15 @@ from refdesk.server import strict_json
 Schema: TypeAlias = Mapping[str, Any]
 
 _WORDS = {
-    "integer": "must be a whole number, such as 10",
-    "number": "must be a number, such as 0.5",
+    "integer": "must be a whole number",
+    "number": "must be a number",
     "boolean": "must be true or false",
     "string": "must be a text",
     "array": "must be a list",
     "object": "must be an object",
 }
+_EXAMPLES = {"integer": 10, "number": 0.5}
+_UNIT = re.compile(r"In [a-z]+")
 _NO_INSTANT = "is no instant: write 2026-03-31T12:00:00Z"
 _INSTANT = re.compile(r"\s*\d{4}-\d\d-\d\d(?!\d)")
 _MOST_DIGITS = 18
@@ -42,7 +45,7 @@ def find_faults(value: object, schema: Schema, path: str = "") -> Iterator[tuple
     if value is None or kind is None:
         return
     if not _is_of(kind, value):
-        yield path, _tell(kind, value)
+        yield path, _tell(kind, value, schema)
     elif schema.get("format") == "date-time" and not _INSTANT.match(str(value)):
         yield path, _NO_INSTANT
     elif isinstance(value, Mapping):
@@ -92,6 +95,18 @@ def _is_of(kind: str, value: object) -> bool:
             return isinstance(value, Mapping)
 
 
-def _tell(kind: str, value: object) -> str:
-    is_quoted = isinstance(value, str) and not isinstance(read_text(value, {"type": kind}), str)
-    return _WORDS[kind] + (", without quotes" if is_quoted else "")
+def _tell(kind: str, value: object, schema: Schema) -> str:
+    """Return what a value must be: its type, its unit where the description begins with it, and an example."""
+    unit = _UNIT.match(str(schema.get("description", "")))
+    example = next(iter(schema.get("examples", ())), _EXAMPLES.get(kind))
+    parts = [
+        _WORDS[kind],
+        *([unit[0].lower()] if unit else []),
+        *([f"such as {json.dumps(example, ensure_ascii=False)}"] if example is not None else []),
+        *(["without quotes"] if isinstance(value, str) and _is_quoted(kind, value) else []),
+    ]
+    return ", ".join(parts)
+
+
+def _is_quoted(kind: str, value: str) -> bool:
+    return not isinstance(read_text(value, {"type": kind}), str)

@@ -379,7 +379,7 @@ class Adapter:
             on_get_prompt=self.get_prompt,
             on_completion=self.complete,
         )
-        server.tell = lambda: instructions(self.desk.toolsets, self.clock.now().date())
+        server.tell = lambda: instructions(self.desk.toolsets, self.clock.now().date(), self.desk.synced)
         server.middleware += [protocol_errors.explain, DeclareExtensions(server, frozenset({tasks.EXTENSION}))]
         server.add_request_handler("tools/call", types.CallToolRequestParams, self.call_tool)
         self.subscriptions.extend(server)

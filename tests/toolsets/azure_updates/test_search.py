@@ -5,10 +5,12 @@ from typing import Any
 
 import pytest
 
+from benchmarks.tokens import count_tokens
 from refdesk.core.background.embedding import Indexer
 from refdesk.core.context import Context
 from refdesk.core.knowledge_base import KnowledgeBase
 from refdesk.core.search.semantics import Semantics
+from refdesk.server.answers import to_text
 from refdesk.stores.memory import MemoryStore
 from refdesk.toolsets.azure_updates.results import DESCRIPTION_CHARACTERS
 from tests.core.fakes import ScriptedEmbedder
@@ -389,3 +391,19 @@ async def test_a_product_is_found_by_its_name_and_by_its_initials() -> None:
     assert get_ids(await ask(context, query="APIM")) == ["1"]
     assert get_ids(await ask(context, query="functions")) == ["2"]
     assert "APIM" not in (await ask(context, query="APIM"))["results"][0]["description"]
+
+
+async def test_a_concise_survey_costs_far_less_and_names_the_same(library: Desk) -> None:
+    filters = {"tags": ["Retirements"]}
+    whole = await library.ask(filters=filters, limit=100)
+    concise = await library.ask(filters=filters, limit=100, detail="concise")
+    assert get_ids(concise) == get_ids(whole)
+    assert concise["total"] == whole["total"]
+    kept = {"id", "title", "status", "tags", "products", "availabilities", "modified"}
+    assert all(set(result) == kept for result in concise["results"])
+    days = [result["modified"][:10] for result in whole["results"]]
+    assert [result["modified"] for result in concise["results"]] == days
+    assert count_tokens(to_text(concise)) * 2.5 < count_tokens(to_text(whole))
+    bare = await library.ask(filters=filters, limit=100, includeDescription=False)
+    assert count_tokens(to_text(concise)) * 1.5 < count_tokens(to_text(bare))
+    assert await library.ask(filters=filters, limit=100, detail="full") == whole

@@ -22,7 +22,7 @@ SEED: dict[str, dict[str, Any]] = {
 }
 """Arguments with their defaults; `...` is required."""
 
-ADDED = {"client_token"}
+ADDED = {"client_token", "detail"}
 """What a caller may leave out, and the seed does not have."""
 
 ANSWERS = {

@@ -449,3 +449,18 @@ async def test_a_failing_embedder_is_said_and_changes_nothing(desk: Desk) -> Non
         await desk.serve()("create_skill", conversation=INVOICE)
     assert await desk.queries().list_skills() == []
     assert (await desk.serve()("search_skills", query="invoice"))["matches"] == []
+
+
+async def test_a_concise_search_has_one_playbook_and_what_the_others_are_for(desk: Desk) -> None:
+    for number in range(4):
+        model, talk = write_talk(number)
+        await desk.serve(model)("create_skill", conversation=talk)
+    call, query = desk.serve(), "my heating, printer, invoice or parcel fails"
+    whole = (await call("search_skills", query=query))["matches"]
+    concise = (await call("search_skills", query=query, detail="concise"))["matches"]
+    assert concise[0] == whole[0]
+    assert [{**match, "resolution": ""} for match in concise] == [{**match, "resolution": ""} for match in whole]
+    assert all("(1 steps: get_skill reads them.)" in match["resolution"] for match in concise[1:])
+    assert all("## Steps" not in match["resolution"] for match in concise[1:])
+    assert len(concise) == 4
+    assert (await call("search_skills", query=query, detail="full"))["matches"] == whole

@@ -22,7 +22,7 @@ from pydantic.json_schema import SkipJsonSchema
 
 from refdesk.core.search.matching import Match
 from refdesk.errors import Choice
-from refdesk.kit.wire import Day, Number, refuse_nul
+from refdesk.kit.wire import Day, Detail, Number, refuse_nul
 from refdesk.model import SHARED_ORG, Collection
 from refdesk.toolsets.azure_updates import TOOLSET_NAME
 
@@ -152,6 +152,11 @@ class SearchInput(_Input):
     include_description: StrictBool = Field(
         default=True, description="Whether results carry the description; without it an answer is far shorter."
     )
+    detail: Detail = Field(
+        default="full",
+        description="`concise`, for a survey of many, leaves out description, categories, `created`, `relevance` and "
+        "`url`, and `modified` is a day.",
+    )
 
 
 class _Answer(BaseModel):
@@ -192,15 +197,15 @@ class Update(_Answer):
     )
     status: str | None
     tags: list[str]
-    product_categories: list[str]
+    product_categories: list[str] = Field(default_factory=list[str], description="Unless `detail` is `concise`.")
     products: list[str]
     availabilities: list[Availability]
-    created: str
-    modified: str
+    created: str = Field(default="", description="Unless `detail` is `concise`.")
+    modified: str = Field(description="An instant, or a day where `detail` is `concise`.")
     relevance: float = Field(
         default=0.0, description="BM25, more negative is better; only with a query, comparable within one answer."
     )
-    url: str = Field(description="The public page.")
+    url: str = Field(default="", description="The public page; unless `detail` is `concise`.")
     match: Match = Field(
         default="weak",
         description="How well it matches, whatever else was found: comparable between answers; only with a query.",

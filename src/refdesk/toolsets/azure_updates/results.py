@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from refdesk.model import Document, FacetCount
 
 PUBLIC_PAGE = "https://azure.microsoft.com/en-us/updates/?id="
+_DAY = len("2026-11-22")
 DESCRIPTION_CHARACTERS = 200_000
 """Of descriptions in one answer; a hundred real updates have about 90,000."""
 
@@ -52,6 +53,24 @@ def show_update(
             "modified": record["modified"],
             "url": get_public_page(document.id),
             **optional,
+        }
+    )
+
+
+def outline_update(document: Document, match: Match | None) -> Update:
+    """Return what a survey needs of an update: its address follows from its id. No `match` is left out."""
+    record = cast("Mapping[str, object]", document.data["record"])
+    availabilities = cast("Sequence[Mapping[str, str | None]]", document.data["availabilities"])
+    return Update.model_validate(
+        {
+            "id": document.id,
+            "title": document.title,
+            "status": next(iter(document.facets["status"]), None),
+            "tags": list(document.facets["tags"]),
+            "products": list(document.facets["products"]),
+            "availabilities": [Availability.model_validate(dict(each)) for each in availabilities],
+            "modified": str(record["modified"])[:_DAY],
+            **({"match": match} if match is not None else {}),
         }
     )
 

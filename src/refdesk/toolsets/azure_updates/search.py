@@ -26,7 +26,13 @@ from refdesk.toolsets.azure_updates.models import (
     name_availability,
 )
 from refdesk.toolsets.azure_updates.questions import Reading, read_question
-from refdesk.toolsets.azure_updates.results import DESCRIPTION_CHARACTERS, get_description, show_counts, show_update
+from refdesk.toolsets.azure_updates.results import (
+    DESCRIPTION_CHARACTERS,
+    get_description,
+    outline_update,
+    show_counts,
+    show_update,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -193,9 +199,12 @@ def _show(hits: Sequence[Hit], request: SearchInput, *, is_ranked: bool) -> tupl
     left, is_cut = DESCRIPTION_CHARACTERS, False
     results: list[Update] = []
     for place, hit in enumerate(hits):
+        match = matching.name(hit.strength) if is_ranked else None
+        if request.detail == "concise":
+            results.append(outline_update(hit.document, match))
+            continue
         longest = max(1, left // (len(hits) - place)) if request.include_description else 0
         relevance = 0.0 - round(hit.lexical, 4) if is_ranked else None
-        match = matching.name(hit.strength) if is_ranked else None
         results.append(show_update(hit.document, relevance=relevance, longest=longest, match=match))
         whole = len(get_description(hit.document))
         left -= min(longest, whole)

@@ -122,7 +122,7 @@ def _describe(
     return Toolset(
         name=TOOLSET_NAME,
         description=DESCRIPTION,
-        recipe="Start here when you do not know where an answer is, then read with the tool that a result names.",
+        recipe="Find: search_everything → what `read` names.",
         operations=(operation,),
         prompts=(ASK,),
     )

@@ -45,7 +45,11 @@ def _assume_utc(value: datetime) -> datetime:
 Tags: TypeAlias = Annotated[
     list[str],
     BeforeValidator(_fold_tags),
-    Field(max_length=MOST_TAGS, description="Kebab-case; other spellings are normalised to it."),
+    Field(
+        max_length=MOST_TAGS,
+        description="Kebab-case; other spellings are normalised to it.",
+        examples=[["refunds", "policy"]],
+    ),
 ]
 Instant: TypeAlias = Annotated[datetime, AfterValidator(_assume_utc)]
 
@@ -63,7 +67,7 @@ class StoreInput(Message):
     title: Text = Field(min_length=1, max_length=200, description="In one line; weighs most in search.")
     body: Text = Field(min_length=1, max_length=32000, description="In full, as text or Markdown.")
     tags: Tags = Field(default_factory=list[str])
-    confidence: int = Field(80, ge=0, le=100, description="In percent; how sure you are.")
+    confidence: int = Field(80, ge=0, le=100, description="In percent; how sure you are.", examples=[90])
     expires_at: Instant | SkipJsonSchema[None] = Field(
         None, description="When it ceases to hold; in the future, UTC if without an offset."
     )

@@ -116,7 +116,7 @@ def _describe(
     return Toolset(
         name=TOOLSET_NAME,
         description=DESCRIPTION,
-        recipe="Search in few words, then read the article.",
+        recipe="Read: search_articles → get_article_by_id.",
         operations=(_describe_search(search), _describe_get(get)),
         error_format=ERROR_FORMAT,
         provider=SearchProvider("search_articles", SCOPES, find),

@@ -2,4 +2,7 @@
 
 TOOLSET_NAME = "skills"
 DESCRIPTION = "Playbooks learned from support conversations."
-RECIPE = "Follow what fits a customer's problem, then report_outcome; create_skill from what was new."
+RECIPE = (
+    "Help: search_skills(detail: concise) → report_outcome. Learn: create_skill. "
+    "Refine: search_skills(detail: concise) → update_skill. Take back: withdraw_outcome."
+)

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic.json_schema import SkipJsonSchema
 
 from refdesk.core.search.matching import Match
-from refdesk.kit.wire import SAYS_SOMETHING, Uuid, refuse_blank
+from refdesk.kit.wire import SAYS_SOMETHING, Detail, Uuid, refuse_blank
 
 if TYPE_CHECKING:
     from refdesk.toolsets.skills.records import Skill
@@ -21,6 +21,8 @@ MAX_CONVERSATION = 1_048_576
 MAX_NOTE = 20_000
 MAX_METADATA = 16_384
 MAX_TOP_K = 50
+MAX_OUTLINE = 200
+"""Characters of what a playbook is for."""
 
 Outcome: TypeAlias = Literal["resolved", "likely_resolved", "likely_failed", "failed"]
 
@@ -87,6 +89,10 @@ class SearchInput(Message):
     top_k: int = Field(5, ge=1, le=MAX_TOP_K, description="How many skills at most.")
     min_score: float = Field(
         0.0, ge=0, le=1, description="Only skills with at least this score; 0 returns whatever comes nearest."
+    )
+    detail: Detail = Field(
+        "full",
+        description="`concise`: `resolution` of all but the best match only says what the skill is for.",
     )
 
 
@@ -178,7 +184,7 @@ class UpdateInput(Message):
     """What `update_skill` takes."""
 
     skill_id: SkillId
-    conversation: Conversation = Field(description="The whole transcript, written as for create_skill.")
+    conversation: Conversation = Field(description="As for create_skill.")
     feedback: str = Field("", max_length=MAX_NOTE, description="What was right or wrong about the skill.")
     client_token: ClientToken = None
 
@@ -249,17 +255,23 @@ def to_skill_document(skill: Skill) -> SkillDocument:
     )
 
 
-def to_match(skill: Skill, score: float, how: Match | None = None) -> SkillMatch:
-    """Return a skill as a search result."""
+def to_match(skill: Skill, score: float, how: Match | None = None, *, is_whole: bool = True) -> SkillMatch:
+    """Return a skill as a search result, with its playbook or with what that is for."""
     return SkillMatch(
         skill_id=skill.skill_id,
         title=skill.title,
         score=score,
         match=how,
-        resolution=skill.resolution,
+        resolution=skill.resolution if is_whole else _outline(skill),
         conditions=list(skill.conditions),
         version=skill.version,
         confidence=skill.confidence,
         author=skill.author,
         updated_at=skill.updated_at,
     )
+
+
+def _outline(skill: Skill) -> str:
+    said = " ".join(skill.problem.split())
+    short = said if len(said) <= MAX_OUTLINE else said[:MAX_OUTLINE].rstrip() + "…"
+    return f"{short} ({len(skill.playbook.steps)} steps: get_skill reads them.)"

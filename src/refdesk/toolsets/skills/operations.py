@@ -84,7 +84,8 @@ async def search_skills(context: Context, asked: SearchInput, random: Random | N
     matches = _judge(found, asked.query, vector.scale if vector is not None else None)
     return SearchOutput(
         matches=[
-            models.to_match(match["skill"], match["score"], how) for match, how in zip(found, matches, strict=True)
+            models.to_match(match["skill"], match["score"], how, is_whole=asked.detail == "full" or place == 0)
+            for place, (match, how) in enumerate(zip(found, matches, strict=True))
         ],
         query=asked.query,
         notice=matching.get_notice(matches),
@@ -312,8 +313,8 @@ def _make_create(get_learner: Callable[[], Learner]) -> Operation:
         name="create_skill",
         title="Create skill",
         description=(
-            "Learn a playbook from a support conversation that went well. `created` false: it was known; update_skill "
-            "if the conversation adds to it."
+            "Learn a playbook from a support conversation that went well. `created` false: known before; update_skill "
+            "if this adds to it."
         ),
         input=CreateInput,
         output=CreateOutput,
@@ -381,8 +382,8 @@ SEARCH = Operation(
     name="search_skills",
     title="Search skills",
     description=(
-        "Find how such customers were helped before: what to ask, do and say. Not for facts or policies. Follow the "
-        "best match if it fits, then report_outcome; if none fits, solve it, then create_skill."
+        "Find how such customers were helped before: what to ask, do and say. Not for facts or policies. Follow what "
+        "fits, then report_outcome; if nothing does, create_skill once it is solved."
     ),
     input=SearchInput,
     output=SearchOutput,
