@@ -11,12 +11,15 @@ from typing import Any
 import pytest
 import skills_ref
 
+from refdesk.core.keeping import erasing
 from refdesk.core.sanitizer import clean
+from refdesk.core.writing import audit
 from refdesk.playbooks import Playbook, SkillDraft, Step
 from refdesk.stores.memory import MemoryStore
 from refdesk.toolsets.skills import folders
 from refdesk.toolsets.skills.folders import EVIDENCE, Folder
 from refdesk.toolsets.skills.records import make_name
+from tests.stores.traces import find_traces, make_canary
 from tests.toolsets.skills.conftest import INVOICE, Call, Desk, ScriptedModel, make_desk
 
 PDF = """\
@@ -299,6 +302,21 @@ async def test_a_name_that_is_taken_is_not_taken_away() -> None:
     assert done["result"] == "added"
     assert "gets another name" in done["notes"][0]
     assert len({folder["name"] for folder in await export(call)}) == 2
+
+
+async def test_what_was_erased_does_not_come_back_unless_it_is_from_elsewhere(desk: Desk, tmp_path: Path) -> None:
+    call, canary = desk.serve(), make_canary()
+    created = await call("create_skill", conversation=INVOICE)
+    [folder] = await export(call)
+    foreign = send({**FILES, "references/more.md": canary})
+    imported = await import_one(call, foreign)
+    actor = audit.Actor("acme", "root", "cli")
+    for skill_id in (created["skill_id"], imported["skill_id"]):
+        await erasing.erase(desk.base.store, desk.clock, actor, erasing.Erasable("acme", skill_id))
+    assert await find_traces(desk.base.store, tmp_path, canary) == []
+    kept = await import_one(call, folder)
+    assert (kept["result"], kept["detail"]) == ("kept", "It was erased here, or merged into another skill.")
+    assert (await import_one(call, foreign))["result"] == "added"
 
 
 async def test_pages_of_an_export_hold_every_skill_once() -> None:
