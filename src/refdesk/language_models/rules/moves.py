@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
@@ -92,13 +92,9 @@ class Move:
     after_call: dict[str, str] = field(default_factory=dict[str, str])
 
 
-def read_case(number: int, case: Case) -> list[Move]:
-    """Return the moves of a case, in order."""
-    return [replace(move, case=number) for move in _read(case)]
-
-
 @lru_cache(MAX_REMEMBERED)
-def _read(case: Case) -> tuple[Move, ...]:
+def read_case(number: int, case: Case) -> tuple[Move, ...]:
+    """Return the moves of a case, in order."""
     moves: list[Move] = []
     turns, facts = case.turns, _find_facts(case)
     for at, turn in enumerate(turns):
@@ -108,7 +104,7 @@ def _read(case: Case) -> tuple[Move, ...]:
                 before, after = _look(turns, at, -1), _look(turns, at, 1)
                 moves.append(
                     Move(
-                        0,
+                        number,
                         len(moves),
                         at,
                         kind,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from functools import lru_cache
 from math import log, sqrt
 from typing import TYPE_CHECKING, TypeAlias
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from refdesk.playbooks import Turn
 
 FEW = 3
+LIKE = 0.6
 MAX_KEYWORDS = 24
 MAX_OPENINGS = 40
 MAX_OPENING = 240
@@ -72,12 +73,18 @@ def _share_conditions(by_case: Sequence[Sequence[str]]) -> list[str]:
     return [condition for condition in every if count(condition) > 1]
 
 
-def _get_terms(text: str) -> set[str]:
-    return set(analyse(text)) - get_stop_terms()
+@lru_cache(sentences.MAX_REMEMBERED)
+def _get_terms(text: str) -> frozenset[str]:
+    return frozenset(analyse(text)) - get_stop_terms()
 
 
-def _is_like(terms: set[str], other: set[str]) -> bool:
-    return len(terms & other) > 0.6 * len(terms | other)
+def _is_like(terms: Set[str], other: Set[str]) -> bool:
+    """Return whether most of the terms of both are in each."""
+    fewer, more = sorted((len(terms), len(other)))
+    if fewer <= LIKE * more:
+        return False
+    common = len(terms & other)
+    return common > LIKE * (fewer + more - common)
 
 
 def share_keywords(conversations: Sequence[Turns]) -> tuple[str, ...]:
@@ -128,7 +135,7 @@ def _rate(sentence: str, shares: dict[str, float]) -> float:
 
 def _spread(texts: Iterable[str]) -> list[str]:
     """Return the texts without those that say little that one before has not said."""
-    kept: list[tuple[str, set[str]]] = []
+    kept: list[tuple[str, frozenset[str]]] = []
     for text in texts:
         terms = _get_terms(text)
         if not any(_is_like(terms, other) for _, other in kept):
