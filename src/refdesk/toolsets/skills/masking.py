@@ -18,14 +18,23 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 import regex
 
 from refdesk.playbooks import Turn
-from refdesk.toolsets.skills import personal_names
+from refdesk.toolsets.skills import mask_patterns, personal_names
+from refdesk.toolsets.skills.mask_patterns import (
+    ACCOUNT,
+    ADDRESS,
+    BIRTH,
+    CARD,
+    EMAIL,
+    KEY,
+    NETWORK,
+    ORDER,
+    PHONE,
+    SECRET,
+    SOCIAL_SECURITY,
+)
 
 if TYPE_CHECKING:
     from refdesk.model import JsonValue
-
-CARD, EMAIL, PHONE = "[card number]", "[e-mail]", "[phone number]"
-SOCIAL_SECURITY, ACCOUNT, SECRET = "[social security number]", "[account number]", "[secret]"
-ORDER, ADDRESS, BIRTH, NETWORK, KEY = "[order number]", "[address]", "[date of birth]", "[IP address]", "[API key]"
 
 _MIN_ACCOUNT_DIGITS = 7
 _MIN_PHONE_DIGITS = 7
@@ -55,6 +64,8 @@ _PASSWORD = regex.compile(
       (?P<between>{_LINK})(?P<value>[^\s"“”'’,;()]{{3,60}})""",
     regex.VERBOSE | regex.IGNORECASE,
 )
+_NEAR = 30
+_CHANGES = regex.compile(r"\b(?:chang|set|reset|switch|updat)", regex.IGNORECASE)
 _NO_PASSWORD = regex.compile(
     r"(?:\p{Ll}{1,20}|incorrect|wrong|required|expired|case|not|too|it|the|a|my|your|that|this|correct|invalid"
     r"|reset|\[[^\]]*\]?)[.!?]*",
@@ -90,7 +101,7 @@ _NAMED = regex.compile(
 )
 _LOGIN = regex.compile(
     rf"(?<!\w)(?P<name>user\ ?name|login"
-    rf"|user\ id)(?P<between>{_LINK})(?P<value>(?=[\w.@-]{{0,40}}[\d_.])[\w.@-]{{4,40}}\w)",
+    rf"|user\ id)(?P<between>{_LINK})(?P<value>(?=[\w.@-]{{0,40}}(?:[\d_]|\.\w))[\w.@-]{{4,40}}\w)",
     regex.VERBOSE | regex.IGNORECASE,
 )
 _BIRTH = regex.compile(
@@ -121,7 +132,7 @@ _STREET = regex.compile(
     regex.VERBOSE,
 )
 _IPV4 = regex.compile(
-    r"""(?P<lead>(?i:version|ver|v|firmware|release|build|driver|update)\.?\s{0,2}|(?i:my|his
+    r"""(?P<lead>(?<!\w)(?i:version|ver|v|firmware|release|build|driver|update)\.?\s{0,2}|(?i:my|his
     |her)\ ip(?:\ address)?(?:\ is|:)?\s)?
       (?<![\d.\w])(?P<address>(?:25[0-5]|2[0-4]\d|1?\d?\d)(?:\.(?:25[0-5]|2[0-4]\d|1?\d?\d)){3})(?![\d.]?\d)""",
     regex.VERBOSE,
@@ -202,13 +213,17 @@ def mask_value(value: JsonValue) -> JsonValue:
 
 def _mask_data(text: str) -> str:
     text = _KEY.sub(KEY, text)
+    for pattern, stands in mask_patterns.BEFORE:
+        text = mask_patterns.replace_value(text, pattern, stands)
     text = _EMAIL.sub(EMAIL, text)
     text = _IBAN.sub(_mask_iban, text)
     text = _BIRTH.sub(lambda match: f"{match['name']}{BIRTH}", text)
     text = _STREET.sub(ADDRESS, text)
-    text = _PASSWORD.sub(_mask_password, text)
+    text = mask_patterns.PLAIN_PASSWORD.sub(_mask_plain_password, _PASSWORD.sub(_mask_password, text))
     for pattern in (_SECRET, _NAMED, _LOGIN):
         text = pattern.sub(_mask_named, text)
+    for pattern, stands in mask_patterns.AFTER:
+        text = mask_patterns.replace_value(text, pattern, stands)
     text = _IPV6_SHORT.sub(NETWORK, _IPV6.sub(NETWORK, _IPV4.sub(_mask_network, text)))
     text = _NUMBER.sub(_mask_number, text)
     return _HASHED.sub(ORDER, text)
@@ -241,9 +256,21 @@ def _mask_iban(match: regex.Match[str]) -> str:
 
 def _mask_password(match: regex.Match[str]) -> str:
     value = match["value"].rstrip(".!?")
-    if not value or _NO_PASSWORD.fullmatch(value):
+    if not value or _NO_PASSWORD.fullmatch(value) or value.casefold().split("-")[0] in mask_patterns.NO_PASSWORD:
         return match[0]
     return f"{match['name']}{match['between']}{SECRET}{match['value'][len(value) :]}"
+
+
+def _mask_plain_password(match: regex.Match[str]) -> str:
+    stands = ACCOUNT if match["name"].casefold().startswith(("user", "login")) else SECRET
+    between, before = match["between"].strip(), match.string[max(0, match.start() - _NEAR) : match.start()]
+    if (
+        match["value"].casefold() in mask_patterns.NO_PASSWORD
+        or (between == "," and stands == ACCOUNT)
+        or (between == "to" and not _CHANGES.search(before))
+    ):
+        return match[0]
+    return f"{match['name']}{match['between']}{stands}"
 
 
 def _mask_named(match: regex.Match[str]) -> str:

@@ -22,26 +22,39 @@ _INTRODUCED = regex.compile(
         |given|family)\s(?:full\s|last\s|first\s)?
         name(?:\ is|'s|\ was|:|\ ?=)|name\ is|name:|(?:you\ can\ )?call\ me|(?:you\ are|you're|am\ i)\ (?:speaking
     |talking|chatting)\ (?:to|with)
-        |speaking\ (?:to|with)|spoke\ (?:to|with)|ask\ for|on\ behalf\ of|signed(?:\ by)?:?|attn:?|care\ of|i(?:'m
+        |speaking\ (?:to|with)|spoke\ (?:to|with)|ask\ for|on\ behalf\ of|signed(?:\ by)?:?|attn:?|care\ of
+        |i(?:'m
     |\ am)\ called))\s{{1,2}}(?:(?:Mr|Mrs|Ms|Dr)\.?\s)?["“]?(?P<name>{_FULL})
+    | (?:^|[.!?]\s|\n)(?i:hi|hello|hey|thanks|thank\ you|good\ (?:morning|afternoon|evening)|welcome
+        |hallo|hola|bonjour|ciao)
+        ,?\ (?:(?:Mr|Mrs|Ms|Miss|Dr)\.?\ )?(?P<greeted>{_FULL})(?=[,!.?]|\s?$)
+    | \b(?i:nome|nombre|nom|naam|navn|namn|imię|vorname|nachname|apellido|prénom)\s?:\s?(?P<labelled>{_FULL})
+    | (?i:mi\ chiamo|meu\ nome\ é|eu\ sou|ik\ heet|ik\ ben|nazywam\ się|mam\ na\ imię|jag\ heter|jeg\ hedder|jmenuji\ se
+        |меня\ зовут|adım|benim\ adım|nimeni\ on)\s(?P<abroad>{_FULL})
+    | (?:私の名前は|名前は|我叫|我是|我的名字是)(?P<unspaced>[\p{{Han}}\p{{Katakana}}ー]{{2,8}})
+    | \b(?i:(?:account|booking|reservation|order|table|room|policy)\s(?:is|was)?\s?(?:booked\s|made\s)?under
+        |under\ the\ name(?:\ of)?|in\ the\ name\ of|my\ (?:husband|wife|partner|son|daughter|mother|father|brother
+        |sister|colleague|boss|friend|assistant))\s(?P<known>{_FULL})
+    | \b(?i:agent|representative|colleague|technician)\s(?P<clerk>{_PART}\ {_PART})
     | \b(?i:(?:dear\s)?(?:mr|mrs|ms|miss|dr|prof|herr|frau|señora?|monsieur|madame)|dear)\.?\s(?P<titled>{_FULL})
     | \b(?i:i'?m|i\ am|this\ is|it'?s|it\ is|here\ is|hier\ ist|je\ suis|soy|ich\ bin|ich\ heiße|me\ llamo
     |je\ m'appelle|mein\ name\ ist
-        |mi\ nombre\ es)\s(?P<said>{_FULL})(?=\s?(?:[.,!;)\n]|$|\b(?:and|from|here|speaking|with|at|calling|und|y
+        |mi\ nombre\ es)\s(?P<said>{_FULL})(?=\s?(?:[.,!;)\n](?!\w)|$|\b(?:and|from|here|speaking|with|at|calling|und|y
     |et)\b))""",
-    regex.VERBOSE,
+    regex.VERBOSE | regex.MULTILINE,
 )
 _SPELT = regex.compile(
     rf"""\b(?i:my\ (?:full\ )?name\ is|my\ name's)\s(?P<name>{_LOOSE})(?=\s?(?:[.,!;\n]|$))
+    | \b(?i:first|last|given|family)\ name(?:\ is|:)?\ (?P<part>\p{{Ll}}[\p{{L}}’'-]{{1,30}})(?=\s?(?:[.,!;\n]|$))
     | \bthis\ is\ (?P<small>\p{{Ll}}{{2,20}}\ \p{{Ll}}{{2,20}})\ (?=(?:calling|from|here|speaking)\b)
     | (?:^|[,.!]\s)(?P<here>{_FULL})\shere\b""",
     regex.VERBOSE | regex.MULTILINE,
 )
 _SIGNED = regex.compile(
     rf"(?i:(?:kind\ |best\ |warm\ |many\ )?(?:regards|wishes|thanks|greetings)|sincerely|yours(?:\ truly)?|cheers"
-    rf"|grüße|cordialement)"
-    rf"[,.!]?\s{{0,3}}\n\s{{0,3}}(?P<name>{_FULL})\s*(?:\n|$)|(?:^"
-    rf"|\n)\s{{0,3}}[-–—~]{{1,2}}\s?(?P<dashed>{_FULL})\s*(?:\n|$)",
+    rf"|grüßen?|cordialement|saludos|saluti|groeten|pozdrawiam|atenciosamente|best|love)"
+    rf"(?:[,.!]?\s{{0,3}}\n\s{{0,3}}|,\s)(?P<name>{_FULL})\s*(?:\n|$)|(?:^"
+    rf"|\n|[.!]\s)\s{{0,3}}[-–—~]{{1,2}}\s?(?P<dashed>{_FULL})\s*(?:\n|$)",
     regex.VERBOSE,
 )
 _ASKS = regex.compile(
@@ -59,6 +72,7 @@ _COMMON_WORDS = """
     a about account actually after afraid again all already also always an and another any available back bad but
     calling can confused correct curious customer dear done everyone fine first free from glad going good great
     greek happy having hello help here hi home hoping how i in interested just last leaving locked looking lost
+    support team department service desk staff
     maybe me monday more my name never new next no not now of off ok okay on only or order our out please problem
     ready really right same sad sir madam so sorry still stuck support sure team thank thanks that the then there
     this to today tomorrow trying unable unfortunately unhappy using very waiting was we well what when where which
@@ -67,6 +81,7 @@ _COMMON_WORDS = """
     thursday friday saturday sunday android apple google microsoft windows linux iphone ipad chrome firefox safari
     outlook excel error wifi bluetooth
 """
+_UNSPACED = regex.compile(r"[\p{Han}\p{Katakana}\p{Hiragana}ー]+")
 _COMMON = frozenset(_COMMON_WORDS.split())
 """Words that follow "I am" or "this is" and are no name."""
 
@@ -74,6 +89,10 @@ _COMMON = frozenset(_COMMON_WORDS.split())
 _TITLES = frozenset(
     ["mr", "mrs", "ms", "miss", "dr", "prof", "herr", "frau", "señor", "señora", "monsieur", "madame", "sir", "madam"]
 )
+
+
+_LEADS = _TITLES | {"i'm", "it's", "that's", "he's", "she's", "this", "here"}
+"""What may stand before a name that begins a sentence."""
 
 
 def find_names(turns: Sequence[Turn]) -> list[str]:
@@ -110,6 +129,9 @@ def mask_names(text: str, names: Iterable[str]) -> str:
         for part in [name, *parts]:
             if part.casefold() in text.casefold():
                 spelt = "|".join(map(regex.escape, {part, part.upper(), part.title()}))
+                if _UNSPACED.fullmatch(part):
+                    text = text.replace(part, placeholder)
+                    continue
                 pattern = rf"(?<![\p{{L}}\p{{N}}\[@_.])(?:{spelt})(?=’s|'s|[^\p{{L}}\p{{N}}\]@_]|$)"
                 text = regex.sub(pattern, placeholder, text)
         text = regex.sub(rf"{regex.escape(placeholder)}(?:\s{regex.escape(placeholder)})+", placeholder, text)
@@ -125,7 +147,7 @@ def _find_answered(text: str) -> Iterator[str]:
 def _trim(name: str, loose: bool = False) -> str:
     """Return a name without common words before and after it; empty where nothing is left."""
     parts = name.split()
-    while parts and parts[0].casefold().strip(".") in _TITLES:
+    while parts and parts[0].casefold().replace("’", "'").strip(".") in _LEADS:
         parts.pop(0)
     while parts and (parts[-1].casefold().strip("'’") in _COMMON or len(parts[-1]) < 2):
         parts.pop()
