@@ -22,7 +22,7 @@ import Stemmer
 
 from refdesk.core.search.folding import INVISIBLE, fold
 from refdesk.core.search.inflection import inflect
-from refdesk.core.search.languages import ENGLISH, get_stop_words, recognise
+from refdesk.core.search.languages import ENGLISH, get_stop_words, recognise, recognise_document
 from refdesk.model import TextQuery
 
 VERSION = 3
@@ -36,9 +36,6 @@ MAX_PHRASES = 16
 
 MAX_TERM_LENGTH = 64
 """Code points of a word that are compared; beyond them stands encoded data, not language."""
-
-_SHORT = 400
-"""Code points of a title from which on it tells the language alone."""
 
 _STOP_WORDS = """
     a an the this that these those such
@@ -96,7 +93,7 @@ def analyse_document(title: str, body: str) -> tuple[list[str], list[str]]:
     They are those of `analyse`; where the document is in another language than English, behind them, the terms of that
     language, in their order.
     """
-    language = recognise(f"{title}\n{body}" if len(title) < _SHORT else title)
+    language = recognise_document(title, body)
     return _analyse_in(title, language), _analyse_in(body, language)
 
 

@@ -106,16 +106,15 @@ def _take_apart(word: str) -> tuple[str, ...]:
 
 def _cut(word: str) -> Iterator[tuple[tuple[int, ...], tuple[str, str]]]:
     """Yield each way to cut a word: how bad it is, less being better, and the stems of the parts."""
-    known = _read_parts()
-    for place in range(_LEAST_PART, len(word) - _LEAST_PART + 1):
-        head = _stem(word[place:], "de")
+    known, places = _read_parts(), range(_LEAST_PART, len(word) - _LEAST_PART + 1)
+    stems = {end: _stem(word[:end], "de") for end in places}
+    for place in places:
+        last, head = word[place:], _stem(word[place:], "de")
         for link in _LINKS:
-            if not word[:place].endswith(link):
+            first = word[: place - len(link)]
+            if len(first) < _LEAST_PART or not word.endswith(link, 0, place):
                 continue
-            first, last = word[: place - len(link)], word[place:]
-            if len(first) < _LEAST_PART:
-                continue
-            stem = _stem(first, "de")
+            stem = stems[len(first)]
             if stem in known and head in known:
                 yield (0, -min(len(first), len(last)), len(link)), (stem, head)
             elif head in known and len(last) > _LEAST_PART and _could_be_word(first, _LEAST_UNKNOWN_FIRST):

@@ -21,7 +21,7 @@ from refdesk.core.search.languages.function_words import FUNCTION_WORDS
 
 ENGLISH = "en"
 
-MOST_CHARACTERS = 300
+MOST_CHARACTERS = 240
 """Of a text are looked at, from its beginning, which is as telling as the rest."""
 
 FEW_WORDS = 16
@@ -71,9 +71,14 @@ def recognise(text: str) -> str | None:
     return _recognise_again(text) if len(text) <= _REMEMBERED else _recognise(text)
 
 
+def recognise_document(title: str, body: str) -> str | None:
+    """Return the language of a document likewise."""
+    return _recognise(f"{title[:MOST_CHARACTERS]}\n{body[:MOST_CHARACTERS]}")
+
+
 def _recognise(text: str) -> str | None:
     head = text[:MOST_CHARACTERS].lower()
-    if len(text) > MOST_CHARACTERS:
+    if len(head) == MOST_CHARACTERS:
         head = head.rpartition(" ")[0] or head
     words = list(dict.fromkeys((_ASCII_WORD if head.isascii() else _WORD).findall(head)))
     if not head.isascii() and _UNSPACED_SHARE * len(_UNSPACED.findall(head)) > len(head):
