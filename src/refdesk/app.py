@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from anyio.abc import TaskGroup
 
     from refdesk.core.background.health import Health, ToolsetHealth
+    from refdesk.core.background.upkeep import EmbeddingState
     from refdesk.core.context import Bases, Report
     from refdesk.core.knowledge_base import KnowledgeBase
     from refdesk.core.operations import Call, Operation, Resource, Toolset
@@ -178,6 +179,10 @@ class Desk:
         is_embedding = any(each.indexer.at_work for each in self._base.each())
         return ["embedding"] * is_embedding + [f"syncing {name}" for name in sorted(self._base.syncing)]
 
+    async def get_embedding(self) -> EmbeddingState | None:
+        """Return how far embedding is, or `None` while nothing is open; errors as the store's."""
+        return await self.get_upkeep(self._base).get_embedding() if self._base is not None else None
+
     def find_toolset(self, entry: Operation | Resource) -> str:
         """Return the name of the toolset that has an entry of this name."""
         return next(each.name for each in self.toolsets if entry.name in _list_names(each))
@@ -195,6 +200,7 @@ class Desk:
             backlog = add_backlogs([await measure_backlog(each.indexer) for each in base.each()])
             now = base.knowledge_base.clock.now()
             backed_up_at, backups = await self._look_at_backups(base, now)
+            change = await self._measure_change(base)
         except errors.RefdeskError as error:
             return Health("failing", (error.message,), {}, SystemClock().now())
         failures = [f"Background work ended by a bug: {name}; see the log and restart." for name in sorted(self.broken)]
@@ -213,7 +219,14 @@ class Desk:
         if backups is not None:
             problems.append(backups)
         status = "failing" if failures else "degraded" if problems else "ok"
-        return Health(status, (*failures, *problems), toolsets, now, backlog, backed_up_at)
+        return Health(status, (*failures, *problems), toolsets, now, backlog, backed_up_at, change)
+
+    async def _measure_change(self, base: Base) -> EmbeddingState | None:
+        """Return how far embedding anew by another model is; `None` where nothing is."""
+        if not await base.semantics.is_outdated():
+            return None
+        found = await self.get_upkeep(base).get_embedding()
+        return found if found.is_changing else None
 
     async def _look_at_backups(self, base: Base, now: datetime) -> tuple[datetime | None, str | None]:
         """Return when the last backup was made, and what is wrong with those that the settings ask for."""

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import subprocess
 import sys
 import tarfile
@@ -187,6 +188,17 @@ def test_models_are_installed_listed_used_and_removed(folder: Path, tmp_path: Pa
     assert run(tmp_path, "use", "all-minilm-l6-v2-int8").exit_code == 0
     assert run(tmp_path, "remove", "mine").exit_code == 0
     assert list_installed(tmp_path) == []
+
+
+def test_all_is_embedded_anew_while_the_command_waits(folder: Path, tmp_path: Path) -> None:
+    environment = {"REFDESK_HOME": str(tmp_path), "REFDESK_AZURE_UPDATES_URL": "http://127.0.0.1:9/feed"}
+    for title in ("Gate", "Door"):
+        note = ["knowledge", "store", "--title", title, "--body", "It opens at nine."]
+        assert CliRunner().invoke(cli, note, env=environment).exit_code == 0
+    assert run(tmp_path, "install", str(folder), "--name", "mine").exit_code == 0
+    done = run(tmp_path, "use", "mine", "--wait")
+    assert (done.exit_code, done.stdout.splitlines()[0]) == (0, "All 2 documents are embedded."), done.output
+    assert re.fullmatch(r"mine\S* is searched\.", done.stdout.splitlines()[1])
 
 
 @pytest.mark.parametrize(

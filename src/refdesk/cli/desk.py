@@ -21,7 +21,7 @@ STOP_SECONDS = 60.0
 @invocation.json_option
 def status(as_json: bool) -> None:
     """Show the desks that serve this data folder: since when, whom, and what they are doing."""
-    desks = [said for place, found in _list_desks() if (said := through_desk.exchange(place, found, _ask("status")))]
+    desks = [said for place, found in list_desks() if (said := through_desk.exchange(place, found, _ask("status")))]
     if as_json:
         invocation.print_json({"home": identity.find_home(), "desks": desks})
     elif not desks:
@@ -36,19 +36,27 @@ def stop() -> None:
 
     The next client that needs one starts it again.
     """
-    running = list(_list_desks())
+    running = list(list_desks())
     for place, found in running:
-        said = through_desk.exchange(place, found, _ask("stop"))
-        if said and said.get("kind") == "http":
-            click.echo(f"Process {found.pid} serves over HTTP too: end it where it was started.", err=True)
-        elif said is not None:
-            _wait(place)
-            click.echo(f"The desk {found.pid} has ended.")
+        end(place, found)
     if not running:
         click.echo(f"No desk runs for {identity.find_home()}.")
 
 
-def _list_desks() -> list[tuple[rendezvous.Place, rendezvous.Found]]:
+def end(place: rendezvous.Place, found: rendezvous.Found) -> bool:
+    """End a desk, unless it serves over HTTP too; return whether it has ended."""
+    said = through_desk.exchange(place, found, _ask("stop"))
+    if said and said.get("kind") == "http":
+        click.echo(f"Process {found.pid} serves over HTTP too: end it where it was started.", err=True)
+        return False
+    if said is not None:
+        _wait(place)
+        click.echo(f"The desk {found.pid} has ended.")
+    return True
+
+
+def list_desks() -> list[tuple[rendezvous.Place, rendezvous.Found]]:
+    """Return the desks of this data folder."""
     return list(rendezvous.list_places(identity.find_home()))
 
 
@@ -70,6 +78,7 @@ def _describe(desk: Mapping[str, Any], now: float) -> list[str]:
     head = f"Desk {desk['pid']}, refdesk {desk['version']}, for {_tell_time(now - desk['started'])}{memory}{also}"
     clients = desk["clients"]
     lines = [head, f"  serves {', '.join(desk['toolsets'])}; in the background: {work}"]
+    lines += [f"  {said}" for said in describe_embedding(desk.get("embedding"))]
     for client in clients:
         name = client["client"] or "a client"
         calls = f", {client['calls']} calls in hand" if client["calls"] else ""
@@ -78,6 +87,16 @@ def _describe(desk: Mapping[str, Any], now: float) -> list[str]:
     if not clients and desk["idle_seconds"]:
         lines.append(f"  no client; it ends {_tell_time(desk['idle_seconds'])} after the last one left")
     return lines
+
+
+def describe_embedding(state: Mapping[str, Any] | None) -> list[str]:
+    """Return how far embedding is, in a sentence; nothing where all is embedded."""
+    if not state or not (state["waiting"] or state["model"] != state["searchedBy"]):
+        return []
+    counts = f"{state['embedded']:,} of {state['documents']:,} documents"
+    if state["model"] == state["searchedBy"]:
+        return [f"{counts} have their vectors"]
+    return [f"{counts} are embedded anew by {state['model']}; {state['searchedBy']} is searched meanwhile"]
 
 
 def _tell_time(seconds: float) -> str:

@@ -276,7 +276,10 @@ async def _check_model(base: Base) -> Check:
         return Check("model", "fail", error.message, "Keyword search goes on.")
     active = await base.semantics.get_active()
     if active is not None and active.model != model:
-        return Check("model", "ok", f"{model.name} works; {active.model.name} is searched until all is embedded anew")
+        counts = await base.indexer.count()
+        done = f"{sum(one.embedded for one in counts):,} of {sum(one.documents for one in counts):,} documents"
+        found = f"{model.name} works; {done} are embedded anew, and {active.model.name} is searched meanwhile"
+        return Check("model", "ok", found)
     return Check("model", "ok", f"{model.name} loads and answers, {model.dimensions} wide")
 
 

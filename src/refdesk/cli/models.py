@@ -10,6 +10,8 @@ from refdesk import errors
 from refdesk.cli import invocation
 
 if TYPE_CHECKING:
+    from refdesk.cli.progress import Show
+    from refdesk.core.background.upkeep import EmbeddingState
     from refdesk.embedders.local.installed.manifest import Manifest
     from refdesk.settings import Settings
 
@@ -78,7 +80,8 @@ def install(source: str, name: str | None, sha256: str | None, as_json: bool) ->
 
 @models.command()
 @click.argument("name")
-def use(name: str) -> None:
+@click.option("--wait", is_flag=True, help="Embed all documents anew now, and show how far that is.")
+def use(name: str, wait: bool) -> None:
     """Let a model make vectors, or a re-ranker order the best entries of search_knowledge anew.
 
     Search goes on with the old vectors until all documents have new ones. Who removes a re-ranker ends its use.
@@ -104,6 +107,10 @@ def use(name: str) -> None:
         click.echo(f"{name} re-ranks the first {RERANKED} entries of search_knowledge from the next start on.")
         return
     write_in_use(settings.home, name)
+    if wait:
+        _warn(settings)
+        _embed_anew(name)
+        return
     click.echo(f"{name} makes vectors from the next start of a server, desk or worker on (refdesk stop ends the desk).")
     click.echo("Documents are embedded anew in the background; refdesk worker --until-idle does it now.")
     _warn(settings)
@@ -125,6 +132,45 @@ def remove(name: str) -> None:
         raise errors.ConflictError(f"{name} is in use: take another first, such as refdesk models use {PACKAGED}.")
     remove_model(home, name)
     click.echo(f"Removed {name}.")
+
+
+def _embed_anew(name: str) -> None:
+    """End the desks, which embed by the model before, and embed by the present one; say how it went.
+
+    Raises:
+        ConflictError: A server over HTTP runs, which would embed by the model before.
+    """
+    import anyio
+
+    from refdesk.cli import desk, progress
+
+    ended = [desk.end(place, found) for place, found in desk.list_desks()]
+    if not all(ended):
+        raise errors.ConflictError(
+            f"{name} is in use from the next start on: start the server again, and it embeds all documents anew. "
+            "refdesk status says how far that is."
+        )
+    with progress.show_progress(f"Embedding anew by {name}") as show:
+        state = anyio.run(_embed_all, show)
+    said = desk.describe_embedding(state.to_json()) or [f"All {state.documents:,} documents are embedded."]
+    click.echo("\n".join(said))
+    if not state.is_changing:
+        click.echo(f"{state.active} is searched.")
+    elif state.failures:
+        click.echo(f"{len(state.failures):,} could not be embedded: refdesk embeddings list says why.", err=True)
+
+
+async def _embed_all(show: Show | None) -> EmbeddingState:
+    from refdesk.app import open_desk
+    from refdesk.cli.worker import embed_all
+    from refdesk.factories.toolsets import load_toolsets
+
+    settings = invocation.load()
+    async with open_desk(settings, load_toolsets((), settings), in_background=False) as desk:
+        base = await desk.get_base()
+        for each in base.each():
+            await embed_all(each, show)
+        return await desk.get_upkeep(base).get_embedding()
 
 
 def _warn(settings: Settings) -> None:

@@ -61,7 +61,7 @@ async def _drain(settings: Settings, toolsets: tuple[Toolset, ...], show: Show |
     async with open_desk(settings, toolsets, in_background=False) as desk:
         base = await desk.get_base()
         for each in base.each():
-            await _embed_all(each, show)
+            await embed_all(each, show)
         for name in [toolset.name for toolset in toolsets if get_stale_after(settings, toolset.name) is not None]:
             syncer = choose_syncer(settings, name, base.knowledge_base.store)
             try:
@@ -69,11 +69,11 @@ async def _drain(settings: Settings, toolsets: tuple[Toolset, ...], show: Show |
                     await syncer.sync()
             except errors.WorldError as error:
                 click.echo(f"{name} was not synced: {error.message}", err=True)
-        await _embed_all(base, show)
+        await embed_all(base, show)
         return add_backlogs([await measure_backlog(each.indexer) for each in base.each()])
 
 
-async def _embed_all(base: Base, show: Show | None) -> None:
+async def embed_all(base: Base, show: Show | None) -> None:
     """Embed until nothing is due, here or in another process."""
     import anyio
 

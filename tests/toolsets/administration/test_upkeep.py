@@ -11,6 +11,7 @@ import pytest
 from mcp.client import Client
 
 from refdesk.app import Desk
+from refdesk.cli.desk import describe_embedding
 from refdesk.model import Principal
 from refdesk.server.mcp import Adapter, identify_local
 from sample_world.azure_updates.process import RunningEmulator, running_emulator
@@ -150,3 +151,30 @@ async def test_what_could_not_be_embedded_is_shown_and_tried_again_within_the_or
         assert (retried["retried"], retried["waiting"], retried["failed"]) == (1, 1, 0)
         await base.indexer.run_once()
         assert (await root("show_embeddings", {}))[1]["waiting"] == 0
+
+
+async def test_while_models_change_everything_says_how_far_it_is_and_search_goes_on(desk: Desk) -> None:
+    base, new = await desk.get_base(), ScriptedEmbedder("new-8")
+    async with call_as(desk, "rest", "root", *ROOT) as root:
+        notes = [{"title": f"Note {number}", "body": "honey"} for number in range(3)]
+        for note in notes:
+            await root("store_knowledge", note)
+        await base.indexer.run_once()
+        assert (await desk.get_health()).change is None
+        old, base.semantics.wanted = base.semantics.wanted, cast("Any", new)
+        base.semantics.reopen = lambda _: old
+        shown = (await root("show_embeddings", {}))[1]
+        change = (await desk.get_health()).to_json()["embeddingChange"]
+        models = {"model": "new-8", "searchedBy": old.model.name}
+        assert change == {**models, "documents": 3, "embedded": 0, "waiting": 3, "failed": 0}
+        assert change == {name: shown[name] for name in change}
+        assert describe_embedding(change) == [
+            f"0 of 3 documents are embedded anew by new-8; {old.model.name} is searched meanwhile"
+        ]
+        assert len((await root("search_knowledge", {"query": "honey"}))[1]["results"]) == 3
+        vector, status = await base.semantics.embed_query("honey", "acme")
+        assert (status, vector and vector.model) == ("used", old.model.name)
+        await base.indexer.run_once()
+        assert (await desk.get_health()).change is None
+        after = (await root("show_embeddings", {}))[1]
+        assert (after["searchedBy"], after["embedded"], describe_embedding(after)) == ("new-8", 3, [])

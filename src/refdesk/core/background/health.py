@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from refdesk.core.background.embedding import Indexer
+    from refdesk.core.background.upkeep import EmbeddingState
     from refdesk.model import Collection
 
 STALLED_AFTER = timedelta(minutes=5)
@@ -82,6 +83,7 @@ class Health:
         at: When it was measured.
         backlog: `None` when it could not be measured, or is not disclosed.
         backed_up_at: When the last backup was made; `None` when none was.
+        change: How far embedding anew by another model is; `None` when nothing is, or that is not disclosed.
     """
 
     status: Literal["ok", "degraded", "failing"]
@@ -90,11 +92,12 @@ class Health:
     at: datetime
     backlog: Backlog | None = None
     backed_up_at: datetime | None = None
+    change: EmbeddingState | None = None
 
     def without_counts(self) -> Health:
         """Return what anybody may see of it: nothing that lets one guess at what an org keeps."""
         toolsets = {name: replace(one, documents=None) for name, one in self.toolsets.items()}
-        return replace(self, toolsets=toolsets, backlog=None)
+        return replace(self, toolsets=toolsets, backlog=None, change=None)
 
     def to_json(self) -> dict[str, Any]:
         """Return it as plain JSON values; what is not disclosed is omitted."""
@@ -105,7 +108,15 @@ class Health:
         }
         counts = _to_json(self.backlog, self.at) if self.backlog is not None else {}
         backup = {"lastBackup": self.backed_up_at.isoformat()} if self.backed_up_at is not None else {}
-        return {"status": self.status, "problems": list(self.problems), "toolsets": toolsets, **counts, **backup}
+        change = {"embeddingChange": self.change.to_json()} if self.change is not None else {}
+        return {
+            "status": self.status,
+            "problems": list(self.problems),
+            "toolsets": toolsets,
+            **counts,
+            **change,
+            **backup,
+        }
 
 
 async def measure_backlog(indexer: Indexer) -> Backlog:

@@ -50,9 +50,19 @@ class EmbeddingState:
     failures: tuple[Failure, ...] = ()
 
     @property
+    def is_changing(self) -> bool:
+        """Whether all documents are embedded anew, by another model than the one whose vectors are searched."""
+        return self.wanted != self.active
+
+    @property
     def waiting(self) -> int:
         """How many are still to be embedded, those that failed included."""
         return max(0, self.documents - self.embedded)
+
+    def to_json(self) -> dict[str, str | int]:
+        """Return it as plain JSON values, without the failures."""
+        counts = {"documents": self.documents, "embedded": self.embedded, "waiting": self.waiting}
+        return {"model": self.wanted, "searchedBy": self.active, **counts, "failed": len(self.failures)}
 
 
 class Upkeep(Protocol):

@@ -9,6 +9,7 @@ import re
 import socket
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -226,6 +227,9 @@ class LocalService:
         return next((operation for operation in operations if operation.name == name), None)
 
     async def _describe(self) -> dict[str, object]:
+        embedding = None
+        with suppress(errors.RefdeskError), anyio.move_on_after(LOOK_SECONDS):
+            embedding = await self.desk.get_embedding()
         return {
             "pid": os.getpid(),
             "version": __version__,
@@ -235,6 +239,7 @@ class LocalService:
             "clients": [client.describe() for client in sorted(self._clients, key=lambda each: each.since)],
             "memory": memory.measure(),
             "work": self.desk.list_work(),
+            "embedding": embedding.to_json() if embedding is not None else None,
             "idle_seconds": self.idle_seconds,
         }
 
