@@ -155,10 +155,11 @@ HEAVY = {"mcp", "pydantic", "numpy", "asyncio", "anyio", "click", "ssl", "subpro
 
 
 def test_a_forwarder_whose_desk_runs_imports_next_to_nothing(tmp_path: Path) -> None:
-    with start(SERVE, tmp_path, **HASHING) as first, start(["-X", "importtime", *SERVE], tmp_path, **HASHING) as second:
-        shake_hands(first)
-        shake_hands(second)
-        status, _, err = second.close()
+    with start(SERVE, tmp_path, **HASHING) as first:
+        shake_hands(first)  # whoever is there before a desk runs imports what starts one
+        with start(["-X", "importtime", *SERVE], tmp_path, **HASHING) as second:
+            shake_hands(second)
+            status, _, err = second.close()
     loaded = {line.rpartition("|")[2].strip() for line in err.splitlines() if "import time" in line}
     assert status == 0
     assert "refdesk.forwarder.carrying" in loaded
