@@ -92,20 +92,20 @@ def test_each_call_is_one_span_of_the_trace_that_its_caller_names(
     told: tuple[list[Received], str, tuple[str, ...]],
 ) -> None:
     spans = read_spans(told[0])
-    [stored] = find(spans, "store_knowledge", face="rest", toolset="knowledge", outcome="ok")
+    [stored] = find(spans, "store_knowledge", transport="rest", toolset="knowledge", outcome="ok")
     assert (stored.trace, stored.parent, stored.kind) == (TRACE, PARENT, 2)
     [refused] = find(spans, "get_knowledge", outcome="INVALID_INPUT")
     assert refused.status == 0, "a caller's mistake is no failure of the server"
-    [by_mcp] = find(spans, "search_knowledge", face="mcp")
+    [by_mcp] = find(spans, "search_knowledge", transport="mcp")
     assert (by_mcp.trace, by_mcp.parent) == (OTHER_TRACE, PARENT)
     [malformed] = find(spans, "search_everything") or find(spans, "search_skills")
     assert malformed.parent == ""
-    assert len(find(spans, "search_knowledge", face="rest")) == 2
+    assert len(find(spans, "search_knowledge", transport="rest")) == 2
 
 
 def test_a_call_is_made_of_its_parts(told: tuple[list[Received], str, tuple[str, ...]]) -> None:
     spans = read_spans(told[0])
-    [call] = find(spans, "search_knowledge", face="mcp")
+    [call] = find(spans, "search_knowledge", transport="mcp")
     below = [span for span in spans if span.parent == call.id]
     [search] = [span for span in below if span.name == "search"]
     parts = {span.name for span in spans if span.parent == search.id}

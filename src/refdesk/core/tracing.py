@@ -1,7 +1,7 @@
 """Traces: which parts a call is made of, reported to a tracer; without one, next to nothing is done.
 
-Names and values of spans are those of the code: operations, faces, toolsets, outcomes. What a caller wrote, an id or a
-key is never one of them, nor the message of an error.
+Names and values of spans are those of the code: operations, transports, toolsets, outcomes. What a caller wrote, an id
+or a key is never one of them, nor the message of an error.
 """
 
 from __future__ import annotations

@@ -268,7 +268,7 @@ def _find_subjects(validated: BaseModel) -> dict[str, JsonValue]:
 
 @contextmanager
 def _guard(caller: Caller, target: str, toolset: str) -> Generator[None]:
-    names = {"operation": target, "face": caller.transport, "toolset": toolset}
+    names = {"operation": target, "transport": caller.transport, "toolset": toolset}
     recording = tracing.trace(caller.desk.tracer, target, "server", caller.traceparent, **names)
     with recording as ending, _watch(caller, target, ending):
         yield

@@ -1,4 +1,4 @@
-"""Syncs and what is not embedded, over every face: begun once, seen while they run, and stopped cleanly."""
+"""Syncs and what is not embedded, over every transport: begun once, seen while they run, and stopped cleanly."""
 
 from __future__ import annotations
 
