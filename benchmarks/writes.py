@@ -183,7 +183,7 @@ class BareFile:
         self._connection.execute("INSERT INTO collections SELECT * FROM model.collections")
         self._connection.execute("INSERT INTO counters SELECT * FROM model.counters")
         self._connection.execute("INSERT INTO records SELECT * FROM model.records")
-        self._quotas = self._connection.execute("SELECT value, org, name FROM records WHERE kind = 'quota'").fetchall()
+        self._quotas = self._connection.execute("SELECT org, name FROM records WHERE kind = 'quota'").fetchall()
         cursor = self._connection.execute("SELECT * FROM model.documents")
         names = [name for name, _ in cursor.get_description()]
         self._row = dict(zip(names, cursor.fetchall()[0], strict=True))
@@ -206,8 +206,9 @@ class BareFile:
         execute("UPDATE counters SET value = value + 1 WHERE name = 'change'")
         execute("UPDATE collections SET changed = ?", (self._count,))
         execute(self._insert, {**self._row, "key": None, "id": str(UUID(int=self._count)), "written": self._count})
-        for quota in self._quotas[:2]:
-            execute("UPDATE records SET value = ? WHERE org = ? AND kind = 'quota' AND name = ?", quota)
+        for org, name in self._quotas[:2]:  # counted up: an update to what is there already writes nothing
+            count = f'{{"used":{self._count}}}'
+            execute("UPDATE records SET value = ? WHERE org = ? AND kind = 'quota' AND name = ?", (count, org, name))
         execute("COMMIT")
 
 

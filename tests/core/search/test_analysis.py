@@ -3,6 +3,7 @@ from __future__ import annotations
 import sys
 import threading
 import unicodedata
+from random import Random
 
 import pytest
 import Stemmer
@@ -234,3 +235,11 @@ def test_a_question_with_a_word_asks_for_something(text: str) -> None:
     for quotes_bind in (False, True):
         query = parse_query(text, quotes_bind=quotes_bind)
         assert bool(query.terms or query.phrases) == bool(analyse(text))
+
+
+def test_a_text_of_ascii_has_the_terms_of_the_same_text_with_a_sign_of_another_script_behind_it() -> None:
+    random = Random(5)
+    for _ in range(2000):
+        text = "".join(random.choice("aB1 '_#+s.-\n\x00") for _ in range(random.randrange(40)))
+        text += random.choice(["", "x" * random.randrange(60, 70)])
+        assert analyse(f"{text} \u00df") == [*analyse(f"{text} "), "ss"]

@@ -16,6 +16,7 @@ import re
 import threading
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import chain
 
 import regex
 import Stemmer
@@ -64,6 +65,11 @@ _WORD = regex.compile(
 )
 _ASCII_WORD = re.compile(r"[A-Za-z](?:#|\+\+)(?!\w)|[A-Za-z0-9]++(?:'(?i:s|t|d|m|re|ve|ll)(?!\w))?", re.ASCII)
 """What `_WORD` finds in a text of ASCII alone, in a fifth of the time."""
+_WORD_CHARACTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_'#+"
+"""What of ASCII a word of `_ASCII_WORD` is made of, or decides by standing beside one."""
+
+_MOST_PIECES = 1 << 15
+_BLANKS = {code: " " for code in range(128) if chr(code) not in _WORD_CHARACTERS}
 _STARTS_UNSPACED = regex.compile(f"[{_UNSPACED}]", regex.VERSION1)
 _CONTRACTION = regex.compile(r"['’](?:s|d|m|re|ve|ll)$")
 _PLURAL_INITIALS = regex.compile(r"[b-df-hj-np-tv-xz]{1,2}[b-df-hj-np-rtv-xz]s")
@@ -78,13 +84,9 @@ def analyse(text: str) -> list[str]:
 
     Any string will do, with control characters and lone surrogates in it: they part words.
     """
-    words = _ASCII_WORD.findall(text) if text.isascii() else _WORD.findall(text)
-    # What `_get_terms` does, without a call for each word.
-    return [
-        term
-        for word in words
-        for term in (_get_short_word_terms(word) if len(word) <= MAX_TERM_LENGTH else _get_new_terms(word))
-    ]
+    # What lies between blanks of ASCII repeats itself from text to text, so looking it up spares finding its words.
+    pieces = text.translate(_BLANKS).split() if text.isascii() else _WORD.findall(text)
+    return list(chain.from_iterable(map(_terms.__getitem__, pieces)))
 
 
 def analyse_document(title: str, body: str) -> tuple[list[str], list[str]]:
@@ -177,6 +179,20 @@ def _get_new_terms(word: str) -> tuple[str, ...]:
     return tuple(_stem(part[:MAX_TERM_LENGTH]) for part in parts)
 
 
+class _Terms(dict[str, tuple[str, ...]]):
+    """The terms of pieces of texts that were met lately, computed for any other; a word of no ASCII is a piece."""
+
+    def __missing__(self, piece: str) -> tuple[str, ...]:
+        words = _ASCII_WORD.findall(piece) if piece.isascii() else (piece,)
+        terms = tuple(term for word in words for term in _get_terms(word))
+        if len(piece) <= MAX_TERM_LENGTH:
+            if len(self) >= _MOST_PIECES:
+                self.clear()  # what is common comes back at once; in one step, since other threads use it too
+            self[piece] = terms
+        return terms
+
+
+_terms = _Terms()
 _get_short_word_terms = lru_cache(maxsize=1 << 16)(_get_new_terms)
 
 

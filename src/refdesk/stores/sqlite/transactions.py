@@ -112,7 +112,8 @@ class Transactions:
                 await self._lead(group)
         finally:
             self._turn.release()
-        await group.settled.wait()
+        if not group.settled.is_set():
+            await group.settled.wait()
         if group.failure is not None:
             raise StoreError(group.failure.message) from (group.failure.__cause__ or group.failure)
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import struct
 from functools import lru_cache
-from itertools import chain
 
 from refdesk.core.search import analysis
 from refdesk.core.search.analysis import analyse_document
@@ -15,10 +13,14 @@ ANALYSIS_VERSION = 2000 + analysis.VERSION
 another version are useless."""
 
 
-@lru_cache(maxsize=1 << 16)
 def hash_term(term: str) -> int:
     """Return the 64-bit hash of a term, the same in every process."""
-    return int.from_bytes(hashlib.blake2b(term.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
+    return int.from_bytes(_digest(term), "little")
+
+
+@lru_cache(maxsize=1 << 16)
+def _digest(term: str) -> bytes:
+    return hashlib.blake2b(term.encode("utf-8", "surrogatepass"), digest_size=8).digest()
 
 
 def encode_terms(title: str, body: str) -> bytes:
@@ -27,5 +29,4 @@ def encode_terms(title: str, body: str) -> bytes:
     They are little-endian uint64: how many the title has, then `hash_term` of each of the title's and of the body's.
     """
     in_title, in_body = analyse_document(title, body)
-    numbers = map(hash_term, chain(in_title, in_body))
-    return struct.pack(f"<{1 + len(in_title) + len(in_body)}Q", len(in_title), *numbers)
+    return b"".join([len(in_title).to_bytes(8, "little"), *map(_digest, in_title), *map(_digest, in_body)])
