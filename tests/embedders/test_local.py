@@ -3,7 +3,9 @@ from __future__ import annotations
 import gzip
 import subprocess
 import sys
+import threading
 from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import anyio
@@ -16,6 +18,7 @@ from hypothesis import strategies as st
 from refdesk.embedders.local import PASSAGE_PIECES, QUERY_PIECES, LocalEmbedder
 from refdesk.embedders.local.wordpiece import VOCABULARY, WordPiece
 from refdesk.errors import EmbedderError
+from refdesk.model import Vector
 from refdesk.protocols import Embedder
 
 
@@ -228,3 +231,34 @@ def test_importing_the_embedders_loads_neither_model_nor_runtime() -> None:
 def test_it_is_an_embedder() -> None:
     embedder: Embedder = LocalEmbedder()
     assert embedder.model.name == "all-minilm-l6-v2-int8"
+
+
+@dataclass
+class Recording:
+    """A model that notes what it embeds, and begins when it is told to."""
+
+    begin: threading.Event = field(default_factory=threading.Event)
+    embedded: list[str] = field(default_factory=list[str])
+
+    def encode(self, text: str, limit: int) -> Vector:
+        self.begin.wait(10)
+        self.embedded.append(text)
+        return np.ones(384, np.float32)
+
+
+async def test_a_short_call_waits_for_no_long_batch() -> None:
+    model = Recording()
+
+    class Embedder(LocalEmbedder):
+        def _open(self) -> Recording:
+            return model
+
+    embedder = Embedder(parallel_passages=1)
+    async with anyio.create_task_group() as group:
+        group.start_soon(embedder.embed_passages, [f"long {number}" for number in range(40)])
+        await anyio.wait_all_tasks_blocked()
+        group.start_soon(embedder.embed_passages, ["short"])
+        await anyio.wait_all_tasks_blocked()
+        model.begin.set()
+    assert len(model.embedded) == 41
+    assert model.embedded.index("short") <= 3
