@@ -91,7 +91,8 @@ def supersede(old: str, new: str, org: str | None, agent: str | None, as_json: b
 def withdraw(id: str, org: str | None, agent: str | None, as_json: bool) -> None:
     """Take the entry with this ID out of sight; restore brings it back. To erase for good: refdesk erase."""
     answer = invocation.ask(TOOLSET, "withdraw_knowledge", {"id": id}, org, agent)
-    _show(answer, as_json, f"{answer['id']} is withdrawn; refdesk knowledge restore {answer['id']} brings it back.")
+    told = f"{answer['id']} is withdrawn; refdesk knowledge restore {answer['id']} brings it back."
+    _show(answer, as_json, "\n".join([told, *([answer["note"]] if "note" in answer else [])]))
 
 
 @knowledge.command()

@@ -51,7 +51,8 @@ async def test_taking_a_supersession_back_parts_the_chain_in_two(desk: Desk) -> 
     ids = [(await desk.store(f"Version {n}", f"wording{n}")).id for n in range(5)]
     for old, new in pairwise(ids):
         await desk.supersede(old, new)
-    assert (await desk.restore(ids[2])).model_dump() == {"id": ids[2], "state": "current", "head_id": ids[2]}
+    restored = await desk.restore(ids[2])
+    assert (restored.id, restored.state, restored.head_id, restored.note) == (ids[2], "current", ids[2], None)
     chains = {id: [member.id for member in (await desk.get(id)).chain] for id in ids}
     assert chains == {id: (ids[:3] if id in ids[:3] else ids[3:]) for id in ids}
     assert [(await desk.get(id)).head_id for id in ids] == [ids[2]] * 3 + [ids[4]] * 2
@@ -100,3 +101,19 @@ async def test_what_a_withdrawn_or_erased_entry_superseded_may_be_superseded_ane
         await desk.restore(second)
     assert await desk.supersede(first, third) == third
     assert await find(desk, "wording0") == [third]
+
+
+async def test_who_withdraws_a_correction_is_told_what_stays_out_of_sight_for_it(desk: Desk) -> None:
+    old, new = (await desk.store("Refund limit", "500 EUR")).id, (await desk.store("Refund limit", "5 EUR")).id
+    assert (await desk.withdraw(old)).note is None
+    await desk.restore(old)
+    await desk.supersede(old, new)
+    withdrawn = await desk.withdraw(new)
+    assert await find(desk, "refund limit") == []
+    assert withdrawn.note == f"What it replaced stays out of sight; to let that hold again, restore_knowledge: {old}."
+    await desk.restore(old)
+    assert await find(desk, "refund limit") == [old]
+    assert (await desk.withdraw(new)).note is None
+    with pytest.raises(NotFoundError) as gone:
+        await desk.get(new)
+    assert gone.value.details == {"state": "withdrawn"}

@@ -166,13 +166,13 @@ async def list_chain(
     """
     members, read = [head_id], 0
     while read < len(members) and len(members) <= offset + limit:
-        older = await _list_superseded(reader, collection, members[read])
+        older = await list_superseded(reader, collection, members[read])
         members += [id for id in older if id not in members]
         read += 1
     return members[offset : offset + limit], len(members) > offset + limit
 
 
-async def _list_superseded(reader: Reader, collection: Collection, id: str) -> list[str]:
+async def list_superseded(reader: Reader, collection: Collection, id: str) -> list[str]:
     """Return the ids of what a document superseded directly, the last one first."""
     own = _refer(collection, id)
     links = await reader.get_links(collection.org, own)

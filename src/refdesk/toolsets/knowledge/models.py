@@ -163,6 +163,7 @@ class LifeOutput(Message):
     id: str
     state: Literal["current", "superseded", "withdrawn"]
     head_id: str = Field(description="What holds now in its chain: the entry itself, or what superseded it.")
+    note: str | SkipJsonSchema[None] = Field(None, description="What to know, and what to do.")
 
 
 CHAIN_PAGE = 50

@@ -134,8 +134,17 @@ async def withdraw_knowledge(context: Context, asked: LifeInput) -> LifeOutput:
             document = replace(document, state=State.WITHDRAWN, version=document.version + 1)
             await transaction.put_documents([document])
         output = await _tell_life(transaction, document)
+        if replaced := await _list_hidden(transaction, document):
+            output = output.model_copy(update={"note": _STILL_HIDDEN.format(", ".join(replaced))})
     base.note_change(document)
     return output
+
+
+async def _list_hidden(reader: Reader, document: Document) -> list[str]:
+    """Return what an entry replaced directly and what therefore nobody finds, now that it is withdrawn itself."""
+    ids = await supersession.list_superseded(reader, document.collection, document.id)
+    found = await reader.get_documents(document.collection, ids)
+    return [each.id for each in found if each is not None and each.state is State.SUPERSEDED]
 
 
 async def restore_knowledge(context: Context, asked: LifeInput) -> LifeOutput:
@@ -200,7 +209,8 @@ async def get_knowledge(context: Context, asked: GetInput) -> KnowledgeEntry:
         raise NotFoundError(f"There is no entry {asked.id}. Use an id that a search or a store returned.")
     if document.state is State.WITHDRAWN:
         what = "erased, for good" if is_erased(document) else "withdrawn; restore_knowledge brings it back"
-        raise NotFoundError(f"The entry {asked.id} was {what}.")
+        state = "erased" if is_erased(document) else "withdrawn"
+        raise NotFoundError(f"The entry {asked.id} was {what}.", details={"state": state})
     [status] = await base.get_embedding_statuses(collection, [document.id])
     expiry = models.get_expiry(document)
     history = await base.get_history(collection, document.id)
@@ -268,6 +278,7 @@ def _dump(output: StoreOutput) -> JsonObject:
     return output.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
+_STILL_HIDDEN = "What it replaced stays out of sight; to let that hold again, restore_knowledge: {}."
 _NO_SUCH_ENTRY = "No entry has this id, as far as the caller may know."
 _UNANSWERED = {
     "UNAUTHENTICATED": "The request carries no valid credential.",
