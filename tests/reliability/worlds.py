@@ -208,8 +208,15 @@ def list_word_calls() -> list[tuple[str, dict[str, Any]]]:
         {"title": "A task", "body": "Of the same name.", "taskRef": {"taskId": "T-secret", "kind": "produced"}},
         *({"title": f"Note {number}", "body": "Until the quota is full."} for number in range(QUOTA)),
     ]
+    lists: list[dict[str, Any]] = [
+        {"includeSuperseded": True, "includeExpired": True, "limit": 200},
+        *({"tags": [tag]} for tag in (SECRET_TAG, "office", f"{SECRET_TAG}s")),
+        *({"author": author} for author in ("ann", OTHERS)),
+    ]
     return [
         *(("search_knowledge", search) for search in searches),
+        *(("list_knowledge", each) for each in lists),
+        ("list_tags", {}),
         *(
             ("search_everything", {"deadlineMs": 10_000, "query": word, "limit": 50, "filters": {"tags": [tag]}})
             for word in words

@@ -74,12 +74,22 @@ class CollectionSearch:
         status = await sync_log.read_status(base.store, self.toolset)
         age = describe_copy(status, base.clock.now(), things=self.things)
         notes = [*age, federation.MISSING_MEANING.get(found.semantic, "")]
+        if not found.hits and question.period.is_bounded:
+            notes.append(await self._describe_newest(context))
         return ProviderAnswer(
             tuple(self._to_hit(hit, text) for hit in found.hits),
             total=found.total,
             as_of=status.last_success,
             note=" ".join(note for note in notes if note),
         )
+
+    async def _describe_newest(self, context: Context) -> str:
+        """Return a sentence that says up to when there is anything, for whoever found nothing in a period."""
+        newest = await context.knowledge_base.search(SearchRequest(Collection(SHARED_ORG, self.toolset), limit=1))
+        if not newest.hits:
+            return ""
+        day = newest.hits[0].document.modified_at.date().isoformat()
+        return f"Nothing was found in that period; of the {self.things} the newest is of {day}."
 
     def _to_filter(self, question: Question) -> Filter | None:
         tags = self.tags

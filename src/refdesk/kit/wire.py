@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from calendar import monthrange
 from datetime import UTC, date, datetime, time
 from typing import Annotated, Literal, TypeAlias
 from uuid import UUID
@@ -13,6 +14,7 @@ from pydantic.alias_generators import to_camel
 from refdesk.core.contracts import EXACT
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+_MONTH = re.compile(r"\d{4}-\d{2}")
 
 
 class Message(BaseModel):
@@ -57,19 +59,33 @@ def read_number(value: object) -> object:
 
 
 def read_day(value: object) -> object:
-    """Return a day.
+    """Return a day: of a month, its first.
 
     Raises:
-        ValueError: It is not written as YYYY-MM-DD, or in no calendar.
+        ValueError: It is not written as YYYY-MM-DD or YYYY-MM, or in no calendar.
     """
+    return _read_day(value, is_last=False)
+
+
+def read_last_day(value: object) -> object:
+    """Return a day: of a month, its last; errors as in `read_day`."""
+    return _read_day(value, is_last=True)
+
+
+def _read_day(value: object, *, is_last: bool) -> object:
     if isinstance(value, date):
         return value
-    if not isinstance(value, str) or not _DAY.fullmatch(value):
-        raise ValueError("is no day: write it as YYYY-MM-DD, such as 2026-03-31")
+    if not isinstance(value, str) or not (_DAY.fullmatch(value) or _MONTH.fullmatch(value)):
+        raise ValueError("is no day: write it as YYYY-MM-DD, such as 2026-03-31, or a month as 2026-03")
     try:
-        return date.fromisoformat(value)
+        return _get_day_of_month(value, is_last=is_last) if _MONTH.fullmatch(value) else date.fromisoformat(value)
     except ValueError:
         raise ValueError(f"names a day that is in no calendar: {value}") from None
+
+
+def _get_day_of_month(month: str, *, is_last: bool) -> date:
+    first = date.fromisoformat(f"{month}-01")
+    return first.replace(day=monthrange(first.year, first.month)[1]) if is_last else first
 
 
 def read_time(value: str) -> str:
@@ -79,19 +95,21 @@ def read_time(value: str) -> str:
 
 
 def parse_time(value: str, at: time) -> datetime:
-    """Return an instant in UTC; of a day, the one at that time.
+    """Return an instant in UTC; of a day, the one at that time; of a month, of its first day, or its last at the end.
 
     Raises:
-        ValueError: It is neither a day nor an instant in ISO 8601.
+        ValueError: It is neither a day nor an instant in ISO 8601, nor a month.
     """
     text = value.strip()
     try:
+        if _MONTH.fullmatch(text):
+            return datetime.combine(_get_day_of_month(text, is_last=at != time.min), at, UTC)
         if len(text) == len("2026-03-31"):
             return datetime.combine(date.fromisoformat(text), at, UTC)
         instant = datetime.fromisoformat(text)
         return instant.astimezone(UTC) if instant.tzinfo else instant.replace(tzinfo=UTC)
     except (ValueError, OverflowError):
-        raise ValueError("is neither a day nor an instant: write 2026-03-31 or 2026-03-31T12:00:00Z") from None
+        raise ValueError("is neither a day nor an instant: write 2026-03-31, 2026-03 or 2026-03-31T12:00:00Z") from None
 
 
 def read_uuid(value: str) -> str:
@@ -119,12 +137,17 @@ Number: TypeAlias = Annotated[int, BeforeValidator(read_number)]
 """A whole number, never written as a text."""
 
 Day: TypeAlias = Annotated[date, BeforeValidator(read_day)]
-"""YYYY-MM-DD."""
+"""YYYY-MM-DD; of YYYY-MM, the first day."""
+
+LastDay: TypeAlias = Annotated[date, BeforeValidator(read_last_day)]
+"""YYYY-MM-DD; of YYYY-MM, the last day."""
 
 Uuid: TypeAlias = Annotated[str, AfterValidator(read_uuid), Field(json_schema_extra={"format": "uuid"})]
 """A UUID, however it is written."""
 
-_DAY_OR_INSTANT: dict[str, JsonValue] = {EXACT: {"anyOf": [{"format": "date"}, {"format": "date-time"}]}}
+_DAY_OR_INSTANT: dict[str, JsonValue] = {
+    EXACT: {"anyOf": [{"format": "date"}, {"format": "date-time"}, {"pattern": _MONTH.pattern}]}
+}
 
 Time: TypeAlias = Annotated[str, Field(max_length=40, json_schema_extra=_DAY_OR_INSTANT), AfterValidator(read_time)]
-"""A day, or an instant in ISO 8601; `parse_time` reads it."""
+"""A day, a month, or an instant in ISO 8601; `parse_time` reads it."""

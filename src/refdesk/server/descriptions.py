@@ -22,6 +22,10 @@ JSON = "application/json"
 
 _INPUT_NOISE = frozenset({"examples", "minLength", "maxLength", "maxItems"})
 _OUTPUT_NOISE = _INPUT_NOISE | {"description", "additionalProperties", "format", "minimum", "maximum"}
+_OCCASIONAL = ("string", "array")
+_MAIN = frozenset({"articles", "search_method"})
+"""What an answer always has, though its contract does not say so."""
+
 _ANYTHING = ("additionalProperties", True)
 _SENTENCE = re.compile(r"(?<=[.;]) ")
 
@@ -191,8 +195,8 @@ def _lean_output(schema: Mapping[str, Any], records: Mapping[str, str], *, may_b
 
     What only is a receipt, a few ids, words and numbers, nobody need know before: for that it is `None`.
 
-    Objects are left open, so that a client that kept the schema is not broken by a further field; a text that an
-    answer has only now and then, such as a notice, is one.
+    Objects are left open, so that a client that kept the schema is not broken by a further field; a text or a list that
+    an answer has only now and then, such as a notice, is one.
 
     Args:
         schema: As the contract has it.
@@ -203,7 +207,7 @@ def _lean_output(schema: Mapping[str, Any], records: Mapping[str, str], *, may_b
     fields = {
         name: _refer(field, records)
         for name, field in schema.get("properties", {}).items()
-        if name in required or field.get("type") != "string" or "format" in field
+        if name in required or field.get("type") not in _OCCASIONAL or name in _MAIN
     }
     lean = _lean({**schema, "properties": fields}, _OUTPUT_NOISE, _shorten_record)
     if may_be_cut:

@@ -114,7 +114,8 @@ def test_the_tools_contract_has_the_names_limits_and_closed_objects_of_the_seed(
     filters = properties["filters"]
     assert (schema["additionalProperties"], filters["additionalProperties"]) == (False, False)
     assert list(filters["properties"]) == [
-        *("tags", "productCategories", "products", "status", "availabilityRing", "dateFrom", "dateTo")
+        *("tags", "productCategories", "products", "status", "availabilityRing", "dateFrom", "dateTo"),
+        *("modifiedFrom", "modifiedTo"),
     ]
     assert filters["properties"]["availabilityRing"]["enum"] == list(RINGS)
     assert filters["properties"]["dateFrom"]["format"] == "date"

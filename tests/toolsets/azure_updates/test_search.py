@@ -403,7 +403,85 @@ async def test_a_concise_survey_costs_far_less_and_names_the_same(library: Desk)
     assert all(set(result) == kept for result in concise["results"])
     days = [result["modified"][:10] for result in whole["results"]]
     assert [result["modified"] for result in concise["results"]] == days
+    months = [each["date"] for result in concise["results"] for each in result["availabilities"]]
+    dates = [each["date"] for result in whole["results"] for each in result["availabilities"]]
+    assert months == [date and date.removesuffix("-01") for date in dates]
     assert count_tokens(to_text(concise)) * 2.5 < count_tokens(to_text(whole))
     bare = await library.ask(filters=filters, limit=100, includeDescription=False)
     assert count_tokens(to_text(concise)) * 1.5 < count_tokens(to_text(bare))
     assert await library.ask(filters=filters, limit=100, detail="full") == whole
+
+
+SPREAD = [
+    make_record("1", title="Kubernetes retires a policy", modified="2026-08-10T00:00:00Z", tags=["Retirements"]),
+    make_record("2", title="Sidecar for metrics retires", modified="2026-08-20T10:00:00Z", tags=["Retirements"]),
+    make_record("3", title="Kubernetes backup", modified="2026-06-30T23:00:00Z", status="Launched"),
+]
+
+
+async def test_an_answer_says_how_many_more_the_filters_let_through_than_the_query_finds() -> None:
+    context = await make_context(SPREAD)
+    found = await ask(context, query="kubernetes", filters={"tags": ["Retirements"]}, semantic=False)
+    assert (get_ids(found), found["total"], found["alsoMatchesFilter"]) == (["1"], 1, 1)
+    assert "alsoMatchesFilter" not in await ask(context, query="retires", filters={"tags": ["Retirements"]})
+    assert "alsoMatchesFilter" not in await ask(context, query="kubernetes")
+    assert "alsoMatchesFilter" not in await ask(context, filters={"tags": ["Retirements"]})
+
+
+async def test_an_empty_answer_says_up_to_when_there_is_anything() -> None:
+    context = await make_context(SPREAD)
+    empty = await ask(context, filters={"dateFrom": "2026-10", "dateTo": "2026-10"})
+    assert (empty["total"], empty["newestUpdate"]) == (0, "2026-08-20T10:00:00.0000000Z")
+    assert "newestUpdate" not in await ask(context, query="kubernetes")
+    assert "newestUpdate" not in await ask(await make_context([]), query="kubernetes")
+
+
+async def test_words_that_hold_for_no_date_that_is_asked_for_are_said_to_be_found_without_it() -> None:
+    answer = await ask(await make_context(SPREAD), query="What changed in Kubernetes in October 2026?")
+    assert get_ids(answer)
+    assert answer["newestUpdate"].startswith("2026-08-20")
+    assert any("dateFrom 2026-10-01" in note for note in answer["notes"])
+
+
+async def test_a_month_is_all_of_its_days() -> None:
+    context = await make_context(SPREAD)
+    assert get_ids(await ask(context, filters={"dateFrom": "2026-06", "dateTo": "2026-06"})) == ["3"]
+    assert get_ids(await ask(context, filters={"dateFrom": "2026-08"})) == ["2", "1"]
+
+
+async def test_when_an_update_was_modified_is_a_filter_of_its_own() -> None:
+    dated = make_record(
+        "4",
+        title="Announced early",
+        modified="2026-05-01T00:00:00Z",
+        availabilities=[{"ring": "Retirement", "year": 2026, "month": "August"}],
+    )
+    context = await make_context([*SPREAD, dated])
+    assert get_ids(await ask(context, filters={"dateFrom": "2026-08", "dateTo": "2026-08"})) == ["2", "1", "4"]
+    modified = {"modifiedFrom": "2026-08", "modifiedTo": "2026-08-15"}
+    assert get_ids(await ask(context, filters=modified)) == ["1"]
+    both = {"modifiedTo": "2026-05", "dateFrom": "2026-08"}
+    assert get_ids(await ask(context, filters=both)) == ["4"]
+
+
+async def test_an_unknown_id_is_told_with_the_nearest_known_ones(library: Desk) -> None:
+    answer = await library.ask(id="retirement-notice-recovery-services-agent-for-system-center")
+    assert (answer["results"], answer["total"]) == ([], 0)
+    [unknown] = answer["unknownFilterValues"]
+    assert unknown["filter"] == "id"
+    assert unknown["didYouMean"][0] == "retirement-notice-recovery-services-agent-for-system-center-2012"
+
+
+async def test_of_few_values_all_are_named_where_none_is_near(library: Desk) -> None:
+    [unknown] = (await library.ask(filters={"status": "Generally Available"}))["unknownFilterValues"]
+    assert set(unknown["didYouMean"]) == {"Launched", "In preview", "In development"}
+
+
+async def test_every_result_of_a_query_says_how_well_it_matches_and_a_list_does_not(library: Desk) -> None:
+    answer = await library.ask(query="retirement of virtual machines", limit=10)
+    assert answer["results"][0]["match"] == "strong"
+    assert "notice" not in answer
+    assert not any("match" in result for result in (await library.ask())["results"])
+    foreign = await library.ask(query="virtual pigeons in the kitchen garden of my grandmother")
+    assert {result["match"] for result in foreign["results"]} == {"weak"}
+    assert next(iter(foreign)) == "notice"

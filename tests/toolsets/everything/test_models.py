@@ -39,6 +39,11 @@ def test_a_day_is_a_whole_day_in_utc_and_an_instant_without_an_offset_is_in_utc(
     assert read_period(since="2026-03-01", until="2026-03-01").is_bounded
 
 
+def test_a_month_is_a_whole_month() -> None:
+    month = read_period(since="2026-02", until="2026-02")
+    assert month == Period(datetime(2026, 2, 1, tzinfo=UTC), datetime(2026, 2, 28, 23, 59, 59, 999_999, tzinfo=UTC))
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -22,7 +22,7 @@ from pydantic.json_schema import SkipJsonSchema
 
 from refdesk.core.search.matching import Match
 from refdesk.errors import Choice
-from refdesk.kit.wire import Day, Detail, Number, refuse_nul
+from refdesk.kit.wire import Day, Detail, LastDay, Number, refuse_nul
 from refdesk.model import SHARED_ORG, Collection
 from refdesk.toolsets.azure_updates import TOOLSET_NAME
 
@@ -100,16 +100,28 @@ class Filters(_Input):
         description="First day, UTC, included: the update was modified, or has an availability month, on or after it.",
         examples=["2026-01-01"],
     )
-    date_to: Day | SkipJsonSchema[None] = Field(
+    date_to: LastDay | SkipJsonSchema[None] = Field(
         default=None,
         description="Last day, UTC, included. With `dateFrom`, one and the same date lies between the two.",
         examples=["2026-03-31"],
     )
+    modified_from: Day | SkipJsonSchema[None] = Field(
+        default=None,
+        description="First day, UTC, included, on which the update was last modified, whatever it is available from.",
+        examples=["2026-08-01"],
+    )
+    modified_to: LastDay | SkipJsonSchema[None] = Field(
+        default=None, description="Last day of that, UTC, included.", examples=["2026-08-31"]
+    )
 
     @model_validator(mode="after")
     def _refuse_reversed_days(self) -> Filters:
-        if self.date_from and self.date_to and self.date_from > self.date_to:
-            raise ValueError(f"dateFrom {self.date_from} is after dateTo {self.date_to}: swap them or widen the range")
+        for name, first, last in (
+            ("date", self.date_from, self.date_to),
+            ("modified", self.modified_from, self.modified_to),
+        ):
+            if first and last and first > last:
+                raise ValueError(f"{name}From {first} is after {name}To {last}: swap them or widen the range")
         return self
 
 
@@ -244,6 +256,13 @@ class SearchOutput(_Answer):
     )
     unknown_filter_values: list[UnknownValue] = Field(
         default_factory=list[UnknownValue], description="Filter values that no update has: the reason for no results."
+    )
+    also_matches_filter: int = Field(
+        default=0,
+        description="How many further updates match the filters but not the query: leave the query out to list them.",
+    )
+    newest_update: str = Field(
+        default="", description="Without results: when the newest update was last modified. Nothing here is newer."
     )
     notes: list[str] = Field(default_factory=list[str], description="What to know about this answer.")
     _choice: Choice | None = PrivateAttr(None)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from refdesk.model import Document, FacetCount
 
 PUBLIC_PAGE = "https://azure.microsoft.com/en-us/updates/?id="
+_MONTH = len("2026-11")
 _DAY = len("2026-11-22")
 DESCRIPTION_CHARACTERS = 200_000
 """Of descriptions in one answer; a hundred real updates have about 90,000."""
@@ -68,11 +69,17 @@ def outline_update(document: Document, match: Match | None) -> Update:
             "status": next(iter(document.facets["status"]), None),
             "tags": list(document.facets["tags"]),
             "products": list(document.facets["products"]),
-            "availabilities": [Availability.model_validate(dict(each)) for each in availabilities],
+            "availabilities": [_outline_availability(each) for each in availabilities],
             "modified": str(record["modified"])[:_DAY],
             **({"match": match} if match is not None else {}),
         }
     )
+
+
+def _outline_availability(availability: Mapping[str, str | None]) -> Availability:
+    """Return a stage with its month written as one, such as 2026-11."""
+    date = availability["date"]
+    return Availability.model_validate({**availability, "date": date and date[:_MONTH]})
 
 
 def get_description(document: Document) -> str:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from datetime import UTC, datetime, time
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from refdesk.core.background import sync_log
@@ -13,7 +11,8 @@ from refdesk.core.search import matching
 from refdesk.core.search.retrieval import SearchRequest
 from refdesk.errors import Choice
 from refdesk.kit.age import describe_copy
-from refdesk.model import And, Filter, HasAll, Overlaps, SortKey, facet_key
+from refdesk.kit.nearest import find_nearest
+from refdesk.model import SHARED_ORG, And, Filter, HasAll, Overlaps, SortKey, facet_key
 from refdesk.toolsets.azure_updates import TOOLSET_NAME
 from refdesk.toolsets.azure_updates.models import (
     AVAILABILITY,
@@ -31,6 +30,7 @@ from refdesk.toolsets.azure_updates.results import (
     get_description,
     outline_update,
     show_counts,
+    show_instant,
     show_update,
 )
 
@@ -46,9 +46,8 @@ if TYPE_CHECKING:
 FARTHEST = 10**9
 """The largest offset that is searched; beyond it every answer is empty anyway."""
 
-NEAREST_VALUES = 3
-ALIKE = 0.4
-"""How alike two values are at least (Dice's coefficient of their character pairs) to be taken for each other."""
+FEW = 6
+"""Of so few values that a filter can take, all are named where none is near."""
 
 RELEVANCE = (SortKey("all_terms", descending=True), SortKey("lexical", descending=True), SortKey("id"))
 ORDERS = {
@@ -72,16 +71,22 @@ async def _get_one(knowledge_base: KnowledgeBase, id: str) -> SearchOutput:
     [document] = await knowledge_base.get(COLLECTION, [id])
     results = [] if document is None else [show_update(document, relevance=None, longest=None)]
     answer = SearchOutput(results=results, total=len(results), limit=DEFAULT_LIMIT, offset=0, has_more=False)
-    notes = [] if results else await _describe_data(knowledge_base)
-    return answer.model_copy(update={"notes": notes}) if notes else answer
+    if results:
+        return answer
+    known = {each: each for each in await knowledge_base.store.get_digests(COLLECTION)}
+    unknown = UnknownValue(filter="id", value=id, did_you_mean=find_nearest(id, known))
+    notes = await _describe_data(knowledge_base)
+    more: dict[str, object] = {"unknown_filter_values": [unknown], **({"notes": notes} if notes else {})}
+    return answer.model_copy(update=more)
 
 
 async def _search(context: Context, request: SearchInput) -> SearchOutput:
     knowledge_base, org = context.knowledge_base, context.principal.org
     reading = _read(request, knowledge_base.clock.now().date())
     found = await knowledge_base.search(_to_search_request(request, reading, org))
+    dropped: Reading | None = None
     if reading is not None and not found.total:
-        reading = None
+        reading, dropped = None, reading
         found = await knowledge_base.search(_to_search_request(request, reading, org))
     asked = request.query if reading is None else reading.text
     results, is_cut = _show(found.hits, request, is_ranked=bool(asked.strip()))
@@ -94,7 +99,15 @@ async def _search(context: Context, request: SearchInput) -> SearchOutput:
         extra["facets"] = {name: show_counts(found.facets.get(name, ())) for name in dict.fromkeys(request.facets)}
     if not found.total and (unknown := await _find_unknown(knowledge_base, request.filters)):
         extra["unknown_filter_values"] = unknown
-    if notes := [*await _describe_data(knowledge_base), *_explain(request, found, is_cut=is_cut)]:
+    if (also := await _count_others(knowledge_base, request, reading, found)) > 0:
+        extra["also_matches_filter"] = also
+    if (not found.total or dropped is not None) and (newest := await _find_newest(knowledge_base)):
+        extra["newest_update"] = newest
+    if notes := [
+        *await _describe_data(knowledge_base),
+        *_describe_dropped(dropped),
+        *_explain(request, found, is_cut=is_cut),
+    ]:
         extra["notes"] = notes
     answer = SearchOutput(
         results=results,
@@ -105,6 +118,30 @@ async def _search(context: Context, request: SearchInput) -> SearchOutput:
     )
     whole = answer.model_copy(update=extra)
     return whole.offering(_offer(whole.unknown_filter_values))
+
+
+async def _count_others(
+    knowledge_base: KnowledgeBase, request: SearchInput, reading: Reading | None, found: SearchResult
+) -> int:
+    """Return how many further updates the filters let through, which the query does not find."""
+    wanted = _to_search_request(request, reading, SHARED_ORG)
+    if wanted.where is None or wanted.text is None:
+        return 0
+    everything = await knowledge_base.search(SearchRequest(COLLECTION, where=wanted.where, limit=1))
+    return everything.total - found.total
+
+
+async def _find_newest(knowledge_base: KnowledgeBase) -> str | None:
+    """Return when the update was modified that was modified last."""
+    found = await knowledge_base.search(SearchRequest(COLLECTION, limit=1))
+    return show_instant(found.hits[0].document.modified_at) if found.hits else None
+
+
+def _describe_dropped(dropped: Reading | None) -> Iterable[str]:
+    """Yield a sentence where what the query says beside its words matches nothing, so that words alone found these."""
+    if dropped is not None and (said := _describe_reading(dropped)):
+        read = ", ".join(f"{name} {value}" for name, value in said.items())
+        yield f"No update about this has {read}: these results are not limited to that."
 
 
 def may_offer(arguments: Mapping[str, object]) -> bool:
@@ -145,7 +182,7 @@ def _read(request: SearchInput, today: date) -> Reading | None:
     if not (request.interpret and request.semantic and request.query.strip()):
         return None
     reading, filters = read_question(request.query, today), request.filters
-    if filters.date_from is not None or filters.date_to is not None:
+    if any((filters.date_from, filters.date_to, filters.modified_from, filters.modified_to)):
         reading = replace(reading, period=None)
     if filters.availability_ring is not None or filters.status.strip() or filters.tags:
         reading = replace(reading, ring=None)
@@ -184,9 +221,12 @@ def to_filter(filters: Filters) -> Filter | None:
         conditions.append(HasAll("status", (filters.status,)))
     if filters.availability_ring is not None:
         conditions.append(HasAll("availabilityRing", (filters.availability_ring,)))
-    if filters.date_from is not None or filters.date_to is not None:
-        since, until = _to_instant(filters.date_from, time.min), _to_instant(filters.date_to, time.max)
-        conditions.append(Overlaps(("modified", "availability"), since, until))
+    for names, first, last in (
+        (("modified", AVAILABILITY), filters.date_from, filters.date_to),
+        (("modified",), filters.modified_from, filters.modified_to),
+    ):
+        if first is not None or last is not None:
+            conditions.append(Overlaps(names, _to_instant(first, time.min), _to_instant(last, time.max)))
     return And(tuple(conditions)) if conditions else None
 
 
@@ -226,29 +266,16 @@ async def _find_unknown(knowledge_base: KnowledgeBase, filters: Filters) -> list
     found = await knowledge_base.search(SearchRequest(COLLECTION, limit=1, facets=names))
     known = {name: {facet_key(each.value): each.value for each in found.facets[name]} for name in names}
     return [
-        UnknownValue(filter=name, value=value, did_you_mean=_get_nearest(facet_key(value), known[name]))
+        UnknownValue(filter=name, value=value, did_you_mean=_suggest(facet_key(value), known[name]))
         for name in names
         for value in dict.fromkeys(asked[name])
         if facet_key(value) not in known[name]
     ]
 
 
-def _get_nearest(key: str, known: Mapping[str, str]) -> list[str]:
-    """Return at most `NEAREST_VALUES` known values: spelt alike or with a word in common, most alike first."""
-    pairs, words = _get_pairs(key), _get_words(key)
-    alike = {other: 2 * len(pairs & of) / (len(pairs) + len(of)) for other in known if (of := _get_pairs(other))}
-    near = [other for other in known if alike[other] >= ALIKE or words & _get_words(other)]
-    near.sort(key=lambda other: (-alike[other], other))
-    return [known[other] for other in near[:NEAREST_VALUES]]
-
-
-def _get_words(key: str) -> set[str]:
-    return set(re.findall(r"\w+", key))
-
-
-def _get_pairs(key: str) -> set[str]:
-    """Return the pairs of neighbouring characters, the ends of the value included."""
-    return {f"{left}{right}" for left, right in pairwise(f"^{key}$")}
+def _suggest(key: str, known: Mapping[str, str]) -> list[str]:
+    near = find_nearest(key, known)
+    return [known[each] for each in near or (known if len(known) <= FEW else ())]
 
 
 def _explain(request: SearchInput, found: SearchResult, *, is_cut: bool) -> Iterable[str]:

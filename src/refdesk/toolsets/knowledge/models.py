@@ -128,12 +128,80 @@ class KnowledgeResult(Message):
     embedding_status: EmbeddingStatus
 
 
+class UnknownTag(Message):
+    """A tag that no entry has, with the nearest that some have."""
+
+    tag: str
+    did_you_mean: list[str]
+
+
 class SearchOutput(Message):
     """What `search_knowledge` answers, best first."""
 
     notice: str | SkipJsonSchema[None] = Field(None, description="That nothing better than weak was found.")
     results: list[KnowledgeResult]
     query: str
+    unknown_tags: list[UnknownTag] | SkipJsonSchema[None] = Field(
+        None, description="Tags that no entry has: the reason for no results."
+    )
+
+
+class ListInput(Message):
+    """What `list_knowledge` takes."""
+
+    tags: Tags = Field(default_factory=list[str], description="Only entries with all of these.")
+    author: Annotated[str, Field(max_length=200)] | SkipJsonSchema[None] = Field(
+        None, description="Only entries of this agent."
+    )
+    limit: int = Field(50, ge=1, le=200, description="At most this many.")
+    offset: int = Field(0, ge=0, description="How many to skip: the next page starts at `offset` + `limit`.")
+    include_superseded: bool = Field(False, description="Also entries that others replaced.")
+    include_expired: bool = Field(False, description="Also entries whose time is over.")
+
+
+class ListedEntry(Message):
+    """One entry, without its body."""
+
+    id: str
+    title: str
+    tags: list[str]
+    confidence: int
+    author: str
+    created_at: datetime
+    expires_at: datetime | SkipJsonSchema[None] = None
+    is_superseded: bool
+
+
+class ListOutput(Message):
+    """One page of the entries, newest first."""
+
+    entries: list[ListedEntry]
+    total: int = Field(description="How many there are in all.")
+    offset: int
+    has_more: bool
+    unknown_tags: list[UnknownTag] | SkipJsonSchema[None] = Field(None, description="The reason for no entries.")
+
+
+class TagsInput(Message):
+    """What `list_tags` takes."""
+
+    limit: int = Field(200, ge=1, le=1000, description="At most this many.")
+    offset: int = Field(0, ge=0, description="How many to skip.")
+
+
+class TagCount(Message):
+    """A tag, and how many entries have it that hold now."""
+
+    tag: str
+    entries: int
+
+
+class TagsOutput(Message):
+    """The tags of entries that hold now, most frequent first."""
+
+    tags: list[TagCount]
+    total: int = Field(description="How many different tags there are.")
+    has_more: bool
 
 
 class SupersedeInput(Message):

@@ -14,7 +14,7 @@ from refdesk.core.writing.quotas import Quota
 from refdesk.core.writing.tombstones import is_erased
 from refdesk.errors import Choice, ConflictError, InvalidInputError, NotFoundError, PermissionDeniedError
 from refdesk.model import Link, Reference, State
-from refdesk.toolsets.knowledge import TOOLSET_NAME, duplicates, models, search
+from refdesk.toolsets.knowledge import TOOLSET_NAME, duplicates, listing, models, search
 from refdesk.toolsets.knowledge.models import (
     GetInput,
     KnowledgeEntry,
@@ -92,7 +92,8 @@ async def search_knowledge(context: Context, asked: SearchInput) -> SearchOutput
     """Find entries by hybrid search."""
     results = await search.search(context.knowledge_base, models.get_collection(context.principal.org), asked)
     notice = matching.get_notice([result.match for result in results])
-    return SearchOutput(notice=notice, results=results, query=asked.query)
+    unknown = None if results else await listing.find_unknown_tags(context, asked.tags)
+    return SearchOutput(notice=notice, results=results, query=asked.query, unknown_tags=unknown)
 
 
 async def supersede_knowledge(context: Context, pair: SupersedeInput) -> SupersedeOutput:
@@ -429,4 +430,6 @@ OPERATIONS = (
     GET_KNOWLEDGE,
     WITHDRAW_KNOWLEDGE,
     RESTORE_KNOWLEDGE,
+    listing.LIST_KNOWLEDGE,
+    listing.LIST_TAGS,
 )

@@ -1,0 +1,144 @@
+"""Lists entries and their tags, without a query: whole, page by page, with their number."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from refdesk.core.operations import READS, Operation, Route, Shortening
+from refdesk.core.search.retrieval import SearchRequest
+from refdesk.kit.nearest import find_nearest
+from refdesk.model import And, Filter, HasAll, InState, Not, Overlaps, SortKey, State
+from refdesk.toolsets.knowledge import models
+from refdesk.toolsets.knowledge.models import (
+    ListedEntry,
+    ListInput,
+    ListOutput,
+    TagCount,
+    TagsInput,
+    TagsOutput,
+    UnknownTag,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from refdesk.core.context import Context
+    from refdesk.model import Document, FacetCount
+
+NEWEST_FIRST = (SortKey("created", descending=True), SortKey("id"))
+FARTHEST = 10**9
+"""The largest offset that is looked at; beyond it every page is empty anyway."""
+
+
+async def list_knowledge(context: Context, asked: ListInput) -> ListOutput:
+    """Return one page of the caller's org's entries, newest first, ties by id."""
+    conditions: list[Filter] = []
+    if asked.tags:
+        conditions.append(HasAll(models.TAGS, tuple(asked.tags)))
+    if asked.author is not None:
+        conditions.append(HasAll(models.AUTHOR, (asked.author,)))
+    if not asked.include_superseded:
+        conditions.append(InState((State.CURRENT,)))
+    if not asked.include_expired:
+        conditions.append(_has_not_expired(context))
+    found = await context.knowledge_base.search(
+        SearchRequest(
+            models.get_collection(context.principal.org),
+            where=And(tuple(conditions)) if conditions else None,
+            order=NEWEST_FIRST,
+            offset=min(asked.offset, FARTHEST),
+            limit=asked.limit,
+        )
+    )
+    return ListOutput(
+        entries=[_to_entry(hit.document) for hit in found.hits],
+        total=found.total,
+        offset=asked.offset,
+        has_more=asked.offset + asked.limit < found.total,
+        unknown_tags=None if found.total else await find_unknown_tags(context, asked.tags),
+    )
+
+
+async def list_tags(context: Context, asked: TagsInput) -> TagsOutput:
+    """Return the tags of the entries that hold now, most frequent first, ties by tag."""
+    counts = await _count_tags(context)
+    page = counts[asked.offset : asked.offset + asked.limit]
+    return TagsOutput(
+        tags=[TagCount(tag=each.value, entries=each.count) for each in page],
+        total=len(counts),
+        has_more=asked.offset + asked.limit < len(counts),
+    )
+
+
+async def find_unknown_tags(context: Context, tags: Sequence[str]) -> list[UnknownTag] | None:
+    """Return those of the tags that no entry has, each with the nearest that some have; `None` where all are known."""
+    if not tags:
+        return None
+    known: Mapping[str, int] = {each.value: each.count for each in await _count_tags(context)}
+    unknown = [UnknownTag(tag=tag, did_you_mean=find_nearest(tag, known)) for tag in tags if tag not in known]
+    return unknown or None
+
+
+async def _count_tags(context: Context) -> Sequence[FacetCount]:
+    where = And((InState((State.CURRENT,)), _has_not_expired(context)))
+    place = models.get_collection(context.principal.org)
+    found = await context.knowledge_base.search(SearchRequest(place, where=where, limit=1, facets=(models.TAGS,)))
+    return found.facets.get(models.TAGS, ())
+
+
+def _has_not_expired(context: Context) -> Filter:
+    return Not(Overlaps((models.EXPIRES,), until=context.knowledge_base.clock.now()))
+
+
+def _to_entry(document: Document) -> ListedEntry:
+    return ListedEntry(
+        id=document.id,
+        title=document.title,
+        tags=models.get_tags(document),
+        confidence=models.get_confidence(document),
+        author=document.author,
+        created_at=document.created_at,
+        expires_at=models.get_expiry(document),
+        is_superseded=document.state is State.SUPERSEDED,
+    )
+
+
+_SCOPE = "knowledge:read"
+_ERRORS = {
+    "INVALID_INPUT": "An argument is missing, malformed or out of range.",
+    "PERMISSION_DENIED": f"The credential lacks the scope {_SCOPE}.",
+    "UNAUTHENTICATED": "The request carries no valid credential.",
+    "STORE_UNAVAILABLE": "The storage engine failed; try again later.",
+}
+
+LIST_KNOWLEDGE = Operation(
+    name="list_knowledge",
+    title="List knowledge",
+    description="List entries without a query, newest first, page by page: all, those with certain tags, an agent's.",
+    input=ListInput,
+    output=ListOutput,
+    handler=list_knowledge,
+    scopes=frozenset({_SCOPE}),
+    effects=READS,
+    route=Route("POST", "/knowledge/list"),
+    errors=_ERRORS,
+    shortening=Shortening("entries", pages=True),
+    examples=({}, {"tags": ["refunds"], "limit": 20, "offset": 20}),
+    listed=False,
+)
+
+LIST_TAGS = Operation(
+    name="list_tags",
+    title="List tags",
+    description="List the tags that entries carry, most frequent first, with how many carry each.",
+    input=TagsInput,
+    output=TagsOutput,
+    handler=list_tags,
+    scopes=frozenset({_SCOPE}),
+    effects=READS,
+    route=Route("GET", "/knowledge/tags"),
+    errors=_ERRORS,
+    shortening=Shortening("tags", pages=True),
+    examples=({},),
+    listed=False,
+)
