@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 import re
 import subprocess
@@ -23,12 +24,20 @@ from refdesk.core.clock import FixedClock
 from refdesk.core.search.semantics import Semantics
 from refdesk.embedders.local import LocalEmbedder
 from refdesk.embedders.local.installed import InstalledEmbedder
+from refdesk.embedders.local.installed.centring import centre, find_centres
 from refdesk.embedders.local.installed.installing import install
 from refdesk.embedders.local.installed.layout import read_layout
-from refdesk.embedders.local.installed.manifest import Manifest, find_installed, list_installed, read_in_use
+from refdesk.embedders.local.installed.manifest import (
+    CENTRES_FILE,
+    Manifest,
+    find_installed,
+    list_installed,
+    read_in_use,
+)
 from refdesk.embedders.local.model import SentenceEncoder
 from refdesk.embedders.local.wordpiece import VOCABULARY
 from refdesk.factories.embedders import choose_embedder, find_embedder
+from refdesk.model import Vector
 from refdesk.stores.memory import MemoryStore
 from tests.core.fakes import NOTES, NOW, make_document
 from tests.server.echo import make_settings
@@ -173,6 +182,41 @@ def test_a_model_knows_the_languages_of_its_card_else_english_or_with_many_scrip
         assert {each for each in (None, "en", "de", "ru") if embedder.knows(each)} == expected
     assert not LocalEmbedder().knows("de")
     assert LocalEmbedder().knows("en")
+
+
+def test_vectors_that_have_much_in_common_are_told_apart_without_it() -> None:
+    random = np.random.default_rng(1)
+
+    def draw(common: float) -> list[Vector]:
+        vectors = random.normal(size=(12, 32)).astype(np.float32) + common
+        return list(vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
+
+    assert find_centres(draw(0.0), draw(0.0)) is None
+    questions, passages = draw(3.0), draw(3.0)
+    centres = find_centres(questions, passages)
+    assert centres is not None
+    left = [centre(question, centres[0]) for question in questions]
+    others = [centre(passage, centres[1]) for passage in passages]
+    cosines = np.stack(left) @ np.stack(others).T
+    assert abs(float(cosines.mean())) < 0.1
+    assert np.allclose(np.linalg.norm(left, axis=1), 1.0, atol=1e-5)
+    assert (centre(centres[0], centres[0]) == centres[0]).all()
+
+
+async def test_an_installed_model_whose_vectors_are_narrow_is_centred(folder: Path, tmp_path: Path) -> None:
+    manifest = install(str(folder), tmp_path, name="mine")
+    assert CENTRES_FILE not in manifest.sha256
+    async with InstalledEmbedder(tmp_path, manifest) as embedder:
+        [plain], asked = await embedder.embed_passages(["paper jam"]), await embedder.embed_query("paper jam")
+    path = tmp_path / "models" / "mine" / CENTRES_FILE
+    np.save(path, np.stack([np.zeros_like(plain), np.roll(plain, 1)]))
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    centred = replace(manifest, sha256=manifest.sha256 | {CENTRES_FILE: digest})
+    assert centred.model != manifest.model
+    async with InstalledEmbedder(tmp_path, centred) as embedder:
+        [moved] = await embedder.embed_passages(["paper jam"])
+        assert np.allclose(await embedder.embed_query("paper jam"), asked, atol=1e-6)
+    assert np.allclose(moved, centre(plain, np.roll(plain, 1)), atol=1e-6)
 
 
 def run(home: Path, *arguments: str) -> Result:

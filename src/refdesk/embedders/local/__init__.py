@@ -137,7 +137,7 @@ class LocalEmbedder:
         async with anyio.create_task_group() as group:
             for _ in range(min(len(texts), int(self._passage_threads.total_tokens))):
                 group.start_soon(encode)
-        return [vectors[number] for number in range(len(texts))]
+        return [self._finish(vectors[number], as_query=False) for number in range(len(texts))]
 
     async def embed_query(self, text: str) -> Vector:
         """Return the vector of a question's first `QUERY_PIECES` word pieces; the last questions are remembered."""
@@ -146,6 +146,7 @@ class LocalEmbedder:
             vector = await anyio.to_thread.run_sync(
                 self._encode, self._to_query(text), QUERY_PIECES, abandon_on_cancel=True, limiter=self._query_threads
             )
+            vector = self._finish(vector, as_query=True)
         self._query_vectors[text] = vector
         self._query_vectors.move_to_end(text)
         if len(self._query_vectors) > self._cached_queries:
@@ -159,6 +160,11 @@ class LocalEmbedder:
     def _to_query(self, text: str) -> str:
         """Return what the model is given of a question."""
         return text
+
+    def _finish(self, vector: Vector, *, as_query: bool) -> Vector:
+        """Return what is compared of a vector that the model made."""
+        del as_query
+        return vector
 
     def _open(self) -> Encoder:
         """Return the model, in memory; raises as `load` does."""

@@ -74,8 +74,9 @@ def install(source: str, home: Path, *, name: str | None = None, sha256: str | N
         if sha256 is not None and digests[MODEL_FILE] != sha256.casefold():
             raise errors.InvalidInputError(f"The model's SHA-256 is {digests[MODEL_FILE]}, not {sha256}.")
         layout = _read_layout(opened, f"{called} {source}", folder)
+        dimensions, made = _try(folder, layout)
         manifest = Manifest(
-            name=called, source=source, dimensions=_try(folder, layout), sha256=digests, **asdict(layout)
+            name=called, source=source, dimensions=dimensions, sha256={**digests, **made}, **asdict(layout)
         )
         write_manifest(folder, manifest)
         _put_in_place(folder, get_folder(home, called))
@@ -227,16 +228,19 @@ def _count_pieces(folder: Path) -> int:
         raise errors.InvalidInputError(f"The tokenizer cannot be read: {error}") from error
 
 
-def _try(folder: Path, layout: Layout) -> int:
-    """Return the width of the vectors, once the model has made one; 1 of a re-ranker that has judged a text."""
+def _try(folder: Path, layout: Layout) -> tuple[int, dict[str, str]]:
+    """Return the width of the vectors, once the model has made one (1 of a re-ranker that has judged a text), and the
+    digest of each further file that was made by it."""
+    from refdesk.embedders.local.installed.centring import write_centres
     from refdesk.embedders.local.installed.encoder import OnnxEncoder, OnnxPairReader
 
     try:
         if layout.kind == "reranker":
             OnnxPairReader(folder, layout.most_pieces).judge(CHECKED_TEXT, CHECKED_TEXT)
-            return 1
+            return 1, {}
         encoder = OnnxEncoder(folder, layout.pooling, layout.most_pieces)
-        return len(encoder.encode(layout.query_prefix + CHECKED_TEXT, layout.most_pieces))
+        width = len(encoder.encode(layout.query_prefix + CHECKED_TEXT, layout.most_pieces))
+        return width, write_centres(folder, layout, lambda text: encoder.encode(text, layout.most_pieces))
     except errors.EmbedderError as error:
         raise errors.InvalidInputError(error.message) from error
 

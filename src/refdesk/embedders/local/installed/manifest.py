@@ -22,6 +22,8 @@ RERANKS = "re-ranks"
 MANIFEST = "manifest.json"
 MODEL_FILE = "model.onnx"
 TOKENIZER_FILE = "tokenizer.json"
+CENTRES_FILE = "centres.npy"
+"""See `centring`; of models alone whose vectors are narrow."""
 
 PACKAGED = "all-minilm-l6-v2-int8"
 
