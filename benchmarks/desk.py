@@ -65,7 +65,9 @@ MOST_DELAY = 5.0
 MOST_BYTES = 300_000_000
 """The desk's memory on many notes, a few seconds after its last answer."""
 
-SERVE = [sys.executable, "-m", "refdesk", "serve", "--stdio"]
+SERVE = [str(Path(sys.executable).with_name("refdesk")), "serve", "--stdio"]
+"""As hosts start it: `python -m` would import what finds and runs modules, too."""
+
 BARE = [sys.executable, "-m", "benchmarks.bare_server"]
 BATCH = 1000
 STORES = 30
