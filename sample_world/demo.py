@@ -20,7 +20,7 @@ from rich.console import Console
 from sample_world.azure_updates.process import RunningEmulator, running_emulator
 from sample_world.salesforce import process as salesforce
 
-TALKS = [os.path.relpath(path) for path in sorted((Path(__file__).parent / "conversations").glob("*.txt"))]
+TALKS = os.path.relpath(Path(__file__).parent / "conversations")
 
 console = Console(highlight=False)
 
@@ -101,9 +101,17 @@ async def store(environment: Mapping[str, str], title: str, body: str) -> str:
 
 async def learn(environment: Mapping[str, str]) -> None:
     """Make playbooks of support conversations."""
-    say("Old support conversations become playbooks, here by rules alone; personal data is masked:")
-    await run(environment, "skills", "learn", *TALKS)
-    await run(environment, "search", "--toolset", "skills", "--limit", "1", "valve makes noise all night")
+    say(
+        "Old support conversations become playbooks, here twenty about four problems, by rules alone; personal\n"
+        "data is masked, and what may be one problem is proposed:"
+    )
+    learned = await run(environment, "skills", "learn", "--json", TALKS, most=7)
+    ids = dict.fromkeys(each["skill_id"] for each in json.loads(learned))
+    say(f"Twenty conversations became {len(ids)} skills. Whoever has the next customer asks in the customer's words:")
+    await run(environment, "search", "--toolset", "skills", "--limit", "1", "my new phone does not show my lamps")
+    say("And this is a playbook whole: each step says how many conversations support it.")
+    found = await run(environment, "skills", "search", "--json", "--limit", "1", "valve makes noise all night", most=0)
+    await run(environment, "skills", "show", json.loads(found)["matches"][0]["skill_id"], most=38)
 
 
 async def run(environment: Mapping[str, str], *arguments: str, most: int | None = None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from refdesk.errors import InvalidInputError
-from refdesk.language_models.rules import RulesModel, sentences
+from refdesk.language_models.rules import RulesModel, imperatives, sentences
 from refdesk.language_models.rules.induction import UNKNOWN
 from refdesk.playbooks import Case, SkillDraft, Turn
 
@@ -195,3 +195,28 @@ async def test_what_the_customer_is_to_do_is_a_step_and_an_apology_is_none() -> 
         "Have the customer sign in with the older one and cancel the plan there.",
         "Refund the second payment.",
     ]
+
+
+@pytest.mark.parametrize(
+    ("said", "done"),
+    [
+        ("Then it corrects. Please set the target to low.", "Have the customer set the target to low"),
+        ("If it still hums, please run a test.", "If it still hums: have the customer run a test"),
+        ("Which valve is it, and is it loud?", "Ask which valve it is, and is it loud"),
+        ("Very good, leave it alone.", "Have the customer leave it alone"),
+    ],
+)
+def test_a_request_is_an_order_however_it_is_led_in(said: str, done: str) -> None:
+    assert imperatives.word(said)[1] == done
+
+
+async def test_a_check_quotes_what_went_well() -> None:
+    cases = [
+        Case(
+            f"c{number}",
+            (Turn("customer", "The valve hums."), Turn("agent", "Please turn it off."), Turn("customer", said)),
+        )
+        for number, said in enumerate(("That is too hard for me", "It turned silent", "It hums less"))
+    ]
+    draft = await RulesModel().induce(cases, None)
+    assert draft.playbook.steps[0].check == "The customer says so, as in “It turned silent”."

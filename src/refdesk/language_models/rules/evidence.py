@@ -36,6 +36,7 @@ _AGREES = regex.compile(
     regex.IGNORECASE | regex.VERBOSE,
 )
 _DECLINES = regex.compile(r"^\W*(?:no|nope|nah|not\ really|never\ mind|いいえ)\b", regex.IGNORECASE | regex.VERBOSE)
+_OBJECTS = regex.compile(r"\b(?:not|no|nothing|never|still|too)\b|n['’]t\b", regex.IGNORECASE)
 _QUESTION = regex.compile(r"[?？]\s*$")
 
 
@@ -83,7 +84,8 @@ def write_check(act: Act, manner: str) -> str:
         return f"The customer agrees or thanks ({reply.agreed} of {reply.count})."
     if manner == "tell":
         return ""
-    said = next((said for move in act.moves for said in sentences.split(move.after) if not _QUESTION.search(said)), "")
+    replies = [said for move in act.moves for said in sentences.split(move.after) if not _QUESTION.search(said)]
+    said = next((reply for reply in replies if not _OBJECTS.search(reply)), replies[0] if replies else "")
     return f"The customer says so, as in “{sentences.shorten(_quote(said), MAX_QUOTE)}”." if said else ""
 
 

@@ -15,7 +15,7 @@ Manner: TypeAlias = Literal["ask", "act", "have", "tell"]
 _LEAD = regex.compile(
     r"""^(?:\[…\]\ |(?:and|so|but|then|now|also|next|first|finally|of\ course|certainly|absolutely|sure\ thing
     |in\ that\ case
-    |no\ problem|right|ok(?:ay)?|great|perfect|alright|thanks?(?:\ you)?|unfortunately|please
+    |no\ problem|right|very\ good|ok(?:ay)?|great|perfect|alright|thanks?(?:\ you)?|unfortunately|please
     |(?:i'?m|i\ am|we'?re|we\ are)\ (?:very\ |so\ |really\ |truly\ )?(?:sorry|afraid)(?:,?\ but)?(?:\ that)?
     |i\ apologi[sz]e(?:,?\ but)?|it\ (?:looks|seems)\ like|i\ see\ that)\b[\s,.:;!–-]*)+""",
     regex.IGNORECASE | regex.VERBOSE,
@@ -43,6 +43,10 @@ _WH = regex.compile(
     |we)\b\ ?(?P<rest>.*?)[\s?.!]*$""",
     regex.IGNORECASE | regex.VERBOSE,
 )
+_INVERTED = regex.compile(
+    r"^(?P<wh>(?:which|what)\ \p{L}+)\ (?P<verb>is|was)\ (?P<who>it|this|that)\b(?P<rest>.*?)[\s?]*\?$",
+    regex.IGNORECASE | regex.VERBOSE,
+)
 _SUBJECT = regex.compile(
     r"^(?P<what>(?:how\ (?:many|much)|which|what|who)\b.{0,40}?\b(?:is|are|was|were|will|would|can|should|has"
     r"|have)\b.*?)[\s?]*\?$",
@@ -60,11 +64,15 @@ _HAVE = regex.compile(
     r"|try\ to\ )(?P<what>\p{Ll}.*?)[\s?.!]*$",
     regex.IGNORECASE | regex.VERBOSE,
 )
+_IF = regex.compile(
+    r"^(?P<when>(?:if|should|when|once)\ [^,]{3,80}),\ (?:then\ )?please\ (?P<what>\p{Ll}.*?)[\s.?!]*$",
+    regex.IGNORECASE | regex.VERBOSE,
+)
 _BARE = regex.compile(
     r"^(?P<what>(?:open|click|go|log|sign|restart|reboot|unplug|plug|press|select|choose|enter|try|check"
     r"|make\ sure|turn|hold|update"
     r"|drive|walk|continue|follow|call|contact|use|wait|keep|bring|fill|send|reply|type|swipe|connect|charge"
-    r"|install|download|clear|delete|remove|scroll|navigate|visit|tap|reset|switch|disconnect"
+    r"|leave|set|run|enable|disable|insert|release|install|download|clear|delete|remove|scroll|navigate|visit|tap|reset|switch|disconnect"
     r"|reconnect)\b.*?)[\s?.!]*$",
     regex.IGNORECASE | regex.VERBOSE,
 )
@@ -188,6 +196,11 @@ def _word_question(said: str) -> tuple[Manner, str] | None:
         return "ask", f"Ask for {_shift(what)}"
     if match := _WH.match(said):
         return "ask", f"Ask {_lower(match['wh'])} {_turn(match['aux'], match['who'], match['rest'])}"
+    if match := _INVERTED.match(said):
+        return (
+            "ask",
+            f"Ask {_lower(match['wh'])} {match['who'].casefold()} {match['verb'].casefold()}{_shift(match['rest'])}",
+        )
     if match := _SUBJECT.match(said):
         return "ask", f"Ask {_shift(_lower(match['what']))}"
     if "?" in said and (match := _WHETHER.match(said.rpartition(", ")[2] if _asks_last(said) else said)):
@@ -272,6 +285,8 @@ def _restore(stem: str) -> str:
 
 
 def _word_request(said: str) -> tuple[Manner, str] | None:
+    if match := _IF.match(said):
+        return "have", f"{match['when']}: have the customer {_shift(_lower(match['what']))}"
     if match := _HAVE.match(said) or _BARE.match(said):
         return "have", f"Have the customer {_shift(_lower(match['what']))}"
     return None
