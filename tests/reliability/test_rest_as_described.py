@@ -33,8 +33,9 @@ from tests.reliability.test_fuzzing import PLAIN, UNLIMITED, Watched
 
 SOAK = os.environ.get("REFDESK_SOAK") == "1"
 SEED = "11"
-EXAMPLES = os.environ.get("REFDESK_EXAMPLES", "300") if SOAK else "1"
+EXAMPLES = os.environ.get("REFDESK_EXAMPLES", "100") if SOAK else "1"
 PHASES = "examples,coverage,fuzzing,stateful"
+CONFIGURATION = REPOSITORY / "tests" / "reliability" / "schemathesis.toml"
 CHECKER = Path(sys.executable).with_name("schemathesis")
 CONVERSATION = "Customer: The valve makes noise all night.\nAgent: Please update its firmware.\nCustomer: Silent now!"
 SLICE = ("search_knowledge", "get_knowledge", "supersede_knowledge", "metrics")
@@ -91,6 +92,7 @@ async def settle(url: str, key: str) -> dict[str, Any]:
         "get_skill": {"path": {"skill_id": skill}},
         "update_skill": {"body": {"skill_id": skill}},
         "report_outcome": {"body": {"skill_id": skill}},
+        "withdraw_outcome": {"body": {"skill_id": skill}},
         "get_article_by_id": {"path": {"article_id": "ka0000000000001AAA"}},
     }
 
@@ -105,10 +107,12 @@ def check(folder: Path, url: str, key: str, known: Mapping[str, Any], operations
         "--seed": SEED,
         "--generation-database": "none",
         "--request-timeout": "120",
+        "--suppress-health-check": "all",  # they measure the machine
         "--warnings": "off",
         "--header": f"Authorization: Bearer {key}",
     }
-    command = [str(CHECKER), "--no-color", "run", f"{url}/openapi.json", "--no-shrink", "--continue-on-failure"]
+    command = [str(CHECKER), "--no-color", "--config-file", str(CONFIGURATION), "run", f"{url}/openapi.json"]
+    command += ["--no-shrink", "--continue-on-failure"]
     command += [part for option in options.items() for part in option]
     command += [part for name in operations for part in ("--include-operation-id", name)]
     environment = {
