@@ -138,8 +138,9 @@ async def ask(desk: Desk, tool: str, arguments: dict[str, Any]) -> dict[str, Any
 
 async def find_schema(client: Client, tool: str) -> dict[str, Any]:
     [found] = [each for each in (await client.list_tools()).tools if each.name == tool]
-    assert found.output_schema is not None
-    return found.output_schema
+    # A receipt has none: nobody need know it before.
+    assert found.output_schema is not None or tool == "store_knowledge"
+    return found.output_schema or {}
 
 
 async def test_the_default_page_of_updates_keeps_its_count_and_reading_on_finds_the_rest(desk: Desk) -> None:
