@@ -50,6 +50,9 @@ ASKED = 50
 """Questions of each collection, drawn at random."""
 
 LIMIT = 10
+PARTS = ("knowledge", "azure-updates", "skills", "articles")
+"""As whom a collection is ranked, by the place of the list that `search` returns."""
+
 DEALS = ((1, 1, 1, 1), (2, 10, 30, 58))
 """How a collection is dealt out: the share of each toolset."""
 
@@ -218,18 +221,28 @@ def tell_who_knows(shelves: Sequence[Shelf], questions: Sequence[Sequence[Asked]
     """Print how often the right toolset comes first, is among the first three, and nDCG@10."""
     print(f"One of four knows{'':<19}{'first':>8}{'in 3':>8}{'nDCG@10':>9}")
     rows = {name: list[tuple[float, float, float]]() for name in (*MERGES, "the right toolset alone")}
+    parts = {part: list[tuple[float, float]]() for part in PARTS}
     for right, own in enumerate(questions):
         for asked in own:
-            for lists in ask(shelves, asked):
+            for turn, lists in enumerate(ask(shelves, asked)):
                 for name, merge in MERGES.items():
                     ranked = merge(lists)
                     of = [id.partition("/")[0] == COLLECTIONS[right] for id in ranked[:3]]
                     rows[name].append((float(of[:1] == [True]), float(any(of)), measure(ranked, asked.relevant)))
                 alone = [hit.id for hit in lists[str(right)]]
                 rows["the right toolset alone"].append((1.0, 1.0, measure(alone, asked.relevant)))
+                together = measure(merge_as_refdesk(lists), asked.relevant)
+                parts[PARTS[(right + turn) % len(PARTS)]].append((together, measure(alone, asked.relevant)))
     for name, values in rows.items():
         first, three, ndcg = np.mean(values, axis=0)
         print(f"  {name:<34}{first:>8.3f}{three:>8.3f}{ndcg:>9.3f}", flush=True)
+    _tell_parts(parts)
+
+
+def _tell_parts(parts: Mapping[str, Sequence[tuple[float, float]]]) -> None:
+    for part, pairs in parts.items():
+        together, alone = (sum(values) / len(values) for values in zip(*pairs, strict=True))
+        print(f"  … where {part} knows{'':<{13 - len(part)}}{together:>22.3f}, alone {alone:.3f}")
 
 
 def tell_all_know(collections: Sequence[Judged], questions: Sequence[Sequence[Asked]]) -> None:
