@@ -161,6 +161,30 @@ async def test_who_waits_for_another_service_lends_its_turn() -> None:
     assert told == ["asked", "back"]
 
 
+@pytest.mark.parametrize("is_answered_before", [True, False])
+async def test_what_is_cancelled_while_it_waits_for_another_service_keeps_no_turn(is_answered_before: bool) -> None:
+    """As `search_everything` does with a toolset that hangs: it is cancelled, and the answer goes out without it."""
+    turns = FairTurns(1, 1)
+
+    async def hang(scope: anyio.CancelScope) -> None:
+        with scope:
+            async with outside():
+                await anyio.sleep_forever()
+
+    async with anyio.create_task_group() as group:
+        scope = anyio.CancelScope()
+        async with turns.take("acme", "ann"):
+            group.start_soon(hang, scope)
+            await anyio.wait_all_tasks_blocked()
+            if not is_answered_before:
+                scope.cancel()
+                await anyio.wait_all_tasks_blocked()
+        scope.cancel()
+    with anyio.fail_after(30):
+        async with turns.take("acme", "ann"):
+            pass
+
+
 async def test_outside_of_any_request_nothing_is_lent() -> None:
     async with outside():
         pass

@@ -38,11 +38,16 @@ MOST_OF_ORG = 256
 
 @dataclass(slots=True, eq=False)
 class Turn:
-    """One request's right to work."""
+    """One request's right to work.
+
+    Attributes:
+        has_ended: Whether the request has been answered, so that whatever of it runs on gets no turn any more.
+    """
 
     holder: Holder
     lane: str = ""
     is_running: bool = False
+    has_ended: bool = False
     granted: anyio.Event = field(default_factory=anyio.Event)
 
 
@@ -98,6 +103,7 @@ class FairTurns:
             finally:
                 _current.reset(token)
         finally:
+            turn.has_ended = True
             self.give_back(turn)
             self._leave(holder)
 
@@ -132,6 +138,10 @@ class FairTurns:
         try:
             self._hand_out()
             await turn.granted.wait()
+        except BaseException:
+            # Granted, and cancelled before it could work: nobody else would ever give it back.
+            self.give_back(turn)
+            raise
         finally:
             if turn in self._waiting:
                 self._waiting.remove(turn)
@@ -235,8 +245,9 @@ async def outside() -> AsyncGenerator[None]:
     try:
         yield
     finally:
-        turn.granted = anyio.Event()
-        await turns.wait(turn)
+        if not turn.has_ended:
+            turn.granted = anyio.Event()
+            await turns.wait(turn)
 
 
 def _add(counts: Counter[Holder] | Counter[str], key: object, number: int) -> None:
