@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import csv
+import gc
 import io
 import json
 import subprocess
@@ -260,3 +261,8 @@ def test_a_target_that_is_in_use_is_left_alone(synced: Path, tmp_path: Path) -> 
     assert refdesk(tmp_path, note, REFDESK_STORE=new).exit_code == 0
     refused = refdesk(tmp_path, ["migrate", "--from", old, "--to", new])
     assert (refused.exit_code, "not empty" in refused.stderr) == (2, True)
+
+
+def test_a_server_that_does_not_start_leaves_the_garbage_collector_on(tmp_path: Path) -> None:
+    assert refdesk(tmp_path, ["serve", "--port", "0", "--host", "0.0.0.0", "--no-auth"]).exit_code != 0
+    assert gc.isenabled()

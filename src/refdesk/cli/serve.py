@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 
 import click
@@ -55,18 +56,22 @@ def serve(
         from refdesk.forwarder import command
 
         reason = command.forward(command.Options(names, tools, org, agent))
-    from refdesk.factories.toolsets import load_toolsets
-    from refdesk.server import process
-    from refdesk.settings import load_settings
+    gc.disable()  # what is imported stays: looking through it again and again is a seventh of the start
+    try:
+        from refdesk.factories.toolsets import load_toolsets
+        from refdesk.server import process
+        from refdesk.settings import load_settings
 
-    settings = load_settings(org=org, agent=agent, tools=tools)
-    toolsets = load_toolsets(names, settings)
-    if stdio:
-        process.serve_stdio(settings, toolsets, reason)
-    else:
-        process.serve_http(
-            settings, toolsets, host=host, port=port, sse=sse, no_auth=no_auth, announce=_announce, names=names
-        )
+        settings = load_settings(org=org, agent=agent, tools=tools)
+        toolsets = load_toolsets(names, settings)
+        if stdio:
+            process.serve_stdio(settings, toolsets, reason)
+        else:
+            process.serve_http(
+                settings, toolsets, host=host, port=port, sse=sse, no_auth=no_auth, announce=_announce, names=names
+            )
+    finally:
+        gc.enable()
 
 
 def _announce(url: str) -> None:

@@ -80,11 +80,14 @@ def choose_tools(toolsets: Sequence[Toolset], wanted: Sequence[str]) -> frozense
     return frozenset(tool for name in wanted or ("default",) for tool in groups.get(name, {name}))
 
 
-def describe_tools(toolset: Toolset) -> list[types.Tool]:
-    """Return what tools/list says of a toolset's operations, in the table's order."""
+def describe_tools(toolset: Toolset, chosen: frozenset[str] | None = None) -> list[types.Tool]:
+    """Return what tools/list says of a toolset's operations, or of those of these names, in the table's order."""
+    if chosen is not None and chosen.isdisjoint(each.name for each in toolset.operations):
+        return []  # without a look at schemas that nobody is shown
     answers = [contracts.get_output_schema(each.output) for each in toolset.operations]
     records = {_freeze(answer): each.name for answer, each in zip(answers, toolset.operations, strict=True)}
-    return [_describe_tool(*pair, records) for pair in zip(toolset.operations, answers, strict=True)]
+    pairs = zip(toolset.operations, answers, strict=True)
+    return [_describe_tool(*pair, records) for pair in pairs if chosen is None or pair[0].name in chosen]
 
 
 def _describe_tool(operation: Operation, answer: Mapping[str, Any], records: Mapping[str, str]) -> types.Tool:

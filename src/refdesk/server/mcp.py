@@ -119,9 +119,9 @@ class Adapter:
         wanted = self.desk.settings.tools if self.tools is None else self.tools
         chosen = choose_tools(self.desk.toolsets, wanted)
         for toolset in self.desk.toolsets:
-            for operation, tool in zip(toolset.operations, describe_tools(toolset), strict=True):
-                if operation.name in chosen:
-                    self._entries[operation.name] = _Entry(operation, toolset, tool)
+            offered = [operation for operation in toolset.operations if operation.name in chosen]
+            for operation, tool in zip(offered, describe_tools(toolset, chosen), strict=True):
+                self._entries[operation.name] = _Entry(operation, toolset, tool)
             for resource in toolset.resources:
                 self._resources[resource.uri] = resource, describe_resource(resource)
             self._templates += [(template, describe_template(template)) for template in toolset.templates]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import signal
@@ -54,8 +55,16 @@ async def _serve_stdio(settings: Settings, toolsets: Sequence[Toolset]) -> None:
         anyio.create_task_group() as group,
     ):
         group.start_soon(_cancel_at_signal, group.cancel_scope)
-        await stdio.serve(mcp.build_server(desk, identify), settings.stdio_era, mcp.find_message_bytes(desk.toolsets))
+        server = mcp.build_server(desk, identify)
+        keep_what_is_loaded()
+        await stdio.serve(server, settings.stdio_era, mcp.find_message_bytes(desk.toolsets))
         group.cancel_scope.cancel()
+
+
+def keep_what_is_loaded() -> None:
+    """Let the garbage collector, which may have been off during the start, look from now on at what is new."""
+    gc.freeze()
+    gc.enable()
 
 
 def leave() -> None:
@@ -162,6 +171,7 @@ async def _serve_http(
     async with open_desk(settings, toolsets) as desk, anyio.create_task_group() as group:
         desk.wake()
         server = wire.build_server(http.build_app(desk, anonymous, sse=sse, takes_addresses=is_everywhere), settings)
+        keep_what_is_loaded()
         _outlive_signals()
         announce(_url(listener))
         keys = "optional" if no_auth else "required"
