@@ -34,6 +34,9 @@ MOST_TRIES = 5
 END_SECONDS = 5.0
 """How long a desk may take to end a connection whose client is gone."""
 
+FIRST_SECONDS = 60.0
+"""How long the first desk may take until it serves a client that is gone already, or says why it serves nobody."""
+
 UNREACHABLE = "The desk could not be started again: {}. Try again, or let whoever runs it look at `refdesk status`."
 
 
@@ -58,6 +61,7 @@ class Carrier:
         self._state = threading.Condition()
         self._sending = threading.Lock()
         self._is_starting = wire is None
+        self._has_begun = False
         self._has_left = False
 
     def run(self) -> NoReturn:
@@ -73,7 +77,8 @@ class Carrier:
         for line in _read_lines(0):
             if not self._answer_at_once(line):
                 self._carry(line)
-        self._sending.acquire(timeout=END_SECONDS)  # a desk that refuses to serve at all says why first
+        # A desk that refuses to serve at all says why first.
+        self._sending.acquire(timeout=END_SECONDS if self._has_begun else FIRST_SECONDS)
         with self._state:
             self._has_left = True
             self._state.notify_all()
@@ -104,6 +109,7 @@ class Carrier:
     def _keep_reading_desk(self) -> None:
         try:
             wire = self._begin()
+            self._has_begun = True
             while True:
                 self._read(wire)
                 self._wait_until_needed()
