@@ -40,6 +40,7 @@ class CollectionSearch:
         dates: The date range that says when a document was last changed or published.
         tags: The facet that labels documents; `None` where they carry none.
         quotes_bind: Whether words in double quotes must occur in its own search.
+        read: Returns what people read of a document's body, which it begins with: what follows is only searched.
     """
 
     toolset: str
@@ -51,6 +52,7 @@ class CollectionSearch:
     dates: str
     tags: str | None = None
     quotes_bind: bool = False
+    read: Callable[[Document], str] = lambda document: document.body
 
     def to_provider(self) -> SearchProvider:
         """Return how it takes part."""
@@ -99,11 +101,12 @@ class CollectionSearch:
         return And(tuple(conditions)) if conditions else None
 
     def _to_hit(self, hit: Hit, text: TextQuery) -> ProviderHit:
-        document = hit.document
+        document, read = hit.document, self.read(hit.document)
+        passage = hit.passage if hit.passage is not None and hit.passage[0] < len(read) else None
         return ProviderHit(
             id=document.id,
             title=document.title,
-            snippet=snippet(document.body, text, hit.passage),
+            snippet=snippet(read, text, passage),
             strength=hit.strength,
             score=1.0 if hit.cosine is None else hit.score,
             freshness=document.modified_at,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from refdesk.core.search.federation import HitReference
+from refdesk.kit.markdown import drop_targets
 from refdesk.kit.provider import CollectionSearch
 from refdesk.toolsets.azure_updates import TOOLSET_NAME
 from refdesk.toolsets.azure_updates.operations import SCOPES, SEARCH_UPDATES
@@ -19,7 +20,13 @@ def refer(update: Document) -> HitReference:
     return HitReference(SEARCH_UPDATES.name, {"id": update.id}, get_public_page(update.id))
 
 
+def read(update: Document) -> str:
+    """Return the description, without the targets of its links; behind it the body has what products are called."""
+    return drop_targets(str(update.data["description"]))
+
+
 PROVIDER = CollectionSearch(
+    read=read,
     toolset=TOOLSET_NAME,
     operation=SEARCH_UPDATES.name,
     scopes=SCOPES,
