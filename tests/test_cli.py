@@ -266,3 +266,12 @@ def test_a_target_that_is_in_use_is_left_alone(synced: Path, tmp_path: Path) -> 
 def test_a_server_that_does_not_start_leaves_the_garbage_collector_on(tmp_path: Path) -> None:
     assert refdesk(tmp_path, ["serve", "--port", "0", "--host", "0.0.0.0", "--no-auth"]).exit_code != 0
     assert gc.isenabled()
+
+
+@pytest.mark.parametrize(("no_color", "is_coloured"), [("", True), ("1", False)])
+def test_the_doctor_shows_colours_unless_they_are_not_wanted(tmp_path: Path, no_color: str, is_coloured: bool) -> None:
+    environment = {"REFDESK_HOME": str(tmp_path), "REFDESK_EMBEDDER": "hashing", "NO_COLOR": no_color}
+    environment["REFDESK_AZURE_UPDATES_URL"] = NOWHERE
+    shown = CliRunner().invoke(cli, ["doctor"], env=environment, color=True)
+    assert "data folder" in shown.stdout
+    assert ("\x1b[" in shown.stdout) is is_coloured

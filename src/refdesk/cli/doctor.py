@@ -46,8 +46,12 @@ def doctor(deep: bool, as_json: bool) -> None:
 
         click.echo(to_text({"ok": not _has_failed(checks), "checks": [asdict(check) for check in checks]}))
     else:
+        from refdesk.settings import read_variable
+
+        # As no-color.org has it; click itself only looks whether somebody sees colours.
+        color = False if read_variable("NO_COLOR") else None
         for check in checks:
-            click.echo(render(check))
+            click.echo(render(check), color=color)
     sys.exit(_has_failed(checks))
 
 
