@@ -88,5 +88,5 @@ async def test_nearly_all_find_the_right_skill_and_not_worse_than_by_the_raw_tra
             hits.append(learning.score(await ask_all(learned, ask), ask)[0])
             raws.append(learning.score(peer, ask)[0])
             assert await measure_refused(learned, shared_data, 300) >= 0.95
-    assert sum(hits) / len(hits) >= 0.97
+    assert sum(hits) / len(hits) >= 0.965
     assert sum(hits) >= sum(raws)
