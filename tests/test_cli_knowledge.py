@@ -43,6 +43,17 @@ def test_every_option_of_a_store_reaches_the_entry(tmp_path: Path) -> None:
     assert entry["taskRefs"] == [{"taskId": "T-1", "kind": "references"}]
 
 
+def test_entries_and_tags_are_listed_without_a_query(tmp_path: Path) -> None:
+    ids = [store(tmp_path, f"note {number}", "--tag", "all")["id"] for number in range(3)]
+    page = refdesk(tmp_path, ["knowledge", "list", "--limit", "2"]).stdout
+    assert [line[:36] for line in page.splitlines()[:2]] == ids[:0:-1]
+    assert page.splitlines()[2] == "1 to 2 of 3"
+    assert "3  all" in refdesk(tmp_path, ["knowledge", "tags"]).stdout
+    assert "Try all." in refdesk(tmp_path, ["knowledge", "list", "--tag", "alls"]).stdout
+    listed = json.loads(refdesk(tmp_path, ["knowledge", "list", "--offset", "2", "--json"]).stdout)
+    assert [entry["id"] for entry in listed["entries"]] == ids[:1]
+
+
 def test_a_body_comes_from_the_line_a_file_or_standard_input(tmp_path: Path) -> None:
     text = "Zeile 1\r\nZeile 2 ä\n"
     (tmp_path / "body.md").write_bytes(text.encode())

@@ -105,6 +105,37 @@ def restore(id: str, org: str | None, agent: str | None, as_json: bool) -> None:
     _show(answer, as_json, f"{answer['id']} is {answer['state']}; what holds now is {answer['headId']}.")
 
 
+@knowledge.command("list")
+@click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only entries with it; several must all be there.")
+@click.option("--author", metavar="AGENT", help="Only entries of this agent.")
+@click.option("--limit", default=50, show_default=True, type=click.IntRange(1, 200), help="At most this many.")
+@click.option("--offset", default=0, type=click.IntRange(0), help="Leave out this many first.")
+@invocation.caller_options
+@invocation.json_option
+def list_entries(
+    tags: tuple[str, ...],
+    author: str | None,
+    limit: int,
+    offset: int,
+    org: str | None,
+    agent: str | None,
+    as_json: bool,
+) -> None:
+    """List entries without a query, newest first, and how many there are."""
+    arguments = {"tags": list(tags), "limit": limit, "offset": offset} | ({"author": author} if author else {})
+    answer = invocation.ask(TOOLSET, "list_knowledge", arguments, org, agent)
+    _show(answer, as_json, views_of_entries.render_list(answer))
+
+
+@knowledge.command("tags")
+@invocation.caller_options
+@invocation.json_option
+def list_tags(org: str | None, agent: str | None, as_json: bool) -> None:
+    """List the tags that entries carry, most frequent first."""
+    answer = invocation.ask(TOOLSET, "list_tags", {"limit": 1000}, org, agent)
+    _show(answer, as_json, views_of_entries.render_tags(answer))
+
+
 def read_body(body: str | None, path: Path | None) -> str:
     """Return an entry's text from where the caller says it is.
 

@@ -20,6 +20,25 @@ def tell_stored(answer: Mapping[str, Any]) -> str:
     return f"Stored: {answer['id']}. Keyword search finds it now, semantic search once it is embedded."
 
 
+def render_list(answer: Mapping[str, Any]) -> str:
+    """Return a page of entries for a person to read: a line each, then which part of all it is."""
+    lines = [
+        f"{entry['id']}  {entry['createdAt'][:10]}  {entry['author']}: {entry['title']}" for entry in answer["entries"]
+    ]
+    for unknown in answer.get("unknownTags", []):
+        near = " or ".join(unknown["didYouMean"])
+        lines.append(f"No entry has the tag {unknown['tag']}." + (f" Try {near}." if near else ""))
+    first, last = answer["offset"] + 1, answer["offset"] + len(answer["entries"])
+    lines.append(f"{first} to {last} of {answer['total']}" if answer["entries"] else f"None of {answer['total']}.")
+    return "\n".join(printable(line) for line in lines)
+
+
+def render_tags(answer: Mapping[str, Any]) -> str:
+    """Return tags for a person to read, with how many entries carry each."""
+    lines = [f"{each['entries']:>7}  {each['tag']}" for each in answer["tags"]]
+    return "\n".join([*lines, f"{len(lines)} of {answer['total']} tags"])
+
+
 def render_entry(entry: Mapping[str, Any]) -> str:
     """Return an entry for a person to read."""
     chain = [f"  {_mark(member, entry)} {member['id']}  {member['title']}" for member in entry["chain"]]
