@@ -58,7 +58,8 @@ def test_a_search_finds_it_in_the_customers_words(url: str, created: dict[str, A
     assert answer["query"] == query
     assert answer["search_time_ms"] > 0
     [match] = answer["matches"]
-    assert match.keys() == {"skill_id", "title", "score", "resolution", "conditions", "version"}
+    # The contract's fields; what there is beside them is how well it matches, who began it and when.
+    assert match.keys() >= {"skill_id", "title", "score", "resolution", "conditions", "version"}
     assert match["skill_id"] == created["skill_id"]
     assert 0.1 <= match["score"] <= 1
 
