@@ -23,7 +23,12 @@ from sample_world.azure_updates.process import running_emulator as running_feed
 from sample_world.process import REPOSITORY
 from sample_world.salesforce import process as salesforce
 
-TALKS = REPOSITORY / "sample_world" / "conversations"
+TALKS = [
+    REPOSITORY / "sample_world" / "conversations" / f"{name}.txt"
+    for name in ("charged_twice", "hub_white_ring", "radiator_valve")
+]
+"""One conversation of each problem that the tasks are about."""
+
 COLLEAGUE, AGENT = "ann", "visitor"
 READY_SECONDS = 180.0
 """How long the local model may take to embed what there is."""
@@ -97,7 +102,7 @@ async def _settle(colleague: Client, notes: Sequence[Mapping[str, Any]]) -> None
         ids.append(str((await _call(colleague, "store_knowledge", arguments))["id"]))
         if "supersedes" in note:
             await _call(colleague, "supersede_knowledge", {"oldId": ids[note["supersedes"]], "newId": ids[-1]})
-    for talk in sorted(TALKS.glob("*.txt")):
+    for talk in TALKS:
         await _call(colleague, "create_skill", {"conversation": talk.read_text("utf-8")})
     with anyio.fail_after(READY_SECONDS):
         while (await _call(colleague, "get_knowledge", {"id": ids[-1]}))["embeddingStatus"] == "pending":  # noqa: ASYNC110 - it is another process's
