@@ -151,11 +151,16 @@ def may_offer(arguments: Mapping[str, object]) -> bool:
 
 def _offer(unknown: Sequence[UnknownValue]) -> Choice | None:
     """Return the values that may have been meant, where it is about one value alone."""
-    if len(unknown) != 1 or not unknown[0].did_you_mean:
+    if len(unknown) != 1:
         return None
     [one] = unknown
+    # Where few values are known all are named, but somebody is asked only about those that are alike.
+    alike = find_nearest(facet_key(one.value), map(facet_key, one.did_you_mean))
+    options = [(each, each) for each in one.did_you_mean if facet_key(each) in alike]
+    if not options:
+        return None
     question = f"No Azure update has {one.value!r} among its {one.filter}. Which one do you mean?"
-    return Choice(("filters", one.filter), question, [(each, each) for each in one.did_you_mean], one.value)
+    return Choice(("filters", one.filter), question, options, one.value)
 
 
 def _to_search_request(request: SearchInput, reading: Reading | None, asker: str) -> SearchRequest:
