@@ -90,12 +90,12 @@ def _show_hit(console: Console, number: int, hit: Mapping[str, Any], words: list
 
 
 def _facts(hit: Mapping[str, Any]) -> Iterator[str]:
-    if hit.get("match"):
-        yield f"{hit['match']} match"
     for key in _FACTS:
         if hit.get(key) is not None:
             day = _DAY.match(str(hit[key]))
             yield day.group() if day else str(hit[key])
+    if hit.get("match"):
+        yield f"{hit['match']} match"
     if hit.get("confidence") is not None:
         yield f"confidence {_percent(hit['confidence'])} %"
     for availability in hit.get("availabilities", []):
