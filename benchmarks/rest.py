@@ -268,6 +268,7 @@ async def compare(server: Server, store: Store, corpus: Corpus, rounds: int) -> 
     server.open_session()
     faces: dict[str, Ask] = {"REST": server.search, "MCP": server.search_by_tool}
     requests = {question: await record(store, question) for question in corpus.questions}
+    server.hang_up()
     for question in corpus.questions:
         assert server.search(question)["results"]
         server.search_by_tool(question)

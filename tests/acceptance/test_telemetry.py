@@ -182,12 +182,11 @@ def without_the_extra(tmp_path: Path) -> dict[str, str]:
     return {"PYTHONPATH": str(tmp_path)}
 
 
-@pytest.mark.parametrize("name", ["REFDESK_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"])
-def test_without_the_extra_a_receiver_is_an_error_that_names_the_command(tmp_path: Path, name: str) -> None:
-    variables = {name: "http://127.0.0.1:9", **without_the_extra(tmp_path)}
+def test_without_the_extra_a_receiver_is_an_error_that_names_the_command(tmp_path: Path) -> None:
+    variables = {"REFDESK_OTLP_ENDPOINT": "http://127.0.0.1:9", **without_the_extra(tmp_path)}
     found = run(["serve", "--no-auth", "--port", "0"], tmp_path / "home", **variables)
     assert found.returncode != 0
-    assert f"{name} names where traces go" in found.stderr
+    assert "REFDESK_OTLP_ENDPOINT names where traces go" in found.stderr
     assert "pip install 'refdesk[otel]'" in found.stderr
     assert "Traceback" not in found.stderr
 
@@ -200,8 +199,20 @@ def test_it_can_be_switched_off_for_refdesk_alone(tmp_path: Path, off: dict[str,
         stop(server)
 
 
-def test_what_is_not_spoken_is_told(tmp_path: Path) -> None:
-    asked = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4317", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}
-    found = run(["serve", "--no-auth", "--port", "0"], tmp_path, **asked)
-    assert "http/protobuf" in found.stderr
-    assert found.returncode != 0
+@pytest.mark.parametrize(
+    ("asked", "reason"),
+    [
+        ({"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, "http/protobuf"),
+        ({"OTEL_METRIC_EXPORT_INTERVAL": "often"}, "milliseconds"),
+        ({}, "pip install 'refdesk[otel]'"),
+    ],
+)
+def test_what_standard_variables_want_and_there_is_not_stops_no_server(
+    tmp_path: Path, asked: dict[str, str], reason: str
+) -> None:
+    ambient = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9", **asked, **without_the_extra(tmp_path)}
+    arguments = ["-m", "refdesk", "serve", "--port", "0", "--no-auth"]
+    with start(arguments, tmp_path / "home", REFDESK_EMBEDDER="hashing", **ambient) as server:
+        assert reason in server.read_log("telemetry not sent")["reason"]
+        server.read_log("listening")
+        stop(server)

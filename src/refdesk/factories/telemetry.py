@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
     from refdesk.settings import Settings
     from refdesk.telemetry import Telemetry
 
+logger = logging.getLogger(__name__)
+
 EXTRA = "refdesk[otel]"
 
 
@@ -19,11 +22,20 @@ EXTRA = "refdesk[otel]"
 async def open_telemetry(settings: Settings) -> AsyncGenerator[Telemetry | None]:
     """Yield what sends traces and metrics, or `None`; on leaving, what is left has been sent, or time was up.
 
+    The standard variables are often meant for other programs, such as the client that started this one: what they ask
+    for and there is not is logged, and nothing is sent.
+
     Raises:
-        ConfigurationError: The standard variables ask for what there is not.
-        MissingDependencyError: The extra is not installed.
+        ConfigurationError: refdesk's own setting asks for what there is not.
+        MissingDependencyError: It names a receiver, and the extra is not installed.
     """
-    telemetry = _choose(settings)
+    try:
+        telemetry = _choose(settings)
+    except errors.OperatorError as error:
+        if settings.otlp_endpoint is not None:
+            raise
+        logger.warning("telemetry not sent", extra={"reason": error.message})
+        telemetry = None
     try:
         yield telemetry
     finally:
