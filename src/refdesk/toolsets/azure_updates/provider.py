@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from refdesk.core.search.federation import HitReference
-from refdesk.kit.markdown import drop_targets
 from refdesk.kit.provider import CollectionSearch
 from refdesk.toolsets.azure_updates import TOOLSET_NAME
 from refdesk.toolsets.azure_updates.operations import SCOPES, SEARCH_UPDATES
@@ -22,6 +21,8 @@ def refer(update: Document) -> HitReference:
 
 def read(update: Document) -> str:
     """Return the description, without the targets of its links; behind it the body has what products are called."""
+    from refdesk.kit.markdown import drop_targets  # not at the start, which its parser would slow
+
     return drop_targets(str(update.data["description"]))
 
 
