@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import FrameType
 
+    import uvicorn
+
     from refdesk.app import Desk
     from refdesk.core.operations import Toolset
     from refdesk.settings import Settings
@@ -172,7 +174,7 @@ async def _serve_http(
         desk.wake()
         server = wire.build_server(http.build_app(desk, anonymous, sse=sse, takes_addresses=is_everywhere), settings)
         keep_what_is_loaded()
-        _outlive_signals()
+        _outlive_signals(server)
         announce(_url(listener))
         keys = "optional" if no_auth else "required"
         logger.info("listening", extra={"url": _url(listener), "keys": keys, "issuer": settings.oauth_issuer})
@@ -214,14 +216,17 @@ async def _tell_how_to_make_keys(desk: Desk) -> None:
         logger.warning("no key opens this server yet", extra={"make one with": MAKE_A_KEY})
 
 
-def _outlive_signals() -> None:
-    """Let uvicorn, which repeats the signal it stopped at, not end the process before the store is closed."""
+def _outlive_signals(server: uvicorn.Server) -> None:
+    """Let a signal end the server, and not the process before the store is closed.
 
-    def ignore(_number: int, _frame: FrameType | None) -> None:
-        return
+    uvicorn takes signals itself once it serves, and repeats the one it stopped at; those before must not be lost.
+    """
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        server.should_exit = True
 
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, ignore)
+        signal.signal(number, stop)
 
 
 def _listen(host: str, port: int) -> socket.socket:
