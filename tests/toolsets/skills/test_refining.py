@@ -44,7 +44,7 @@ def check_random_refinements(rounds: int) -> None:
     for number in range(rounds):
         if number % 20 == 0:
             skill = OLD
-        items = [item for _, item in get_items(skill)] or ["x"]
+        items = [item for _, item in sorted(get_items(skill))] or ["x"]
         removals = [
             Removal(random.choice([*items, *WORDS]), random.choice([said, "not said at all", ""])) for _ in range(2)
         ]
@@ -76,6 +76,14 @@ def test_a_model_that_answers_with_less_takes_nothing_away() -> None:
     refined = refine(OLD, Refinement(empty), TALK, "")
     assert refined.draft == OLD
     assert refined.changes == (NOTHING_NEW,)
+
+
+def test_the_last_steps_stay_where_only_an_empty_one_would_come() -> None:
+    said = "None of it is right"
+    removals = tuple(Removal(step.do, said) for step in OLD.playbook.steps)
+    blank = SkillDraft("", "", Playbook("", steps=(Step(" ", "", ""),)))
+    refined = refine(OLD, Refinement(blank, removals=removals), (Turn("agent", said),), "")
+    assert refined.draft.playbook.steps == OLD.playbook.steps
 
 
 def test_what_is_contradicted_in_the_words_quoted_goes_and_is_said() -> None:

@@ -136,7 +136,7 @@ def _merge_steps(
     """Return the steps in order; a new step follows the one it followed in the refinement, else comes last."""
     removals: list[str] = []
     kept = _keep("step", old, _get_do, contradicted, removals)
-    if kept or any(_key(step.do) not in contradicted for step in new):
+    if kept or any(key and key not in contradicted for key in (_key(step.do) for step in new)):
         changes.extend(removals)
     else:
         kept = list(old)
