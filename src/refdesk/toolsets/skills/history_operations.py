@@ -25,9 +25,12 @@ MERGE_SECONDS = 120.0
 _IDS = ("01930000-0000-7000-8000-000000000001", "01930000-0000-7000-8000-000000000002")
 _INVALID = "An argument is missing, malformed or blank."
 _UNKNOWN = "No skill has this id, as far as the caller may know."
-_CONFLICT = "One of the skills was changed meanwhile; nothing was done."
-_FAILS = "The embedding model failed; nothing was changed."
-_CANNOT = "Or the skill was not merged, or the language model that is set cannot merge."
+_MERGE_ERRORS = {
+    "INVALID_INPUT": f"{_INVALID} Or the skill was not merged, or the language model that is set cannot merge.",
+    "NOT_FOUND": _UNKNOWN,
+    "CONFLICT": "One of the skills was changed meanwhile; nothing was done.",
+    "EMBEDDER_UNAVAILABLE": "The embedding model failed; nothing was changed.",
+}
 
 
 async def get_skill_history(context: Context, asked: HistoryInput) -> SkillHistory:
@@ -90,12 +93,7 @@ def make_merge(get_learner: Callable[[], Learner]) -> Operation:
         effects=Effects(read_only=False, idempotent=False),
         route=Route("POST", "/skills/merge"),
         least_seconds=MERGE_SECONDS,
-        errors={
-            "INVALID_INPUT": f"{_INVALID} {_CANNOT}",
-            "NOT_FOUND": _UNKNOWN,
-            "CONFLICT": _CONFLICT,
-            "EMBEDDER_UNAVAILABLE": _FAILS,
-        },
+        errors=_MERGE_ERRORS,
         examples=({"skill_id": _IDS[0], "other_id": _IDS[1]},),
         listed=False,
         lane="refining",
@@ -128,12 +126,7 @@ def make_unmerge(get_learner: Callable[[], Learner]) -> Operation:
         effects=Effects(read_only=False, idempotent=False),
         route=Route("POST", "/skills/unmerge"),
         least_seconds=MERGE_SECONDS,
-        errors={
-            "INVALID_INPUT": f"{_INVALID} {_CANNOT}",
-            "NOT_FOUND": _UNKNOWN,
-            "CONFLICT": _CONFLICT,
-            "EMBEDDER_UNAVAILABLE": _FAILS,
-        },
+        errors=_MERGE_ERRORS,
         examples=({"skill_id": _IDS[1]},),
         listed=False,
         lane="refining",
