@@ -32,9 +32,7 @@ async def tour(home: Path) -> None:
             **os.environ,
             "REFDESK_HOME": str(home),
             "REFDESK_AZURE_UPDATES_URL": feed.url,
-            "REFDESK_SALESFORCE_INSTANCE_URL": help_desk.url,
-            "REFDESK_SALESFORCE_CLIENT_ID": help_desk.client_id,
-            "REFDESK_SALESFORCE_CLIENT_SECRET": help_desk.client_secret,
+            **help_desk.settings,
         }
         say(
             "A vendor's feed of some 300 announcements, invented for this tour, now listens on this machine.\n"

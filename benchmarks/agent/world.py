@@ -71,9 +71,7 @@ async def open_world(
             **os.environ,
             "REFDESK_HOME": str(home),
             "REFDESK_AZURE_UPDATES_URL": feed.url,
-            "REFDESK_SALESFORCE_INSTANCE_URL": help_desk.url,
-            "REFDESK_SALESFORCE_CLIENT_ID": help_desk.client_id,
-            "REFDESK_SALESFORCE_CLIENT_SECRET": help_desk.client_secret,
+            **help_desk.settings,
             **settings,
         }
         await _sync(environment)

@@ -28,6 +28,15 @@ class RunningEmulator(RunningProcess):
         return self.said["client_secret"]
 
     @property
+    def settings(self) -> dict[str, str]:
+        """What a server is told so that it asks this one, by the names of the variables."""
+        return {
+            "REFDESK_SALESFORCE_INSTANCE_URL": self.url,
+            "REFDESK_SALESFORCE_CLIENT_ID": self.client_id,
+            "REFDESK_SALESFORCE_CLIENT_SECRET": self.client_secret,
+        }
+
+    @property
     def username(self) -> str:
         """The user that every session runs as: `sub` of an assertion."""
         return self.said["username"]

@@ -8,8 +8,9 @@ import selectors
 import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -128,6 +129,17 @@ def start(arguments: Sequence[str], home: Path, **variables: str) -> Generator[R
         process.communicate(timeout=WAIT_SECONDS)
         _STARTED.discard(process.pid)
         kill_desks(home)
+
+
+@contextmanager
+def watching(server: Running, watch: Callable[[], None]) -> Generator[None]:
+    """Watch a server in a thread that ends with it; it is told to end on leaving, and must do so in order."""
+    thread = threading.Thread(target=watch)
+    thread.start()
+    yield
+    server.process.terminate()
+    assert server.process.wait(WAIT_SECONDS) == 0
+    thread.join()
 
 
 def list_desks(home: Path) -> list[int]:

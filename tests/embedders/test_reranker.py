@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
-from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
 from refdesk.cli import cli
 from refdesk.core.clock import FixedClock
@@ -19,12 +17,12 @@ from refdesk.embedders.local.graph_file import GraphWriter
 from refdesk.embedders.local.installed.installing import install
 from refdesk.embedders.local.installed.manifest import find_installed, find_reranker, get_folder, write_reranker
 from refdesk.embedders.local.installed.reranker import InstalledReranker
-from refdesk.embedders.local.wordpiece import VOCABULARY
 from refdesk.errors import EmbedderError
 from refdesk.factories.embedders import choose_reranker
 from refdesk.model import Candidate
 from refdesk.stores.memory import MemoryStore
 from tests.core.fakes import NOTES, NOW, make_document
+from tests.embedders.tokenizing import save_tokenizer
 from tests.server.echo import make_settings
 from tests.toolsets.knowledge.conftest import Desk
 
@@ -57,13 +55,7 @@ def make_graph(classes: int) -> bytes:
 def make_folder(folder: Path, classes: int = 1) -> Path:
     folder.mkdir()
     (folder / "model.onnx").write_bytes(make_graph(classes))
-    words = gzip.decompress(VOCABULARY.read_bytes()).decode().split("\n")
-    numbers = {word: number for number, word in enumerate(words) if word}
-    tokenizer = Tokenizer(models.WordPiece(numbers, unk_token="[UNK]"))
-    tokenizer.normalizer = normalizers.BertNormalizer()
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokenizer.post_processor = processors.BertProcessing(("[SEP]", numbers["[SEP]"]), ("[CLS]", numbers["[CLS]"]))
-    tokenizer.save(str(folder / "tokenizer.json"))
+    save_tokenizer(folder)
     config = {"architectures": ["BertForSequenceClassification"], "max_position_embeddings": 512}
     (folder / "config.json").write_text(json.dumps(config))
     return folder

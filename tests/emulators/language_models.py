@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any, TypeAlias, cast
 from urllib.request import urlopen
+
+from tests.emulators import serving
 
 KEY = "emulated-key"
 
@@ -286,28 +286,14 @@ def call(*functions: tuple[str, str]) -> dict[str, Any]:
 def serve() -> None:
     """Serve until standard input is closed."""
     Handler.state = State()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    sys.stdout.write(f"{server.server_address[1]}\n")
-    sys.stdout.flush()
-    sys.stdin.read()
-    Handler.state.stopped.set()
-    server.shutdown()
-    server.server_close()
+    serving.serve(Handler, Handler.state.stopped.set)
 
 
 @contextmanager
 def emulate() -> Generator[str]:
     """Yield the address of the services, which run in a process of their own."""
-    with subprocess.Popen(
-        [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        yield f"http://127.0.0.1:{int(process.stdout.readline())}"
-        process.stdin.close()
-        process.wait(timeout=10)
+    with serving.running("tests.emulators.language_models") as address:
+        yield address
 
 
 def read_requests(address: str) -> list[dict[str, Any]]:

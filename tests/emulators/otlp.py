@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import base64
 import json
-import subprocess
-import sys
 import threading
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.request import urlopen
 
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import KeyValue
+
+from tests.emulators import serving
 
 _TAKEN = ("/v1/traces", "/v1/metrics")
 
@@ -129,28 +129,14 @@ def _read_attributes(pairs: Any) -> dict[str, str]:  # noqa: ANN401 - protobuf's
 def serve() -> None:
     """Serve until standard input is closed."""
     _Handler.received, _Handler.stopped = [], threading.Event()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-    server.daemon_threads = True
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    sys.stdout.write(f"{server.server_address[1]}\n")
-    sys.stdout.flush()
-    sys.stdin.read()
-    _Handler.stopped.set()
-    server.shutdown()
-    server.server_close()
+    serving.serve(_Handler, _Handler.stopped.set)
 
 
 @contextmanager
 def receiving() -> Generator[str]:
     """Yield the address of a receiver."""
-    with subprocess.Popen(
-        [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        yield f"http://127.0.0.1:{int(process.stdout.readline())}"
-        process.stdin.close()
-        process.wait(timeout=10)
+    with serving.running("tests.emulators.otlp") as address:
+        yield address
 
 
 if __name__ == "__main__":

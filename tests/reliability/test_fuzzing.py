@@ -21,7 +21,7 @@ import anyio
 import httpx2
 import pytest
 
-from tests.acceptance.processes import HANDSHAKE, Running, run, shake_hands, start
+from tests.acceptance.processes import HANDSHAKE, Running, run, shake_hands, start, watching
 from tests.reliability.fuzzing import Fuzz
 
 Send: TypeAlias = Callable[[int, bytes], Awaitable[tuple[int, str]]]
@@ -107,12 +107,8 @@ def serve(home: Path, *python: str) -> Generator[Watched]:
     with start([*python, "serve", "--port", "0", "--sse"], home, **UNLIMITED) as running:
         watched = Watched(running, running.read_log("listening")["url"])
         watched.good, watched.bad = make_key(home, "good"), make_key(home, "bad")
-        thread = threading.Thread(target=watched.watch)
-        thread.start()
-        yield watched
-        running.process.terminate()
-        assert running.process.wait(60) == 0
-        thread.join()
+        with watching(running, watched.watch):
+            yield watched
 
 
 def make_key(home: Path, org: str) -> dict[str, str]:

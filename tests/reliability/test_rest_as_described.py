@@ -11,7 +11,6 @@ import os
 import re
 import subprocess
 import sys
-import threading
 from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
@@ -27,7 +26,7 @@ from refdesk.core.keys import hash_secret, make_key
 from refdesk.discovery import list_scopes
 from sample_world.azure_updates.process import running_emulator as running_feed
 from sample_world.salesforce.process import running_emulator as running_help_desk
-from tests.acceptance.processes import run, start
+from tests.acceptance.processes import run, start, watching
 from tests.conftest import REPOSITORY
 from tests.reliability.test_fuzzing import PLAIN, UNLIMITED, Watched
 
@@ -67,12 +66,8 @@ def serve(home: Path, python: Sequence[str], **settings: str) -> Generator[Watch
     """Yield a server; what is wrong in its log is noted."""
     with start([*python, "serve", "--port", "0"], home, **UNLIMITED, **settings) as running:
         watched = Watched(running, running.read_log("listening")["url"])
-        thread = threading.Thread(target=watched.watch)
-        thread.start()
-        yield watched
-        running.process.terminate()
-        assert running.process.wait(60) == 0
-        thread.join()
+        with watching(running, watched.watch):
+            yield watched
 
 
 async def settle(url: str, key: str) -> dict[str, Any]:
@@ -131,9 +126,7 @@ async def whole_world() -> AsyncGenerator[dict[str, str]]:
     async with running_feed() as feed, running_help_desk() as help_desk:
         yield {
             "REFDESK_AZURE_UPDATES_URL": feed.url,
-            "REFDESK_SALESFORCE_INSTANCE_URL": help_desk.url,
-            "REFDESK_SALESFORCE_CLIENT_ID": help_desk.client_id,
-            "REFDESK_SALESFORCE_CLIENT_SECRET": help_desk.client_secret,
+            **help_desk.settings,
         }
 
 

@@ -50,9 +50,7 @@ def environment(emulator: RunningEmulator, home: Path) -> dict[str, str]:
     return {
         "REFDESK_HOME": str(home),
         "REFDESK_EMBEDDER": "hashing",
-        "REFDESK_SALESFORCE_INSTANCE_URL": emulator.url,
-        "REFDESK_SALESFORCE_CLIENT_ID": emulator.client_id,
-        "REFDESK_SALESFORCE_CLIENT_SECRET": emulator.client_secret,
+        **emulator.settings,
     }
 
 
