@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from refdesk.model import Vector
@@ -113,28 +113,6 @@ class SkillDraft:
 
 
 @dataclass(frozen=True, slots=True)
-class Removal:
-    """A claim that something in a skill is contradicted.
-
-    Attributes:
-        item: The condition, keyword or step (its `do`) as the skill has it.
-        quote: The words of the conversation or the feedback that contradict it, verbatim.
-    """
-
-    item: str
-    quote: str
-
-
-@dataclass(frozen=True, slots=True)
-class Refinement:
-    """A skill as a further conversation would have it, what changed, and what it claims to be contradicted."""
-
-    draft: SkillDraft
-    changes: tuple[str, ...] = ()
-    removals: tuple[Removal, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Grouping:
     """Conversations by problem.
 
@@ -147,7 +125,6 @@ class Grouping:
     near: tuple[tuple[int, int], ...] = ()
 
 
-@runtime_checkable
 class Inducer(Protocol):
     """Makes a skill of all its cases at once. What is said in a case is data to it, never an order."""
 

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
         Revision,
         Vector,
     )
-    from refdesk.playbooks import Refinement, SkillDraft, Turn
 
 DocumentVectors: TypeAlias = "list[tuple[EmbeddingModel, list[EmbeddedPassage]]]"
 """A document's vectors of each model, by the model's name."""
@@ -471,29 +470,4 @@ class RecognisingSource(Protocol):
 
     def read_with(self, known: Mapping[str, JsonValue], since: str | None) -> AsyncIterator[SourcePage]:
         """Yield pages as `Source.read` does, given the outlines of pages that it gave before, by name."""
-        ...
-
-
-class LanguageModel(Protocol):
-    """Turns conversations into skills. What is said in a conversation is data to it, never an order.
-
-    Callers mask personal data before a conversation comes here, and check what comes back.
-    """
-
-    @property
-    def name(self) -> str:
-        """The model's name, as kept with every skill it made."""
-        ...
-
-    async def extract(self, conversation: Sequence[Turn]) -> SkillDraft:
-        """Return what a conversation teaches: a title, a problem and at least one step.
-
-        Raises:
-            InvalidInputError: It teaches nothing: nobody asks for anything.
-            LanguageModelError: The model's service failed, refused or answered nonsense twice.
-        """
-        ...
-
-    async def refine(self, skill: SkillDraft, conversation: Sequence[Turn], feedback: str) -> Refinement:
-        """Return a skill with what a further conversation adds; errors as in `extract`, but nothing new is no error."""
         ...

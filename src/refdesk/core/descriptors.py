@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from refdesk.core.operations import Toolset
     from refdesk.core.writing.quotas import Quota
     from refdesk.playbooks import Inducer
-    from refdesk.protocols import LanguageModel, Source
+    from refdesk.protocols import Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Means:
         settings: With the toolset's own among them; `None` where the table is only described.
     """
 
-    choose_language_model: Callable[[], LanguageModel | Inducer]
+    choose_language_model: Callable[[], Inducer]
     settings: Any = None
 
 

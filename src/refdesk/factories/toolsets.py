@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from refdesk.core.keeping.migrating import Part
     from refdesk.core.writing.quotas import Quota
     from refdesk.playbooks import Inducer
-    from refdesk.protocols import LanguageModel, Store
+    from refdesk.protocols import Store
     from refdesk.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -115,7 +115,7 @@ def _is_configured(descriptor: ToolsetDescriptor, settings: Settings | None) -> 
     return settings is None or descriptor.is_configured(settings)
 
 
-def _choose_language_model(settings: Settings | None) -> LanguageModel | Inducer:
+def _choose_language_model(settings: Settings | None) -> Inducer:
     from refdesk.factories.language_models import choose_language_model
     from refdesk.language_models.rules import RulesModel
 

@@ -1,1 +1,1 @@
-"""Language models, which turn conversations into skills, behind the port `LanguageModel`."""
+"""Language models, which turn conversations into skills, behind the port `Inducer`."""

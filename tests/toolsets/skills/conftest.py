@@ -18,8 +18,8 @@ from refdesk.core.search.semantics import Semantics
 from refdesk.embedders.hashing import HashingEmbedder
 from refdesk.language_models.rules import RulesModel
 from refdesk.model import Principal
-from refdesk.playbooks import Playbook, Refinement, SkillDraft, Step, Turn
-from refdesk.protocols import LanguageModel, Store
+from refdesk.playbooks import Case, EmbedTexts, Grouping, Inducer, Playbook, SkillDraft, Step
+from refdesk.protocols import Store
 from refdesk.toolsets.skills.operations import make_operations
 from refdesk.toolsets.skills.queries import SkillQueries, get_queries
 from tests.stores.conftest import ENGINE_NAMES, ENGINES
@@ -39,35 +39,31 @@ Call: TypeAlias = Callable[..., Awaitable[dict[str, Any]]]
 
 @dataclass(slots=True)
 class ScriptedModel:
-    """Answers what it is told to, and remembers what it was shown."""
+    """Induces what it is told to, and remembers what it was shown: the cases of each induction."""
 
     draft: SkillDraft = field(
         default_factory=lambda: SkillDraft(
             "Cold heating", "The heating stays cold.", Playbook("Warm.", steps=(Step("Open the valve."),)), ("Winter.",)
         )
     )
-    refinement: Refinement | None = None
-    shown: list[tuple[Turn, ...]] = field(default_factory=list[tuple[Turn, ...]])
-    feedback: list[str] = field(default_factory=list[str])
-    before_extracting: Callable[[], Awaitable[None]] | None = None
-    before_refining: Callable[[], Awaitable[None]] | None = None
+    shown: list[tuple[Case, ...]] = field(default_factory=list[tuple[Case, ...]])
+    before_inducing: Callable[[], Awaitable[None]] | None = None
 
     @property
     def name(self) -> str:
         return "scripted"
 
-    async def extract(self, conversation: Sequence[Turn]) -> SkillDraft:
-        self.shown.append(tuple(conversation))
-        if self.before_extracting is not None:
-            await self.before_extracting()
+    async def induce(self, cases: Sequence[Case], embed: EmbedTexts | None) -> SkillDraft:
+        self.shown.append(tuple(cases))
+        if self.before_inducing is not None:
+            await self.before_inducing()
         return self.draft
 
-    async def refine(self, skill: SkillDraft, conversation: Sequence[Turn], feedback: str) -> Refinement:
-        self.shown.append(tuple(conversation))
-        self.feedback.append(feedback)
-        if self.before_refining is not None:
-            await self.before_refining()
-        return self.refinement or Refinement(skill)
+    async def preview(self, cases: Sequence[Case]) -> SkillDraft:
+        return self.draft
+
+    async def group(self, cases: Sequence[Case], embed: EmbedTexts | None) -> Grouping:
+        return Grouping(tuple((number,) for number in range(len(cases))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +79,7 @@ class Desk:
     def queries(self, org: str = "acme") -> SkillQueries:
         return get_queries(self.context(org))
 
-    def serve(self, model: LanguageModel | None = None, **caller: str) -> Call:
+    def serve(self, model: Inducer | None = None, **caller: str) -> Call:
         """Return a function that runs an operation by name."""
         operations = {operation.name: operation for operation in make_operations(model or RulesModel())}
         context = self.context(**caller)

@@ -145,7 +145,7 @@ async def test_neither_the_model_nor_the_store_sees_personal_data(desk: Desk) ->
         await desk.serve(model)("update_skill", skill_id=id, conversation=talk, feedback=f"Wrong: {personal}")
     kept = [repr(skill) for skill in await desk.queries().list_skills()]
     history = [repr(await desk.queries().get_history(created["skill_id"]))]
-    seen = json.dumps([[turn.text for turn in turns] for turns in model.shown]) + repr(model.feedback)
+    seen = json.dumps([[turn.text for turn in case.turns] + [case.note] for cases in model.shown for case in cases])
     for one in personal:
         assert one not in seen
         assert not [text for text in kept + history if one in text]

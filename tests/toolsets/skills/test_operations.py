@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from refdesk.core.writing.quotas import Quota
 from refdesk.errors import EmbedderError, InvalidInputError, LanguageModelError, NotFoundError, QuotaExceededError
 from refdesk.language_models.rules import RulesModel
-from refdesk.playbooks import Playbook, Refinement, SkillDraft, Step
+from refdesk.playbooks import Playbook, SkillDraft, Step
 from refdesk.toolsets.skills.operations import make_operations
 from refdesk.toolsets.skills.queries import QUOTA_NAME
 from refdesk.toolsets.skills.reports import CHANGES
@@ -157,7 +157,7 @@ async def test_one_conversation_makes_one_skill_however_differently_two_servers_
     async def overtake() -> None:
         first.append(await desk.serve(ScriptedModel())("create_skill", conversation=INVOICE))
 
-    slow.before_extracting = overtake
+    slow.before_inducing = overtake
     second = await desk.serve(slow)("create_skill", conversation=INVOICE)
     assert first[0]["created"] is True
     assert second["created"] is False
@@ -215,7 +215,7 @@ async def test_metadata_wins_over_what_is_inferred_now_and_later_and_is_kept(des
     assert created["skill"]["product_area"] == "heating"
     assert created["skill"]["issue_type"] == "guessed"
     assert created["skill"]["metadata"] == {**metadata, "contact": "[e-mail]"}
-    model.refinement = Refinement(replace(model.draft, product_area="guessed again", issue_type="better"))
+    model.draft = replace(model.draft, product_area="guessed again", issue_type="better")
     await call("update_skill", skill_id=created["skill_id"], conversation=INVOICE)
     skill = await desk.queries().get_skill(created["skill_id"])
     assert skill is not None
@@ -248,7 +248,7 @@ async def test_what_a_skill_has_no_room_for_is_said(desk: Desk) -> None:
     created = await call("create_skill", conversation=INVOICE)
     [first] = await desk.queries().get_history(created["skill_id"])
     assert first.changes == ("Created.", "Left out 10 new of kind step: the skill holds 60 at most.")
-    model.refinement = Refinement(replace(model.draft, playbook=Playbook("Warm.", steps=(*steps[30:], *steps[:30]))))
+    model.draft = replace(model.draft, playbook=Playbook("Warm.", steps=(*steps[30:], *steps[:30])))
     updated = await call("update_skill", skill_id=created["skill_id"], conversation=INVOICE)
     assert [change for change in updated["changes"] if change.startswith("Left out 10 ")]
 
@@ -276,18 +276,16 @@ async def test_an_update_that_was_overtaken_is_made_again_from_the_newer_version
     created = await call("create_skill", conversation=INVOICE)
 
     async def overtake() -> None:
-        model.before_refining = None
-        add = replace(model.draft, keywords=("overtaking",))
-        other = ScriptedModel(refinement=Refinement(add))
-        await desk.serve(other)("update_skill", skill_id=created["skill_id"], conversation=INVOICE)
+        model.before_inducing = None
+        await desk.serve(ScriptedModel())("update_skill", skill_id=created["skill_id"], conversation=write_talk(1)[1])
 
-    model.before_refining = overtake
-    model.refinement = Refinement(replace(model.draft, keywords=("overtaken",)))
-    updated = await call("update_skill", skill_id=created["skill_id"], conversation=INVOICE)
-    skill = await desk.queries().get_skill(created["skill_id"])
-    assert skill is not None
+    model.before_inducing = overtake
+    updated = await call("update_skill", skill_id=created["skill_id"], conversation=write_talk(2)[1])
     assert updated["version"] == 3
-    assert set(skill.keywords) == {"overtaking", "overtaken"}
+    # What it was made from in the end has the other's conversation.
+    firsts = [[case.turns[0].text for case in cases] for cases in model.shown[1:]]
+    mine, others = "My invoice fails.", "My printer fails."
+    assert [(mine in said, others in said) for said in firsts] == [(True, False), (True, True)]
 
 
 @pytest.mark.parametrize(("outcome", "confidence"), [(name, 0.5 + change) for name, change in CHANGES.items()])

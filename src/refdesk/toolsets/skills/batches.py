@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import anyio.to_thread
 
 from refdesk.errors import CallerError, LanguageModelError
-from refdesk.playbooks import Inducer
 from refdesk.toolsets.skills import cases
 from refdesk.toolsets.skills.learning import prepare
 from refdesk.toolsets.skills.queries import get_queries
@@ -81,9 +81,6 @@ async def make_plan(
 
 
 async def _group(learner: Learner, context: Context, plan: Plan, members: Sequence[Member]) -> None:
-    if not isinstance(learner.language_model, Inducer):
-        plan.groups.extend([member] for member in members)
-        return
     embed = learner.get_embed(context)
     grouping = await learner.language_model.group([member.case for member in members], embed)
     first = len(plan.groups)
@@ -103,8 +100,6 @@ class Split:
 async def find_splits(learner: Learner, context: Context, plan: Plan) -> list[Split]:
     """Return which of the skills that know some of the transcripts seem to be several, by title."""
     model, queries, found = learner.language_model, get_queries(context), list[Split]()
-    if not isinstance(model, Inducer):
-        return found
     for skill_id, title in sorted({(id, title) for _, id, title in plan.known}, key=lambda pair: pair[::-1]):
         kept = await queries.read_cases(skill_id)
         grouping = await model.group(kept, learner.get_embed(context)) if len(kept) >= 2 * LEAST_SPLIT else None
@@ -119,8 +114,6 @@ async def find_like(
 ) -> list[tuple[str, str, str, float]]:
     """Return the title of each group that is like a skill there is, with the skill's id, title and cosine to it."""
     queries, found = get_queries(context), list[tuple[str, str, str, float]]()
-    if not isinstance(learner.language_model, Inducer):
-        return found
     for title, members in zip(titles, plan.groups, strict=True):
         try:
             draft = await learner.language_model.induce([member.case for member in members], None)
@@ -138,12 +131,8 @@ async def get_titles(learner: Learner, context: Context, plan: Plan) -> list[str
     titles: list[str] = []
     for members in plan.groups:
         title = members[0].case.turns[0].text[:80]
-        if isinstance(learner.language_model, Inducer):
-            try:
-                draft = await learner.language_model.preview([member.case for member in members])
-                title = draft.title
-            except CallerError:
-                pass
+        with suppress(CallerError):
+            title = (await learner.language_model.preview([member.case for member in members])).title
         titles.append(title)
     return titles
 

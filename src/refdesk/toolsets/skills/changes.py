@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from refdesk.toolsets.skills import refining
+from refdesk.toolsets.skills import limits
 
 if TYPE_CHECKING:
     from refdesk.playbooks import Playbook, SkillDraft, Step
@@ -36,13 +36,17 @@ def describe_cut(draft: SkillDraft) -> tuple[str, ...]:
     """Return what of a model's draft is more than a skill holds, for people to read: it is left out."""
     playbook = draft.playbook
     counted = (
-        ("step", playbook.steps, refining.MAX_STEPS),
-        ("condition", draft.conditions, refining.MAX_CONDITIONS),
-        ("keyword", draft.keywords, refining.MAX_KEYWORDS),
-        ("prerequisite", playbook.prerequisites, refining.MAX_NOTES),
-        ("edge case", playbook.edge_cases, refining.MAX_NOTES),
+        ("step", playbook.steps, limits.MAX_STEPS),
+        ("condition", draft.conditions, limits.MAX_CONDITIONS),
+        ("keyword", draft.keywords, limits.MAX_KEYWORDS),
+        ("prerequisite", playbook.prerequisites, limits.MAX_NOTES),
+        ("edge case", playbook.edge_cases, limits.MAX_NOTES),
     )
-    return tuple(refining.describe_rest(kind, len(all) - most, most) for kind, all, most in counted if len(all) > most)
+    return tuple(_describe_rest(kind, len(all) - most, most) for kind, all, most in counted if len(all) > most)
+
+
+def _describe_rest(kind: str, count: int, most: int) -> str:
+    return f"Left out {count} new of kind {kind}: the skill holds {most} at most."
 
 
 def _compare_steps(old: Playbook, new: Playbook) -> Iterator[str]:
@@ -62,6 +66,8 @@ def _compare_steps(old: Playbook, new: Playbook) -> Iterator[str]:
             yield f"No step any more: “{step.do}”, done in {len(kept.cases)} of {total} cases; kept as seldom."
         elif step.cases or step.id:
             yield f"Step “{step.do}” is now part of another; its cases are kept."
+        else:
+            yield f"No step any more: “{step.do}”, which no case is known to support."
     common = [key for key in before if key in after]
     if [key for key in after if key in before] != common:
         yield "The order of the steps is now that of most cases."

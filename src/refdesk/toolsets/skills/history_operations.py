@@ -26,7 +26,7 @@ _IDS = ("01930000-0000-7000-8000-000000000001", "01930000-0000-7000-8000-0000000
 _INVALID = "An argument is missing, malformed or blank."
 _UNKNOWN = "No skill has this id, as far as the caller may know."
 _MERGE_ERRORS = {
-    "INVALID_INPUT": f"{_INVALID} Or the skill was not merged, or the language model that is set cannot merge.",
+    "INVALID_INPUT": f"{_INVALID} Or the skill was not merged.",
     "NOT_FOUND": _UNKNOWN,
     "CONFLICT": "One of the skills was changed meanwhile; nothing was done.",
     "EMBEDDER_UNAVAILABLE": "The embedding model failed; nothing was changed.",

@@ -1,4 +1,4 @@
-"""Learns skills from conversations: parse, mask, induce from all cases (or prompt a model), validate, store."""
+"""Learns skills from conversations: parse, mask, induce from all cases, validate, store."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ import anyio.to_thread
 
 from refdesk.core.search.passages import embedding_text
 from refdesk.errors import ConflictError, InvalidInputError, LanguageModelError, NotFoundError
-from refdesk.playbooks import Inducer, Playbook, SkillDraft
+from refdesk.playbooks import Playbook, SkillDraft
 from refdesk.toolsets.skills import (
     cases,
     changes,
+    limits,
     masking,
     openings,
     outcomes,
     records,
-    refining,
     reports,
     transcripts,
 )
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from refdesk.core.context import Context
     from refdesk.core.writing.idempotency import Once
     from refdesk.model import JsonObject, Vector
-    from refdesk.playbooks import Case, EmbedTexts, Step, Turn
-    from refdesk.protocols import Embedder, LanguageModel
+    from refdesk.playbooks import Case, EmbedTexts, Inducer, Step, Turn
+    from refdesk.protocols import Embedder
     from refdesk.toolsets.skills.records import Skill
 
 MAX_ROUNDS = 8
@@ -58,12 +58,9 @@ CONFIRMATION = 0.10
 
 @dataclass(slots=True)
 class Learner:
-    """Learns skills, by induction over their cases or with a language model that is shown one conversation at a time.
+    """Learns skills, by induction over their cases; within a process, what is the same work is done in turn."""
 
-    What is the same work is done one after another within a process.
-    """
-
-    language_model: LanguageModel | Inducer
+    language_model: Inducer
     _vectors: OrderedDict[tuple[str, str], Vector] = field(default_factory=OrderedDict["tuple[str, str]", "Vector"])
     _locks: WeakValueDictionary[tuple[str, str], anyio.Lock] = field(
         default_factory=WeakValueDictionary["tuple[str, str]", anyio.Lock]
@@ -99,12 +96,11 @@ class Learner:
             # Before the model is paid for; it is checked again with the insert.
             await queries.require_room(context.principal.agent)
             context.report(1, LEARNING_STEPS, "Writing the playbook")
-            written = await self._draft(context, case, turns)
+            written = await self.language_model.induce([case], self.get_embed(context))
             draft = require_whole(await anyio.to_thread.run_sync(clean, written))
             context.report(2, LEARNING_STEPS, f"Storing: {draft.title}")
             skill = await self._build(context, draft, confirmed, metadata)
-            told = (*skill.changes, *changes.describe_cut(written), *written.remarks)
-            skill = replace(skill, changes=told, silent=openings.count_silent([case]))
+            skill = replace(skill, changes=(*skill.changes, *draft.remarks), silent=openings.count_silent([case]))
             async with self._lock(context.principal.org, ""):
                 creation = await queries.create_if_new(skill, [case], once)
         if confirmed and creation.similarity is not None and not creation.is_known_source:
@@ -112,10 +108,7 @@ class Learner:
         return creation
 
     async def extend(self, context: Context, skill_id: str, added: Sequence[Case]) -> Skill:
-        """Refine a skill with several cases at once and return its new version; errors as in `update`.
-
-        Only an inducer can: a model that is shown one conversation at a time has none of the others' evidence.
-        """
+        """Refine a skill with several cases at once and return its new version; errors as in `update`."""
         async with self._lock(context.principal.org, skill_id):
             for _ in range(MAX_ROUNDS):
                 try:
@@ -145,7 +138,7 @@ class Learner:
             for _ in range(MAX_ROUNDS):
                 try:
                     case = cases.make_case(turns, note=feedback)
-                    return await self._refine(context, skill_id, [case], turns, feedback, once)
+                    return await self._refine(context, skill_id, [case], once)
                 except ConflictError:
                     continue
         raise ConflictError("The skill is being changed by others all the time; try again in a moment.")
@@ -155,8 +148,6 @@ class Learner:
         context: Context,
         skill_id: str,
         added: Sequence[Case],
-        turns: Sequence[Turn] = (),
-        feedback: str = "",
         once: Once[Skill] | None = None,
     ) -> Skill:
         queries = get_queries(context)
@@ -166,33 +157,20 @@ class Learner:
         if skill is None:
             raise NotFoundError(f"There is no skill {skill_id}. Use an id that a search or a create returned.")
         context.report(1, LEARNING_STEPS, f"Refining: {skill.title}")
-        if isinstance(self.language_model, Inducer):
-            new = {case.id for case in added}
-            kept = await queries.read_cases(skill_id)
-            known = [case for case in kept if case.id not in new]
-            if not kept and skill.playbook.steps:
-                # Learned before cases were kept: what it says is evidence too.
-                added = [cases.make_earlier(skill), *added]
-            silent = openings.count_silent([*known, *added])
-            draft = await self.induce(context, [*known, *added], skill)
-            told = (*changes.describe(skill.draft, draft), *draft.remarks)
-            if outcomes.identify(draft.playbook) in skill.rejected:
-                draft, told = _keep_steps(skill, draft)
-        else:
-            silent = skill.silent + openings.count_silent(added)
-            draft, told = await self._reword(self.language_model, skill, turns, feedback)
+        new = {case.id for case in added}
+        kept = await queries.read_cases(skill_id)
+        known = [case for case in kept if case.id not in new]
+        if not kept and skill.playbook.steps:
+            # Learned before cases were kept: what it says is evidence too.
+            added = [cases.make_earlier(skill), *added]
+        silent = openings.count_silent([*known, *added])
+        draft = await self.induce(context, [*known, *added], skill)
+        told = (*changes.describe(skill.draft, draft), *draft.remarks)
+        if outcomes.identify(draft.playbook) in skill.rejected:
+            draft, told = _keep_steps(skill, draft)
         context.report(2, LEARNING_STEPS, f"Storing: {draft.title}")
         update = replace(await self.make_update(context, skill, draft, told), silent=silent)
         return await queries.update_skill(skill_id, update, added, context.principal.agent, once)
-
-    async def _reword(
-        self, model: LanguageModel, skill: Skill, turns: Sequence[Turn], feedback: str
-    ) -> tuple[SkillDraft, tuple[str, ...]]:
-        refinement = await model.refine(skill.draft, turns, feedback)
-        cleaned = await anyio.to_thread.run_sync(clean, refinement.draft)
-        proposed = replace(cleaned, **_get_settled(skill))
-        refined = refining.refine(skill.draft, replace(refinement, draft=proposed), turns, feedback)
-        return refined.draft, (*refined.changes, *changes.describe_cut(refinement.draft))
 
     async def make_update(self, context: Context, skill: Skill, draft: SkillDraft, told: Sequence[str]) -> SkillUpdate:
         """Return what makes a skill say what a draft says, with its vectors, and its changes masked."""
@@ -214,23 +192,18 @@ class Learner:
             expected_version=skill.version,
         )
 
-    async def _draft(self, context: Context, case: Case, turns: Sequence[Turn]) -> SkillDraft:
-        if isinstance(self.language_model, Inducer):
-            return await self.language_model.induce([case], self.get_embed(context))
-        return await self.language_model.extract(turns)
-
     async def induce(self, context: Context, known: Sequence[Case], skill: Skill) -> SkillDraft:
         """Return the skill as its cases have it; what its metadata settled, and what a person wrote, as it is.
 
-        Only an inducer can; errors as in `update`.
+        Errors as in `update`.
         """
-        assert isinstance(self.language_model, Inducer)
         draft = await self.language_model.induce(known, self.get_embed(context))
         draft = await anyio.to_thread.run_sync(clean, draft)
         draft = replace(draft, playbook=_keep_wording(skill.playbook, draft.playbook))
-        settled = dict.fromkeys(_get_settled(skill))
-        areas = {name: getattr(skill, name) if name in settled or not getattr(draft, name) else getattr(draft, name)
-                 for name in (records.PRODUCT_AREA, records.ISSUE_TYPE)}  # fmt: skip
+        areas = {
+            name: getattr(skill if records.get_text(skill.metadata, name) else draft, name) or getattr(skill, name)
+            for name in (records.PRODUCT_AREA, records.ISSUE_TYPE)
+        }
         return _keep_written(skill, require_whole(replace(draft, **areas)))
 
     async def embed(self, context: Context, draft: SkillDraft) -> list[Sequence[float]]:
@@ -304,27 +277,30 @@ def prepare(conversation: str) -> tuple[Turn, ...]:
 
 
 def clean(draft: SkillDraft) -> SkillDraft:
-    """Return a model's draft fit to keep: masked, each text on one line and of bounded length, blank ones left out."""
+    """Return a model's draft fit to keep: masked, each text on one line and of bounded length, blank ones left out.
+
+    What is more than a skill holds is left out, too, and the remarks say so.
+    """
     playbook = draft.playbook
     return SkillDraft(
         title=_clean(draft.title, MAX_TITLE),
         problem=_clean(draft.problem),
         playbook=Playbook(
             goal=_clean(playbook.goal),
-            prerequisites=_clean_all(playbook.prerequisites, refining.MAX_NOTES),
+            prerequisites=_clean_all(playbook.prerequisites, limits.MAX_NOTES),
             steps=_clean_steps(playbook.steps),
-            edge_cases=_clean_all(playbook.edge_cases, refining.MAX_NOTES),
+            edge_cases=_clean_all(playbook.edge_cases, limits.MAX_NOTES),
             escalation=_clean(playbook.escalation),
-            notes=_clean_all(playbook.notes, refining.MAX_NOTES),
+            notes=_clean_all(playbook.notes, limits.MAX_NOTES),
             seldom=_clean_steps(playbook.seldom),
             cases=playbook.cases,
         ),
-        conditions=_clean_all(draft.conditions, refining.MAX_CONDITIONS),
-        keywords=_clean_all(draft.keywords, refining.MAX_KEYWORDS, MAX_KEYWORD),
+        conditions=_clean_all(draft.conditions, limits.MAX_CONDITIONS),
+        keywords=_clean_all(draft.keywords, limits.MAX_KEYWORDS, MAX_KEYWORD),
         product_area=_clean(draft.product_area, MAX_TITLE),
         issue_type=_clean(draft.issue_type, MAX_TITLE),
-        openings=_clean_all(draft.openings, refining.MAX_KEYWORDS),
-        remarks=_clean_all(draft.remarks, refining.MAX_STEPS),
+        openings=_clean_all(draft.openings, limits.MAX_KEYWORDS),
+        remarks=_clean_all((*changes.describe_cut(draft), *draft.remarks), limits.MAX_STEPS),
     )
 
 
@@ -332,7 +308,7 @@ def _clean_steps(steps: Sequence[Step]) -> tuple[Step, ...]:
     names = ("do", "check", "say", "induced")
     cleaned = (
         replace(step, **{name: _clean(getattr(step, name), MAX_STEP) for name in names})
-        for step in steps[: refining.MAX_STEPS]
+        for step in steps[: limits.MAX_STEPS]
     )
     return tuple(step for step in cleaned if step.do)
 
@@ -359,11 +335,6 @@ def _clean_all(texts: Sequence[str], most: int, length: int = MAX_STEP) -> tuple
     return tuple(cleaned)[:most]
 
 
-def _get_settled(skill: Skill) -> dict[str, str]:
-    """Return blanks for what the caller's metadata has settled, so that no model's answer replaces it."""
-    return {name: "" for name in (records.PRODUCT_AREA, records.ISSUE_TYPE) if records.get_text(skill.metadata, name)}
-
-
 def _keep_written(skill: Skill, draft: SkillDraft) -> SkillDraft:
     """Return the draft with what a person wrote of the skill.
 
@@ -381,7 +352,7 @@ def _keep_written(skill: Skill, draft: SkillDraft) -> SkillDraft:
     other = tuple(
         step for step in (*new.steps, *new.seldom) if step.id not in ids and " ".join(step.do.split()) not in said
     )
-    playbook = replace(skill.playbook, cases=new.cases, notes=new.notes, seldom=other[: refining.MAX_STEPS])
+    playbook = replace(skill.playbook, cases=new.cases, notes=new.notes, seldom=other[: limits.MAX_STEPS])
     return replace(draft, conditions=skill.conditions, playbook=playbook)
 
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from refdesk.errors import ConflictError, InvalidInputError
 from refdesk.model import Metadata, MetadataKey, State
-from refdesk.playbooks import Inducer
 from refdesk.toolsets.skills import cases, changes, missing, openings, records
 from refdesk.toolsets.skills.history import MERGED, UNMERGED
 from refdesk.toolsets.skills.queries import SOURCE, SkillQueries, get_queries
@@ -31,11 +30,11 @@ async def merge(learner: Learner, context: Context, skill_id: str, other_id: str
     """Let a skill learn from all cases of another one, which is withdrawn; return its new version.
 
     Raises:
-        InvalidInputError: They are one, or the language model cannot induce a skill from cases.
+        InvalidInputError: They are one.
         NotFoundError: One of them is not there.
         ConflictError: One of them was changed meanwhile; nothing is.
     """
-    queries = _require(learner, context)
+    queries = get_queries(context)
     if skill_id == other_id:
         raise InvalidInputError("A skill cannot be merged with itself.")
     skill, other = await _get(queries, skill_id), await _get(queries, other_id)
@@ -63,7 +62,7 @@ async def unmerge(learner: Learner, context: Context, skill_id: str) -> tuple[Sk
         NotFoundError: One of them is not there any more.
         ConflictError: One of them was changed meanwhile; nothing is.
     """
-    queries = _require(learner, context)
+    queries = get_queries(context)
     [document] = await queries.store.get_documents(records.get_collection(queries.org), [skill_id])
     if document is None or MERGED_INTO not in document.data:
         raise InvalidInputError(f"The skill {skill_id} was not merged into another one.")
@@ -113,12 +112,6 @@ async def _require_version(transaction: Transaction, other: Document, expected: 
     [document] = await transaction.get_documents(other.collection, [other.id])
     if document is None or document.version != expected:
         raise ConflictError("The other skill has changed meanwhile; try again.")
-
-
-def _require(learner: Learner, context: Context) -> SkillQueries:
-    if not isinstance(learner.language_model, Inducer):
-        raise InvalidInputError("The language model that is set cannot merge skills; `rules` can.")
-    return get_queries(context)
 
 
 async def _get(queries: SkillQueries, skill_id: str) -> Skill:

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from refdesk.core.search.semantics import Semantics
     from refdesk.model import CosineScale, JsonObject, JsonValue
     from refdesk.playbooks import Inducer, Turn
-    from refdesk.protocols import Embedder, LanguageModel
+    from refdesk.protocols import Embedder
     from refdesk.toolsets.skills.learning import Learner
     from refdesk.toolsets.skills.queries import Creation, FoundSkill, SkillQueries
     from refdesk.toolsets.skills.records import Skill
@@ -229,7 +229,7 @@ _CONVERSATION = (
 _ID = "01930000-0000-7000-8000-000000000001"
 
 
-def make_operations(language_model: LanguageModel | Inducer, random: Random | None = None) -> tuple[Operation, ...]:
+def make_operations(language_model: Inducer, random: Random | None = None) -> tuple[Operation, ...]:
     """Return the toolset's operations, which learn with a language model; for `random` see `SkillQueries`."""
 
     @cache
