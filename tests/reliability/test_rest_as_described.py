@@ -83,6 +83,7 @@ async def settle(url: str, key: str) -> dict[str, Any]:
         "get_knowledge": {"path": {"id": notes[2]}},
         "withdraw_knowledge": {"path": {"id": notes[3]}},
         "restore_knowledge": {"path": {"id": notes[3]}},
+        "edit_knowledge": {"path": {"id": notes[2]}},
         "erase": {"instead": {"entry": notes[4]}},
         "get_skill": {"path": {"skill_id": skill}},
         "update_skill": {"body": {"skill_id": skill}},

@@ -170,6 +170,7 @@ def list_calls(ids: Mapping[str, str], own: tuple[str, str]) -> list[tuple[str, 
             ("import_skills", {"folders": [write_folder(id)]}),
             ("withdraw_knowledge", {"id": id}),
             ("restore_knowledge", {"id": id}),
+            ("edit_knowledge", {"id": id, "body": "Taken over."}),
             ("erase", {"entry": id}),
             ("show_audit", {"record": id}),
             ("search_azure_updates", {"id": id}),
@@ -217,6 +218,7 @@ def list_word_calls() -> list[tuple[str, dict[str, Any]]]:
         *(("search_knowledge", search) for search in searches),
         *(("list_knowledge", each) for each in lists),
         ("list_tags", {}),
+        ("list_skills", {"limit": 200}),
         *(
             ("search_everything", {"deadlineMs": 10_000, "query": word, "limit": 50, "filters": {"tags": [tag]}})
             for word in words

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 def _load(means: Means) -> Toolset:
     from refdesk.core.operations import Toolset
+    from refdesk.toolsets.knowledge.editing import EDIT_KNOWLEDGE
     from refdesk.toolsets.knowledge.importing import IMPORT_KNOWLEDGE
     from refdesk.toolsets.knowledge.operations import OPERATIONS
     from refdesk.toolsets.knowledge.prompts import PROMPTS
@@ -29,7 +30,7 @@ def _load(means: Means) -> Toolset:
     return Toolset(
         TOOLSET_NAME,
         DESCRIPTION,
-        (*OPERATIONS, IMPORT_KNOWLEDGE),
+        (*OPERATIONS, EDIT_KNOWLEDGE, IMPORT_KNOWLEDGE),
         templates=TEMPLATES,
         provider=PROVIDER,
         recipe=RECIPE,

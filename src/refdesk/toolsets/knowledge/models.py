@@ -219,6 +219,36 @@ class SupersedeOutput(Message):
     head_id: str = Field(description="The entry at the end of the chain: what holds now.")
 
 
+class EditInput(Message):
+    """What `edit_knowledge` takes: what is left out stays as it is."""
+
+    id: Uuid = Field(description="The entry's.")
+    title: Annotated[Text, Field(min_length=1, max_length=200)] | SkipJsonSchema[None] = Field(
+        None, description="In one line."
+    )
+    body: Annotated[Text, Field(min_length=1, max_length=32000)] | SkipJsonSchema[None] = Field(
+        None, description="In full, as text or Markdown."
+    )
+    tags: Tags | SkipJsonSchema[None] = Field(None, description="All it is to have; an empty list for none.")
+    confidence: Annotated[int, Field(ge=0, le=100)] | SkipJsonSchema[None] = Field(None, description="In percent.")
+    expires_at: Instant | SkipJsonSchema[None] = Field(None, description="When it ceases to hold; in the future.")
+    never_expires: bool = Field(False, description="Take its expiry away.")
+    client_token: Uuid | SkipJsonSchema[None] = Field(
+        None, description="Made by you, new for each edit. Repeating the call with it within 60 s edits nothing twice."
+    )
+
+
+class EditOutput(Message):
+    """What `edit_knowledge` answers: the new version is committed; its vector follows in the background."""
+
+    id: str = Field(description="The new version's.")
+    old_id: str = Field(description="The entry's that it supersedes.")
+    head_id: str = Field(description="What holds now.")
+    created_at: datetime
+    replayed: bool = Field(description="Whether this is the first answer to the same `clientToken` again.")
+    duplicate_of: str | SkipJsonSchema[None] = Field(None, description="Another entry that says the same; else absent.")
+
+
 class LifeInput(Message):
     """What `withdraw_knowledge` and `restore_knowledge` take."""
 

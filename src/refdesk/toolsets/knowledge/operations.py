@@ -103,7 +103,7 @@ async def supersede_knowledge(context: Context, pair: SupersedeInput) -> Superse
         old, new = await supersession.read_pair(
             transaction, models.get_collection(principal.org), pair.old_id, pair.new_id
         )
-        _require_owner(context, old, new)
+        require_owner(context, old, new)
         try:
             head = await supersession.supersede(transaction, old, new, base.clock.now())
         except ConflictError as error:
@@ -162,7 +162,7 @@ async def restore_knowledge(context: Context, asked: LifeInput) -> LifeOutput:
         elif document.state is State.SUPERSEDED:
             successor_id = supersession.get_successor_id(document) or document.id
             [successor] = await transaction.get_documents(collection, [successor_id])
-            _require_owner(context, document, successor or document)
+            require_owner(context, document, successor or document)
             document = await supersession.undo(transaction, document)
         output = await _tell_life(transaction, document)
     base.note_change(document)
@@ -189,7 +189,7 @@ def _require_author(context: Context, document: Document) -> None:
         raise PermissionDeniedError(f"You did not write this entry; ask for the scope {WRITE_OTHERS_SCOPE}.")
 
 
-def _require_owner(context: Context, old: Document, new: Document) -> None:
+def require_owner(context: Context, old: Document, new: Document) -> None:
     """Return when the caller may let one entry replace the other, or take that back."""
     principal = context.principal
     if get_options(context.knowledge_base).protects_authors or SUPERSEDE_OWN_SCOPE in principal.scopes:
@@ -280,7 +280,7 @@ def _dump(output: StoreOutput) -> JsonObject:
 
 
 _STILL_HIDDEN = "What it replaced stays out of sight; to let that hold again, restore_knowledge: {}."
-_NO_SUCH_ENTRY = "No entry has this id, as far as the caller may know."
+NO_SUCH_ENTRY = "No entry has this id, as far as the caller may know."
 _UNANSWERED = {
     "UNAUTHENTICATED": "The request carries no valid credential.",
     "STORE_UNAVAILABLE": "The storage engine failed; try again, a store with the same clientToken.",
@@ -357,7 +357,7 @@ SUPERSEDE_KNOWLEDGE = Operation(
     route=Route("POST", "/knowledge/{oldId}/supersede"),
     errors={
         "INVALID_INPUT": "An id is no UUID, or both are the same.",
-        "NOT_FOUND": _NO_SUCH_ENTRY,
+        "NOT_FOUND": NO_SUCH_ENTRY,
         **_LACKS_WRITE,
         "PERMISSION_DENIED": f"The caller wrote neither entry and lacks {WRITE_OTHERS_SCOPE}, or lacks {WRITE_SCOPE}.",
         "CONFLICT": "The old entry is superseded by another one (details name the head), or a circle would close.",
@@ -366,7 +366,7 @@ SUPERSEDE_KNOWLEDGE = Operation(
     may_offer=lambda _: True,
 )
 
-_NOT_AUTHOR = f"The caller did not write the entry and lacks {WRITE_OTHERS_SCOPE}, or lacks {WRITE_SCOPE}."
+NOT_AUTHOR = f"The caller did not write the entry and lacks {WRITE_OTHERS_SCOPE}, or lacks {WRITE_SCOPE}."
 
 WITHDRAW_KNOWLEDGE = Operation(
     name="withdraw_knowledge",
@@ -382,9 +382,9 @@ WITHDRAW_KNOWLEDGE = Operation(
     route=Route("POST", "/knowledge/{id}/withdraw"),
     errors={
         "INVALID_INPUT": "The id is no UUID.",
-        "NOT_FOUND": _NO_SUCH_ENTRY,
+        "NOT_FOUND": NO_SUCH_ENTRY,
         **_LACKS_WRITE,
-        "PERMISSION_DENIED": _NOT_AUTHOR,
+        "PERMISSION_DENIED": NOT_AUTHOR,
     },
     examples=({"id": "01930000-0000-7000-8000-000000000001"},),
 )
@@ -401,7 +401,7 @@ RESTORE_KNOWLEDGE = Operation(
     route=Route("POST", "/knowledge/{id}/restore"),
     errors={
         "INVALID_INPUT": "The id is no UUID.",
-        "NOT_FOUND": _NO_SUCH_ENTRY,
+        "NOT_FOUND": NO_SUCH_ENTRY,
         **_LACKS_WRITE,
         "PERMISSION_DENIED": "The caller may not supersede the entry, or did not write what was withdrawn.",
     },
@@ -418,7 +418,7 @@ GET_KNOWLEDGE = Operation(
     scopes=frozenset({READ_SCOPE}),
     effects=READS,
     route=Route("GET", "/knowledge/{id}"),
-    errors={"INVALID_INPUT": "The id is no UUID.", "NOT_FOUND": _NO_SUCH_ENTRY, **_LACKS_READ},
+    errors={"INVALID_INPUT": "The id is no UUID.", "NOT_FOUND": NO_SUCH_ENTRY, **_LACKS_READ},
     shortening=Shortening("", ("body",), pages=True, rest="The body goes on."),
     examples=({"id": "01930000-0000-7000-8000-000000000001"},),
 )

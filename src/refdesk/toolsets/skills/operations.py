@@ -20,6 +20,7 @@ from refdesk.errors import Choice, NotFoundError, RefdeskError, StoreError
 from refdesk.toolsets.skills import missing, models, reports
 from refdesk.toolsets.skills.exchange_operations import EXPORT, make_import
 from refdesk.toolsets.skills.history_operations import HISTORY, make_merge, make_unmerge
+from refdesk.toolsets.skills.listing import LIST
 from refdesk.toolsets.skills.models import (
     CreateInput,
     CreateOutput,
@@ -254,6 +255,7 @@ def make_operations(language_model: Inducer, random: Random | None = None) -> tu
         HISTORY,
         make_merge(get_learner),
         make_unmerge(get_learner),
+        LIST,
     )
 
 

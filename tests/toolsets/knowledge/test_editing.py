@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from refdesk import errors
+from refdesk.toolsets.knowledge import editing
+from refdesk.toolsets.knowledge.models import EditInput, EditOutput
+from tests.core.fakes import NOW
+from tests.toolsets.knowledge.conftest import Desk
+
+TOKEN = "01930000-0000-7000-8000-00000000abcd"
+
+
+async def edit(desk: Desk, id: str, **asked: object) -> EditOutput:
+    return await editing.edit_knowledge(desk.context, EditInput.model_validate({"id": id, **asked}))
+
+
+async def test_an_edit_keeps_what_is_left_out_and_the_old_version(desk: Desk) -> None:
+    task = {"taskId": "T-1", "kind": "produced"}
+    expiry = NOW + timedelta(days=9)
+    old = await desk.store("Limit", "500 EUR", tags=["refunds"], confidence=90, taskRef=task, expiresAt=expiry)
+    done = await edit(desk, old.id, body="200 EUR")
+    new = await desk.get(done.id)
+    assert (new.title, new.body, new.tags, new.confidence) == ("Limit", "200 EUR", ["refunds"], 90)
+    assert (new.expires_at, [each.task_id for each in new.task_refs]) == (expiry, ["T-1"])
+    assert (done.old_id, done.head_id, [each.id for each in new.chain]) == (old.id, done.id, [old.id, done.id])
+    assert (await desk.get(old.id)).body == "500 EUR"
+    assert [hit.id for hit in await desk.search("500 EUR")] == [done.id]
+
+
+async def test_restoring_the_old_version_undoes_an_edit(desk: Desk) -> None:
+    old = await desk.store("Limit", "500 EUR")
+    done = await edit(desk, old.id, title="Limits", tags=["b"], confidence=5)
+    await desk.restore(old.id)
+    await desk.withdraw(done.id)
+    assert [hit.id for hit in await desk.search("limit")] == [old.id]
+
+
+async def test_each_part_can_be_edited_alone_and_an_expiry_taken_away(desk: Desk) -> None:
+    first = await desk.store("Limit", "500 EUR", tags=["a"], expiresAt=NOW + timedelta(hours=1))
+    desk.clock.advance(timedelta(hours=2))
+    with pytest.raises(errors.InvalidInputError, match="neverExpires"):
+        await edit(desk, first.id, confidence=5)
+    second = await edit(desk, first.id, neverExpires=True)
+    assert (await desk.get(second.id)).expires_at is None
+    assert second.duplicate_of is None
+    third = await edit(desk, second.id, tags=[])
+    assert (await desk.get(third.id)).tags == []
+
+
+@pytest.mark.parametrize("asked", [{}, {"title": "Limit"}, {"neverExpires": True, "expiresAt": "2999-01-01"}])
+async def test_an_edit_that_says_nothing_new_is_refused(desk: Desk, asked: dict[str, Any]) -> None:
+    old = await desk.store("Limit", "500 EUR")
+    with pytest.raises(errors.InvalidInputError):
+        await edit(desk, old.id, **asked)
+
+
+async def test_what_does_not_hold_is_not_edited_and_the_error_names_what_does(desk: Desk) -> None:
+    old = await desk.store("Limit", "500 EUR")
+    done = await edit(desk, old.id, body="200 EUR")
+    with pytest.raises(errors.ConflictError) as caught:
+        await edit(desk, old.id, body="100 EUR")
+    assert caught.value.details == {"headId": done.id}
+    await desk.withdraw(done.id)
+    with pytest.raises(errors.ConflictError, match="restore_knowledge"):
+        await edit(desk, done.id, body="100 EUR")
+    with pytest.raises(errors.NotFoundError):
+        await edit(desk.as_agent("eve", "other"), old.id, body="mine")
+
+
+async def test_who_protects_authors_lets_nobody_else_edit(desk: Desk) -> None:
+    old = await desk.store("Limit", "500 EUR")
+    other = desk.as_agent("bob")
+    narrow = desk.as_agent("bob", "acme", "knowledge:supersede_own")
+    with pytest.raises(errors.PermissionDeniedError):
+        await edit(narrow, old.id, body="200 EUR")
+    assert (await desk.get((await edit(other, old.id, body="200 EUR")).id)).author == "bob"
+
+
+async def test_an_edit_counts_against_the_quota_and_then_changes_nothing(desk: Desk) -> None:
+    old = await desk.store("Limit", "500 EUR")
+    with pytest.raises(errors.QuotaExceededError):
+        await edit(desk.limit(per_org=1), old.id, body="200 EUR")
+    assert (await desk.get(old.id)).head_id == old.id
+
+
+async def test_a_repeated_edit_with_the_same_token_edits_once(desk: Desk) -> None:
+    old = await desk.store("Limit", "500 EUR")
+    first = await edit(desk, old.id, body="200 EUR", clientToken=TOKEN)
+    again = await edit(desk, old.id, body="200 EUR", clientToken=TOKEN)
+    assert (again.id, first.replayed, again.replayed) == (first.id, False, True)
+    with pytest.raises(errors.ConflictError, match="clientToken"):
+        await edit(desk, old.id, body="100 EUR", clientToken=TOKEN)
+
+
+async def test_an_edit_says_who_else_says_the_same(desk: Desk) -> None:
+    other = await desk.store("Limit", "200 EUR")
+    old = await desk.store("Limit", "500 EUR")
+    assert (await edit(desk, old.id, body="200 EUR")).duplicate_of == other.id
