@@ -84,8 +84,8 @@ eval: $(READY) ## retrieval quality, how good learned skills are, and how one li
 	$(BIN)/python -m benchmarks.matches
 	$(BIN)/python -m benchmarks.azure_questions
 
-eval-agent: $(READY) ## how an agent gets on that knows only what the server says; MODEL=name and BASE_URL=… for a real one
-	$(BIN)/python -m benchmarks.agent $(if $(MODEL),--model "$(MODEL)") $(if $(BASE_URL),--base-url "$(BASE_URL)")
+eval-agent: $(READY) ## how an agent gets on that knows only what the server says; MODEL=name, BASE_URL=… for a real one, EMULATED=1 for a try
+	$(BIN)/python -m benchmarks.agent $(if $(MODEL),--model "$(MODEL)") $(if $(BASE_URL),--base-url "$(BASE_URL)") $(if $(EMULATED),--emulated)
 
 docs: $(READY) ## the reference pages, contracts and snapshots anew, from the code
 	REFDESK_UPDATE_SNAPSHOTS=1 $(BIN)/python -m pytest -q tests/meta/test_reference.py tests/server/test_table.py tests/toolsets/test_conformance.py

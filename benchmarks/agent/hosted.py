@@ -6,17 +6,22 @@ It gets what an agent gets from any client: the server's instructions, the tools
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    import httpx2
+import httpx2
 
+from refdesk.core.retrying import PassingError, RetryPolicy, is_passing_status, parse_retry_after
+
+if TYPE_CHECKING:
     from benchmarks.agent.session import Session
     from benchmarks.agent.tasks import Task
 
 MOST_ROUNDS = 16
 """Of asking the model: then it has not found its way."""
+
+POLICY = RetryPolicy(attempts=6, first_wait=2.0, max_wait=90.0)
+"""Services answer 429 for up to a minute to who asks as often as an agent does."""
 
 ROLE = "You help a colleague with the tools that you have. Do what is asked, then answer in one short paragraph."
 
@@ -28,11 +33,13 @@ class HostedAgent:
     Attributes:
         service: Its base URL is that of the API, with the version.
         model: The model's name.
+        policy: How often the service is asked again that cannot answer now.
     """
 
     session: Session
     service: httpx2.AsyncClient
     model: str
+    policy: RetryPolicy = field(default=POLICY)
 
     async def solve(self, task: Task) -> str:
         """Do a task and return the reply."""
@@ -58,9 +65,20 @@ class HostedAgent:
             for tool in self.session.tools.values()
         ]
         request = {"model": self.model, "messages": messages, "tools": tools}
-        response = await self.service.post("chat/completions", json=request)
-        response.raise_for_status()
-        return response.json()["choices"][0]["message"]
+        response = await self.policy.call(lambda: self._post(request))
+        return _get_own(response.json()["choices"][0]["message"])
+
+    async def _post(self, request: dict[str, Any]) -> httpx2.Response:
+        try:
+            response = await self.service.post("chat/completions", json=request)
+        except httpx2.TransportError as error:
+            raise PassingError(f"The service cannot be reached ({type(error).__name__}).") from error
+        if is_passing_status(response.status_code):
+            asked = parse_retry_after(response.headers.get("Retry-After"))
+            raise PassingError(f"The service answered {response.status_code}: {response.text[:200]}", asked)
+        if response.is_error:
+            raise RuntimeError(f"The service answered {response.status_code}: {response.text[:500]}")
+        return response
 
     async def _run(self, call: dict[str, Any]) -> dict[str, Any]:
         name, text = call["function"]["name"], call["function"]["arguments"] or "{}"
@@ -71,3 +89,15 @@ class HostedAgent:
         else:
             content = (await self.session.call(name, arguments)).text
         return {"role": "tool", "tool_call_id": call["id"], "content": content}
+
+
+def _get_own(said: dict[str, Any]) -> dict[str, Any]:
+    """Return what of a message is sent back: services answer with fields that they refuse to be told again."""
+    calls = [
+        {"id": call["id"], "type": "function", "function": {name: call["function"][name] for name in _FUNCTION}}
+        for call in said.get("tool_calls") or ()
+    ]
+    return {"role": "assistant", "content": said.get("content"), **({"tool_calls": calls} if calls else {})}
+
+
+_FUNCTION = ("name", "arguments")

@@ -11,13 +11,17 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 from uuid import uuid4
 
 from refdesk.server.answers import to_text
 
 if TYPE_CHECKING:
-    from benchmarks.agent.session import Answer, Session
+    from collections.abc import Mapping
+
+    from mcp_types import Tool
+
+    from benchmarks.agent.session import Answer
     from benchmarks.agent.tasks import Task
 
 _LINE = re.compile(r"^- ([a-z-]+): (.*)$", re.MULTILINE)
@@ -34,6 +38,24 @@ UNSAID = frozenset({"query", "chain", "links"})
 
 class UnknownRecipeError(LookupError):
     """The instructions have no recipe for what is to be done, or it names a tool that is not offered."""
+
+
+class Desk(Protocol):
+    """What the agent meets: what it is told, and what it may call."""
+
+    @property
+    def instructions(self) -> str:
+        """What the server says of itself."""
+        ...
+
+    @property
+    def tools(self) -> Mapping[str, Tool]:
+        """Those that are offered, by name."""
+        ...
+
+    async def call(self, name: str, arguments: dict[str, Any]) -> Answer:
+        """Call a tool and return what the agent reads."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +110,7 @@ def _read_value(text: str) -> object:
 class ScriptedAgent:
     """One that does a task after the other."""
 
-    session: Session
+    session: Desk
     _known: dict[str, Any] = field(default_factory=dict[str, Any])
     _read: dict[str, Any] = field(default_factory=dict[str, Any])
 

@@ -10,16 +10,53 @@ from typing import Any
 import httpx2
 import pytest
 
+from benchmarks.agent.emulated import KEY, MODEL, running_model
 from benchmarks.agent.hosted import HostedAgent
 from benchmarks.agent.judging import Report, judge
 from benchmarks.agent.scripted import ScriptedAgent, read_recipes, read_steps
 from benchmarks.agent.session import Session, open_session
 from benchmarks.agent.tasks import Look, Task, find_faults, load_tasks
 from benchmarks.agent.world import AGENT, open_world
+from refdesk.core.retrying import RetryPolicy
 from tests.acceptance.processes import make_environment
 from tests.emulators import language_models
 
 TASKS = {task.name: task for task in load_tasks()}
+
+
+ASKED = {"role": "user", "content": "Who knows?"}
+CALLING = {
+    "role": "assistant",
+    "content": None,
+    "tool_calls": [{"id": "call_1", "type": "function", "function": {"name": "look", "arguments": "{}"}}],
+}
+QUICK = RetryPolicy(attempts=4, first_wait=0.01, max_wait=0.1)
+
+
+def make_tool(**changed: object) -> dict[str, Any]:
+    """Return a tool as the API has it."""
+    schema: dict[str, Any] = {"type": "object", "properties": {}}
+    return {"type": "function", "function": {"name": "look", "description": "", "parameters": schema, **changed}}
+
+
+def make_service(url: str) -> httpx2.AsyncClient:
+    """Return a client of an emulated model."""
+    return httpx2.AsyncClient(base_url=f"{url}/", headers={"Authorization": f"Bearer {KEY}"})
+
+
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"model": "other"}, "404"),
+    ({"messages": []}, "empty array"),
+    ({"metadata_of_ours": {}}, "Unrecognized request argument"),
+    ({"messages": [{"role": "user", "content": None}]}, "must be a string"),
+    ({"messages": [{"role": "tool", "content": "", "tool_call_id": "call_1"}]}, "must follow"),
+    ({"messages": [ASKED, CALLING]}, "have no answer"),
+    ({"messages": [ASKED, CALLING, ASKED]}, "have no answer before"),
+    ({"messages": [{**ASKED, "annotations": []}]}, "Unsupported property"),
+    ({"tools": [make_tool(name="a.b")]}, "name"),
+    ({"tools": [make_tool(description="x" * 1025)]}, "too long"),
+    ({"tools": [make_tool(parameters={"type": "object", "properties": {}, "anyOf": []})]}, "must be an object"),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +93,13 @@ async def done(anyio_backend: str, tmp_path_factory: pytest.TempPathFactory) -> 
     async with open_world(home, settings) as world, world.connect(AGENT) as client:
         session = await open_session(client)
         yield Done(session, await judge(load_tasks(), ScriptedAgent(session), session, client))
+
+
+@pytest.fixture(scope="module")
+async def emulated(anyio_backend: str) -> AsyncGenerator[str]:
+    assert anyio_backend == "asyncio"
+    async with running_model() as model:
+        yield model.url
 
 
 async def test_recipes_followed_to_the_letter_solve_every_task_in_few_calls_and_tokens(done: Done) -> None:
@@ -124,6 +168,31 @@ async def test_a_model_behind_the_openai_api_plays_the_agent(done: Done) -> None
     assert lost.faults
     assert lost.calls == 1, "arguments that are no JSON call nothing"
     assert sent[0]["body"]["messages"][0]["content"].endswith(done.session.instructions)
+
+
+async def test_the_scripted_agent_behind_an_api_does_what_it_does_by_itself(done: Done) -> None:
+    names = ("find a note", "survey retirements", "mend a filter", "read a help article", "note something")
+    async with running_model() as model:
+        # The service has too much to do, ends a connection, and asks to be let alone for a moment.
+        faults = [{"fault": "status", "at": [1]}, {"fault": "reset", "at": [3]}]
+        await model.set_faults([*faults, {"fault": "status", "status": 429, "retry_after": 0.01, "at": [5]}])
+        async with make_service(model.url) as service:
+            report = await done.judge(HostedAgent(done.session, service, MODEL, QUICK), *names)
+            asked = await model.requests()
+    assert report.solved == len(names), report.write()
+    # It was noted before: the note is withdrawn again, as a duplicate.
+    assert [outcome.calls for outcome in report.outcomes] == [2, 1, 2, 2, 4]
+    assert [each["status"] for each in asked].count(200) == 11 + len(names), "for each call and each reply"
+
+
+@pytest.mark.parametrize(("wrong", "said"), REFUSED)
+async def test_what_the_api_would_refuse_the_emulator_refuses(emulated: str, wrong: dict[str, Any], said: str) -> None:
+    right = {"model": MODEL, "messages": [ASKED], "tools": [make_tool()]}
+    async with make_service(emulated) as service:
+        assert (await service.post("chat/completions", json=right)).status_code == 200
+        answer = await service.post("chat/completions", json={**right, **wrong})
+    assert answer.is_error
+    assert said in f"{answer.status_code} {answer.text}"
 
 
 def test_recipes_are_read_as_they_are_written() -> None:
