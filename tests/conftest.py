@@ -14,6 +14,8 @@ from refdesk.server import logs
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 
+os.environ.setdefault("REFDESK_CONFIG", "none")  # whoever runs the tests may have a config file
+
 
 @pytest.fixture(scope="session")
 def anyio_backend() -> str:

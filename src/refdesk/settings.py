@@ -1,18 +1,19 @@
-"""The settings: one frozen tree, and the only reader of the environment.
+"""The settings: one frozen tree, and the only reader of the environment and the config file.
 
 What is here concerns all of refdesk; each toolset declares its own, and `compose` puts them together. Every setting is
-an environment variable that starts with `REFDESK_`; without any of them everything works, locally.
+an environment variable that starts with `REFDESK_`, or the key of its name in the config file, which the environment
+overrides; without any of them everything works, locally.
 """
 
 from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
 from urllib.parse import quote
 
 import platformdirs
@@ -21,12 +22,17 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from refdesk import errors
 from refdesk.discovery import find_descriptors
+from refdesk.forwarder import config_file
 from refdesk.kit.settings import URL, MostKept, Names
+
+if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo
 
 PREFIX = "REFDESK_"
 
 EmbedderName: TypeAlias = Literal["local", "hashing", "gemini", "openai"]
 LanguageModelName: TypeAlias = Literal["rules", "gemini", "openai"]
+Origin: TypeAlias = Literal["environment", "file", "default"]
 StdioEra: TypeAlias = Literal["auto", "legacy", "modern"]
 DeskSocket: TypeAlias = Literal["unix", "loopback"]
 LogLevel: TypeAlias = Literal["debug", "info", "warning", "error"]
@@ -59,6 +65,11 @@ class Settings(BaseSettings):
         env_prefix=PREFIX, frozen=True, extra="ignore", env_ignore_empty=True, defer_build=True
     )
 
+    config: Path | None = Field(
+        None,
+        description="The config file, whose keys are settings in lower case, as TOML; `none` for none. Default: "
+        "`config.toml` in the platform's user config folder.",
+    )
     home: Path = Field(
         default_factory=_user_data_folder,
         description="The data folder; made when it is first written to. Default: the platform's user data folder.",
@@ -300,12 +311,77 @@ def load_settings(*, org: str | None = None, agent: str | None = None, tools: st
         ConfigurationError: A variable is malformed or misspelt; the message names it and never shows its value.
     """
     check_names(os.environ)
+    filed = _read_file()
     given = {"org": org, "agent": agent, "tools": tools}
-    chosen: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    chosen: dict[str, Any] = filed | {name: value for name, value in given.items() if value is not None}
     try:
         return compose()(**chosen)
     except ValidationError as error:
-        raise errors.ConfigurationError(explain(error)) from None
+        raise errors.ConfigurationError(explain(error, filed)) from None
+
+
+def _read_file() -> dict[str, str]:
+    """Return what the config file says where the environment says nothing.
+
+    Raises:
+        ConfigurationError: The file cannot be used, or has a key that is no setting.
+    """
+    try:
+        filed = config_file.read(os.environ)
+    except config_file.UnreadableError as error:
+        raise errors.ConfigurationError(str(error)) from None
+    known = compose().model_fields.keys() - {"config"}
+    for name in sorted(filed.keys() - known):
+        meant = difflib.get_close_matches(name, known, n=1)
+        hint = f" Did you mean {meant[0]}?" if meant else " The reference of settings lists them all."
+        raise errors.ConfigurationError(f"There is no setting {name}, which {_name_file()} sets.{hint}")
+    said = {name.upper() for name, value in os.environ.items() if value}
+    return {name: value for name, value in filed.items() if value and variable(name) not in said}
+
+
+def _name_file() -> str:
+    return f"the config file {config_file.find_path(os.environ)}"
+
+
+def find_config_file() -> tuple[str | None, bool]:
+    """Return where the config file is or would be, `None` where none is wanted, and whether it is there."""
+    path = config_file.find_path(os.environ)
+    return path, path is not None and os.path.isfile(path)
+
+
+@dataclass(frozen=True, slots=True)
+class Effective:
+    """A setting as it is in effect.
+
+    Attributes:
+        value: What it is; of a secret, only that it is set counts.
+        source: What says so.
+    """
+
+    name: str
+    variable: str
+    value: object
+    source: Origin
+    is_secret: bool
+
+
+def list_effective() -> list[Effective]:
+    """Return every setting as it is in effect, in the order of the reference; errors as in `load_settings`."""
+    settings, filed = load_settings(), _read_file()
+    return [
+        Effective(name, variable(name), getattr(settings, name), _find_source(settings, name, filed), _hides(field))
+        for name, field in compose().model_fields.items()
+    ]
+
+
+def _find_source(settings: Settings, name: str, filed: Mapping[str, str]) -> Origin:
+    if name in filed:
+        return "file"
+    return "environment" if name in settings.model_fields_set else "default"
+
+
+def _hides(field: FieldInfo) -> bool:
+    return SecretStr in (field.annotation, *get_args(field.annotation))
 
 
 def check_names(environment: Mapping[str, str]) -> None:
@@ -384,12 +460,13 @@ def variable(name: str) -> str:
     return f"{PREFIX}{name.upper()}"
 
 
-def explain(error: ValidationError) -> str:
-    """Return what is wrong with a setting, by its variable and without its value."""
+def explain(error: ValidationError, filed: Collection[str] = ()) -> str:
+    """Return what is wrong with a setting, without its value: by its variable, or its key where the file says it."""
     first = error.errors(include_url=False, include_input=False, include_context=False)[0]
     name = str(first["loc"][0])
     if first["type"] == "string_pattern_mismatch":
         problem = "has the wrong form"
     else:
         problem = first["msg"].removeprefix("Value error, ").removeprefix("Input ").removeprefix("String ")
-    return f"{variable(name)} {problem}. It says: {compose().model_fields[name].description}"
+    told = f"{name} in {_name_file()}" if name in filed else variable(name)
+    return f"{told} {problem}. It says: {compose().model_fields[name].description}"

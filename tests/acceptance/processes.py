@@ -35,6 +35,7 @@ def make_environment(home: Path, **variables: str) -> dict[str, str]:
     """What a process sees: nothing of this machine's settings."""
     kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH", "SYSTEMROOT", "LANG") if name in os.environ}
     own = {"REFDESK_HOME": str(home), "REFDESK_AZURE_UPDATES_URL": NOWHERE, "REFDESK_DESK_IDLE": "60"}
+    own["REFDESK_CONFIG"] = "none"
     return {**kept, **own, **variables}
 
 

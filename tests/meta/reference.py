@@ -28,8 +28,9 @@ def render_settings() -> str:
     ]
     return _page(
         "Settings",
-        "Every setting is an environment variable; none is needed. A malformed one ends the command with a sentence "
-        "that names it.",
+        "Every setting is an environment variable, or the key of its name in the config file, in lower case and "
+        "without `REFDESK_` ([how-to](../how-to/configure.md)); none is needed. A malformed one ends the command with "
+        "a sentence that names it.",
         _table(("Variable", "Default", "What it is"), rows),
     )
 

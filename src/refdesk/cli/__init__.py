@@ -14,6 +14,7 @@ from refdesk import __version__, errors
 from refdesk.cli.articles import articles
 from refdesk.cli.audit import audit
 from refdesk.cli.backup import backup, restore
+from refdesk.cli.config import config
 from refdesk.cli.connect import connect
 from refdesk.cli.desk import status, stop
 from refdesk.cli.doctor import doctor
@@ -30,6 +31,7 @@ from refdesk.cli.serve import serve
 from refdesk.cli.skills import skills
 from refdesk.cli.sync import sync
 from refdesk.cli.worker import worker
+from refdesk.forwarder.config_file import UnreadableError
 
 
 class _CallerMistake(click.ClickException):
@@ -44,8 +46,8 @@ class _Commands(click.Group):
             return super().invoke(ctx)
         except errors.CallerError as error:
             raise _CallerMistake(error.message) from None
-        except errors.RefdeskError as error:
-            raise click.ClickException(error.message) from None
+        except (errors.RefdeskError, UnreadableError) as error:
+            raise click.ClickException(str(error)) from None
         except (click.ClickException, click.exceptions.Exit, click.Abort, OSError):
             raise
         except Exception as error:
@@ -65,7 +67,7 @@ def _tell_bug(error: Exception) -> str:
 def cli() -> None:
     """The reference desk for AI agents: ranked, sourced, current knowledge over MCP and REST.
 
-    Settings are environment variables that start with REFDESK_; none is needed.
+    Settings are environment variables that start with REFDESK_, or keys of a config file; none is needed.
     """
 
 
@@ -73,7 +75,7 @@ for command in (
     *(serve, connect, status, stop, worker, sync),
     *(search, knowledge, skills, articles),
     *(export, import_, migrate, backup, restore),
-    *(keys, audit, erase, models, embeddings, doctor),
+    *(keys, audit, erase, models, embeddings, config, doctor),
 ):
     cli.add_command(command)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING
@@ -77,12 +78,25 @@ async def run_checks(is_deep: bool = False) -> list[Check]:
         invocation.configure_logging(settings.log_level)
         async with open_desk(settings, load_toolsets(settings=settings), in_background=False) as desk:
             found = f"embedder {settings.embedder}, org {settings.org}"
-            checks = [Check("settings", "ok", found), *[check async for check in _look(desk)]]
+            checks = [Check("settings", "ok", found), *_check_file(), *[check async for check in _look(desk)]]
             return checks + (await look_deep(desk) if is_deep else [])
     except errors.OperatorError as error:
         return [
             Check("settings", "fail", error.message, "Change or unset the variable; see the reference of settings.")
         ]
+
+
+def _check_file() -> list[Check]:
+    """Return whether others can read the secrets of the config file; nothing where there is no file."""
+    from refdesk.settings import find_config_file, list_effective
+
+    path, is_there = find_config_file()
+    if path is None or not is_there:
+        return []
+    secrets = [each.name for each in list_effective() if each.source == "file" and each.is_secret]
+    if secrets and sys.platform != "win32" and os.stat(path).st_mode & 0o077:
+        return [Check("config file", "warn", f"others can read {path}: {', '.join(secrets)}", f"chmod 600 {path}")]
+    return [Check("config file", "ok", path)]
 
 
 async def _look(desk: Desk) -> AsyncIterator[Check]:

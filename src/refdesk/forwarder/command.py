@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from refdesk import __version__
 from refdesk.forwarder import identity, rendezvous, starting
 from refdesk.forwarder.carrying import Carrier
+from refdesk.forwarder.config_file import UnreadableError
 from refdesk.forwarder.rendezvous import UnusableError
 from refdesk.forwarder.snapshot import Snapshot
 from refdesk.forwarder.typed import NamedTuple
@@ -76,6 +77,6 @@ def forward(options: Options) -> str:
         snapshot = Snapshot(client.place.path(".snapshot"), (__version__, client.asked["tools"], client.asked["era"]))
         # A place that has a snapshot has had a desk: its clients can be answered while another starts.
         wire = client.find() if snapshot.is_kept else client.reach()
-    except UnusableError as error:
+    except (UnusableError, UnreadableError) as error:
         return str(error)
     return Carrier(client, snapshot, wire).run()

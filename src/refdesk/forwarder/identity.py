@@ -1,6 +1,7 @@
 """Which desk a process belongs to: the data folder, and everything else that decides how a desk answers.
 
-Variables are compared and handed on as they are written; what they mean is up to `refdesk.settings`.
+Settings are those of the environment, and of the config file where that has none. They are compared and handed on as
+they are written; what they mean is up to `refdesk.settings`.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 
+from refdesk.forwarder import config_file
 from refdesk.forwarder.typed import NamedTuple
 
 PREFIX = "REFDESK_"
@@ -27,7 +29,7 @@ OF_THE_NETWORK = frozenset(
 )
 """Settings that only matter over HTTP."""
 
-OF_THE_PROCESS = frozenset({"DESK_IDLE", "DESK_SOCKET", "HOME", "LOG_LEVEL", "OTLP_ENDPOINT"})
+OF_THE_PROCESS = frozenset({"CONFIG", "DESK_IDLE", "DESK_SOCKET", "HOME", "LOG_LEVEL", "OTLP_ENDPOINT"})
 """Settings that change no answer, and the data folder, which is compared as a folder."""
 
 NOT_COMPARED = OF_CALLERS | OF_THE_NETWORK | OF_THE_PROCESS
@@ -77,9 +79,14 @@ def read(names: Sequence[str] = (), environment: Mapping[str, str] | None = None
 
 
 def read_settings(variables: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return refdesk's variables that are not empty, by their names without the prefix, in capitals."""
+    """Return refdesk's settings that are not empty, by their names without the prefix, in capitals.
+
+    Raises:
+        UnreadableError: The config file cannot be used.
+    """
     found = os.environ if variables is None else variables
-    return {
+    filed = {name.upper(): value for name, value in config_file.read(found).items() if value}
+    return filed | {
         name.upper().removeprefix(PREFIX): value
         for name, value in found.items()
         if value and name.upper().startswith(PREFIX)

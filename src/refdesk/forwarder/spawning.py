@@ -9,8 +9,9 @@ import sys
 from collections.abc import Sequence
 
 import refdesk
+from refdesk.forwarder.config_file import NONE, VARIABLE
 from refdesk.forwarder.hello import Wire
-from refdesk.forwarder.identity import OF_CALLERS, PREFIX, Identity, copy_environment
+from refdesk.forwarder.identity import OF_CALLERS, PREFIX, Identity, copy_environment, read_settings
 from refdesk.forwarder.rendezvous import Place
 
 _DETACHED = 0x00000008 | 0x00000200 | 0x08000000 if sys.platform == "win32" else 0
@@ -41,10 +42,16 @@ def spawn_isolated(arguments: list[str]) -> Wire:
 
 
 def _make_environment(home: str) -> dict[str, str]:
-    """Return what the desk sees: all that this process sees, but for who its caller is."""
-    callers = {PREFIX + name for name in OF_CALLERS}
-    kept = {name: value for name, value in copy_environment().items() if name.upper() not in callers}
+    """Return what the desk sees: all that this process sees, but for who its caller is.
+
+    What the config file says now is among it: the desk is the one for these settings, whenever it comes to read them.
+    """
+    variables = copy_environment()
+    own = {PREFIX + name: value for name, value in read_settings(variables).items() if name not in OF_CALLERS}
+    kept = {name: value for name, value in variables.items() if not name.upper().startswith(PREFIX)} | own
     kept[f"{PREFIX}HOME"] = home
+    if file := variables.get(VARIABLE):
+        kept[VARIABLE] = file if file.lower() == NONE else os.path.abspath(file)
     paths = [os.path.abspath(path) for path in kept.get("PYTHONPATH", "").split(os.pathsep) if path]
     root = os.path.dirname(os.path.dirname(os.path.abspath(refdesk.__file__)))
     if root not in sys.path[1:]:

@@ -1,0 +1,103 @@
+"""The config file: settings as TOML, for what the environment leaves open.
+
+A key is a setting's name in lower case; a table stands for the beginning of the names of what is in it. Values become
+texts as variables have them, since what they mean is up to `refdesk.settings`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+
+from refdesk.forwarder.typed import cast
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+VARIABLE = "REFDESK_CONFIG"
+NONE = "none"
+MOST_BYTES = 1_000_000
+
+_Known = tuple[str, int, int]
+_read: dict[_Known, dict[str, str]] = {}
+"""What was read, by path, time and size: a process asks several times."""
+
+
+class UnreadableError(Exception):
+    """There is a config file, or one is named, and it cannot be used. Says which and why."""
+
+
+def find_path(variables: Mapping[str, str]) -> str | None:
+    """Return where the config file is, or would be; `None` where none is wanted."""
+    chosen = variables.get(VARIABLE)
+    if chosen:
+        return None if chosen.lower() == NONE else os.path.abspath(chosen)
+    return os.path.join(_find_default_folder(variables), "config.toml")
+
+
+def read(variables: Mapping[str, str]) -> dict[str, str]:
+    """Return what the config file says, by the settings' names in lower case; nothing where there is none.
+
+    Raises:
+        UnreadableError: It is no TOML, holds what no setting is, cannot be read, or was named and is not there.
+    """
+    path = find_path(variables)
+    if path is None:
+        return {}
+    try:
+        status = os.stat(path)
+        known = (path, status.st_mtime_ns, status.st_size)
+        if known not in _read:
+            _read[known] = _load(path)
+    except FileNotFoundError:
+        if variables.get(VARIABLE):
+            raise UnreadableError(f"There is no config file {path}, which {VARIABLE} names.") from None
+        return {}
+    except OSError as error:
+        raise UnreadableError(f"The config file {path} cannot be read: {error.strerror}.") from None
+    return _read[known]
+
+
+def _load(path: str) -> dict[str, str]:
+    import tomllib  # only where there is a file: clients start a forwarder for every window
+
+    with open(path, "rb") as file:
+        text = file.read(MOST_BYTES + 1)
+    if len(text) > MOST_BYTES:
+        raise UnreadableError(f"The config file {path} cannot be used: it is longer than {MOST_BYTES} bytes.")
+    try:
+        return dict(_flatten(tomllib.loads(text.decode()), ""))
+    except ValueError as error:
+        raise UnreadableError(f"The config file {path} cannot be used: {error}.") from None
+
+
+def _flatten(table: dict[str, Any], before: str) -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    for key, value in table.items():
+        name = f"{before}{key}"
+        is_table = isinstance(value, dict)
+        found += _flatten(cast("dict[str, Any]", value), f"{name}_") if is_table else [(name, _write(name, value))]
+    return found
+
+
+def _write(name: str, value: object) -> str:
+    """Return a value as a variable has it."""
+    if isinstance(value, list):
+        return ",".join(_write(name, each) for each in cast("list[object]", value))
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str | int | float):
+        return str(value)
+    raise ValueError(f"{name} is neither a text, a number, a truth value nor a list of them")
+
+
+def _find_default_folder(variables: Mapping[str, str]) -> str:
+    if sys.platform == "win32":
+        import platformdirs
+
+        return platformdirs.user_config_dir("refdesk", appauthor=False)
+    if sys.platform == "darwin":
+        return os.path.expanduser("~/Library/Application Support/refdesk")
+    return os.path.join(variables.get("XDG_CONFIG_HOME", "").strip() or os.path.expanduser("~/.config"), "refdesk")
