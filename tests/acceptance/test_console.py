@@ -14,7 +14,7 @@ import pytest
 
 from tests import npm
 from tests.acceptance.browser import find_browser
-from tests.acceptance.processes import WAIT_SECONDS, start
+from tests.acceptance.processes import WAIT_SECONDS, run, start
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -70,6 +70,13 @@ def find_entry(url: str) -> str:
     return address
 
 
+def walk(driver: Path, steps: list[list[str]], *, script: bool = True) -> list[str]:
+    """Return what the steps that read have read, on pages where nothing went wrong."""
+    flow = visit(driver, {"flow": {"script": script, "steps": steps}})["flow"]
+    assert flow["errors"] == []
+    return flow["said"]
+
+
 def visit(driver: Path, plan: dict[str, object]) -> dict[str, Any]:
     done = subprocess.run(
         ["node", "visit.mjs", find_browser()],
@@ -107,6 +114,31 @@ def test_the_checks_see_what_is_planted(driver: Path, tmp_path: Path) -> None:
     assert {each.partition(":")[0] for each in seen["violations"]} >= {"image-alt", "label", "html-has-lang"}
     assert any("not defined" in each for each in seen["errors"])
     assert seen["wide"]
+
+
+@pytest.mark.parametrize("script", [True, False])
+def test_a_person_signs_in_and_out_in_a_browser(driver: Path, tmp_path: Path, *, script: bool) -> None:
+    made = run(["keys", "create", "--org", "acme", "--agent", "ann", "--scope", "knowledge:read", "--json"], tmp_path)
+    serve = ["-m", "refdesk", "serve", "--toolset", "knowledge", "--port", "0"]
+    with start(serve, tmp_path, REFDESK_EMBEDDER="hashing") as server:
+        address = server.read_log("listening")["url"]
+        said = walk(
+            driver,
+            [
+                ["open", f"{address}/?q=anything"],
+                ["where"],
+                ["write", "input[name=key]", json.loads(made.stdout)["key"]],
+                ["follow", "main button"],
+                ["where"],
+                ["read", "nav button"],
+                ["follow", "nav button"],
+                ["read", "nav"],
+            ],
+            script=script,
+        )
+    assert said[0].startswith("/console/sign-in")
+    assert said[1:3] == ["/?q=anything", "Sign out ann"]
+    assert "Sign in" in said[3]
 
 
 def test_pages_say_everything_without_a_script(url: str) -> None:

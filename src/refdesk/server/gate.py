@@ -34,7 +34,8 @@ SECURITY_HEADERS = {
         "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
     ),
     "cross-origin-resource-policy": "same-origin",
-    "referrer-policy": "no-referrer",
+    # Not "no-referrer": from a page that sends none, browsers call the origin of a form "null".
+    "referrer-policy": "same-origin",
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
 }

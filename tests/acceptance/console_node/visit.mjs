@@ -1,7 +1,9 @@
 // Opens pages in a real browser and says what is wrong with each: node visit.mjs BROWSER, a plan as JSON on stdin.
 //
-// The plan: {"pages": [url, ...], "looks": [[scheme, width], ...], "keys": url or null, "shots": folder or null}
-// The answer, as JSON: {"visits": [{url, scheme, width, violations, errors, bytes, wide}, ...], "keys": {...}}
+// The plan: {"pages": [url, ...], "looks": [[scheme, width], ...], "keys": url or null, "shots": folder or null,
+//   "flow": {"script": bool, "steps": [[what, ...], ...]} or null}
+// The answer, as JSON: {"visits": [{url, scheme, width, violations, errors, bytes, wide}, ...], "keys": {...},
+//   "flow": {"said": [what each step that reads has read, ...], "errors": [...]}}
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import puppeteer from "puppeteer-core";
@@ -16,17 +18,27 @@ const browser = await puppeteer.launch({
 
 const visits = [];
 
-async function open(url, scheme, width) {
+// Without scripts of the page's own: those of the driver need a browser that runs some.
+async function dropScripts(page) {
+  await page.setRequestInterception(true);
+  page.on("request", (request) => {
+    if (request.resourceType() === "script") request.respond({ status: 200, contentType: "text/javascript", body: "" });
+    else request.continue();
+  });
+}
+
+async function open(url, scheme, width, bare = false) {
   const page = await browser.newPage();
   const errors = [];
   const bodies = [];
-  page.setDefaultTimeout(600000);
+  if (bare) await dropScripts(page);
+  page.setDefaultTimeout(120000);
   page.on("console", (message) => message.type() === "error" && errors.push(message.text()));
   page.on("pageerror", (error) => errors.push(error.message));
   page.on("dialog", (dialog) => { errors.push(`dialog: ${dialog.message()}`); dialog.dismiss(); });
   page.on("requestfailed", (request) => errors.push(`failed: ${request.url()}`));
   page.on("response", (response) => {
-    if (new URL(response.url()).origin !== new URL(url).origin) errors.push(`elsewhere: ${response.url()}`);
+    if (url !== "about:blank" && new URL(response.url()).origin !== new URL(url).origin) errors.push(`elsewhere: ${response.url()}`);
     bodies.push(response.buffer().then((body) => body.length, () => 0));
   });
   await page.setViewport({ width, height: 900 });
@@ -87,8 +99,34 @@ async function tryKeys(url) {
   return said;
 }
 
-for (const url of plan.pages)
+const steps = {
+  open: (page, url) => page.goto(url, { waitUntil: "load" }),
+  // The selector is of a link or a button that leads to another page.
+  follow: (page, selector) => Promise.all([page.waitForNavigation(), page.click(selector)]),
+  click: (page, selector) => page.click(selector),
+  write: async (page, selector, text) => {
+    await page.$eval(selector, (field) => { field.value = ""; });
+    await page.type(selector, text);
+  },
+  wait: (page, selector) => page.waitForSelector(selector),
+  read: (page, selector) => page.$$eval(selector, (found) => found.map((each) => each.innerText).join("\n")),
+  where: (page) => page.evaluate(() => location.pathname + location.search),
+};
+
+async function walk(flow) {
+  const { page, errors } = await open("about:blank", "light", 1280, !flow.script);
+  const said = [];
+  for (const [what, ...rest] of flow.steps) {
+    const answer = await steps[what](page, ...rest);
+    if (what === "read" || what === "where") said.push(answer);
+  }
+  await page.close();
+  return { said, errors };
+}
+
+for (const url of plan.pages ?? [])
   for (const [scheme, width] of plan.looks) visits.push(await visit(url, scheme, width));
 const keys = plan.keys ? await tryKeys(plan.keys) : null;
+const flow = plan.flow ? await walk(plan.flow) : null;
 await browser.close();
-process.stdout.write(JSON.stringify({ visits, keys }));
+process.stdout.write(JSON.stringify({ visits, keys, flow }));
