@@ -36,6 +36,9 @@ LOOPBACK_ADDRESSES = frozenset({"127.0.0.1", "::1", "localhost"})
 EVERYWHERE = frozenset({"0.0.0.0", "::"})
 MORE_HOSTS = "REFDESK_ALLOWED_HOSTS=desk.example.com, several separated by commas"
 MAKE_A_KEY = "refdesk keys create --agent NAME --scope knowledge:read --scope knowledge:write"
+SWITCH_SECONDS = 0.001
+"""How long a thread computes before another one may; Python's own default is five times that."""
+
 CHOOSE_A_MODEL = "REFDESK_LANGUAGE_MODEL=gemini and REFDESK_GEMINI_API_KEY, or openai; rules ends this line"
 
 
@@ -43,6 +46,7 @@ def serve_stdio(settings: Settings, toolsets: Sequence[Toolset], reason: str) ->
     """Serve one client over stdin and stdout until stdin ends or a signal comes; the log says why no desk does."""
     logs.configure(settings.log_level)
     logger.warning("served in this process", extra={"reason": reason})
+    let_threads_alternate()
     anyio.run(_serve_stdio, settings, toolsets)
     leave()
 
@@ -61,6 +65,14 @@ async def _serve_stdio(settings: Settings, toolsets: Sequence[Toolset]) -> None:
         keep_what_is_loaded()
         await stdio.serve(server, settings.stdio_era, mcp.find_message_bytes(desk.toolsets))
         group.cancel_scope.cancel()
+
+
+def let_threads_alternate() -> None:
+    """Let a thread that computes make room for another one after a millisecond.
+
+    A call goes back and forth between threads a dozen times, and each time it waits for whoever computes just then.
+    """
+    sys.setswitchinterval(SWITCH_SECONDS)
 
 
 def keep_what_is_loaded() -> None:
@@ -94,6 +106,7 @@ async def _cancel_at_signal(scope: anyio.CancelScope) -> None:
 def run_worker(settings: Settings, toolsets: Sequence[Toolset]) -> None:
     """Do the background work, embedding and syncing, until SIGINT or SIGTERM."""
     logs.configure(settings.log_level)
+    let_threads_alternate()
     anyio.run(_run_worker, settings, toolsets)
     leave()
 
@@ -150,6 +163,7 @@ def serve_http(
     named = settings.model_copy(update={"allowed_hosts": (*settings.allowed_hosts, *_list_names(host))})
     with _listen(host, port) as listener:
         logs.configure(settings.log_level)
+        let_threads_alternate()
         anyio.run(_serve_http, named, toolsets, listener, sse, no_auth, announce, names)
     leave()
 

@@ -14,7 +14,7 @@ from refdesk.factories.toolsets import load_toolsets
 from refdesk.server import logs
 from refdesk.server.local.log_file import open_log
 from refdesk.server.local.service import LocalService
-from refdesk.server.process import leave, tell_what_learns
+from refdesk.server.process import leave, let_threads_alternate, tell_what_learns
 from refdesk.server.telemetry import sending_own_metrics
 from refdesk.settings import load_settings
 
@@ -41,6 +41,7 @@ def serve(place: Place, lock: FileLock, listener: socket.socket, names: Sequence
     toolsets = load_toolsets(names, settings)
     logs.configure(settings.log_level)
     _allow_many_files()
+    let_threads_alternate()
     anyio.run(_serve, settings, toolsets, place, lock, listener)
     lock.release()
     leave()

@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from time import perf_counter
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
@@ -26,6 +27,7 @@ from refdesk.toolsets.skills import (
     reports,
     transcripts,
 )
+from refdesk.toolsets.skills.giving_way import Precedence
 from refdesk.toolsets.skills.queries import Creation, SkillQueries, get_queries
 from refdesk.toolsets.skills.records import SkillUpdate
 
@@ -50,6 +52,9 @@ MAX_KEYWORD = 100
 MAX_VECTORS = 8192
 """Of utterances, which are kept in memory: refining compares mostly what it has compared before."""
 
+TEXTS_OF_PART = 8
+"""Embedded by a refinement before it gives way."""
+
 MAX_MASKED = 4096
 """Texts of skills whose masked form is kept in memory."""
 
@@ -65,6 +70,7 @@ class Learner:
     _locks: WeakValueDictionary[tuple[str, str], anyio.Lock] = field(
         default_factory=WeakValueDictionary["tuple[str, str]", anyio.Lock]
     )
+    _precedence: Precedence = field(default_factory=Precedence)
 
     async def create(
         self,
@@ -83,6 +89,20 @@ class Learner:
             LanguageModelError: The model failed.
             EmbedderError: The vector could not be made.
         """
+        with self._precedence.going_first():
+            creation = await self._create(context, conversation, confirmed, metadata, once)
+        if confirmed and creation.similarity is not None and not creation.is_known_source:
+            return await _confirm(context, get_queries(context), creation)
+        return creation
+
+    async def _create(
+        self,
+        context: Context,
+        conversation: str,
+        confirmed: bool,
+        metadata: JsonObject,
+        once: Once[Creation] | None,
+    ) -> Creation:
         context.report(0, LEARNING_STEPS, "Reading the conversation")
         turns = await anyio.to_thread.run_sync(prepare, conversation)
         case, queries = cases.make_case(turns, confirmed), get_queries(context)
@@ -102,10 +122,7 @@ class Learner:
             skill = await self._build(context, draft, confirmed, metadata)
             skill = replace(skill, changes=(*skill.changes, *draft.remarks), silent=openings.count_silent([case]))
             async with self._lock(context.principal.org, ""):
-                creation = await queries.create_if_new(skill, [case], once)
-        if confirmed and creation.similarity is not None and not creation.is_known_source:
-            return await _confirm(context, queries, creation)
-        return creation
+                return await queries.create_if_new(skill, [case], once)
 
     async def extend(self, context: Context, skill_id: str, added: Sequence[Case]) -> Skill:
         """Refine a skill with several cases at once and return its new version; errors as in `update`."""
@@ -130,7 +147,9 @@ class Learner:
             EmbedderError: The vector could not be made.
         """
         context.report(0, LEARNING_STEPS, "Reading the conversation")
+        since = await self._precedence.give_way(perf_counter())
         turns = await anyio.to_thread.run_sync(prepare, conversation)
+        await self._precedence.give_way(since)
         feedback = masking.mask(feedback)
         async with self._lock(context.principal.org, skill_id):
             if once is not None:
@@ -197,7 +216,9 @@ class Learner:
 
         Errors as in `update`.
         """
-        draft = await self.language_model.induce(known, self.get_embed(context))
+        since = perf_counter()
+        draft = await self.language_model.induce(known, self._embed_in_parts(context))
+        await self._precedence.give_way(since)
         draft = await anyio.to_thread.run_sync(clean, draft)
         draft = replace(draft, playbook=_keep_wording(skill.playbook, draft.playbook))
         areas = {
@@ -223,6 +244,21 @@ class Learner:
         """Return what embeds utterances, and remembers them."""
         semantics = context.knowledge_base.semantics
         return self._remember(semantics.wanted) if semantics is not None else None
+
+    def _embed_in_parts(self, context: Context) -> EmbedTexts | None:
+        """Return the same, for a refinement: it gives way to creations between parts of the texts."""
+        embed = self.get_embed(context)
+        if embed is None:
+            return None
+
+        async def embed_in_parts(texts: Sequence[str]) -> Mapping[str, Vector]:
+            found, since = dict[str, "Vector"](), perf_counter()
+            for start in range(0, len(texts), TEXTS_OF_PART):
+                found.update(await embed(texts[start : start + TEXTS_OF_PART]))
+                since = await self._precedence.give_way(since)
+            return found
+
+        return embed_in_parts
 
     def _remember(self, embedder: Embedder) -> Callable[[Sequence[str]], Awaitable[Mapping[str, Vector]]]:
         async def embed_texts(texts: Sequence[str]) -> Mapping[str, Vector]:

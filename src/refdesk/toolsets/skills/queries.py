@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypedDict
 
@@ -126,8 +126,7 @@ class SkillQueries:
         ranked.sort(key=lambda pair: -pair[1])
         # Those that are not on the page and do not fit as well cannot reach it, so their records need not be read.
         last = min(ranked[top_k - 1][1], outcomes.FITS * ranked[0][1]) if len(ranked) >= top_k else 0.0
-        matches = await self._read_matches([pair for pair in ranked if pair[1] >= max(last, min_score)])
-        return matches[:top_k]
+        return await self._read_matches([pair for pair in ranked if pair[1] >= max(last, min_score)], top_k)
 
     async def create_skill(self, skill: Skill) -> Skill:
         """Keep a new skill, whatever else there is, and return it.
@@ -364,31 +363,40 @@ class SkillQueries:
             return None
         return VectorQuery(vectors.to_vector(embedding), self.model.name)
 
-    def _weigh(self, score: float, best: float, skill: Skill) -> float:
-        return outcomes.weigh(score, skill.tally, self.random) if score >= outcomes.FITS * best else score
-
     async def _find_likely(self, candidates: Sequence[Candidate]) -> list[FoundSkill]:
         """Return the skills by how many of their customers began without saying what they want."""
-        found = await self._read_matches([(candidate, openings.LOW_SCORE) for candidate in candidates])
+        found = await self._read_matches([(candidate, openings.LOW_SCORE) for candidate in candidates], len(candidates))
         most = max((match["skill"].silent for match in found), default=0)
         for match in found:
             match["score"] = round(openings.LOW_SCORE * (1 + match["skill"].silent) / (1 + most), 6)
         return sorted(found, key=lambda match: -match["score"])
 
-    async def _read_matches(self, ranked: Sequence[tuple[Candidate, float]]) -> list[FoundSkill]:
-        documents = await self.store.get_documents(self._collection, [candidate.id for candidate, _ in ranked])
-        there = [(document, *pair) for document, pair in zip(documents, ranked, strict=True) if document is not None]
-        skills = await self._complete(self.store, [document for document, _, _ in there])
-        matches: list[FoundSkill] = [
-            {"skill": skill, "score": self._weigh(score, ranked[0][1], skill), "cosine": candidate.cosine}
-            for skill, (_, candidate, score) in zip(skills, there, strict=True)
+    async def _read_matches(self, ranked: Sequence[tuple[Candidate, float]], top_k: int) -> list[FoundSkill]:
+        """Return the best of what was found, by relevance and by what was reported.
+
+        Of skills that are not among the best, records are read only where something was reported of them.
+        """
+        ids = [candidate.id for candidate, _ in ranked]
+        counters = dict(zip(ids, await self._read_counters(self.store, ids), strict=True))
+        known = await self._read_known([id for id in ids if counters[id].tallies], counters)
+        scored = [(self._weigh(score, ranked[0][1], known.get(candidate.id)), candidate) for candidate, score in ranked]
+        scored.sort(key=lambda pair: (-pair[0], -pair[1].modified_at.timestamp(), pair[1].id))
+        best = scored[:top_k]
+        known |= await self._read_known([candidate.id for _, candidate in best if candidate.id not in known], counters)
+        return [
+            {"skill": known[candidate.id], "score": round(min(1.0, score), 6), "cosine": candidate.cosine}
+            for score, candidate in best
+            if candidate.id in known
         ]
-        order = {
-            match["skill"].skill_id: (-match["score"], -match["skill"].updated_at.timestamp(), match["skill"].skill_id)
-            for match in matches
-        }
-        ordered = sorted(matches, key=lambda match: order[match["skill"].skill_id])
-        return [{**match, "score": round(min(1.0, match["score"]), 6)} for match in ordered]
+
+    def _weigh(self, score: float, best: float, skill: Skill | None) -> float:
+        if score < outcomes.FITS * best:
+            return score
+        return outcomes.weigh(score, skill.tally if skill is not None else outcomes.UNKNOWN, self.random)
+
+    async def _read_known(self, ids: Sequence[str], counters: Mapping[str, Counters]) -> dict[str, Skill]:
+        documents = await self.store.get_documents(self._collection, ids) if ids else []
+        return {each.id: records.to_skill(each, counters[each.id]) for each in documents if each is not None}
 
     async def read_skill(self, reader: Reader, skill_id: str) -> Skill | None:
         """Return the skill as a transaction sees it, or `None` where this org has none of that id."""
