@@ -83,6 +83,7 @@ eval: $(READY) ## retrieval quality, how good learned skills are, and how one li
 	$(BIN)/python -m benchmarks.everything
 	$(BIN)/python -m benchmarks.matches
 	$(BIN)/python -m benchmarks.azure_questions
+	$(BIN)/python -m benchmarks.impact
 
 eval-agent: $(READY) ## how an agent gets on that knows only what the server says; MODEL=name, BASE_URL=… for a real one, EMULATED=1 for a try
 	$(BIN)/python -m benchmarks.agent $(if $(MODEL),--model "$(MODEL)") $(if $(BASE_URL),--base-url "$(BASE_URL)") $(if $(EMULATED),--emulated)

@@ -1,0 +1,1 @@
+"""How often impacts and contradictions are right, on pairs that we labelled."""
