@@ -218,6 +218,7 @@ def list_word_calls() -> list[tuple[str, dict[str, Any]]]:
         *(("search_knowledge", search) for search in searches),
         *(("list_knowledge", each) for each in lists),
         ("list_tags", {}),
+        ("list_authors", {}),
         ("list_skills", {"limit": 200}),
         *(
             ("search_everything", {"deadlineMs": 10_000, "query": word, "limit": 50, "filters": {"tags": [tag]}})

@@ -108,6 +108,8 @@ def restore(id: str, org: str | None, agent: str | None, as_json: bool) -> None:
 @knowledge.command("list")
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only entries with it; several must all be there.")
 @click.option("--author", metavar="AGENT", help="Only entries of this agent.")
+@click.option("--since", metavar="TIME", help="Written on this day or instant, UTC, or later: 2026-03-31.")
+@click.option("--until", metavar="TIME", help="Written by the end of this day, or by this instant.")
 @click.option("--limit", default=50, show_default=True, type=click.IntRange(1, 200), help="At most this many.")
 @click.option("--offset", default=0, type=click.IntRange(0), help="Leave out this many first.")
 @invocation.caller_options
@@ -115,6 +117,8 @@ def restore(id: str, org: str | None, agent: str | None, as_json: bool) -> None:
 def list_entries(
     tags: tuple[str, ...],
     author: str | None,
+    since: str | None,
+    until: str | None,
     limit: int,
     offset: int,
     org: str | None,
@@ -122,7 +126,8 @@ def list_entries(
     as_json: bool,
 ) -> None:
     """List entries without a query, newest first, and how many there are."""
-    arguments = {"tags": list(tags), "limit": limit, "offset": offset} | ({"author": author} if author else {})
+    narrowed = {name: value for name, value in {"author": author, "since": since, "until": until}.items() if value}
+    arguments = {"tags": list(tags), "limit": limit, "offset": offset, **narrowed}
     answer = invocation.ask(TOOLSET, "list_knowledge", arguments, org, agent)
     _show(answer, as_json, views_of_entries.render_list(answer))
 
@@ -134,6 +139,15 @@ def list_tags(org: str | None, agent: str | None, as_json: bool) -> None:
     """List the tags that entries carry, most frequent first."""
     answer = invocation.ask(TOOLSET, "list_tags", {"limit": 1000}, org, agent)
     _show(answer, as_json, views_of_entries.render_tags(answer))
+
+
+@knowledge.command("authors")
+@invocation.caller_options
+@invocation.json_option
+def list_authors(org: str | None, agent: str | None, as_json: bool) -> None:
+    """List the agents that wrote entries, those with the most first."""
+    answer = invocation.ask(TOOLSET, "list_authors", {"limit": 1000}, org, agent)
+    _show(answer, as_json, views_of_entries.render_authors(answer))
 
 
 def read_body(body: str | None, path: Path | None) -> str:

@@ -39,6 +39,12 @@ def render_tags(answer: Mapping[str, Any]) -> str:
     return "\n".join([*lines, f"{len(lines)} of {answer['total']} tags"])
 
 
+def render_authors(answer: Mapping[str, Any]) -> str:
+    """Return agents for a person to read, with how many entries of each hold now."""
+    lines = [f"{each['entries']:>7}  {each['author']}" for each in answer["authors"]]
+    return printable("\n".join([*lines, f"{len(lines)} of {answer['total']} agents"]))
+
+
 def render_entry(entry: Mapping[str, Any]) -> str:
     """Return an entry for a person to read."""
     chain = [f"  {_mark(member, entry)} {member['id']}  {member['title']}" for member in entry["chain"]]

@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from refdesk.toolsets.knowledge import listing
-from refdesk.toolsets.knowledge.models import ListInput, ListOutput, TagsInput, UnknownTag
+from refdesk.toolsets.knowledge.models import AuthorsInput, ListInput, ListOutput, TagsInput, UnknownTag
 from tests.core.fakes import NOW
 from tests.toolsets.knowledge.conftest import Desk
 
@@ -53,6 +53,32 @@ async def test_lists_are_narrowed_by_all_tags_and_by_author_and_never_cross_an_o
     other = desk.as_agent("eve", "other")
     assert (await list_entries(other)).total == 0
     assert (await listing.list_tags(other.context, TagsInput.model_validate({}))).total == 0
+
+
+async def test_lists_are_narrowed_by_when_entries_were_written_both_ends_included(desk: Desk) -> None:
+    for day in range(3):
+        await desk.store(f"day {day}")
+        desk.clock.advance(timedelta(days=1))
+    first, second, third = (NOW + timedelta(days=day) for day in range(3))
+    since = await list_entries(desk, since=second.isoformat())
+    assert get_titles(since) == ["day 2", "day 1"]
+    assert get_titles(await list_entries(desk, until=f"{second:%Y-%m-%d}")) == ["day 1", "day 0"]
+    assert get_titles(await list_entries(desk, since=f"{first:%Y-%m-%d}", until=first.isoformat())) == ["day 0"]
+    with pytest.raises(ValidationError, match="swap them"):
+        await list_entries(desk, since=third.isoformat(), until=first.isoformat())
+
+
+async def test_authors_are_listed_with_how_many_of_their_entries_hold(desk: Desk) -> None:
+    await store_many(desk, 3)
+    gone = await desk.as_agent("bob").store("of bob")
+    await desk.as_agent("bob").store("also of bob")
+    await desk.as_agent("bob").withdraw(gone.id)
+    found = await listing.list_authors(desk.context, AuthorsInput.model_validate({}))
+    assert [(each.author, each.entries) for each in found.authors] == [(desk.context.principal.agent, 3), ("bob", 1)]
+    page = await listing.list_authors(desk.context, AuthorsInput.model_validate({"limit": 1}))
+    assert (page.total, page.has_more) == (2, True)
+    other = desk.as_agent("eve", "other")
+    assert (await listing.list_authors(other.context, AuthorsInput.model_validate({}))).total == 0
 
 
 async def test_tags_are_listed_with_how_many_entries_carry_each(desk: Desk) -> None:

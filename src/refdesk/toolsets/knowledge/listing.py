@@ -10,6 +10,9 @@ from refdesk.kit.nearest import find_nearest
 from refdesk.model import And, Filter, HasAll, InState, Not, Overlaps, SortKey, State
 from refdesk.toolsets.knowledge import models
 from refdesk.toolsets.knowledge.models import (
+    AuthorCount,
+    AuthorsInput,
+    AuthorsOutput,
     ListedEntry,
     ListInput,
     ListOutput,
@@ -37,6 +40,9 @@ async def list_knowledge(context: Context, asked: ListInput) -> ListOutput:
         conditions.append(HasAll(models.TAGS, tuple(asked.tags)))
     if asked.author is not None:
         conditions.append(HasAll(models.AUTHOR, (asked.author,)))
+    since, until = asked.period
+    if since is not None or until is not None:
+        conditions.append(Overlaps((models.CREATED,), since, until))
     if not asked.include_superseded:
         conditions.append(InState((State.CURRENT,)))
     if not asked.include_expired:
@@ -61,10 +67,21 @@ async def list_knowledge(context: Context, asked: ListInput) -> ListOutput:
 
 async def list_tags(context: Context, asked: TagsInput) -> TagsOutput:
     """Return the tags of the entries that hold now, most frequent first, ties by tag."""
-    counts = await _count_tags(context)
+    counts = await _count(context, models.TAGS)
     page = counts[asked.offset : asked.offset + asked.limit]
     return TagsOutput(
         tags=[TagCount(tag=each.value, entries=each.count) for each in page],
+        total=len(counts),
+        has_more=asked.offset + asked.limit < len(counts),
+    )
+
+
+async def list_authors(context: Context, asked: AuthorsInput) -> AuthorsOutput:
+    """Return the agents whose entries hold now, those with the most first, ties by name."""
+    counts = await _count(context, models.AUTHOR)
+    page = counts[asked.offset : asked.offset + asked.limit]
+    return AuthorsOutput(
+        authors=[AuthorCount(author=each.value, entries=each.count) for each in page],
         total=len(counts),
         has_more=asked.offset + asked.limit < len(counts),
     )
@@ -74,16 +91,16 @@ async def find_unknown_tags(context: Context, tags: Sequence[str]) -> list[Unkno
     """Return those of the tags that no entry has, each with the nearest that some have; `None` where all are known."""
     if not tags:
         return None
-    known: Mapping[str, int] = {each.value: each.count for each in await _count_tags(context)}
+    known: Mapping[str, int] = {each.value: each.count for each in await _count(context, models.TAGS)}
     unknown = [UnknownTag(tag=tag, did_you_mean=find_nearest(tag, known)) for tag in tags if tag not in known]
     return unknown or None
 
 
-async def _count_tags(context: Context) -> Sequence[FacetCount]:
+async def _count(context: Context, facet: str) -> Sequence[FacetCount]:
     where = And((InState((State.CURRENT,)), _has_not_expired(context)))
     place = models.get_collection(context.principal.org)
-    found = await context.knowledge_base.search(SearchRequest(place, where=where, limit=1, facets=(models.TAGS,)))
-    return found.facets.get(models.TAGS, ())
+    found = await context.knowledge_base.search(SearchRequest(place, where=where, limit=1, facets=(facet,)))
+    return found.facets.get(facet, ())
 
 
 def _has_not_expired(context: Context) -> Filter:
@@ -139,6 +156,22 @@ LIST_TAGS = Operation(
     route=Route("GET", "/knowledge/tags"),
     errors=_ERRORS,
     shortening=Shortening("tags", pages=True),
+    examples=({},),
+    listed=False,
+)
+
+LIST_AUTHORS = Operation(
+    name="list_authors",
+    title="List authors",
+    description="List the agents that wrote entries, those with the most first, with how many of each hold now.",
+    input=AuthorsInput,
+    output=AuthorsOutput,
+    handler=list_authors,
+    scopes=frozenset({_SCOPE}),
+    effects=READS,
+    route=Route("GET", "/knowledge/authors"),
+    errors=_ERRORS,
+    shortening=Shortening("authors", pages=True),
     examples=({},),
     listed=False,
 )

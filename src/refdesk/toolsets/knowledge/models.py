@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, time
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias, cast
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
 from refdesk.core.search.matching import Match
 from refdesk.core.writing import supersession
-from refdesk.kit.wire import Message, Text, Uuid
+from refdesk.kit.wire import Message, Text, Time, Uuid, parse_time
 from refdesk.model import Collection, DateRange, Document, Reference, State
 from refdesk.toolsets.knowledge import TOOLSET_NAME
 from refdesk.toolsets.knowledge.tags import MOST_TAGS, normalise_tags
@@ -153,10 +153,31 @@ class ListInput(Message):
     author: Annotated[str, Field(max_length=200)] | SkipJsonSchema[None] = Field(
         None, description="Only entries of this agent."
     )
+    since: Time | SkipJsonSchema[None] = Field(
+        None, description="First day or instant, UTC, included, on which it was written.", examples=["2026-01-01"]
+    )
+    until: Time | SkipJsonSchema[None] = Field(
+        None, description="Last day or instant, UTC, included.", examples=["2026-03-31"]
+    )
     limit: int = Field(50, ge=1, le=200, description="At most this many.")
     offset: int = Field(0, ge=0, description="How many to skip: the next page starts at `offset` + `limit`.")
     include_superseded: bool = Field(False, description="Also entries that others replaced.")
     include_expired: bool = Field(False, description="Also entries whose time is over.")
+
+    @model_validator(mode="after")
+    def _refuse_reversed(self) -> ListInput:
+        first, last = self.period
+        if first and last and first > last:
+            raise ValueError(f"since {self.since} is after until {self.until}: swap them or widen the range")
+        return self
+
+    @property
+    def period(self) -> tuple[datetime | None, datetime | None]:
+        """What lies between the two, both included: a whole day where a day is named."""
+        return (
+            parse_time(self.since, time.min) if self.since is not None else None,
+            parse_time(self.until, time.max) if self.until is not None else None,
+        )
 
 
 class ListedEntry(Message):
@@ -201,6 +222,28 @@ class TagsOutput(Message):
 
     tags: list[TagCount]
     total: int = Field(description="How many different tags there are.")
+    has_more: bool
+
+
+class AuthorsInput(Message):
+    """What `list_authors` takes."""
+
+    limit: int = Field(200, ge=1, le=1000, description="At most this many.")
+    offset: int = Field(0, ge=0, description="How many to skip.")
+
+
+class AuthorCount(Message):
+    """An agent, and how many entries of it hold now."""
+
+    author: str
+    entries: int
+
+
+class AuthorsOutput(Message):
+    """The agents that wrote entries which hold now, those with the most first."""
+
+    authors: list[AuthorCount]
+    total: int = Field(description="How many agents there are.")
     has_more: bool
 
 

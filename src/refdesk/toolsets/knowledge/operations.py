@@ -432,4 +432,5 @@ OPERATIONS = (
     RESTORE_KNOWLEDGE,
     listing.LIST_KNOWLEDGE,
     listing.LIST_TAGS,
+    listing.LIST_AUTHORS,
 )
