@@ -6,7 +6,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 PORT ?= 8350
 
-.PHONY: help setup serve demo test test-engines conformance soak soak-engines check bench eval eval-agent docs new-toolset lock clean
+.PHONY: help setup serve demo test test-engines conformance soak soak-engines check bench bench-engines eval eval-agent docs new-toolset lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -75,6 +75,9 @@ bench: $(READY) ## speed, as ratios in one run
 	$(BIN)/python -m benchmarks.tokens
 	$(BIN)/python -m benchmarks.fairness
 	$(BIN)/python -m benchmarks.skills_load
+
+bench-engines: .venv/.engines ## the engines beside plain SQL, as ratios in one run
+	$(BIN)/python -m benchmarks.postgres
 
 eval: $(READY) ## retrieval quality, how good learned skills are, and how one list and the updates answer
 	$(BIN)/python -m benchmarks.quality

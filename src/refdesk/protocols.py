@@ -256,7 +256,7 @@ class Store(Reader, Archive, Protocol):
         ...
 
     def transaction(self) -> AbstractAsyncContextManager[Transaction]:
-        """Open a transaction. Transactions of one store run one after another, across processes.
+        """Open a transaction. Those that reach the same org run one after another, across processes.
 
         Raises:
             StoreError: The engine failed, or another process held the store too long. A failed commit is no proof

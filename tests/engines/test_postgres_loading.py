@@ -16,7 +16,7 @@ from refdesk.stores.memory import MemoryStore
 from refdesk.stores.postgres import Limits, hnsw, open_store
 from refdesk.stores.postgres.connections import Scope, Statement
 from refdesk.stores.postgres.store import PostgresStore
-from refdesk.stores.postgres.transactions import open_session
+from refdesk.stores.postgres.transactions import Turns, open_session
 from tests.engines.postgres import fetch, get_schema, get_server, get_store_url
 from tests.engines.postgres_worker import PATIENCE_SECONDS, running
 from tests.stores.samples import MODEL, NOTES, asking, embed, find_ids, make_document, near, passage, put, revise
@@ -148,7 +148,6 @@ async def test_counts_of_vectors_are_right_whatever_a_transaction_does_with_them
             assert await transaction.put_vectors(NOTES, "a", MODEL, document.text_digest, passages[:1])
             await transaction.put_documents([revise(reworded, body="plum")])
         with connect(tmp_path) as connection:
-            assert fetch(connection, "SELECT name, passages FROM models ORDER BY name") == [("other", 2), ("small", 1)]
             assert fetch(connection, "SELECT model, passages FROM embeddings ORDER BY model") == [(1, 1), (2, 2)]
         async with store.transaction() as transaction:
             assert await transaction.put_vectors(NOTES, "a", other, document.text_digest, passages)
@@ -179,12 +178,12 @@ async def test_a_graph_is_built_in_memory_by_one_process_for_as_long_as_its_clie
         await write(store, 1)
         drop_graph(tmp_path)
         with connect(tmp_path) as connection:
-            connection.execute("UPDATE models SET passages = 200000")
+            connection.execute("UPDATE embeddings SET passages = 200000")
         asked = Statement(
             "SELECT current_setting('max_parallel_maintenance_workers'), setting::bigint, "
             "current_setting('client_connection_check_interval') FROM pg_settings WHERE name = 'maintenance_work_mem'"
         )
-        async with open_session(store.connections, anyio.Lock()) as session:
+        async with open_session(store.connections, Turns(), is_alone=True) as session:
             ((before,),) = await session.send(NOBODY, asked)
             await hnsw.build(session)
             ((during,),) = await session.send(NOBODY, asked)

@@ -13,7 +13,7 @@ from refdesk.stores.postgres import open_store
 from refdesk.stores.postgres.connections import ALL_ORGS, Scope, Statement
 from refdesk.stores.postgres.pool import MOST_CONNECTIONS
 from refdesk.stores.postgres.store import PostgresStore
-from refdesk.stores.postgres.transactions import open_session
+from refdesk.stores.postgres.transactions import Turns, open_session
 from tests.engines.postgres import get_store_url
 from tests.stores.samples import MODEL, asking, embed, find_ids, make_document, near, passage, put
 
@@ -34,7 +34,7 @@ async def store(tmp_path: Path) -> AsyncGenerator[PostgresStore]:
 async def test_a_commit_waits_for_the_disk_even_where_the_server_would_not(store: PostgresStore) -> None:
     asked = Statement("SELECT current_setting('synchronous_commit')")
     assert await store.connections.read(Scope("acme"), asked) == [[("off",)]]
-    async with open_session(store.connections, anyio.Lock()) as session:
+    async with open_session(store.connections, Turns()) as session:
         assert await session.send(Scope("acme"), asked) == [[("on",)]]
 
 
@@ -50,7 +50,7 @@ async def test_a_read_sees_one_org_whatever_it_asks_for(store: PostgresStore) ->
 async def test_within_a_transaction_each_statement_sees_the_org_it_is_for(store: PostgresStore) -> None:
     async with store.transaction() as transaction:
         await transaction.put_metadata([Metadata(MetadataKey(org, "job", "n"), {}) for org in ("acme", "zenith")])
-    async with open_session(store.connections, anyio.Lock()) as session:
+    async with open_session(store.connections, Turns()) as session:
         scopes = (Scope("acme"), ALL_ORGS, Scope("no-one"), Scope("zenith"))
         assert [(await session.send(scope, COUNT))[0][0][0] for scope in scopes] == [1, 2, 0, 1]
 

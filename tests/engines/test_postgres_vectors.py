@@ -10,7 +10,6 @@ import psycopg
 import pytest
 from numpy import float32
 from numpy.typing import NDArray
-from psycopg import sql
 
 from refdesk.model import EmbeddedPassage, EmbeddingModel, FindRequest, HasAll, VectorQuery
 from refdesk.protocols import Store
@@ -92,9 +91,7 @@ def load(connection: psycopg.Connection, vectors: NDArray[float32]) -> None:
             for place, vector in enumerate(passages):
                 row = ("acme", keys[f"d{number:04}"], 1, place, place, place + 1, str(vector.tolist()))
                 copy.write_row(row)
-    for table in ("models", "embeddings"):
-        statement = sql.SQL("UPDATE {} SET passages = (SELECT count(*) FROM vectors)")
-        connection.execute(statement.format(sql.Identifier(table)))
+    connection.execute("UPDATE embeddings SET passages = (SELECT count(*) FROM vectors)")
     connection.execute(str(index).encode())
 
 

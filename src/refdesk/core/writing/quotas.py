@@ -65,8 +65,13 @@ async def require_room(reader: Reader, quota: Quota, org: str, agent: str, amoun
 
 async def read_usage(reader: Reader, quota: Quota, org: str, agent: str) -> Usage:
     """Return how much has been used."""
-    records = await reader.get_many_metadata([_org_key(quota, org), _agent_key(quota, org, agent)])
+    records = await reader.get_many_metadata(list_keys(quota, org, agent))
     return Usage(*(int(str(record.value["used"])) if record is not None else 0 for record in records))
+
+
+def list_keys(quota: Quota, org: str, agent: str) -> list[MetadataKey]:
+    """Return where it is counted what an org and one of its agents have used."""
+    return [_org_key(quota, org), _agent_key(quota, org, agent)]
 
 
 def _org_key(quota: Quota, org: str) -> MetadataKey:

@@ -19,7 +19,7 @@ NO_MODEL = -1
 """No model's key."""
 
 _GET_MODEL = "SELECT key, dimensions FROM models WHERE name = %s"
-_MAKE_MODEL = "INSERT INTO models (name, dimensions) VALUES (%s, %s) RETURNING key, dimensions"
+_MAKE_MODEL = "INSERT INTO models (name, dimensions) VALUES (%s, %s) ON CONFLICT DO NOTHING RETURNING key"
 _CLEAR = """
     WITH asked AS (
         SELECT id, key
@@ -41,11 +41,9 @@ _PUT = """
     WHERE org = %(org)s AND toolset = %(toolset)s AND id = ANY(%(ids)s::text[]) AND state <> 'withdrawn'
 """
 _COUNT = """
-    WITH changed AS (
-        INSERT INTO embeddings AS kept (org, toolset, model, passages)
-        VALUES (%(org)s, %(toolset)s, %(model)s, %(change)s)
-        ON CONFLICT (org, toolset, model) DO UPDATE SET passages = kept.passages + excluded.passages
-    ) UPDATE models SET passages = passages + %(change)s WHERE key = %(model)s
+    INSERT INTO embeddings AS kept (org, toolset, model, passages)
+    VALUES (%(org)s, %(toolset)s, %(model)s, %(change)s)
+    ON CONFLICT (org, toolset, model) DO UPDATE SET passages = kept.passages + excluded.passages
 """
 _REMOVE = "DELETE FROM vectors WHERE model = %s RETURNING org, document"
 
@@ -120,7 +118,7 @@ class Vectors:
                 "model": key,
                 "change": change,
             }
-            await self._session.send(Scope(collection.org), Statement(_COUNT, values))
+            await self._session.post(Scope(collection.org), Statement(_COUNT, values))
         self._changes.clear()
 
     async def _get_model(self, model: EmbeddingModel, values: dict[str, object]) -> int | None:
@@ -144,10 +142,13 @@ class Vectors:
             return models[0][0], models[0][1]
         if not documents:
             return None
-        (made,) = await self._session.send(scope, Statement(_MAKE_MODEL, (model.name, model.dimensions)))
-        if not self._is_loading:
-            await hnsw.make(self._session, *made[0])
-        return made[0][0], made[0][1]
+        made, there = await self._session.send(
+            scope, Statement(_MAKE_MODEL, (model.name, model.dimensions)), Statement(_GET_MODEL, (model.name,))
+        )
+        # Where another org's transaction makes it at the same time, its end is waited for.
+        if made and not self._is_loading:
+            await hnsw.make(self._session, *there[0])
+        return there[0][0], there[0][1]
 
 
 def _encode(collection: Collection, texts: Sequence[Embedded]) -> dict[str, object]:

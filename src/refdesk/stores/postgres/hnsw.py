@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from psycopg import sql
 
-from refdesk.stores.postgres.connections import Connections, Scope, Statement
+from refdesk.stores.postgres.connections import ALL_ORGS, Connections, Scope, Statement
 from refdesk.stores.postgres.pool import Row
 from refdesk.stores.postgres.transactions import LONG_SECONDS, Session
 
@@ -33,7 +33,10 @@ _GET_BUILT = """
     SELECT relname FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid JOIN pg_am ON pg_am.oid = relam
     WHERE indrelid = 'vectors'::regclass AND amname = 'hnsw' ORDER BY relname
 """
-_GET_MODELS = "SELECT key, dimensions, passages FROM models ORDER BY key"
+_GET_MODELS = """
+    SELECT key, dimensions, (SELECT coalesce(sum(embeddings.passages), 0)::bigint FROM embeddings WHERE model = key)
+    FROM models ORDER BY key
+"""
 _MAKE = "CREATE INDEX {} ON vectors USING hnsw ((vector::halfvec({})) halfvec_ip_ops) WHERE model = {}"
 # Workers would share the graph in /dev/shm, of which a container has 64 MB unless told otherwise.
 _ALONE = Statement("SELECT set_config('max_parallel_maintenance_workers', '0', true)")
@@ -70,7 +73,7 @@ async def is_missing(connections: Connections) -> bool:
 async def build(session: Session) -> None:
     """Build the graphs that are missing, unless another process has just done so; meanwhile nobody else can write."""
     for key, dimensions, passages in _get_missing(
-        *await session.send(_NOBODY, Statement(_GET_BUILT), Statement(_GET_MODELS))
+        *await session.send(ALL_ORGS, Statement(_GET_BUILT), Statement(_GET_MODELS))
     ):
         await session.take_time(_NOBODY, max(LONG_SECONDS, passages / BUILT_PER_SECOND))
         memory = Statement(_WITH_MEMORY, (get_building_bytes(passages, dimensions) // 1024,))

@@ -83,11 +83,12 @@ _LIST_RECORDS_OF_ORG = """
 _GET_AUDIT = """
     SELECT org, number, at, act, previous, digest FROM audit WHERE org = %s AND number > %s ORDER BY number LIMIT %s
 """
-_GET_LAST_AUDIT = """
+GET_LAST_AUDIT = """
     SELECT org, number, at, act, previous, digest FROM audit WHERE org = %s ORDER BY number DESC LIMIT 1
 """
-_GET_CHANGE_MARK = "SELECT pg_sequence_last_value('changes'), pg_snapshot_xmin(pg_current_snapshot())::text"
-"""The sequence moves before the commit; the oldest transaction in progress moves with it."""
+_GET_CHANGE_MARK = "SELECT pg_current_snapshot()::text"
+"""Which transactions are over: it differs after every commit, in whatever order they began and end. A sequence alone
+would pass one that took its number early and commits late."""
 
 _COUNT_STATES = "SELECT org, toolset, state, count(*) FROM documents GROUP BY org, toolset, state"
 _COUNT_EMBEDDED = """
@@ -187,14 +188,14 @@ async def get_audit(source: Statements, org: str, after: int, limit: int) -> lis
 
 async def get_last_audit(source: Statements, org: str) -> AuditEntry | None:
     """See `Reader.get_last_audit`."""
-    (rows,) = await source.read(Scope(org), Statement(_GET_LAST_AUDIT, (org,)))
+    (rows,) = await source.read(Scope(org), Statement(GET_LAST_AUDIT, (org,)))
     return decode_audit(rows[0]) if rows else None
 
 
 async def get_change_mark(source: Statements) -> str:
     """See `Store.get_change_mark`."""
-    (((last, oldest),),) = await source.read(ALL_ORGS, Statement(_GET_CHANGE_MARK))
-    return f"{last}:{oldest}"
+    (((snapshot,),),) = await source.read(ALL_ORGS, Statement(_GET_CHANGE_MARK))
+    return str(snapshot)
 
 
 async def get_statistics(source: Statements) -> list[CollectionStatistics]:

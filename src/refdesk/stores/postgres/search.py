@@ -22,9 +22,15 @@ from refdesk.stores.postgres.vectors import Graph, Model, choose_graph, get_exac
 _GET_COLLECTION = "SELECT documents, words, secret FROM collections WHERE org = %s AND toolset = %s"
 _GET_TERMS = "SELECT term, number, documents FROM terms WHERE org = %s AND toolset = %s AND term = ANY(%s::text[])"
 _GET_WORDS = "SELECT unnest(tsvector_to_array(to_tsvector('simple', %s)))"
+# How large the graph of all orgs is, the server knows well enough; nobody keeps a count that all would wait for.
 _GET_MODEL = """
-    SELECT key, dimensions, models.passages, embeddings.passages FROM models
-    JOIN embeddings ON model = key WHERE name = %s AND org = %s AND toolset = %s
+    SELECT key, dimensions, greatest(passages, coalesce((
+        SELECT reltuples FROM pg_class WHERE oid = to_regclass('vectors_of_model_' || key)
+    ), 0)::bigint), passages
+    FROM (
+        SELECT key, dimensions, embeddings.passages FROM models
+        JOIN embeddings ON model = key WHERE name = %s AND org = %s AND toolset = %s
+    ) model
 """
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 import anyio
-import anyio.to_thread
 
 from refdesk.core.clock import SystemClock
 from refdesk.core.keeping.encoding import encode_instant
@@ -21,7 +21,7 @@ from refdesk.stores.postgres.embeddings import Embedded, Vectors
 from refdesk.stores.postgres.migrations import examine, get_missing, load_migrations, migrate
 from refdesk.stores.postgres.rows import encode_passages
 from refdesk.stores.postgres.search import Limits, Searcher
-from refdesk.stores.postgres.transactions import Session, open_session
+from refdesk.stores.postgres.transactions import Session, Turns, open_session
 
 if TYPE_CHECKING:
     from refdesk.model import (
@@ -95,6 +95,14 @@ class _PostgresReader:
         return await reads.get_last_audit(self._source, org)
 
 
+@dataclass(slots=True)
+class Known:
+    """What a transaction has read or written, and need not read again: the locks of their orgs keep others out."""
+
+    records: dict[MetadataKey, Metadata | None] = field(default_factory=dict["MetadataKey", "Metadata | None"])
+    last_audits: dict[str, AuditEntry | None] = field(default_factory=dict[str, "AuditEntry | None"])
+
+
 class PostgresTransaction(_PostgresReader):
     """See `Transaction`."""
 
@@ -103,6 +111,24 @@ class PostgresTransaction(_PostgresReader):
         self._session = session
         self._clock = clock
         self._vectors = Vectors(session, is_loading=is_loading)
+        self._known = Known()
+
+    async def get_metadata(self, key: MetadataKey) -> Metadata | None:
+        """See `Reader.get_metadata`."""
+        return (await self.get_many_metadata([key]))[0]
+
+    async def get_many_metadata(self, keys: Sequence[MetadataKey]) -> list[Metadata | None]:
+        """See `Reader.get_many_metadata`."""
+        new = list(dict.fromkeys(key for key in keys if key not in self._known.records))
+        if new:
+            self._known.records.update(zip(new, await reads.get_many_metadata(self._session, new), strict=True))
+        return [self._known.records[key] for key in keys]
+
+    async def get_last_audit(self, org: str) -> AuditEntry | None:
+        """See `Reader.get_last_audit`."""
+        if org not in self._known.last_audits:
+            self._known.last_audits[org] = await reads.get_last_audit(self._session, org)
+        return self._known.last_audits[org]
 
     async def put_documents(self, documents: Sequence[Document]) -> None:
         """See `Transaction.put_documents`."""
@@ -111,10 +137,11 @@ class PostgresTransaction(_PostgresReader):
 
     async def put_revisions(self, revisions: Sequence[Revision]) -> None:
         """See `Transaction.put_revisions`."""
-        rows = await anyio.to_thread.run_sync(writes.prepare_revisions, revisions)
+        rows = await writes.prepare(revisions)
         # Of vectors that are replaced the count is taken at once.
         await self._vectors.count()
-        await writes.put_revisions(self._session, rows)
+        ends = await writes.put_revisions(self._session, rows)
+        self._known.last_audits.update(ends)
 
     async def put_vectors(
         self,
@@ -163,15 +190,20 @@ class PostgresTransaction(_PostgresReader):
 
     async def put_audit(self, entries: Sequence[AuditEntry]) -> None:
         """See `Transaction.put_audit`."""
-        await writes.put_audit(self._session, entries)
+        last = {org: end.number if end else 0 for org, end in self._known.last_audits.items()}
+        await writes.put_audit(self._session, entries, last)
+        for entry in sorted(entries, key=lambda each: each.number):
+            self._known.last_audits[entry.org] = entry
 
     async def put_metadata(self, records: Sequence[Metadata]) -> None:
         """See `Transaction.put_metadata`."""
         await writes.put_metadata(self._session, records)
+        self._known.records.update((record.key, record) for record in records)
 
     async def remove_metadata(self, keys: Sequence[MetadataKey]) -> None:
         """See `Transaction.remove_metadata`."""
         await writes.remove_metadata(self._session, keys)
+        self._known.records.update(dict.fromkeys(keys))
 
 
 class PostgresStore(_PostgresReader):
@@ -187,7 +219,7 @@ class PostgresStore(_PostgresReader):
         self._clock = clock
         self._engine = engine
         self._searcher = searcher
-        self._turn = anyio.Lock()
+        self._turns = Turns()
         self._loads = 0
 
     obstacle: str | None = None
@@ -200,7 +232,7 @@ class PostgresStore(_PostgresReader):
     @asynccontextmanager
     async def transaction(self) -> AsyncGenerator[PostgresTransaction, None]:
         """See `Store.transaction`."""
-        async with open_session(self.connections, self._turn) as session:
+        async with open_session(self.connections, self._turns) as session:
             transaction = PostgresTransaction(session, self._clock, is_loading=self._loads > 0)
             yield transaction
             await transaction.count_vectors()
@@ -228,7 +260,7 @@ class PostgresStore(_PostgresReader):
 
     async def check(self) -> None:
         """See `Store.check`."""
-        async with open_session(self.connections, self._turn) as session:
+        async with open_session(self.connections, self._turns) as session:
             await writes.probe(session)
 
     async def list_documents(self, after: tuple[Collection, str] | None, limit: int) -> list[tuple[Collection, str]]:
@@ -261,7 +293,7 @@ class PostgresStore(_PostgresReader):
 
         When cancelled it builds none, as a cancelled caller must not wait; the next to open the store does.
         """
-        async with open_session(self.connections, self._turn) as session:
+        async with open_session(self.connections, self._turns, is_alone=True) as session:
             await hnsw.drop(session)
         try:
             with self._loaded():
@@ -283,7 +315,7 @@ class PostgresStore(_PostgresReader):
 
     async def _build_graphs(self) -> None:
         if not self._loads:
-            async with open_session(self.connections, self._turn) as session:
+            async with open_session(self.connections, self._turns, is_alone=True) as session:
                 await hnsw.build(session)
 
 
@@ -323,12 +355,12 @@ async def _prepare(connections: Connections, clock: Clock) -> str:
     engine, has_schema = await examine(connections)
     migrations = load_migrations()
     if not has_schema or await get_missing(connections, migrations):
-        async with open_session(connections, anyio.Lock()) as session:
+        async with open_session(connections, Turns(), is_alone=True) as session:
             await migrate(session, migrations, encode_instant(clock.now()))
     if await backfill.is_outdated(connections):
-        async with open_session(connections, anyio.Lock()) as session:
+        async with open_session(connections, Turns(), is_alone=True) as session:
             await backfill.rebuild(session)
     if await hnsw.is_missing(connections):
-        async with open_session(connections, anyio.Lock()) as session:
+        async with open_session(connections, Turns(), is_alone=True) as session:
             await hnsw.build(session)
     return engine

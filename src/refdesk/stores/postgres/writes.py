@@ -7,15 +7,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
+import anyio.to_thread
 from psycopg.sql import SQL, Identifier
 
 from refdesk.core.keeping.encoding import encode_instant
-from refdesk.core.keeping.rows import encode_audit, encode_document, encode_link, encode_metadata
+from refdesk.core.keeping.rows import decode_audit, encode_audit, encode_document, encode_link, encode_metadata
 from refdesk.errors import ConflictError
 from refdesk.model import Collection, State
 from refdesk.stores.postgres.connections import Connections, Scope, Statement
 from refdesk.stores.postgres.indexing import MOST_WORDS, Derived, Tokens, derive
 from refdesk.stores.postgres.pool import Row
+from refdesk.stores.postgres.reads import GET_LAST_AUDIT
 from refdesk.stores.postgres.transactions import Session
 
 if TYPE_CHECKING:
@@ -104,8 +106,6 @@ _REMOVE_VECTORS = """
         DELETE FROM vectors WHERE org = %(org)s AND document = ANY(%(keys)s::bigint[]) RETURNING model
     ), counts AS (
         SELECT model, count(*) AS passages FROM removed GROUP BY model
-    ), of_models AS (
-        UPDATE models SET passages = models.passages - counts.passages FROM counts WHERE models.key = counts.model
     )
     UPDATE embeddings SET passages = embeddings.passages - counts.passages FROM counts
     WHERE org = %(org)s AND toolset = %(toolset)s AND embeddings.model = counts.model
@@ -130,11 +130,17 @@ _REMOVE_TERMS = """
 """
 _GET_AUDITED = "SELECT number FROM audit WHERE org = %s AND number = ANY(%s::bigint[])"
 _PUT_AUDIT = "INSERT INTO audit (org, number, at, act, previous, digest) VALUES (%s, %s, %s, %s::json, %s, %s)"
-_PUT_RECORD = """
-    INSERT INTO records (org, kind, name, due_at, value) VALUES (%s, %s, %s, %s::bigint, %s::json)
+_PUT_RECORDS = """
+    INSERT INTO records (org, kind, name, due_at, value)
+    SELECT %s, * FROM unnest(%s::text[], %s::text[], %s::bigint[], %s::json[])
     ON CONFLICT (org, kind, name) DO UPDATE SET due_at = excluded.due_at, value = excluded.value
 """
-_REMOVE_RECORD = "DELETE FROM records WHERE org = %s AND kind = %s AND name = %s"
+_REMOVE_RECORDS = """
+    DELETE FROM records WHERE org = %s AND (kind, name) IN (SELECT * FROM unnest(%s::text[], %s::text[]))
+"""
+
+SHORT = 20_000
+"""Code points that are analysed in a few milliseconds, so that handing them to a thread would take longer."""
 
 CHANGED = "The document changed since it was read: read it again and repeat the change."
 
@@ -150,9 +156,6 @@ _HOLD_TEXT = (
     "links",
     "records",
 )
-
-BATCH = 200
-"""Statements sent in one round trip: more would only wait in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,8 +217,19 @@ def _encode(revision: Revision) -> dict[str, object]:
     }
 
 
-async def put_revisions(session: Session, rows: Sequence[DocumentRow]) -> None:
-    """See `Transaction.put_revisions`. Nothing is written before every version has been checked."""
+async def prepare(revisions: Sequence[Revision]) -> list[DocumentRow]:
+    """Return the same; what takes longer than to hand it to a thread is done in one."""
+    if sum(len(each.document.body) for each in revisions) <= SHORT:
+        return prepare_revisions(revisions)
+    return await anyio.to_thread.run_sync(prepare_revisions, revisions)
+
+
+async def put_revisions(session: Session, rows: Sequence[DocumentRow]) -> dict[str, AuditEntry | None]:
+    """See `Transaction.put_revisions`. Nothing is written before every version has been checked.
+
+    Returns:
+        The last audit entry of each org, as it will be asked for: what is written goes on record.
+    """
     by_collection: defaultdict[Collection, list[DocumentRow]] = defaultdict(list)
     for row in rows:
         by_collection[row.collection].append(row)
@@ -225,6 +239,7 @@ async def put_revisions(session: Session, rows: Sequence[DocumentRow]) -> None:
     for content, rows in zip(contents, by_collection.values(), strict=True):
         for wave in _part(rows):
             await content.put(session, wave)
+    return {content.collection.org: content.last_audit for content in contents}
 
 
 async def erase_documents(session: Session, rows: Sequence[DocumentRow]) -> None:
@@ -243,39 +258,47 @@ async def put_links(session: Session, links: Sequence[Link]) -> None:
     """See `Transaction.put_links`."""
     rows = [encode_link(link) for link in links]
     for org in dict.fromkeys(row[0] for row in rows):
-        await _send(session, Scope(org), [Statement(_PUT_LINK, row) for row in rows if row[0] == org])
+        await session.post(Scope(org), *(Statement(_PUT_LINK, row) for row in rows if row[0] == org))
 
 
 async def remove_links(session: Session, links: Sequence[Link]) -> None:
     """See `Transaction.remove_links`."""
     rows = [encode_link(link)[:-1] for link in links]
     for org in dict.fromkeys(row[0] for row in rows):
-        await _send(session, Scope(org), [Statement(_REMOVE_LINK, row) for row in rows if row[0] == org])
+        await session.post(Scope(org), *(Statement(_REMOVE_LINK, row) for row in rows if row[0] == org))
 
 
-async def put_audit(session: Session, entries: Sequence[AuditEntry]) -> None:
-    """See `Transaction.put_audit`."""
+async def put_audit(session: Session, entries: Sequence[AuditEntry], last: Mapping[str, int]) -> None:
+    """See `Transaction.put_audit`.
+
+    Args:
+        session: The transaction.
+        entries: What is added.
+        last: The highest number of each org's log that this transaction has read; above it nothing is looked for.
+    """
     for org in dict.fromkeys(entry.org for entry in entries):
         rows = [encode_audit(entry) for entry in entries if entry.org == org]
-        numbers = [row[1] for row in rows]
-        (there,) = await session.send(Scope(org), Statement(_GET_AUDITED, (org, numbers)))
-        if there:
-            raise ConflictError("The audit log has an entry of that number: read it again and repeat the change.")
-        await _send(session, Scope(org), [Statement(_PUT_AUDIT, row) for row in rows])
+        numbers = [entry.number for entry in entries if entry.org == org]
+        if org not in last or min(numbers) <= last[org] or len(set(numbers)) < len(numbers):
+            (there,) = await session.send(Scope(org), Statement(_GET_AUDITED, (org, numbers)))
+            if there:
+                raise ConflictError("The audit log has an entry of that number: read it again and repeat the change.")
+        await session.post(Scope(org), *(Statement(_PUT_AUDIT, row) for row in rows))
 
 
 async def put_metadata(session: Session, records: Sequence[Metadata]) -> None:
     """See `Transaction.put_metadata`."""
-    rows = [encode_metadata(record) for record in records]
+    rows = [encode_metadata(record) for record in {record.key: record for record in records}.values()]
     for org in dict.fromkeys(row[0] for row in rows):
-        await _send(session, Scope(org), [Statement(_PUT_RECORD, row) for row in rows if row[0] == org])
+        columns = map(list, zip(*[row[1:] for row in rows if row[0] == org], strict=True))
+        await session.post(Scope(org), Statement(_PUT_RECORDS, (org, *columns)))
 
 
 async def remove_metadata(session: Session, keys: Sequence[MetadataKey]) -> None:
     """See `Transaction.remove_metadata`."""
     for org in dict.fromkeys(key.org for key in keys):
-        statements = [Statement(_REMOVE_RECORD, (org, key.kind, key.name)) for key in keys if key.org == org]
-        await _send(session, Scope(org), statements)
+        columns = [[key.kind for key in keys if key.org == org], [key.name for key in keys if key.org == org]]
+        await session.post(Scope(org), Statement(_REMOVE_RECORDS, (org, *columns)))
 
 
 async def probe(session: Session) -> None:
@@ -298,6 +321,8 @@ class Content:
     tokens: Tokens
     stored: _Stored
     fresh_keys: list[int] = field(default_factory=list[int])
+    numbers: dict[str, int] = field(default_factory=dict[str, int])
+    last_audit: AuditEntry | None = None
 
     @property
     def place(self) -> tuple[str, str]:
@@ -327,33 +352,27 @@ class Content:
         await self.put(session, rows)
         statements = [Statement(_REMOVE_REVISIONS, (org, keys)), Statement(_REMOVE_TERMS, (*self.place, terms))]
         vectors = Statement(_REMOVE_VECTORS, {"org": org, "toolset": self.place[1], "keys": keys})
-        await session.send(Scope(org), vectors, *statements)
+        await session.post(Scope(org), vectors, *statements)
 
     async def put(self, session: Session, rows: Sequence[DocumentRow]) -> None:
         """Write documents, each at most once."""
         scope = Scope(self.collection.org)
-        numbers = await self._number_terms(session, scope, rows)
-        before = [self._get_before(row) for row in rows]
+        numbers, before = self.numbers, [self._get_before(row) for row in rows]
         statements = list(self._replace(rows, before))
         for row, old in zip(rows, before, strict=True):
             statements.append(Statement(_PUT_DOCUMENT, {**row.columns, "key": old.key, "words": row.derived.words}))
             self._remember(row, old.key, [numbers[term] for term in row.derived.frequencies])
-        await _send(session, scope, [*statements, *self._index(rows, before, numbers)])
+        await session.post(scope, *statements, *self._index(rows, before, numbers))
 
     async def index_anew(self, session: Session, rows: Sequence[DocumentRow], keys: Sequence[int]) -> None:
         """Rebuild what searches read of stored documents; none of it may exist yet."""
         scope = Scope(self.collection.org)
-        numbers = await self._number_terms(session, scope, rows)
+        (numbered,) = await session.send(scope, _number_terms(self.collection, rows))
+        numbers: dict[str, int] = dict(numbered)
         words = [
             Statement(_SET_WORDS, (row.derived.words, self.place[0], key)) for row, key in zip(rows, keys, strict=True)
         ]
-        await _send(session, scope, [*words, *self._index(rows, [_Before(key) for key in keys], numbers)])
-
-    async def _number_terms(self, session: Session, scope: Scope, rows: Sequence[DocumentRow]) -> dict[str, int]:
-        terms = list({term for row in rows for term in row.derived.frequencies})
-        values: dict[str, object] = {"org": self.place[0], "toolset": self.place[1], "terms": terms}
-        (numbered,) = await session.send(scope, Statement(_NUMBER_TERMS, values))
-        return dict(numbered)
+        await session.post(scope, *words, *self._index(rows, [_Before(key) for key in keys], numbers))
 
     def _get_before(self, row: DocumentRow) -> _Before:
         return self.stored.get((self.collection, row.id)) or _Before(self.fresh_keys.pop())
@@ -444,15 +463,23 @@ async def open_content(session: Session, collection: Collection, rows: Sequence[
     """Return the collection, made if absent, with what it holds under the ids of the rows."""
     place = (collection.org, collection.toolset)
     ids = list({row.id for row in rows})
-    *_, secrets, found, keys = await session.send(
+    _, secrets, found, keys, numbered, ends = await session.send(
         Scope(collection.org),
         Statement(_MAKE_COLLECTION, place),
         Statement(_GET_SECRET, place),
         Statement(_GET_BEFORE, (*place, ids)),
         Statement(_NEXT_KEYS, (len(ids),)),
+        _number_terms(collection, rows),
+        Statement(GET_LAST_AUDIT, (collection.org,)),
     )
     stored = {(collection, row[0]): _decode_before(row[1:]) for row in found}
-    return Content(collection, Tokens(secrets[0][0]), stored, [key for (key,) in keys])
+    end = decode_audit(ends[0]) if ends else None
+    return Content(collection, Tokens(secrets[0][0]), stored, [key for (key,) in keys], dict(numbered), end)
+
+
+def _number_terms(collection: Collection, rows: Sequence[DocumentRow]) -> Statement:
+    terms = list({term for row in rows for term in row.derived.frequencies})
+    return Statement(_NUMBER_TERMS, {"org": collection.org, "toolset": collection.toolset, "terms": terms})
 
 
 def _decode_before(row: Row) -> _Before:
@@ -470,8 +497,3 @@ def _part(rows: Iterable[DocumentRow]) -> list[list[DocumentRow]]:
         waves[met[row.id]].append(row)
         met[row.id] += 1
     return waves
-
-
-async def _send(session: Session, scope: Scope, statements: Sequence[Statement]) -> None:
-    for start in range(0, len(statements), BATCH):
-        await session.send(scope, *statements[start : start + BATCH])

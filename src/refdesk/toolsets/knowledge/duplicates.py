@@ -31,9 +31,14 @@ def identify(title: str, body: str) -> str:
     return hashlib.blake2b(" ".join(word for word in words if word).encode(), digest_size=16).hexdigest()
 
 
+def make_key(document: Document) -> MetadataKey:
+    """Return where it is noted which entry said first what this one says."""
+    return MetadataKey(document.collection.org, KIND, identify(document.title, document.body))
+
+
 async def note(transaction: Transaction, document: Document, now: datetime) -> str | None:
     """Return the entry of the org that says the same and is not withdrawn or expired; without one, note the new one."""
-    key = MetadataKey(document.collection.org, KIND, identify(document.title, document.body))
+    key = make_key(document)
     record = await transaction.get_metadata(key)
     if record is not None:
         [other] = await transaction.get_documents(document.collection, [str(record.value["id"])])
@@ -47,8 +52,7 @@ async def note_all(transaction: Transaction, documents: Sequence[Document]) -> N
     """Note entries that come with others at once; of those that say the same, the first, or who is noted already."""
     firsts: dict[MetadataKey, str] = {}
     for document in documents:
-        key = MetadataKey(document.collection.org, KIND, identify(document.title, document.body))
-        firsts.setdefault(key, document.id)
+        firsts.setdefault(make_key(document), document.id)
     known = await transaction.get_many_metadata(list(firsts))
     new = [Metadata(key, {"id": id}) for (key, id), record in zip(firsts.items(), known, strict=True) if record is None]
     await transaction.put_metadata(new)

@@ -55,18 +55,18 @@ async def store_knowledge(context: Context, entry: StoreInput) -> StoreOutput:
 
 async def _store(context: Context, entry: StoreInput, token: Token | None) -> JsonObject:
     base, principal = context.knowledge_base, context.principal
-    now = base.clock.now()
+    now, quota = base.clock.now(), base.quotas.get(QUOTA_NAME, Quota(QUOTA_NAME))
+    document = models.to_document(entry, id=base.identifiers.new(), org=principal.org, author=principal.agent, now=now)
     async with base.store.transaction() as transaction:
+        # What is asked for below, in one go: an engine behind a network need not be asked again.
+        counted = quotas.list_keys(quota, principal.org, principal.agent)
+        await transaction.get_many_metadata([*counted, duplicates.make_key(document), *([token.key] if token else [])])
         answer = await idempotency.recall(transaction, token, context.asked_at or now) if token is not None else None
         if answer is not None:
             return {**answer, "replayed": True}
         if entry.expires_at is not None and entry.expires_at <= now:
             raise InvalidInputError("expiresAt must be in the future: leave it out for what does not expire.")
-        quota = base.quotas.get(QUOTA_NAME, Quota(QUOTA_NAME))
         await quotas.spend(transaction, quota, principal.org, principal.agent)
-        document = models.to_document(
-            entry, id=base.identifiers.new(), org=principal.org, author=principal.agent, now=now
-        )
         await transaction.put_documents([document])
         if entry.task_ref is not None:
             await transaction.put_links([_link_task(entry.task_ref, document, now)])
