@@ -179,10 +179,6 @@ class Desk:
         is_embedding = any(each.indexer.at_work for each in self._base.each())
         return ["embedding"] * is_embedding + [f"syncing {name}" for name in sorted(self._base.syncing)]
 
-    async def get_embedding(self) -> EmbeddingState | None:
-        """Return how far embedding is, or `None` while nothing is open; errors as the store's."""
-        return await self.get_upkeep(self._base).get_embedding() if self._base is not None else None
-
     def find_toolset(self, entry: Operation | Resource) -> str:
         """Return the name of the toolset that has an entry of this name."""
         return next(each.name for each in self.toolsets if entry.name in _list_names(each))

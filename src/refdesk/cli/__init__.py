@@ -14,9 +14,11 @@ from refdesk import __version__, errors
 from refdesk.cli.articles import articles
 from refdesk.cli.audit import audit
 from refdesk.cli.backup import backup, restore
+from refdesk.cli.completion import completion
 from refdesk.cli.config import config
 from refdesk.cli.connect import connect
 from refdesk.cli.desk import status, stop
+from refdesk.cli.desk_log import logs
 from refdesk.cli.doctor import doctor
 from refdesk.cli.embeddings import embeddings
 from refdesk.cli.erase import erase
@@ -26,10 +28,12 @@ from refdesk.cli.keys import keys
 from refdesk.cli.knowledge import knowledge
 from refdesk.cli.migrate import migrate
 from refdesk.cli.models import models
+from refdesk.cli.opening import open_console
 from refdesk.cli.search import search
 from refdesk.cli.serve import serve
 from refdesk.cli.skills import skills
 from refdesk.cli.sync import sync
+from refdesk.cli.updates import updates
 from refdesk.cli.worker import worker
 from refdesk.forwarder.config_file import UnreadableError
 
@@ -62,20 +66,30 @@ def _tell_bug(error: Exception) -> str:
     return f"Internal error ({type(error).__name__}); REFDESK_LOG_LEVEL=debug shows where. Please report it."
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    cls=_Commands,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.version_option(__version__, prog_name="refdesk")
-def cli() -> None:
+@click.pass_context
+def cli(context: click.Context) -> None:
     """The reference desk for AI agents: ranked, sourced, current knowledge over MCP and REST.
 
-    Settings are environment variables that start with REFDESK_, or keys of a config file; none is needed.
+    Settings are environment variables that start with REFDESK_, or keys of a config file; none is needed. Without a
+    command, it says what is there and what to do next.
     """
+    if context.invoked_subcommand is None:
+        from refdesk.cli import overview
+
+        overview.show()
 
 
 for command in (
-    *(serve, connect, status, stop, worker, sync),
-    *(search, knowledge, skills, articles),
+    *(serve, open_console, connect, status, logs, stop, worker, sync),
+    *(search, knowledge, skills, updates, articles),
     *(export, import_, migrate, backup, restore),
-    *(keys, audit, erase, models, embeddings, config, doctor),
+    *(keys, audit, erase, models, embeddings, config, completion, doctor),
 ):
     cli.add_command(command)
 

@@ -21,10 +21,11 @@ def articles() -> None:
 
 @articles.command()
 @click.argument("id")
+@invocation.caller_options
 @invocation.json_option
-def show(id: str, as_json: bool) -> None:
+def show(id: str, org: str | None, agent: str | None, as_json: bool) -> None:
     """Print the published article with this ID whole, as plain text."""
-    answer = invocation.ask(TOOLSET, "get_article_by_id", {"article_id": id})
+    answer = invocation.ask(TOOLSET, "get_article_by_id", {"article_id": id}, org, agent)
     if as_json:
         invocation.print_json(answer)
     else:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from refdesk import errors
+from refdesk.cli import times
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -24,7 +25,7 @@ filter_option = click.option(
     "filters",
     multiple=True,
     metavar="NAME=VALUE",
-    help="A filter of the toolset, such as tags=Security; may be said more than once.",
+    help="A filter of the toolset, such as tags=Security or dateFrom=90d; may be said more than once.",
 )
 
 
@@ -81,7 +82,9 @@ def _gather(operation: Operation, pairs: Iterable[str]) -> dict[str, object]:
     known, gathered = _find_filters(operation), dict[str, Any]()
     for pair in pairs:
         name, _, value = pair.partition("=")
-        if known[name].get("type") == "array":
+        if name in (instants := _find_instants(operation)):
+            gathered[name] = times.spell_past(value, times.get_now(), is_day=instants[name])
+        elif known[name].get("type") == "array":
             gathered.setdefault(name, []).append(read_text(value, known[name]["items"]))
         else:
             is_switch = known[name].get("type") == "boolean"
@@ -90,10 +93,20 @@ def _gather(operation: Operation, pairs: Iterable[str]) -> dict[str, object]:
     return {"filters": gathered} if has_filters and gathered else gathered
 
 
-def _schema(operation: Operation) -> dict[str, Any]:
+def _find_instants(operation: Operation) -> Mapping[str, bool]:
+    """Return the filters that are days or instants, and whether each is a day."""
+    properties = _schema(operation, is_exact=True)["properties"]
+    schemas = properties.get("filters", {}).get("properties", properties)
+    formats = {
+        name: {each.get("format") for each in (schema, *schema.get("anyOf", ()))} for name, schema in schemas.items()
+    }
+    return {name: "date-time" not in each for name, each in formats.items() if each & {"date", "date-time"}}
+
+
+def _schema(operation: Operation, *, is_exact: bool = False) -> dict[str, Any]:
     from refdesk.core import contracts
 
-    return dict(contracts.get_input_schema(operation.input))
+    return dict(contracts.get_input_schema(operation.input, is_exact=is_exact))
 
 
 def load(org: str | None = None, agent: str | None = None) -> Settings:

@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from refdesk import errors
-from refdesk.cli import invocation, views_of_entries
+from refdesk.cli import invocation, times, views_of_entries
 from refdesk.discovery import list_scopes
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
+    from datetime import datetime
 
     from refdesk.core.keys import ApiKey, KeyRing
     from refdesk.settings import Settings
 
     Answer = TypeVar("Answer")
 
-_UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
-_LONGEST_DIGITS = 4
 KEYS_FILE = "REFDESK_KEYS_FILE"
 
 
@@ -62,7 +59,7 @@ def create(
     wanted = _split_scopes((*scopes, *more_scopes))
 
     async def make(ring: KeyRing) -> tuple[ApiKey, str]:
-        expires_at = parse_expiry(expires, ring.clock.now()) if expires else None
+        expires_at = times.parse_future(expires, ring.clock.now(), "--expires") if expires else None
         return await ring.create(org=org or settings.org, agent=agent, scopes=wanted, expires_at=expires_at)
 
     key, secret = _run(settings, make)
@@ -97,7 +94,9 @@ def make(org: str | None, agent: str, scopes: tuple[str, ...], expires: str | No
 
     wanted, now, its_org = _split_scopes(scopes), SystemClock().now(), org or invocation.load().org
     check_key(its_org, agent, wanted, list_scopes())
-    key, secret = make_key(its_org, agent, wanted, now, parse_expiry(expires, now) if expires else None)
+    key, secret = make_key(
+        its_org, agent, wanted, now, times.parse_future(expires, now, "--expires") if expires else None
+    )
     line = write_line(hash_secret(secret), key)
     if as_json:
         invocation.print_json({"key": secret, "line": line, **_to_json(key)})
@@ -123,8 +122,8 @@ def rotate(id: str, overlap: str, expires: str | None, as_json: bool) -> None:
     """
 
     async def replace(ring: KeyRing) -> tuple[ApiKey, str, ApiKey]:
-        expires_at = parse_expiry(expires, ring.clock.now()) if expires else None
-        return await ring.rotate(id, overlap=parse_span(overlap), expires_at=expires_at)
+        expires_at = times.parse_future(expires, ring.clock.now(), "--expires") if expires else None
+        return await ring.rotate(id, overlap=times.parse_span(overlap, "--overlap"), expires_at=expires_at)
 
     key, secret, old = _run(invocation.load(), replace)
     if as_json:
@@ -173,40 +172,6 @@ def revoke(id: str, as_json: bool) -> None:
 
 def _split_scopes(texts: Iterable[str]) -> list[str]:
     return [scope for text in texts for scope in re.split(r"[\s,]+", text) if scope]
-
-
-def parse_expiry(text: str, now: datetime) -> datetime:
-    """Return the instant from which on a key opens nothing; a date is its midnight in UTC.
-
-    Raises:
-        InvalidInputError: It is neither a date, an instant nor a span.
-    """
-    if (span := _read_span(text)) is not None:
-        return now + span
-    try:
-        instant = datetime.fromisoformat(text)
-    except ValueError:
-        raise errors.InvalidInputError(
-            "--expires takes a date such as 2027-01-31, an instant, or a span such as 12h, 30d or 8w."
-        ) from None
-    return instant.astimezone(UTC) if instant.tzinfo else instant.replace(tzinfo=UTC)
-
-
-def parse_span(text: str) -> timedelta:
-    """Return a span of time.
-
-    Raises:
-        InvalidInputError: It is none.
-    """
-    if (span := _read_span(text)) is None:
-        raise errors.InvalidInputError("--overlap takes a span such as 12h, 7d or 2w; 0h is none.")
-    return span
-
-
-def _read_span(text: str) -> timedelta | None:
-    unit = _UNITS.get(text[-1:])
-    is_span = unit is not None and text[:-1].isdecimal() and len(text) <= _LONGEST_DIGITS + 1
-    return int(text[:-1]) * unit if unit is not None and is_span else None
 
 
 def _run(settings: Settings, work: Callable[[KeyRing], Awaitable[Answer]]) -> Answer:

@@ -1,4 +1,4 @@
-"""`refdesk knowledge`: stores, reads and supersedes knowledge entries."""
+"""`refdesk knowledge`: stores, reads, edits and supersedes knowledge entries."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from refdesk import errors
-from refdesk.cli import invocation, views_of_entries
+from refdesk.cli import invocation, times, views_of_entries
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,9 +17,16 @@ if TYPE_CHECKING:
 TOOLSET = "knowledge"
 
 
+expiry_option = click.option(
+    "--expires-at",
+    metavar="WHEN",
+    help="When it ceases to hold: a date (2027-01-31), an instant, or from now on: 12h, 30d, 8w.",
+)
+
+
 @click.group()
 def knowledge() -> None:
-    """Write down, read and supersede what agents know. To find it: refdesk search --toolset knowledge."""
+    """Write down, read, edit and supersede what agents know. To find it: refdesk search --toolset knowledge."""
 
 
 @knowledge.command()
@@ -28,9 +35,15 @@ def knowledge() -> None:
 @click.option("--body-file", type=click.Path(path_type=Path, dir_okay=False), help="What was learned, as a UTF-8 file.")
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="A tag; say it once for each.")
 @click.option("--confidence", type=click.IntRange(0, 100), help="How sure you are, in percent. Default: 80.")
-@click.option("--expires-at", metavar="INSTANT", help="From when on it no longer holds, ISO 8601.")
+@expiry_option
 @click.option("--task", metavar="ID", help="A task of yours that it belongs to.")
-@click.option("--task-kind", type=click.Choice(["produced", "references"]), default="produced", show_default=True)
+@click.option(
+    "--task-kind",
+    type=click.Choice(["produced", "references"]),
+    default="produced",
+    show_default=True,
+    help="Whether the task produced the entry or refers to it.",
+)
 @click.option("--client-token", metavar="UUID", help="Repeating the call with it within 60 s stores nothing twice.")
 @invocation.caller_options
 @invocation.json_option
@@ -54,13 +67,77 @@ def store(
         "body": read_body(body, body_file),
         "tags": list(tags) or None,
         "confidence": confidence,
-        "expiresAt": expires_at,
+        "expiresAt": _read_expiry(expires_at),
         "taskRef": {"taskId": task, "kind": task_kind} if task is not None else None,
         "clientToken": client_token,
     }
     arguments = {name: value for name, value in given.items() if value is not None}
     answer = invocation.ask(TOOLSET, "store_knowledge", arguments, org, agent)
     _show(answer, as_json, views_of_entries.tell_stored(answer))
+
+
+@knowledge.command()
+@click.argument("id")
+@click.option("--title", help="What it is about, in one line.")
+@click.option("--body", metavar="TEXT", help="What was learned; - reads it from standard input.")
+@click.option("--body-file", type=click.Path(path_type=Path, dir_okay=False), help="What was learned, as a UTF-8 file.")
+@click.option("--tag", "tags", multiple=True, metavar="TAG", help="All its tags from now on; say it once for each.")
+@click.option("--no-tags", is_flag=True, help="Take its tags away.")
+@click.option("--confidence", type=click.IntRange(0, 100), help="How sure you are, in percent.")
+@expiry_option
+@click.option("--never-expires", is_flag=True, help="Take its expiry away.")
+@click.option("--client-token", metavar="UUID", help="Repeating the call with it within 60 s edits nothing twice.")
+@invocation.caller_options
+@invocation.json_option
+def edit(
+    id: str,
+    title: str | None,
+    body: str | None,
+    body_file: Path | None,
+    tags: tuple[str, ...],
+    no_tags: bool,
+    confidence: int | None,
+    expires_at: str | None,
+    never_expires: bool,
+    client_token: str | None,
+    org: str | None,
+    agent: str | None,
+    as_json: bool,
+) -> None:
+    """Store a new version of the entry with this ID, which supersedes it; what is left out stays as it is.
+
+    Without an option that changes something, title and body open in your editor (VISUAL, EDITOR).
+    """
+    given: dict[str, Any] = {
+        "title": title,
+        "body": read_body(body, body_file) if body is not None or body_file is not None else None,
+        "tags": [] if no_tags else list(tags) or None,
+        "confidence": confidence,
+        "expiresAt": _read_expiry(expires_at),
+        "neverExpires": never_expires or None,
+    }
+    changes = {name: value for name, value in given.items() if value is not None} or _edit_by_hand(id, org, agent)
+    token = {"clientToken": client_token} if client_token is not None else {}
+    answer = invocation.ask(TOOLSET, "edit_knowledge", {"id": id, **changes, **token}, org, agent)
+    told = f"{answer['id']} holds now instead of {answer['oldId']}, which is kept."
+    _show(answer, as_json, told)
+
+
+def _edit_by_hand(id: str, org: str | None, agent: str | None) -> dict[str, str]:
+    """Return the title and body that somebody wrote in an editor.
+
+    Raises:
+        InvalidInputError: Nobody can, or nothing was changed.
+    """
+    if not sys.stdin.isatty():
+        raise errors.InvalidInputError("Say what changes: --title, --body, --tag, --confidence or --expires-at.")
+    entry = invocation.ask(TOOLSET, "get_knowledge", {"id": id}, org, agent)
+    edited = click.edit(f"{entry['title']}\n\n{entry['body']}\n", extension=".md")
+    title, _, body = (edited or "").partition("\n")
+    changed = {"title": title.strip(), "body": body.strip("\n")}
+    if edited is None or changed == {"title": entry["title"], "body": entry["body"].strip("\n")}:
+        raise errors.InvalidInputError("Nothing was changed.")
+    return changed
 
 
 @knowledge.command()
@@ -166,6 +243,10 @@ def read_body(body: str | None, path: Path | None) -> str:
         raise errors.InvalidInputError("The text is not UTF-8.") from None
     except OSError as error:
         raise errors.InvalidInputError(f"The file cannot be read: {error.strerror}.") from None
+
+
+def _read_expiry(text: str | None) -> str | None:
+    return None if text is None else times.parse_future(text, times.get_now(), "--expires-at").isoformat()
 
 
 def _show(answer: Mapping[str, Any], as_json: bool, text: str) -> None:

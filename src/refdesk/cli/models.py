@@ -7,13 +7,19 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from refdesk import errors
-from refdesk.cli import invocation
+from refdesk.cli import invocation, views_of_status
 
 if TYPE_CHECKING:
     from refdesk.cli.progress import Show
     from refdesk.core.background.upkeep import EmbeddingState
     from refdesk.embedders.local.installed.manifest import Manifest
     from refdesk.settings import Settings
+
+
+IN_USE = (
+    "{} makes vectors from the next start of a server, desk or worker on (refdesk stop ends the desk); refdesk worker "
+    "--until-idle embeds now."
+)
 
 
 @click.group()
@@ -81,7 +87,8 @@ def install(source: str, name: str | None, sha256: str | None, as_json: bool) ->
 @models.command()
 @click.argument("name")
 @click.option("--wait", is_flag=True, help="Embed all documents anew now, and show how far that is.")
-def use(name: str, wait: bool) -> None:
+@invocation.json_option
+def use(name: str, wait: bool, as_json: bool) -> None:
     """Let a model make vectors, or a re-ranker order the best entries of search_knowledge anew.
 
     Search goes on with the old vectors until all documents have new ones. Who removes a re-ranker ends its use.
@@ -104,21 +111,21 @@ def use(name: str, wait: bool) -> None:
         check_files(get_folder(settings.home, name), manifest)
     if manifest is not None and manifest.kind == "reranker":
         write_reranker(settings.home, name)
-        click.echo(f"{name} re-ranks the first {RERANKED} entries of search_knowledge from the next start on.")
-        return
-    write_in_use(settings.home, name)
-    if wait:
+        told = [f"{name} re-ranks the first {RERANKED} entries of search_knowledge from the next start on."]
+    else:
+        write_in_use(settings.home, name)
         _warn(settings)
-        _embed_anew(name)
-        return
-    click.echo(f"{name} makes vectors from the next start of a server, desk or worker on (refdesk stop ends the desk).")
-    click.echo("Documents are embedded anew in the background; refdesk worker --until-idle does it now.")
-    _warn(settings)
+        told = _embed_anew(name) if wait else [IN_USE.format(name), "Documents are embedded anew in the background."]
+    if as_json:
+        invocation.print_json({"inUse": name, "notes": told})
+    else:
+        click.echo("\n".join(told))
 
 
 @models.command()
 @click.argument("name")
-def remove(name: str) -> None:
+@invocation.json_option
+def remove(name: str, as_json: bool) -> None:
     """Remove an installed model. Vectors that it made stay until another model has made them anew."""
     from refdesk.embedders.local.installed.installing import remove as remove_model
     from refdesk.embedders.local.installed.manifest import PACKAGED, find_installed, read_in_use
@@ -131,11 +138,14 @@ def remove(name: str) -> None:
     if read_in_use(home) == name:
         raise errors.ConflictError(f"{name} is in use: take another first, such as refdesk models use {PACKAGED}.")
     remove_model(home, name)
-    click.echo(f"Removed {name}.")
+    if as_json:
+        invocation.print_json({"removed": name})
+    else:
+        click.echo(f"Removed {name}.")
 
 
-def _embed_anew(name: str) -> None:
-    """End the desks, which embed by the model before, and embed by the present one; say how it went.
+def _embed_anew(name: str) -> list[str]:
+    """End the desks, which embed by the model before, and embed by the present one; return how it went.
 
     Raises:
         ConflictError: A server over HTTP runs, which would embed by the model before.
@@ -144,7 +154,7 @@ def _embed_anew(name: str) -> None:
 
     from refdesk.cli import desk, progress
 
-    ended = [desk.end(place, found) for place, found in desk.list_desks()]
+    ended = [desk.end(place, found, is_quiet=True) for place, found in desk.list_desks()]
     if not all(ended):
         raise errors.ConflictError(
             f"{name} is in use from the next start on: start the server again, and it embeds all documents anew. "
@@ -152,12 +162,11 @@ def _embed_anew(name: str) -> None:
         )
     with progress.show_progress(f"Embedding anew by {name}") as show:
         state = anyio.run(_embed_all, show)
-    said = desk.describe_embedding(state.to_json()) or [f"All {state.documents:,} documents are embedded."]
-    click.echo("\n".join(said))
+    said = views_of_status.describe_embedding(state.to_json()) or [f"All {state.documents:,} documents are embedded."]
     if not state.is_changing:
-        click.echo(f"{state.active} is searched.")
-    elif state.failures:
-        click.echo(f"{len(state.failures):,} could not be embedded: refdesk embeddings list says why.", err=True)
+        return [*said, f"{state.active} is searched."]
+    failed = f"{len(state.failures):,} could not be embedded: refdesk embeddings list says why."
+    return [*said, *([failed] if state.failures else [])]
 
 
 async def _embed_all(show: Show | None) -> EmbeddingState:

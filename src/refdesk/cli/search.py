@@ -30,6 +30,7 @@ DEADLINE_MS = 10_000
 @click.option(
     "--deadline-ms", type=int, metavar="MS", help=f"How long one of several may take, in milliseconds [{DEADLINE_MS}]."
 )
+@invocation.caller_options
 @invocation.json_option
 def search(
     words: tuple[str, ...],
@@ -39,6 +40,8 @@ def search(
     offset: int,
     semantic: bool,
     deadline_ms: int | None,
+    org: str | None,
+    agent: str | None,
     as_json: bool,
 ) -> None:
     """Search for QUERY in all toolsets at once, as search_everything does, or in those that --toolset names.
@@ -49,7 +52,7 @@ def search(
     from refdesk.factories.toolsets import load_toolsets
 
     query = " ".join(words)
-    settings = invocation.load()
+    settings = invocation.load(org, agent)
     toolsets = load_toolsets(names, settings)
     if len(toolsets) == 1:
         _refuse(deadline_ms, "--deadline-ms is for a search over several toolsets.")
@@ -59,7 +62,7 @@ def search(
         _refuse(not query, "Say what to search for, or name one --toolset to list its newest.")
         chosen = [toolset.name for toolset in toolsets] if names else None
         arguments = {"query": query, "limit": limit, "toolsets": chosen, "deadlineMs": deadline_ms or DEADLINE_MS}
-    answer = _search(settings, toolsets, arguments, filters, names)
+    answer = _search(settings, toolsets, arguments, filters, names, (org, agent))
     if as_json:
         invocation.print_json(answer)
     else:
@@ -79,6 +82,7 @@ def _search(
     arguments: Mapping[str, object],
     filters: tuple[str, ...],
     names: tuple[str, ...],
+    caller: tuple[str | None, str | None],
 ) -> dict[str, Any]:
     """Return the answer of the desk that runs, or of one that is opened for it."""
     import anyio
@@ -92,7 +96,9 @@ def _search(
         raise errors.InvalidInputError(f"{searched.name} cannot be searched.")
     asked = invocation.fit_search(operation, arguments, filters)
     loads_model = bool(len(toolsets) > 1 or arguments.get("semantic") or invocation.is_always_semantic(operation))
-    answer = invocation.ask_desk(operation.name, asked, names=names, loads_model=loads_model)
+    answer = invocation.ask_desk(
+        operation.name, asked, org=caller[0], agent=caller[1], names=names, loads_model=loads_model
+    )
     if answer is None:
         answer = anyio.run(_search_alone, settings, toolsets, asked, loads_model)
     return answer

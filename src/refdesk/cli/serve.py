@@ -7,8 +7,22 @@ import sys
 
 import click
 
+
+def complete_toolset(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Return the toolsets whose names begin like this, for a shell that completes."""
+    from refdesk.discovery import find_descriptors
+
+    del context, parameter
+    return [each.name for each in find_descriptors() if each.name.startswith(incomplete)]
+
+
 toolset_option = click.option(
-    "--toolset", "names", multiple=True, metavar="NAME", help="Only this toolset; may be said more than once."
+    "--toolset",
+    "names",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=complete_toolset,
+    help="Only this toolset; may be said more than once.",
 )
 
 

@@ -18,7 +18,6 @@ from refdesk.cli import invocation, skill_folders
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from refdesk.app import Desk
     from refdesk.core.context import Context
     from refdesk.settings import Settings
     from refdesk.toolsets.skills.learning import Learner
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from refdesk.toolsets.skills.transcript_files import SourceTranscript
 
 NAME = "skills"
-json_option = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 
 
 @click.group()
@@ -48,8 +46,11 @@ skills.add_command(skill_folders.import_)
 )
 @click.option("--confirmed", is_flag=True, help="The customers confirmed that it was resolved.")
 @click.option("--dry-run", is_flag=True, help="Only show which skills would be learned from which conversations.")
-@json_option
-def learn(files: tuple[Path, ...], confirmed: bool, dry_run: bool, as_json: bool) -> None:
+@invocation.caller_options
+@invocation.json_option
+def learn(
+    files: tuple[Path, ...], confirmed: bool, dry_run: bool, org: str | None, agent: str | None, as_json: bool
+) -> None:
     """Learn skills from the conversations in FILEs and folders, one of all that are about the same problem.
 
     A file is a transcript, JSON Lines with a conversation a line, or an export of tickets. What is known already is not
@@ -59,7 +60,7 @@ def learn(files: tuple[Path, ...], confirmed: bool, dry_run: bool, as_json: bool
 
     from refdesk.toolsets.skills.transcript_files import read_transcripts
 
-    settings = _load()
+    settings = invocation.load(org, agent)
     transcripts = [transcript for file in files for transcript in read_transcripts(file)]
     if dry_run:
         _show_plan(anyio.run(_plan, settings, transcripts, confirmed), as_json)
@@ -67,7 +68,7 @@ def learn(files: tuple[Path, ...], confirmed: bool, dry_run: bool, as_json: bool
     with _progress(len(transcripts)) as advance:
         learned, near = anyio.run(_learn, settings, transcripts, confirmed, advance)
     if as_json:
-        _print_json(learned)
+        invocation.print_json(learned)
     else:
         for one in learned:
             click.echo(describe(one))
@@ -81,19 +82,46 @@ def learn(files: tuple[Path, ...], confirmed: bool, dry_run: bool, as_json: bool
 @click.argument("query")
 @click.option("--limit", default=5, show_default=True, type=click.IntRange(1, 50), help="At most this many.")
 @click.option("--min-score", default=0.0, type=click.FloatRange(0, 1), help="Only skills with at least this score.")
-@json_option
-def search(query: str, limit: int, min_score: float, as_json: bool) -> None:
+@invocation.caller_options
+@invocation.json_option
+def search(query: str, limit: int, min_score: float, org: str | None, agent: str | None, as_json: bool) -> None:
     """Find skills for a customer's problem, QUERY, in the customer's words."""
-    import anyio
-
     arguments = {"query": query, "top_k": limit, "min_score": min_score}
-    answer = anyio.run(_ask, _load(), "search_skills", arguments)
+    answer = invocation.ask(NAME, "search_skills", arguments, org, agent)
     if as_json:
-        _print_json(answer)
+        invocation.print_json(answer)
     else:
         from refdesk.cli import views
 
         views.show(answer, query)
+
+
+@skills.command("list")
+@click.option("--product-area", metavar="AREA", help="Only skills of this product area.")
+@click.option("--issue-type", metavar="TYPE", help="Only skills of this type of issue.")
+@click.option("--limit", default=50, show_default=True, type=click.IntRange(1, 200), help="At most this many.")
+@click.option("--offset", default=0, type=click.IntRange(0), help="Leave out this many first.")
+@invocation.caller_options
+@invocation.json_option
+def list_skills(
+    product_area: str | None,
+    issue_type: str | None,
+    limit: int,
+    offset: int,
+    org: str | None,
+    agent: str | None,
+    as_json: bool,
+) -> None:
+    """List skills without a query, those refined last first, and how many there are of each product area."""
+    from refdesk.cli import views_of_skills
+
+    given = {"product_area": product_area, "issue_type": issue_type, "limit": limit, "offset": offset}
+    arguments = {name: value for name, value in given.items() if value is not None}
+    answer = invocation.ask(NAME, "list_skills", arguments, org, agent)
+    if as_json:
+        invocation.print_json(answer)
+    else:
+        click.echo(views_of_skills.render_list(answer))
 
 
 @skills.command()
@@ -101,28 +129,31 @@ def search(query: str, limit: int, min_score: float, as_json: bool) -> None:
 @click.argument("outcome", type=click.Choice(["resolved", "likely_resolved", "likely_failed", "failed"]))
 @click.option("--version", type=click.IntRange(1), help="The version that was followed. Default: the present one.")
 @click.option("--evidence", default="", help="What shows it, such as the customer's words.")
-@json_option
-def report(skill_id: str, outcome: str, version: int | None, evidence: str, as_json: bool) -> None:
+@invocation.caller_options
+@invocation.json_option
+def report(
+    skill_id: str, outcome: str, version: int | None, evidence: str, org: str | None, agent: str | None, as_json: bool
+) -> None:
     """Say how following the skill with this ID went: OUTCOME moves its confidence."""
     given = {"skill_id": skill_id, "outcome": outcome, "version": version, "evidence": evidence}
-    _show_standing("report_outcome", {name: value for name, value in given.items() if value is not None}, as_json)
+    arguments = {name: value for name, value in given.items() if value is not None}
+    _show_standing(invocation.ask(NAME, "report_outcome", arguments, org, agent), as_json)
 
 
 @skills.command("withdraw-outcome")
 @click.argument("skill_id", metavar="ID")
 @click.argument("report_id", metavar="REPORT")
-@json_option
-def withdraw_outcome(skill_id: str, report_id: str, as_json: bool) -> None:
+@invocation.caller_options
+@invocation.json_option
+def withdraw_outcome(skill_id: str, report_id: str, org: str | None, agent: str | None, as_json: bool) -> None:
     """Take back the outcome REPORT of the skill with this ID, reported by mistake, and all that it did."""
-    _show_standing("withdraw_outcome", {"skill_id": skill_id, "report_id": report_id}, as_json)
+    arguments = {"skill_id": skill_id, "report_id": report_id}
+    _show_standing(invocation.ask(NAME, "withdraw_outcome", arguments, org, agent), as_json)
 
 
-def _show_standing(operation: str, arguments: Mapping[str, object], as_json: bool) -> None:
-    import anyio
-
-    stands = anyio.run(_ask, _load(), operation, arguments)
+def _show_standing(stands: Mapping[str, Any], as_json: bool) -> None:
     if as_json:
-        _print_json(stands)
+        invocation.print_json(stands)
         return
     standing = f"version {stands['version']}, confidence {stands['confidence']:.2f}, report {stands['report_id']}"
     click.echo(f"{stands['skill_id']}: {standing}")
@@ -130,15 +161,16 @@ def _show_standing(operation: str, arguments: Mapping[str, object], as_json: boo
 
 @skills.command()
 @click.argument("skill_id", metavar="ID")
-@json_option
-def show(skill_id: str, as_json: bool) -> None:
+@invocation.caller_options
+@invocation.json_option
+def show(skill_id: str, org: str | None, agent: str | None, as_json: bool) -> None:
     """Print the skill with this ID: its playbook, how its versions worked, and the evidence of each step."""
     from refdesk.cli import views_of_skills
 
-    skill = _read_history(skill_id)[-1]
-    history = invocation.ask(NAME, "get_skill_history", {"skill_id": skill_id})
+    skill = _read_history(skill_id, org, agent)[-1]
+    history = invocation.ask(NAME, "get_skill_history", {"skill_id": skill_id}, org, agent)
     if as_json:
-        _print_json({**_to_json(skill), "history": history})
+        invocation.print_json({**_to_json(skill), "history": history})
     else:
         click.echo(f"{render(skill)}\n{views_of_skills.render_history(history)}", nl=False)
 
@@ -147,7 +179,7 @@ def show(skill_id: str, as_json: bool) -> None:
 @click.argument("skill_id", metavar="A")
 @click.argument("other_id", metavar="B")
 @invocation.caller_options
-@json_option
+@invocation.json_option
 def merge(skill_id: str, other_id: str, org: str | None, agent: str | None, as_json: bool) -> None:
     """Make one skill of two about the same problem: A learns from all conversations of B, which is withdrawn."""
     answer = invocation.ask(NAME, "merge_skills", {"skill_id": skill_id, "other_id": other_id}, org, agent)
@@ -157,7 +189,7 @@ def merge(skill_id: str, other_id: str, org: str | None, agent: str | None, as_j
 @skills.command()
 @click.argument("skill_id", metavar="B")
 @invocation.caller_options
-@json_option
+@invocation.json_option
 def unmerge(skill_id: str, org: str | None, agent: str | None, as_json: bool) -> None:
     """Make B, which was merged into another skill, a skill of its own again, with its conversations."""
     answer = invocation.ask(NAME, "unmerge_skills", {"skill_id": skill_id}, org, agent)
@@ -166,7 +198,7 @@ def unmerge(skill_id: str, org: str | None, agent: str | None, as_json: bool) ->
 
 def _tell_merged(answer: Mapping[str, Any], as_json: bool, more: str) -> None:
     if as_json:
-        _print_json(answer)
+        invocation.print_json(answer)
         return
     click.echo(f"{_printable(answer['title'])} ({answer['skill_id']}), version {answer['version']}. {more}")
     for change in answer["changes"]:
@@ -175,12 +207,13 @@ def _tell_merged(answer: Mapping[str, Any], as_json: bool, more: str) -> None:
 
 @skills.command()
 @click.argument("skill_id", metavar="ID")
-@json_option
-def history(skill_id: str, as_json: bool) -> None:
+@invocation.caller_options
+@invocation.json_option
+def history(skill_id: str, org: str | None, agent: str | None, as_json: bool) -> None:
     """List the versions of the skill with this ID, oldest first, with what each changed."""
-    versions = _read_history(skill_id)
+    versions = _read_history(skill_id, org, agent)
     if as_json:
-        _print_json([{**_to_json(skill), "changes": list(skill.changes)} for skill in versions])
+        invocation.print_json([{**_to_json(skill), "changes": list(skill.changes)} for skill in versions])
         return
     for skill in versions:
         click.echo(f"Version {skill.version} · {skill.updated_at:%Y-%m-%d %H:%M} UTC · made by {skill.made_by}")
@@ -192,11 +225,12 @@ def history(skill_id: str, as_json: bool) -> None:
 @click.argument("skill_id", metavar="ID")
 @click.argument("old", metavar="[FROM", required=False, type=click.IntRange(1))
 @click.argument("new", metavar="TO]", required=False, type=click.IntRange(1))
-def diff(skill_id: str, old: int | None, new: int | None) -> None:
+@invocation.caller_options
+def diff(skill_id: str, old: int | None, new: int | None, org: str | None, agent: str | None) -> None:
     """Show how version TO of a skill differs from version FROM; by default, the present one from that before."""
     from difflib import unified_diff
 
-    versions = {skill.version: skill for skill in _read_history(skill_id)}
+    versions = {skill.version: skill for skill in _read_history(skill_id, org, agent)}
     new = new or max(versions)
     old = old or max(new - 1, 1)
     for version in (old, new):
@@ -238,14 +272,6 @@ def _render_stable(skill: Skill) -> str:
     # Without how many cases support each step: it grows with every version.
     playbook = replace(skill.playbook, cases=())
     return _printable("\n".join([*facts, "", render_playbook(playbook)]))
-
-
-def _load() -> Settings:
-    from refdesk.settings import load_settings
-
-    settings = load_settings()
-    invocation.configure_logging(settings.log_level)
-    return settings
 
 
 async def _learn(
@@ -290,7 +316,7 @@ async def _plan(
 
 def _show_plan(plan: Mapping[str, Sequence[Mapping[str, Any]]], as_json: bool) -> None:
     if as_json:
-        _print_json(plan)
+        invocation.print_json(plan)
         return
     for one in plan["skills"]:
         click.echo(f"{len(one['places']):>5} conversations: {_printable(one['title'])}")
@@ -328,23 +354,7 @@ async def _open_learner(settings: Settings) -> AsyncGenerator[tuple[Learner, Con
         yield Learner(choose_language_model(settings)), watched
 
 
-async def _ask(settings: Settings, operation: str, arguments: Mapping[str, object]) -> dict[str, Any]:
-    answer = invocation.ask_desk(operation, arguments, names=(NAME,))
-    if answer is not None:
-        return answer
-    from refdesk.app import open_desk
-    from refdesk.factories.toolsets import load_toolsets
-
-    async with open_desk(settings, load_toolsets([NAME]), in_background=False) as desk:
-        return await _run(desk, operation, arguments)
-
-
-async def _run(desk: Desk, name: str, arguments: Mapping[str, object]) -> dict[str, Any]:
-    [operation] = [operation for operation in desk.toolsets[0].operations if operation.name == name]
-    return await invocation.run(desk, operation, arguments)
-
-
-def _read_history(skill_id: str) -> list[Skill]:
+def _read_history(skill_id: str, org: str | None, agent: str | None) -> list[Skill]:
     """Return every version of a skill, the present one last.
 
     Raises:
@@ -352,7 +362,7 @@ def _read_history(skill_id: str) -> list[Skill]:
     """
     import anyio
 
-    versions = anyio.run(_get_history, _load(), skill_id)
+    versions = anyio.run(_get_history, invocation.load(org, agent), skill_id)
     if not versions:
         raise errors.NotFoundError(f"There is no skill {skill_id}; refdesk skills search shows the ids.")
     return versions
@@ -375,12 +385,6 @@ def _to_json(skill: Skill) -> dict[str, Any]:
     from refdesk.toolsets.skills.models import to_skill_document
 
     return answers.to_json(to_skill_document(skill))
-
-
-def _print_json(value: object) -> None:
-    from refdesk.server.answers import to_text
-
-    click.echo(to_text(value))
 
 
 def _printable(text: str) -> str:

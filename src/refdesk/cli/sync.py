@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from refdesk.cli import invocation, progress
+from refdesk.cli.serve import complete_toolset
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("name", metavar="TOOLSET")
+@click.argument("name", metavar="TOOLSET", shell_complete=complete_toolset)
 @click.option("--full", is_flag=True, help="Compare everything, not only what changed.")
 @click.option("--force", is_flag=True, help="Withdraw what is gone from the source even when it is suspiciously much.")
 @invocation.json_option

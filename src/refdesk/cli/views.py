@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -18,6 +19,8 @@ WIDEST = 110
 
 PIPED_WIDTH = 100
 SNIPPET_LINES = 3
+INDENT = 5
+BETWEEN = " · "
 
 _LISTS = ("results", "matches", "articles")
 _DATES = ("modified", "createdAt", "updated_at", "last_published", "freshness")
@@ -78,15 +81,27 @@ def _show_hit(console: Console, number: int, hit: Mapping[str, Any], words: list
     grid.add_column(width=3, justify="right", style="dim")
     grid.add_column()
     title = Text(_one_line(str(hit.get("title", ""))), style="bold")
-    body = Text(_body(hit, (console.width - 5) * SNIPPET_LINES))
+    body = Text(_body(hit, (console.width - INDENT) * SNIPPET_LINES))
     for text in (title, body):
         text.highlight_words(words, style="bold yellow", case_sensitive=False)
     grid.add_row(str(number), title)
-    grid.add_row("", Text(" · ".join(_facts(hit)), style="cyan"))
-    if body:
-        grid.add_row("", body)
     console.print(grid)
+    for line in fold_facts(list(_facts(hit)), console.width - INDENT):
+        console.print(Text(" " * INDENT + line, style="cyan"), soft_wrap=True)
+    if body:
+        console.print(Padding(body, (0, 0, 0, INDENT)))
     console.print()
+
+
+def fold_facts(facts: Sequence[str], width: int) -> list[str]:
+    """Return lines of facts that are at most so wide, but break none: an id must be whole to be of use."""
+    lines: list[str] = []
+    for fact in facts:
+        if lines and len(lines[-1]) + len(BETWEEN) + len(fact) <= width:
+            lines[-1] += f"{BETWEEN}{fact}"
+        else:
+            lines.append(fact)
+    return lines
 
 
 def _facts(hit: Mapping[str, Any]) -> Iterator[str]:

@@ -37,6 +37,23 @@ def render_history(history: Mapping[str, Any], width: int | None = None, encodin
     return _printable("\n".join(lines) + "\n")
 
 
+def render_list(answer: Mapping[str, Any]) -> str:
+    """Return a page of skills for a person to read: two lines each, then which part of all it is, and the areas."""
+    lines: list[str] = []
+    for skill in answer["skills"]:
+        area = skill["product_area"] or "no area"
+        lines.append(f"{skill['skill_id']}  {skill['title']}")
+        lines.append(
+            f"  {area}; version {skill['version']} of {skill['updated_at'][:10]}; confidence "
+            f"{round(skill['confidence'] * 100)} %; used {skill['times_used']} times"
+        )
+    first, last = answer["offset"] + 1, answer["offset"] + len(answer["skills"])
+    lines.append(f"{first} to {last} of {answer['total']}" if answer["skills"] else f"None of {answer['total']}.")
+    if areas := ", ".join(f"{each['value']} {each['skills']}" for each in answer["product_areas"]):
+        lines.append(f"By product area: {areas}")
+    return "\n".join(_printable(line) for line in lines)
+
+
 def _choose_signs(encoding: str) -> tuple[str, str, str]:
     """Return what a bar is drawn with: what surely works, what may, and the rest."""
     try:

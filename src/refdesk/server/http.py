@@ -20,6 +20,7 @@ from refdesk.core.operations import NESTED
 from refdesk.server import cors, mcp, openapi, pages, rest, streams
 from refdesk.server.console.routes import Console
 from refdesk.server.console.sessions import CookieKey
+from refdesk.server.console.tickets import Tickets
 from refdesk.server.credentials import KeyCheck, find_caller_of, get_caller, get_holder
 from refdesk.server.gate import Gate
 from refdesk.server.limits.proxies import read_proxies
@@ -60,6 +61,7 @@ def build_app(
     clock: Clock | None = None,
     takes_addresses: bool = False,
     make_adapter: Callable[[Desk, mcp.Identify], mcp.Adapter] = mcp.Adapter,
+    tickets: Tickets | None = None,
 ) -> Gate:
     """Return the application.
 
@@ -72,6 +74,7 @@ def build_app(
         clock: Says when access tokens expire; the machine's if none is given.
         takes_addresses: Whether requests may name the server by any IP address.
         make_adapter: Makes what serves the desk over MCP; one with more to serve may be given.
+        tickets: Those that the console takes.
 
     Raises:
         ConfigurationError: The settings of signing in lack one or contradict each other.
@@ -96,7 +99,7 @@ def build_app(
     routes: list[BaseRoute] = [
         Route(MCP, _guard_sessions(streamable, sessions, adapter, message_bytes)),
         *probes.build_routes(),
-        *_own_routes(desk, anonymous, probes, sse=sse),
+        *_own_routes(desk, anonymous, probes, sse=sse, tickets=tickets or Tickets()),
         *rest.routes(desk),
         *(sign_in.resource.build_routes() if sign_in else ()),
     ]
@@ -191,7 +194,7 @@ def _name_address(routes: Sequence[BaseRoute], scope: Scope) -> str:
     return next((route.path for route in known if route.matches(scope)[0] is not Match.NONE), "")
 
 
-def _own_routes(desk: Desk, anonymous: Principal | None, probes: Probes, *, sse: bool) -> list[Route]:
+def _own_routes(desk: Desk, anonymous: Principal | None, probes: Probes, *, sse: bool, tickets: Tickets) -> list[Route]:
     description = openapi.describe(desk.toolsets, desk.settings.oauth_issuer)
     proxies, public = read_proxies(desk.settings.trusted_proxies), desk.settings.public_url
 
@@ -206,7 +209,7 @@ def _own_routes(desk: Desk, anonymous: Principal | None, probes: Probes, *, sse:
 
     return [
         Route("/openapi.json", described),
-        *Console(desk, anonymous, probes.get_shown, find_base, sse).build_routes(),
+        *Console(desk, anonymous, probes.get_shown, find_base, sse, tickets).build_routes(),
         Route("/docs", docs),
         Route("/assets/{name}", pages.asset),
     ]

@@ -179,14 +179,18 @@ async def _serve_http(
 ) -> None:
     # Not for stdio, whose start it would slow.
     from refdesk.server import http
+    from refdesk.server.console.tickets import Tickets
     from refdesk.server.limits import wire
     from refdesk.server.local.beside import Beside
+    from refdesk.server.local.links import Links
 
     anonymous = local_principal(settings, toolsets, "http") if no_auth else None
     is_everywhere = listener.getsockname()[0] in EVERYWHERE
     async with open_desk(settings, toolsets) as desk, anyio.create_task_group() as group:
         desk.wake()
-        server = wire.build_server(http.build_app(desk, anonymous, sse=sse, takes_addresses=is_everywhere), settings)
+        tickets = Tickets()
+        app = http.build_app(desk, anonymous, sse=sse, takes_addresses=is_everywhere, tickets=tickets)
+        server = wire.build_server(app, settings)
         keep_what_is_loaded()
         _outlive_signals(server)
         announce(_url(listener))
@@ -197,7 +201,7 @@ async def _serve_http(
         tell_what_learns(settings, toolsets)
         if not no_auth and settings.oauth_issuer is None:
             group.start_soon(_tell_how_to_make_keys, desk)
-        beside = Beside(desk, names)
+        beside = Beside(desk, names, Links(_reach(_url(listener)), None if no_auth else tickets))
         group.start_soon(beside.run)
         await server.serve(sockets=[listener])
         await beside.finish()
@@ -258,6 +262,11 @@ def _listen(host: str, port: int) -> socket.socket:
             f"Port {port} on {host} cannot be used ({error.strerror}); choose another with --port."
         ) from None
     return listener
+
+
+def _reach(url: str) -> str:
+    """Return the address by which this machine reaches a server, which may listen on all of its addresses."""
+    return url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
 
 
 def _url(listener: socket.socket) -> str:

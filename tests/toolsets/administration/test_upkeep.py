@@ -11,7 +11,7 @@ import pytest
 from mcp.client import Client
 
 from refdesk.app import Desk
-from refdesk.cli.desk import describe_embedding
+from refdesk.cli.views_of_status import describe_embedding
 from refdesk.model import Principal
 from refdesk.server.mcp import Adapter, identify_local
 from sample_world.azure_updates.process import RunningEmulator, running_emulator

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
@@ -15,6 +15,7 @@ from refdesk.server import answers, calls, json_types
 from refdesk.server.calls import Caller
 from refdesk.server.console import searching, sessions
 from refdesk.server.console.arranging import arrange
+from refdesk.server.console.tickets import Tickets
 from refdesk.server.credentials import find_caller, get_caller
 from refdesk.server.replies import status_of
 
@@ -44,6 +45,7 @@ class Console:
         anonymous: Who callers without a key are; `None` for nobody.
         get_health: Returns what a caller may see of the server's health.
         find_base: Returns the server's own address, as a caller has it.
+        tickets: What signs in who may read the data folder.
     """
 
     desk: Desk
@@ -51,6 +53,7 @@ class Console:
     get_health: Callable[[Request], Awaitable[Health]]
     find_base: Callable[[Request], str]
     sse: bool = False
+    tickets: Tickets = field(default_factory=Tickets)
 
     def build_routes(self) -> list[Route]:
         """Return the routes."""
@@ -136,6 +139,11 @@ class Console:
 
     async def _sign_in(self, request: Request) -> Response:
         then = _read_next(request.query_params.get("next"))
+        ticket = request.query_params.get("ticket")
+        if request.method == "GET" and ticket and (key := self.tickets.redeem(ticket)):
+            response = RedirectResponse(then, 303)
+            sessions.keep_key(request, response, key)
+            return response
         if request.method == "GET":
             refused = "again" in request.query_params
             response = self._render(request, "sign_in.html", {"next": then, "refused": refused})

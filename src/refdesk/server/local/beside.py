@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from refdesk.app import Desk
     from refdesk.forwarder.locking import FileLock
+    from refdesk.server.local.links import Links
 
 logger = logging.getLogger(__name__)
 
@@ -32,9 +33,10 @@ FINISH_SECONDS = 10.0
 class Beside:
     """The local side of a server over HTTP."""
 
-    def __init__(self, desk: Desk, names: Sequence[str]) -> None:
+    def __init__(self, desk: Desk, names: Sequence[str], links: Links) -> None:
         self._desk = desk
         self._names = names
+        self._links = links
         self._service: LocalService | None = None
         self._finished = anyio.Event()
 
@@ -64,7 +66,7 @@ class Beside:
         try:
             on_loopback = self._desk.settings.desk_socket == "loopback"
             listener, address = listening.listen(place, on_loopback=on_loopback)
-            self._service = LocalService(self._desk, place, lock, kind=KIND)
+            self._service = LocalService(self._desk, place, lock, kind=KIND, links=self._links)
             place.announce(Found(os.getpid(), __version__, address, KIND, place.key, time.time()))
             await self._service.run(listener)
         finally:

@@ -9,7 +9,6 @@ import re
 import socket
 import time
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +23,7 @@ from refdesk.server.calls import Caller
 from refdesk.server.local import callers, syncing
 from refdesk.server.local.calls import describe_calls, describe_failure
 from refdesk.server.local.lines import Lines, Session
+from refdesk.server.local.report import report
 
 if TYPE_CHECKING:
     from anyio.abc import SocketStream, TaskGroup
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from refdesk.core.operations import Operation
     from refdesk.forwarder.locking import FileLock
     from refdesk.forwarder.rendezvous import Place
+    from refdesk.server.local.links import Links
 
 logger = logging.getLogger(__name__)
 
@@ -67,6 +68,7 @@ class LocalService:
     Attributes:
         lock: Held for as long as this process is the desk of its place.
         kind: `desk`, or `http` where the process serves over HTTP too and outlives its local clients.
+        links: To its console, where the process serves over HTTP too.
         idle_seconds: How long it may be without a client before it ends; `None` for ever.
     """
 
@@ -74,6 +76,7 @@ class LocalService:
     place: Place
     lock: FileLock
     kind: str = "desk"
+    links: Links | None = None
     idle_seconds: float | None = None
     started: float = field(default_factory=time.time)
     _clients: set[Client] = field(default_factory=set["Client"])
@@ -160,6 +163,8 @@ class LocalService:
                 await syncing.answer(self.desk, said, lines)
             case "status":
                 await _say(lines, await self._describe())
+            case "link" if self.links is not None:
+                await _say(lines, {"link": await self.links.make(self.desk)})
             case "stop":
                 await _say(lines, {"kind": self.kind})
                 if self.kind == "desk":
@@ -227,9 +232,9 @@ class LocalService:
         return next((operation for operation in operations if operation.name == name), None)
 
     async def _describe(self) -> dict[str, object]:
-        embedding = None
-        with suppress(errors.RefdeskError), anyio.move_on_after(LOOK_SECONDS):
-            embedding = await self.desk.get_embedding()
+        told = None
+        with anyio.move_on_after(LOOK_SECONDS):
+            told = await report(self.desk)
         return {
             "pid": os.getpid(),
             "version": __version__,
@@ -239,7 +244,8 @@ class LocalService:
             "clients": [client.describe() for client in sorted(self._clients, key=lambda each: each.since)],
             "memory": memory.measure(),
             "work": self.desk.list_work(),
-            "embedding": embedding.to_json() if embedding is not None else None,
+            "url": self.links.url if self.links is not None else None,
+            "report": told,
             "idle_seconds": self.idle_seconds,
         }
 

@@ -1,0 +1,102 @@
+"""`refdesk logs`: what the desks of this data folder write down."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from refdesk.cli.views_of_entries import printable
+from refdesk.forwarder import identity, rendezvous
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+LOOK_SECONDS = 0.3
+PIECE_BYTES = 65536
+_FACTS = frozenset({"time", "level", "message", "logger"})
+
+
+@click.command()
+@click.option("--follow", "-f", is_flag=True, help="Go on with what is written from now on, until Ctrl-C.")
+@click.option("--lines", "-n", "most", default=50, show_default=True, type=click.IntRange(0), help="The last so many.")
+@click.option("--json", "as_json", is_flag=True, help="Print the entries as they are written, as JSON.")
+def logs(follow: bool, most: int, as_json: bool) -> None:
+    """Print what the desk of this data folder wrote down last, oldest first.
+
+    A server that was started with refdesk serve writes to its own standard error, and not here.
+    """
+    path = find_log()
+    if path is None:
+        click.echo(f"No desk has run for {identity.find_home()}, so there is no log.", err=True)
+        return
+    with suppress(KeyboardInterrupt), closing(read_on(path, most)) as lines:
+        for line in lines:
+            if line is not None:
+                click.echo(line if as_json else tell(line))
+            elif not follow:
+                return
+            else:
+                time.sleep(LOOK_SECONDS)
+
+
+def find_log() -> Path | None:
+    """Return the log of the desk that was written to last, or `None` where there is none."""
+    folder = Path(identity.find_home()) / rendezvous.FOLDER
+    return max(folder.glob("*.log"), key=lambda each: each.stat().st_mtime, default=None)
+
+
+def read_on(path: Path, most: int) -> Generator[str | None]:
+    """Yield the last lines of a log, of the one before it too where it is short, and then what is written.
+
+    Whenever there is nothing more at the moment, `None` is yielded. A new file may take a full one's place.
+    """
+    file = path.open("rb")
+    try:
+        *lines, left = file.read().split(b"\n")
+        before = path.with_name(f"{path.name}.old")
+        if len(lines) < most and before.is_file():
+            lines = [*before.read_bytes().splitlines(), *lines]
+        yield from map(_decode, lines[-most:] if most else [])
+        while True:
+            if piece := file.read(PIECE_BYTES):
+                *lines, left = (left + piece).split(b"\n")
+                yield from map(_decode, lines)
+            elif _is_another(file.fileno(), path):
+                file.close()
+                file, left = path.open("rb"), b""
+            else:
+                yield None
+    finally:
+        file.close()
+
+
+def _decode(line: bytes) -> str:
+    return line.decode(errors="replace")
+
+
+def _is_another(number: int, path: Path) -> bool:
+    with suppress(OSError):
+        return not os.path.samestat(os.fstat(number), path.stat())
+    return False
+
+
+def tell(line: str) -> str:
+    """Return an entry of the log for a person to read, without what steers a terminal; a line that is none as it is."""
+    try:
+        entry: dict[str, Any] = json.loads(line)
+        facts = [f"{name}={_write(value)}" for name, value in entry.items() if name not in _FACTS]
+        told = f"{str(entry['time'])[:19].replace('T', ' ')}  {entry['level']:<7}  {entry['message']}"
+        text = "  ".join([told, *facts])
+    except (ValueError, KeyError, AttributeError):
+        text = line
+    return printable(text).replace("\n", "\n    ")
+
+
+def _write(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
