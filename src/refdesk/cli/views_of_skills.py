@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+from datetime import date, timedelta
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ NARROW, WIDE = 40, 120
 BAR = 20
 ROOM_FOR_BARS = 70
 MOST_CASES = 12
+MOST_WEEKS = 26
 MOST_CHANGES = 3
 
 
@@ -30,6 +32,7 @@ def render_history(history: Mapping[str, Any], width: int | None = None, encodin
     width = max(NARROW, min(WIDE, width or shutil.get_terminal_size().columns))
     signs = _choose_signs(encoding or getattr(sys.stdout, "encoding", None) or "ascii")
     lines = ["## Versions", "", *_list_versions(history["versions"], width, signs)]
+    lines += ["", "## Reports by week", "", *_list_weeks(history, width, signs)]
     lines += ["", "## Evidence", "", *_list_steps(history, width)]
     lines += ["", "## Conversations", "", *_list_cases(history["cases"], width)]
     for id in history["merged_from"]:
@@ -90,6 +93,35 @@ def _draw(version: Mapping[str, Any], width: int, signs: tuple[str, str, str]) -
     return f"{sure * solid}{maybe * (to - solid)}{rest * (BAR - to)}  {said}"
 
 
+def _list_weeks(history: Mapping[str, Any], width: int, signs: tuple[str, str, str]) -> Iterator[str]:
+    """Yield what was reported of each version in each week, and where steps of an earlier version came back."""
+    most = max((each["worked"] + each["failed"] for each in history["weeks"]), default=0.0)
+    lines = [(each["week"], each["version"], _draw_week(each, most, width, signs)) for each in history["weeks"]]
+    for version in history["versions"]:
+        if version["kind"] == "rolled back":
+            day = date.fromisoformat(str(version["updated_at"])[:10])
+            monday = day - timedelta(days=day.weekday())
+            lines.append((str(monday), version["version"], f"rolled back on {day}: the steps before are back"))
+    lines.sort()
+    if not lines:
+        yield "No reports yet."
+    if len(lines) > MOST_WEEKS:
+        yield f"({len(lines) - MOST_WEEKS} before them; --json has all)"
+    for monday, version, said in lines[-MOST_WEEKS:]:
+        yield from _fold(f"{monday}  v{version:<3} {said}", width, "", keeps_blanks=True)
+
+
+def _draw_week(week: Mapping[str, Any], most: float, width: int, signs: tuple[str, str, str]) -> str:
+    """Return a bar as long as the week's reports beside those of the fullest week, then the figures."""
+    worked, failed = float(week["worked"]), float(week["failed"])
+    said = f"{worked:g} worked, {failed:g} failed"
+    if width < ROOM_FOR_BARS:
+        return said
+    whole = max(1, round(BAR * (worked + failed) / most))
+    good = round(whole * worked / (worked + failed))
+    return f"{signs[0] * good}{signs[2] * (whole - good)}{' ' * (BAR - whole)}  {said}"
+
+
 def _list_steps(history: Mapping[str, Any], width: int) -> Iterator[str]:
     if not history["steps"]:
         yield "No steps: it was imported in its own words."
@@ -119,8 +151,10 @@ def _list_cases(cases: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]
         yield f"and {len(cases) - MOST_CASES} before them; --json has all"
 
 
-def _fold(text: str, width: int, indent: str) -> list[str]:
-    return wrap(" ".join(text.split()), width, initial_indent=indent, subsequent_indent=f"{indent}  ")
+def _fold(text: str, width: int, indent: str, *, keeps_blanks: bool = False) -> list[str]:
+    return wrap(
+        text if keeps_blanks else " ".join(text.split()), width, initial_indent=indent, subsequent_indent=f"{indent}  "
+    )
 
 
 def _printable(text: str) -> str:

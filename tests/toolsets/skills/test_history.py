@@ -84,6 +84,34 @@ async def test_reports_count_for_the_steps_that_were_followed_and_going_back_is_
     assert "Promoted" in shown
 
 
+async def test_reports_are_shown_by_week_and_version_with_what_was_rolled_back(desk: Desk) -> None:
+    call = desk.serve()
+    skill_id = await learn(call, [refund(4471)])
+    for outcome in [*["resolved"] * 11, "likely_resolved"]:
+        await call("report_outcome", skill_id=skill_id, outcome=outcome)
+    desk.clock.advance(timedelta(days=7))
+    await call("update_skill", skill_id=skill_id, conversation=deposit(1234))
+    mistaken = (await call("report_outcome", skill_id=skill_id, outcome="resolved"))["report_id"]
+    late = (await call("report_outcome", skill_id=skill_id, outcome="resolved", version=1))["report_id"]
+    await call("withdraw_outcome", skill_id=skill_id, report_id=mistaken)
+    while len((history := await show(call, skill_id))["versions"]) == 2:
+        await call("report_outcome", skill_id=skill_id, outcome="failed", version=2)
+    failed = history["versions"][1]["failed"]
+    # The clock began on a Sunday.
+    assert history["weeks"] == [
+        {"week": "2026-02-23", "version": 1, "worked": 11.5, "failed": 0.0},
+        {"week": "2026-03-02", "version": 1, "worked": 1.0, "failed": 0.0},
+        {"week": "2026-03-02", "version": 2, "worked": 0.0, "failed": failed},
+    ]
+    shown = render_history(history, 100, "utf-8")
+    assert "2026-02-23  v1   ████████████████████  11.5 worked, 0 failed" in shown
+    assert f"{' ' * 2}0 worked, {failed:g} failed" in shown
+    assert "2026-03-02  v3   rolled back on 2026-03-08: the steps before are back" in shown
+    desk.clock.advance(timedelta(days=14))
+    await call("withdraw_outcome", skill_id=skill_id, report_id=late)
+    assert [week["version"] for week in (await show(call, skill_id))["weeks"]] == [1, 2]
+
+
 async def test_two_skills_become_one_and_two_again(desk: Desk) -> None:
     call, other_agent = desk.serve(), desk.serve(agent="bob")
     one = await learn(call, [refund(number) for number in range(4471, 4475)], desk)

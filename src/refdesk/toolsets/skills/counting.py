@@ -19,6 +19,7 @@ def to_value(counters: Counters) -> dict[str, JsonValue]:
         "times_used": counters.times_used,
         "times_confirmed": counters.times_confirmed,
         "tallies": {steps: [tally.good, tally.bad] for steps, tally in counters.tallies.items()},
+        "weeks": {week: [tally.good, tally.bad] for week, tally in counters.weeks.items()},
         "rejected": list(counters.rejected),
         "unreported": counters.unreported,
     }
@@ -29,12 +30,17 @@ def to_counters(record: Metadata | None) -> Counters:
     if record is None:
         return Counters()
     value = record.value
-    tallies = cast("Mapping[str, Sequence[float]]", value.get("tallies", {}))
     return Counters(
         confidence=float(str(value["confidence"])),
         times_used=int(str(value["times_used"])),
         times_confirmed=int(str(value["times_confirmed"])),
-        tallies={steps: Tally(good, bad) for steps, (good, bad) in tallies.items()},
+        tallies=_to_tallies(value.get("tallies")),
+        weeks=_to_tallies(value.get("weeks")),
         rejected=tuple(cast("Sequence[str]", value.get("rejected", ()))),
         unreported=int(str(value.get("unreported", 0))),
     )
+
+
+def _to_tallies(value: JsonValue) -> dict[str, Tally]:
+    known = cast("Mapping[str, Sequence[float]]", value or {})
+    return {name: Tally(good, bad) for name, (good, bad) in known.items()}

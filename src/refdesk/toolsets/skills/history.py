@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from math import sqrt
 from typing import TYPE_CHECKING, cast
 
@@ -16,6 +16,7 @@ from refdesk.toolsets.skills.history_models import (
     StepEntry,
     VersionEntry,
     VersionKind,
+    WeekEntry,
 )
 
 if TYPE_CHECKING:
@@ -77,6 +78,7 @@ async def get_history(queries: SkillQueries, skill_id: str) -> SkillHistory | No
         times_used=skill.times_used,
         times_confirmed=skill.times_confirmed,
         versions=[_to_version(known, each) for each in reversed(versions)],
+        weeks=[_to_week(name, tally) for name, tally in sorted(skill.weeks.items())],
         steps=list(_to_steps(skill, skill.playbook.steps)),
         seldom=list(_to_steps(skill, skill.playbook.seldom)),
         cases=[_to_case(record) for record in records[-cases.MAX_CASES :]],
@@ -101,6 +103,11 @@ def _to_version(known: _Known, skill: Skill) -> VersionEntry:
         most=round(min(1.0, tally.mean + margin), 4),
         verdict=_judge(known, skill, tally),
     )
+
+
+def _to_week(name: str, tally: Tally) -> WeekEntry:
+    monday, version = name.split("/")
+    return WeekEntry(week=date.fromisoformat(monday), version=int(version), worked=tally.good, failed=tally.bad)
 
 
 def _find_kind(skill: Skill) -> VersionKind:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import date, datetime
 from typing import Literal, TypeAlias
 
 from pydantic import Field
@@ -42,6 +42,15 @@ class StepEntry(Message):
     cases: list[str] = Field(description="The ids of the conversations that support it.")
 
 
+class WeekEntry(Message):
+    """What was reported of a version in one week."""
+
+    week: date = Field(description="Its Monday, UTC.")
+    version: int = Field(description="The version that was followed.")
+    worked: float = Field(description="Reports that it resolved it; likely ones count half.")
+    failed: float = Field(description="Reports that it did not, likewise.")
+
+
 class CaseEntry(Message):
     """A conversation that the skill was learned from, without what was said."""
 
@@ -69,6 +78,9 @@ class SkillHistory(Message):
     times_used: int
     times_confirmed: int
     versions: list[VersionEntry] = Field(description="Newest first.")
+    weeks: list[WeekEntry] = Field(
+        default_factory=list[WeekEntry], description="Reports over time, oldest first; weeks without any are left out."
+    )
     steps: list[StepEntry] = Field(description="Of the present version, in order.")
     seldom: list[StepEntry] = Field(description="What too few conversations did to be a step.")
     cases: list[CaseEntry] = Field(description="Oldest first, the newest 200.")

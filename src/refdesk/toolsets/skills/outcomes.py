@@ -10,10 +10,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, timedelta
 from math import erf, sqrt
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 if TYPE_CHECKING:
+    from datetime import datetime
     from random import Random
 
     from refdesk.playbooks import Playbook
@@ -89,6 +91,22 @@ class Tally:
 
 
 UNKNOWN = Tally()
+
+MOST_WEEKS = 200
+"""Weeks with reports of a version that are kept, the newest."""
+
+
+def name_week(instant: datetime, version: int) -> str:
+    """Return the key of a week's reports of a version: the week's Monday (UTC) and the version; they sort by time."""
+    day = instant.astimezone(UTC).date()
+    return f"{day - timedelta(days=day.weekday())}/{version:06}"
+
+
+def change_week(weeks: Mapping[str, Tally], week: str, tally: Tally) -> dict[str, Tally]:
+    """Return the weeks with another tally of one; a week without reports, and what is too old, is left out."""
+    changed = {**weeks, week: tally}
+    kept = sorted(name for name, each in changed.items() if each.count)[-MOST_WEEKS:]
+    return {name: changed[name] for name in kept}
 
 
 def identify(playbook: Playbook) -> str:

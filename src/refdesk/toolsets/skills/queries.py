@@ -457,6 +457,7 @@ class SkillQueries:
             skill.times_used,
             skill.times_confirmed,
             skill.tallies,
+            skill.weeks,
             skill.rejected,
             skill.unreported,
         )

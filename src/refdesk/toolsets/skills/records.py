@@ -56,11 +56,12 @@ class Skill:
         confidence: In [0, 1]; moved by reported outcomes, not by refinements. It and the two counts are those of now,
             whichever version this is.
         tallies: Of reports, by the steps that were followed; likewise those of now.
+        weeks: Of reports, by the week in which they came and the version that was followed; see `outcomes.name_week`.
         rejected: Steps that it went back from, because they worked worse.
         unreported: How often it was read whole without a report so far; of now, as the counts.
         changes: What this version changed.
         made_by: The language model that wrote this version.
-        openings: How customers began: what it is found by beside its problem.
+        openings: How customers began, and what they said in all: what it is found by beside its problem.
         silent: In how many of its cases the customer began without saying what is wanted.
         instructions: Of one that was imported, not learned; it may have no steps.
         is_edited: Whether a person wrote its steps: no conversation changes them.
@@ -86,6 +87,7 @@ class Skill:
     times_used: int = 0
     times_confirmed: int = 0
     tallies: Mapping[str, Tally] = field(default_factory=dict[str, Tally])
+    weeks: Mapping[str, Tally] = field(default_factory=dict[str, Tally])
     rejected: tuple[str, ...] = ()
     unreported: int = 0
     metadata: JsonObject = field(default_factory=dict[str, JsonValue])
@@ -171,6 +173,7 @@ class Counters:
 
     Attributes:
         tallies: Of reports, by the steps that were followed; see `outcomes.identify`.
+        weeks: Of reports, by week and version; see `outcomes.name_week`.
         rejected: Steps that it went back from.
         unreported: How often it was read whole without a report so far.
     """
@@ -179,6 +182,7 @@ class Counters:
     times_used: int = 0
     times_confirmed: int = 0
     tallies: Mapping[str, Tally] = field(default_factory=dict[str, Tally])
+    weeks: Mapping[str, Tally] = field(default_factory=dict[str, Tally])
     rejected: tuple[str, ...] = ()
     unreported: int = 0
 
@@ -290,6 +294,7 @@ def to_skill(document: Document, counters: Counters) -> Skill:
         times_used=counters.times_used,
         times_confirmed=counters.times_confirmed,
         tallies=counters.tallies,
+        weeks=counters.weeks,
         rejected=counters.rejected,
         unreported=counters.unreported,
         metadata=cast("JsonObject", data["metadata"]),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from refdesk.errors import InvalidInputError, NotFoundError, PermissionDeniedError
@@ -61,13 +62,14 @@ async def record(queries: SkillQueries, skill_id: str, report: Report, once: Onc
         version = report.version or skill.version
         if version > skill.version:
             raise InvalidInputError(f"There is no version {version} yet; the skill is at {skill.version}.")
-        moved, done = _move(skill, history, report, version)
+        now = queries.clock.now()
+        moved, done = _move(skill, history, report, version, now)
         returned = await _go_back(queries, transaction, moved, history)
         if returned.version != moved.version:
             done["returned"] = returned.version
         await queries.put_counters(transaction, returned)
         value = {"outcome": report.outcome, "version": version, "evidence": report.evidence, "agent": report.agent}
-        kept: dict[str, JsonValue] = {**value, "at": queries.clock.now().isoformat(), **done}
+        kept: dict[str, JsonValue] = {**value, "at": now.isoformat(), **done}
         await transaction.put_metadata([Metadata(_key(queries, skill_id, report.id), kept)])
         if once is not None:
             await once.note(transaction, returned)
@@ -98,11 +100,13 @@ async def withdraw(queries: SkillQueries, skill_id: str, report_id: str, agent: 
     return undone
 
 
-def _move(skill: Skill, history: Sequence[Skill], report: Report, version: int) -> tuple[Skill, dict[str, JsonValue]]:
+def _move(
+    skill: Skill, history: Sequence[Skill], report: Report, version: int, now: datetime
+) -> tuple[Skill, dict[str, JsonValue]]:
     """Return the skill with one more report, and what that did."""
     confidence = round(min(1.0, max(0.0, skill.confidence + CHANGES[report.outcome])), 6)
     is_new_use = skill.unreported == 0
-    steps = _identify(skill, history, version)
+    steps, week = _identify(skill, history, version), outcomes.name_week(now, version)
     moved = replace(
         skill,
         confidence=confidence,
@@ -110,6 +114,7 @@ def _move(skill: Skill, history: Sequence[Skill], report: Report, version: int) 
         unreported=max(0, skill.unreported - 1),
         times_confirmed=skill.times_confirmed + (report.outcome == "resolved"),
         tallies={**skill.tallies, steps: skill.tallies.get(steps, outcomes.UNKNOWN).add(report.outcome)},
+        weeks=outcomes.change_week(skill.weeks, week, skill.weeks.get(week, outcomes.UNKNOWN).add(report.outcome)),
     )
     return moved, {"moved": round(confidence - skill.confidence, 6), "used": is_new_use, "steps": steps}
 
@@ -124,6 +129,7 @@ async def _undo(
     """Return the skill as it were without a report."""
     outcome, version = str(report["outcome"]), int(report["version"])
     steps = str(report.get("steps") or _identify(skill, history, version))
+    week = outcomes.name_week(datetime.fromisoformat(str(report["at"])), version)
     moved, was_use = float(report.get("moved", CHANGES[outcome])), bool(report.get("used", False))
     undone = replace(
         skill,
@@ -131,6 +137,7 @@ async def _undo(
         times_used=max(0, skill.times_used - was_use),
         times_confirmed=max(0, skill.times_confirmed - (outcome == "resolved")),
         tallies={**skill.tallies, steps: skill.tallies.get(steps, outcomes.UNKNOWN).take(outcome)},
+        weeks=outcomes.change_week(skill.weeks, week, skill.weeks.get(week, outcomes.UNKNOWN).take(outcome)),
     )
     if report.get("returned") != skill.version:
         return undone
