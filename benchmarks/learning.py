@@ -39,7 +39,7 @@ from refdesk.model import FindRequest, Principal, VectorQuery
 from refdesk.stores.memory import MemoryStore
 from refdesk.toolsets.skills import cases
 from refdesk.toolsets.skills.learning import Learner, prepare
-from refdesk.toolsets.skills.openings import says_nothing
+from refdesk.toolsets.skills.openings import leave_pleasantries, says_nothing
 from refdesk.toolsets.skills.queries import get_queries
 from refdesk.toolsets.skills.records import get_collection
 
@@ -127,6 +127,7 @@ async def ask_skills(learned: Learned, question: str, leg: str) -> Found:
     """Return what the skills answer, by both legs or one alone."""
     base, queries = learned.context.knowledge_base, get_queries(learned.context)
     assert base.semantics is not None
+    question = leave_pleasantries(question)  # as the tool does
     vector = await base.semantics.wanted.embed_query(question)
     if leg == "fused":
         matches = await queries.hybrid_search(vector.tolist(), question, top_k=len(learned.tasks))

@@ -97,7 +97,8 @@ class SkillDraft:
         keywords: Words that people search by.
         product_area: Empty where unknown.
         issue_type: Such as how-to, bug, feature-request or escalation; empty where unknown.
-        openings: How customers began, one for each of some of the cases: what the skill is found by.
+        openings: How customers began, one for each of some of the cases, and while there is room what they said in all:
+            what the skill is found by.
         remarks: What is to be said of how it was made, for the changes of its version.
     """
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from refdesk.errors import InvalidInputError
-from refdesk.language_models.rules import RulesModel, imperatives, sentences
+from refdesk.kit import sentences
+from refdesk.language_models.rules import RulesModel, imperatives
 from refdesk.language_models.rules.induction import UNKNOWN
 from refdesk.playbooks import Case, SkillDraft, Turn
 

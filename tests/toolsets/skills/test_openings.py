@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from refdesk.toolsets.skills.openings import LOW_SCORE, says_nothing
+from refdesk.toolsets.skills.openings import LOW_SCORE, leave_pleasantries, says_nothing
 from tests.toolsets.skills.conftest import Desk
 
 NOTHING = (
@@ -53,3 +53,29 @@ async def test_a_greeting_finds_what_is_asked_most_often_after_one_and_no_thresh
     [first, *_] = (await call("search_skills", query="Hello, my printer does not print"))["matches"]
     assert first["skill_id"] == telling["skill_id"]
     assert first["score"] > LOW_SCORE
+
+
+@pytest.mark.parametrize(
+    ("question", "left"),
+    [
+        ("Hi, I need a ride. My name is John.", "I need a ride."),
+        ("Hello! Thanks. The printer smokes, and I can't stop it.", "The printer smokes, and I can't stop it."),
+        ("refund", "refund"),
+        ("Hello there", "Hello there"),
+        ("請求書が違います", "請求書が違います"),
+    ],
+)
+def test_greetings_and_names_are_no_part_of_what_is_asked(question: str, left: str) -> None:
+    assert leave_pleasantries(question) == left
+
+
+async def test_a_question_finds_the_same_with_a_greeting_and_a_name(desk: Desk) -> None:
+    call = desk.serve()
+    for what in ("printer", "radiator", "telephone"):
+        await call("create_skill", conversation=TELLING.format(what=what))
+    bare = (await call("search_skills", query="The printer does not print."))["matches"]
+    civil = await call("search_skills", query="Hello, how are you? The printer does not print. My name is Ann Smith.")
+    assert civil["query"].endswith("My name is Ann Smith.")
+    assert [(match["skill_id"], match["score"]) for match in civil["matches"]] == [
+        (match["skill_id"], match["score"]) for match in bare
+    ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from refdesk.language_models.rules import sentences
+from refdesk.kit import sentences
 from refdesk.language_models.rules.problems import ESCALATING
 
 if TYPE_CHECKING:

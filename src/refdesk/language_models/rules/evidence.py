@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import regex
 
 from refdesk.core.machine_orders import is_order
-from refdesk.language_models.rules import imperatives, sentences
+from refdesk.kit import sentences
+from refdesk.language_models.rules import imperatives
 from refdesk.language_models.rules.moves import get_terms
 
 if TYPE_CHECKING:

@@ -9,13 +9,13 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from refdesk.errors import InvalidInputError
+from refdesk.kit import sentences
 from refdesk.language_models.rules import (
     escalation,
     evidence,
     imperatives,
     ordering,
     problems,
-    sentences,
     shared_problems,
 )
 from refdesk.language_models.rules.acts import Act, find_acts

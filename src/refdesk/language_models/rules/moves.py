@@ -12,7 +12,7 @@ import regex
 
 from refdesk.core.machine_orders import is_order
 from refdesk.core.search.analysis import analyse, get_stop_terms
-from refdesk.language_models.rules import sentences
+from refdesk.kit import sentences
 
 if TYPE_CHECKING:
     from refdesk.playbooks import Case, Turn

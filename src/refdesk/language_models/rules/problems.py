@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import regex
 
 from refdesk.core.search.analysis import analyse, get_stop_terms
-from refdesk.language_models.rules import sentences
+from refdesk.kit import sentences
 
 if TYPE_CHECKING:
     from refdesk.playbooks import Turn

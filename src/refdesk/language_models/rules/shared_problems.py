@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import regex
 
 from refdesk.core.search.analysis import analyse, get_stop_terms
-from refdesk.language_models.rules import sentences
+from refdesk.kit import sentences
 from refdesk.language_models.rules.moves import name_in_words
 from refdesk.language_models.rules.problems import (
     FILLERS,
@@ -33,6 +33,12 @@ MAX_KEYWORDS = 24
 MAX_OPENINGS = 40
 MAX_OPENING = 240
 OPENING_TURNS = 2
+MAX_WHOLE = 600
+"""Of all that a customer said."""
+
+MAX_SAID = 8000
+"""Of what the customers of a skill said, openings and all: what it is found by."""
+
 _OWN_FACT = regex.compile(r"\d|\[[^\]\n]+\]|(?<=\s)(?!I\b)\p{Lu}\p{Ll}+")
 """What marks a sentence as about one case: a number, a masked value, a name."""
 
@@ -104,17 +110,35 @@ def share_keywords(conversations: Sequence[Turns]) -> tuple[str, ...]:
 
 
 def list_openings(conversations: Sequence[Turns]) -> tuple[str, ...]:
-    """Return what customers said first, without pleasantries and names, one line for each of the last conversations."""
-    found = (find_opening(turns) for turns in reversed(conversations))
-    return tuple(dict.fromkeys(opening for opening in found if opening))[:MAX_OPENINGS]
+    """Return what customers said, without pleasantries and names: how the last of them began, one line for each.
+
+    While there is room, all that each of them said follows: the fewer cases there are, the more is known of each.
+    """
+    began = [opening for turns in reversed(conversations) if (opening := find_opening(turns))][:MAX_OPENINGS]
+    room, whole = MAX_SAID - sum(map(len, began)), list[str]()
+    for said in map(find_said, reversed(conversations)):
+        room -= len(said)
+        if room < 0:
+            break
+        whole.append(said)
+    return tuple(dict.fromkeys(text for text in (*began, *whole) if text))
 
 
 @lru_cache(MAX_REMEMBERED)
 def find_opening(turns: Turns) -> str:
     """Return what the customer said in the first turns that say something; empty where none does."""
+    return sentences.shorten(" ".join(_list_said(turns)[:OPENING_TURNS]), MAX_OPENING)
+
+
+@lru_cache(MAX_REMEMBERED)
+def find_said(turns: Turns) -> str:
+    """Return what the customer said that says something, cut to size."""
+    return sentences.shorten(" ".join(_list_said(turns)), MAX_WHOLE)
+
+
+def _list_said(turns: Turns) -> list[str]:
     said = (" ".join(sentences.split(turn.text)) for turn in leave_names(turns) if turn.speaker == "customer")
-    first = [text for text in said if text][:OPENING_TURNS]
-    return sentences.shorten(" ".join(first), MAX_OPENING)
+    return [text for text in said if text]
 
 
 def _count_shares(texts: Sequence[str]) -> dict[str, float]:

@@ -26,6 +26,7 @@ from refdesk.toolsets.skills import (
     records,
     reports,
     transcripts,
+    vectors,
 )
 from refdesk.toolsets.skills.giving_way import Precedence
 from refdesk.toolsets.skills.queries import Creation, SkillQueries, get_queries
@@ -237,8 +238,9 @@ class Learner:
             return []
         lead = records.write_lead(draft.problem, draft.conditions, draft.keywords)
         texts = [embedding_text(draft.title, lead, (0, len(lead))), *draft.openings]
-        vectors = await embed(texts)
-        return [vectors[text].tolist() for text in texts]
+        found = await embed(texts)
+        about, *began = [found[text] for text in texts]
+        return [vector.tolist() for vector in (about, *vectors.draw_together(began))]
 
     def get_embed(self, context: Context) -> EmbedTexts | None:
         """Return what embeds utterances, and remembers them."""

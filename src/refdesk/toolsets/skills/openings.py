@@ -43,6 +43,18 @@ def says_nothing(text: str) -> bool:
     return not set(analyse(bare)) - _get_civil()
 
 
+def leave_pleasantries(question: str) -> str:
+    """Return a question as openings are kept, without greetings and names; as it is where nothing else is left.
+
+    Else "I need a ride. My name is John" is near to every John.
+    """
+    from refdesk.kit import sentences
+    from refdesk.toolsets.skills import personal_names
+
+    masked = personal_names.mask_names(question, personal_names.find_in(question))
+    return " ".join(sentences.split(masked)) or question
+
+
 def count_silent(cases: Iterable[Case]) -> int:
     """Return in how many of the cases the customer's first turn says nothing."""
     firsts = (next((turn.text for turn in case.turns if turn.speaker == "customer"), "") for case in cases)

@@ -17,7 +17,7 @@ from refdesk.core.search.analysis import parse_query
 from refdesk.core.writing import idempotency
 from refdesk.core.writing.idempotency import Once, Token
 from refdesk.errors import Choice, NotFoundError, RefdeskError, StoreError
-from refdesk.toolsets.skills import missing, models, reports
+from refdesk.toolsets.skills import missing, models, openings, reports
 from refdesk.toolsets.skills.exchange_operations import EXPORT, make_import
 from refdesk.toolsets.skills.history_operations import HISTORY, make_merge, make_unmerge
 from refdesk.toolsets.skills.listing import LIST
@@ -76,13 +76,13 @@ async def search_skills(context: Context, asked: SearchInput, random: Random | N
     started = perf_counter()
     semantics = context.knowledge_base.semantics
     embedder = await _get_ready(semantics) if semantics is not None else None
-    vector = None
+    question, vector = openings.leave_pleasantries(asked.query), None
     if embedder is not None:
-        vector = await context.knowledge_base.embed_question(asked.query, context.principal.org)
+        vector = await context.knowledge_base.embed_question(question, context.principal.org)
     queries = replace(get_queries(context, embedder), random=random)
     embedding, trust = (vector.vector.tolist(), vector.trust) if vector is not None else ((), 1.0)
-    found = await queries.hybrid_search(embedding, asked.query, asked.top_k, asked.min_score, trust=trust)
-    matches = _judge(found, asked.query, vector.scale if vector is not None else None)
+    found = await queries.hybrid_search(embedding, question, asked.top_k, asked.min_score, trust=trust)
+    matches = _judge(found, question, vector.scale if vector is not None else None)
     return SearchOutput(
         matches=[
             models.to_match(match["skill"], match["score"], how, is_whole=asked.detail == "full" or place == 0)

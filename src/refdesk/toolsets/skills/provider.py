@@ -9,7 +9,7 @@ from refdesk.core.search.analysis import parse_query
 from refdesk.core.search.federation import HitReference, ProviderAnswer, ProviderHit, Question, SearchProvider
 from refdesk.core.search.snippets import snippet
 from refdesk.model import And, Filter, HasAny, Or, Overlaps
-from refdesk.toolsets.skills import records, resources
+from refdesk.toolsets.skills import openings, records, resources
 from refdesk.toolsets.skills.operations import GET, READ_SCOPE, SEARCH
 from refdesk.toolsets.skills.queries import get_queries
 
@@ -23,16 +23,17 @@ async def find(context: Context, question: Question) -> ProviderAnswer:
     """Return the skills found; the period is that of their last refinement, their labels are area and issue type."""
     base = context.knowledge_base
     embedder = await base.semantics.get_active() if base.semantics is not None else None
-    vector = await base.embed_question(question.text, context.principal.org)
+    asked = openings.leave_pleasantries(question.text)
+    vector = await base.embed_question(asked, context.principal.org)
     embedding = vector.vector.tolist() if vector is not None else ()
     found = await get_queries(context, embedder).hybrid_search(
         embedding,
-        question.text,
+        asked,
         question.limit,
         where=_to_filter(question),
         trust=vector.trust if vector is not None else 1.0,
     )
-    text = parse_query(question.text)
+    text = parse_query(asked)
     note, scale = await federation.explain_meaning(context, question), vector.scale if vector is not None else None
     return ProviderAnswer(tuple(_to_hit(match, text, scale) for match in found), note=note)
 
