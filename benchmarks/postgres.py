@@ -53,8 +53,9 @@ from refdesk.model import (
 )
 from refdesk.protocols import Store
 from refdesk.stores.postgres import open_store
+from refdesk.toolsets.knowledge.keeping import QUOTA_NAME
 from refdesk.toolsets.knowledge.models import TAGS, StoreInput
-from refdesk.toolsets.knowledge.operations import QUOTA_NAME, store_knowledge
+from refdesk.toolsets.knowledge.operations import store_knowledge
 from refdesk.toolsets.knowledge.ranking import rank
 from refdesk.toolsets.knowledge.search import DEPTH
 

@@ -40,8 +40,10 @@ from refdesk.core.writing.quotas import Quota
 from refdesk.embedders.hashing import HashingEmbedder
 from refdesk.model import Principal
 from refdesk.stores.sqlite import open_store
+from refdesk.toolsets.knowledge import duplicates
+from refdesk.toolsets.knowledge.keeping import QUOTA_NAME
 from refdesk.toolsets.knowledge.models import StoreInput
-from refdesk.toolsets.knowledge.operations import QUOTA_NAME, store_knowledge
+from refdesk.toolsets.knowledge.operations import store_knowledge
 
 Note: TypeAlias = dict[str, object]
 StoreNote: TypeAlias = Callable[[str, Note], Awaitable[None]]
@@ -164,7 +166,8 @@ async def store_together(store_note: StoreNote, writers: int, count: int) -> lis
 class BareFile:
     """The least that a durable write of a note costs: the same rows into the same tables, in a file of its own.
 
-    Nothing is prepared or looked up: the rows are those that storing a note left in a store, under other ids.
+    Nothing is prepared or looked up: the rows are those that storing a note left in a store (the note, its wording and
+    both counts), under other ids.
     """
 
     def __init__(self, path: Path, model: Path) -> None:
@@ -184,6 +187,9 @@ class BareFile:
         self._connection.execute("INSERT INTO counters SELECT * FROM model.counters")
         self._connection.execute("INSERT INTO records SELECT * FROM model.records")
         self._quotas = self._connection.execute("SELECT org, name FROM records WHERE kind = 'quota'").fetchall()
+        [self._wording] = self._connection.execute(
+            "SELECT org, kind, due_at, value, checksum FROM records WHERE kind = ? LIMIT 1", (duplicates.KIND,)
+        )
         cursor = self._connection.execute("SELECT * FROM model.documents")
         names = [name for name, _ in cursor.get_description()]
         self._row = dict(zip(names, cursor.fetchall()[0], strict=True))
@@ -209,6 +215,11 @@ class BareFile:
         for org, name in self._quotas[:2]:  # counted up: an update to what is there already writes nothing
             count = f'{{"used":{self._count}}}'
             execute("UPDATE records SET value = ? WHERE org = ? AND kind = 'quota' AND name = ?", (count, org, name))
+        wording = duplicates.identify("", str(self._count))
+        execute(
+            "INSERT INTO records (org, kind, due_at, value, checksum, name) VALUES (?, ?, ?, ?, ?, ?)",
+            (*self._wording, wording),
+        )
         execute("COMMIT")
 
 

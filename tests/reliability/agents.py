@@ -23,9 +23,9 @@ from refdesk.errors import RefdeskError
 from refdesk.model import Principal
 from refdesk.protocols import Store, Transaction
 from refdesk.stores.sqlite import open_store
+from refdesk.toolsets.knowledge.keeping import QUOTA_NAME
 from refdesk.toolsets.knowledge.models import SearchInput, StoreInput, SupersedeInput
 from refdesk.toolsets.knowledge.operations import (
-    QUOTA_NAME,
     search_knowledge,
     store_knowledge,
     supersede_knowledge,

@@ -27,7 +27,7 @@ from refdesk.model import Collection
 from refdesk.stores.sqlite import open_store
 from refdesk.stores.sqlite.driver import Connection
 from refdesk.toolsets.knowledge import TOOLSET_NAME
-from refdesk.toolsets.knowledge.operations import QUOTA_NAME
+from refdesk.toolsets.knowledge.keeping import QUOTA_NAME
 from tests.reliability.chains import find_broken_chains
 from tests.reliability.lives import Life, Nursery, nursing
 

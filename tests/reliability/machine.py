@@ -25,8 +25,8 @@ from refdesk.core.writing.quotas import Quota
 from refdesk.embedders.hashing import HashingEmbedder
 from refdesk.errors import RefdeskError
 from refdesk.protocols import Store
+from refdesk.toolsets.knowledge.keeping import QUOTA_NAME
 from refdesk.toolsets.knowledge.models import KnowledgeEntry, KnowledgeResult, StoreOutput
-from refdesk.toolsets.knowledge.operations import QUOTA_NAME
 from tests.core.fakes import NOW
 from tests.reliability.inline import open_inline
 from tests.reliability.reference import (

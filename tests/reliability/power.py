@@ -22,7 +22,7 @@ from refdesk.stores.sqlite import open_store
 from refdesk.stores.sqlite.driver import Connection
 from refdesk.stores.sqlite.lineage import SEAL_SUFFIX
 from refdesk.toolsets.knowledge import TOOLSET_NAME
-from refdesk.toolsets.knowledge.operations import QUOTA_NAME
+from refdesk.toolsets.knowledge.keeping import QUOTA_NAME
 from tests.reliability.agents import ORG
 from tests.reliability.chains import find_broken_chains
 from tests.reliability.disk import Call

@@ -17,7 +17,7 @@ from refdesk.core.writing.quotas import Quota
 from refdesk.model import Collection, Document
 from refdesk.stores.sqlite import open_store
 from refdesk.toolsets.knowledge import TOOLSET_NAME
-from refdesk.toolsets.knowledge.operations import QUOTA_NAME
+from refdesk.toolsets.knowledge.keeping import QUOTA_NAME
 from tests.acceptance.processes import Running, start
 from tests.reliability.agents import ORG, Answer
 from tests.reliability.chains import find_broken_chains

@@ -33,7 +33,7 @@ from refdesk.model import Principal
 from refdesk.protocols import Store
 from refdesk.server.calls import Caller
 from refdesk.stores.sqlite import open_store
-from refdesk.toolsets.knowledge.operations import QUOTA_NAME
+from refdesk.toolsets.knowledge.keeping import QUOTA_NAME
 from tests.core.fakes import NOW
 from tests.server.echo import make_settings
 from tests.toolsets.knowledge.conftest import Desk as Agent

@@ -18,6 +18,7 @@ from refdesk.core.writing.quotas import Quota
 from refdesk.embedders.hashing import HashingEmbedder
 from refdesk.model import Principal
 from refdesk.toolsets.knowledge import models, operations
+from refdesk.toolsets.knowledge.keeping import QUOTA_NAME
 from tests.core.fakes import NOW
 from tests.stores.conftest import ENGINE_NAMES, ENGINES
 
@@ -38,7 +39,7 @@ class Desk:
         return replace(self, agent=agent, org=org, scopes=self.scopes | set(scopes))
 
     def limit(self, *, per_org: int | None = None, per_agent: int | None = None) -> Desk:
-        quota = Quota(operations.QUOTA_NAME, per_org, per_agent)
+        quota = Quota(QUOTA_NAME, per_org, per_agent)
         return replace(self, base=replace(self.base, quotas={quota.name: quota}))
 
     @property

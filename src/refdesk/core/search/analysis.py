@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from itertools import chain
+from typing import TypeVar
 
 import regex
 import Stemmer
@@ -84,9 +85,22 @@ def analyse(text: str) -> list[str]:
 
     Any string will do, with control characters and lone surrogates in it: they part words.
     """
-    # What lies between blanks of ASCII repeats itself from text to text, so looking it up spares finding its words.
-    pieces = text.translate(_BLANKS).split() if text.isascii() else _WORD.findall(text)
-    return list(chain.from_iterable(map(_terms.__getitem__, pieces)))
+    return list(chain.from_iterable(map(_terms.__getitem__, split(text))))
+
+
+def split(text: str) -> list[str]:
+    """Return the pieces of a text in its order; their terms, by `analyse_piece`, are those of the text.
+
+    What lies between blanks of ASCII repeats itself from text to text: who looks up what was made of it before need not
+    find its words again.
+    """
+    return text.translate(_BLANKS).split() if text.isascii() else _WORD.findall(text)
+
+
+def analyse_piece(piece: str) -> tuple[str, ...]:
+    """Return the terms of a piece; nothing is remembered of it as a whole."""
+    words = _ASCII_WORD.findall(piece) if piece.isascii() else (piece,)
+    return tuple(term for word in words for term in _get_terms(word))
 
 
 def analyse_document(title: str, body: str) -> tuple[list[str], list[str]]:
@@ -96,14 +110,14 @@ def analyse_document(title: str, body: str) -> tuple[list[str], list[str]]:
     language, in their order.
     """
     language = recognise_document(title, body)
-    return _analyse_in(title, language), _analyse_in(body, language)
+    return analyse(title) + inflect_all(title, language), analyse(body) + inflect_all(body, language)
 
 
-def _analyse_in(text: str, language: str | None) -> list[str]:
-    terms = analyse(text)
-    if language is not None and language != ENGLISH:
-        terms.extend(term for word in _WORD.findall(text) for term in inflect(word, language))
-    return terms
+def inflect_all(text: str, language: str | None) -> list[str]:
+    """Return the terms of a text in its language, in its order; none of English, where they are those of `analyse`."""
+    if language is None or language == ENGLISH:
+        return []
+    return [term for word in _WORD.findall(text) for term in inflect(word, language)]
 
 
 def locate(text: str, start: int = 0, language: str | None = None) -> Iterator[tuple[int, int, str]]:
@@ -179,20 +193,30 @@ def _get_new_terms(word: str) -> tuple[str, ...]:
     return tuple(_stem(part[:MAX_TERM_LENGTH]) for part in parts)
 
 
-class _Terms(dict[str, tuple[str, ...]]):
-    """The terms of pieces of texts that were met lately, computed for any other; a word of no ASCII is a piece."""
+Value = TypeVar("Value")
 
-    def __missing__(self, piece: str) -> tuple[str, ...]:
-        words = _ASCII_WORD.findall(piece) if piece.isascii() else (piece,)
-        terms = tuple(term for word in words for term in _get_terms(word))
+
+class Pieces(dict[str, Value]):
+    """What was made of the pieces of texts that were met lately; of any other it is made when it is asked for.
+
+    Args:
+        make: Makes it.
+    """
+
+    def __init__(self, make: Callable[[str], Value]) -> None:
+        super().__init__()
+        self._make = make
+
+    def __missing__(self, piece: str) -> Value:
+        made = self._make(piece)
         if len(piece) <= MAX_TERM_LENGTH:
             if len(self) >= _MOST_PIECES:
                 self.clear()  # what is common comes back at once; in one step, since other threads use it too
-            self[piece] = terms
-        return terms
+            self[piece] = made
+        return made
 
 
-_terms = _Terms()
+_terms = Pieces(analyse_piece)
 _get_short_word_terms = lru_cache(maxsize=1 << 16)(_get_new_terms)
 
 

@@ -9,6 +9,8 @@ from refdesk.errors import QuotaExceededError
 from refdesk.model import Metadata, MetadataKey
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from refdesk.protocols import Reader, Transaction
 
 KIND = "quota"
@@ -35,24 +37,49 @@ async def spend(transaction: Transaction, quota: Quota, org: str, agent: str, am
     """Count `amount` against both limits.
 
     Raises:
-        QuotaExceededError: As in `require_room`; nothing is counted.
+        QuotaExceededError: As in `count`; nothing is counted.
     """
-    usage = await require_room(transaction, quota, org, agent, amount)
-    await transaction.put_metadata(
-        [
-            Metadata(_org_key(quota, org), {"used": usage.org + amount}),
-            Metadata(_agent_key(quota, org, agent), {"used": usage.agent + amount}),
-        ]
-    )
+    records = await transaction.get_many_metadata(list_keys(quota, org, agent))
+    await transaction.put_metadata(count(quota, org, agent, records, amount))
+
+
+def count(
+    quota: Quota, org: str, agent: str, records: Sequence[Metadata | None], amount: int = 1
+) -> tuple[Metadata, Metadata]:
+    """Return the records that count `amount` more than those that `list_keys` names.
+
+    Raises:
+        QuotaExceededError: It would pass a limit. `details` has `quota`, `scope`, `used`, `limit`.
+    """
+    usage = _require_room(quota, _read(records), amount)
+    for_org, for_agent = list_keys(quota, org, agent)
+    return Metadata(for_org, {"used": usage.org + amount}), Metadata(for_agent, {"used": usage.agent + amount})
 
 
 async def require_room(reader: Reader, quota: Quota, org: str, agent: str, amount: int = 1) -> Usage:
     """Return how much has been used, if `amount` more may be kept.
 
     Raises:
-        QuotaExceededError: It would pass a limit. `details` has `quota`, `scope`, `used`, `limit`.
+        QuotaExceededError: As in `count`.
     """
-    usage = await read_usage(reader, quota, org, agent)
+    return _require_room(quota, await read_usage(reader, quota, org, agent), amount)
+
+
+async def read_usage(reader: Reader, quota: Quota, org: str, agent: str) -> Usage:
+    """Return how much has been used."""
+    return _read(await reader.get_many_metadata(list_keys(quota, org, agent)))
+
+
+def list_keys(quota: Quota, org: str, agent: str) -> tuple[MetadataKey, MetadataKey]:
+    """Return where it is counted what an org and one of its agents have used."""
+    return MetadataKey(org, KIND, f"{quota.name}:org"), MetadataKey(org, KIND, f"{quota.name}:agent:{agent}")
+
+
+def _read(records: Sequence[Metadata | None]) -> Usage:
+    return Usage(*(int(str(record.value["used"])) if record is not None else 0 for record in records))
+
+
+def _require_room(quota: Quota, usage: Usage, amount: int) -> Usage:
     for scope, used, limit in (("org", usage.org, quota.per_org), ("agent", usage.agent, quota.per_agent)):
         if limit is not None and used + amount > limit:
             raise QuotaExceededError(
@@ -61,22 +88,3 @@ async def require_room(reader: Reader, quota: Quota, org: str, agent: str, amoun
                 details={"quota": quota.name, "scope": scope, "used": used, "limit": limit},
             )
     return usage
-
-
-async def read_usage(reader: Reader, quota: Quota, org: str, agent: str) -> Usage:
-    """Return how much has been used."""
-    records = await reader.get_many_metadata(list_keys(quota, org, agent))
-    return Usage(*(int(str(record.value["used"])) if record is not None else 0 for record in records))
-
-
-def list_keys(quota: Quota, org: str, agent: str) -> list[MetadataKey]:
-    """Return where it is counted what an org and one of its agents have used."""
-    return [_org_key(quota, org), _agent_key(quota, org, agent)]
-
-
-def _org_key(quota: Quota, org: str) -> MetadataKey:
-    return MetadataKey(org, KIND, f"{quota.name}:org")
-
-
-def _agent_key(quota: Quota, org: str, agent: str) -> MetadataKey:
-    return MetadataKey(org, KIND, f"{quota.name}:agent:{agent}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
@@ -111,7 +112,7 @@ class Readers:
     def __init__(self, path: Path, presence: Presence, damage: Damage) -> None:
         self._path = path
         self._presence = presence
-        self._damage = damage
+        self._translated = translated(damage.note)
         self._threads = Threads("refdesk-reader", READERS)
         self._idle: list[Connection] = []
 
@@ -119,7 +120,7 @@ class Readers:
         """Return what `function` returns; all it reads is of one moment, after every commit made before the call."""
 
         def call() -> R:
-            with translated(self._damage.note):
+            with self._translated:
                 return self._call(lambda connection: function(connection, *args, **kwargs))
 
         return await self._threads.run(call)
@@ -128,7 +129,7 @@ class Readers:
         """Do the same in this thread, for a few rows; where that would have to wait for something, in another one."""
         await anyio.lowlevel.checkpoint()
         if self._idle:
-            with translated(self._damage.note), suppress(apsw.BusyError):
+            with self._translated, suppress(apsw.BusyError):
                 return self._call(lambda connection: function(connection, *args, **kwargs), 0)
         return await self.run(function, *args, **kwargs)
 
@@ -175,6 +176,7 @@ class Writer:
     ) -> None:
         self._connection = connection
         self._damage = damage
+        self._translated = translated(damage.note)
         self._seal = seal
         self._presence = presence
         self._is_marked = False
@@ -200,16 +202,16 @@ class Writer:
 
     def call_here(self, function: Callable[Concatenate[Connection, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Return what `function` returns, run in this thread: it must neither wait for others nor take long."""
-        with translated(self._damage.note):
+        with self._translated:
             return function(self._connection, *args, **kwargs)
 
     async def commit(self) -> None:
-        """Return when what was written is on the disk, in the file that the path names; not for a cancelled task.
+        """Return when what was written is on the disk, in the file that the path names; for a task that is shielded.
 
         Raises:
             StoreError: It is not, or in another one.
         """
-        await self.call(self._commit)
+        await self._thread.run_shielded(partial(self.call_here, self._commit))
 
     def close(self) -> None:
         """Close the connection; the last one to go says in the file that it is complete."""

@@ -36,6 +36,11 @@ class Connection:
         """Run the statements to their end; return the rows they gave."""
         return self._driver.execute(statements, bindings).fetchall()
 
+    def change(self, statement: str, bindings: Bindings) -> int:
+        """Run a statement that writes; return how many rows it wrote."""
+        self._driver.execute(statement, bindings)
+        return self._driver.changes()
+
     def execute_many(self, statement: str, bindings: Iterable[Bindings]) -> None:
         """Run the statement once for each of the bindings."""
         self._driver.executemany(statement, bindings)

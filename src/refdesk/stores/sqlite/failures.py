@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 import apsw
 
@@ -74,9 +74,10 @@ class Damage:
             raise DamageError(self._found.message)
 
 
-@contextmanager
-def translated(note: Callable[[DamageError], None] = lambda _: None) -> Generator[None, None, None]:
+def translated(note: Callable[[DamageError], None] = lambda _: None) -> AbstractContextManager[None]:
     """Run the block; whatever SQLite or the file system raises in it leaves as an error of refdesk.
+
+    What is returned may be used for one block after the other, and for several at once.
 
     Args:
         note: Gets damage that shows.
@@ -86,22 +87,38 @@ def translated(note: Callable[[DamageError], None] = lambda _: None) -> Generato
         DamageError: The file is damaged.
         InvalidInputError: A text holds half of a surrogate pair.
     """
-    try:
-        yield
-    except _DAMAGED as error:
-        # Text that is no UTF-8 any more is damage, too.
-        damage = DamageError(describe(error if isinstance(error, apsw.Error) else apsw.CorruptError()))
-        note(damage)
-        raise damage from error
-    except DamageError as damage:
-        note(damage)
-        raise
-    except apsw.Error as error:
-        raise StoreError(describe(error)) from error
-    except UnicodeEncodeError as error:
-        raise InvalidInputError("A text holds a lone surrogate, which cannot be stored or looked up.") from error
-    except OSError as error:
-        raise StoreError(f"The store's file or folder cannot be used: {error.strerror}.") from error
+    return _Translation(note)
+
+
+class _Translation(AbstractContextManager[None]):
+    """A class and no generator: each statement runs in one."""
+
+    __slots__ = ("_note",)
+
+    def __init__(self, note: Callable[[DamageError], None]) -> None:
+        self._note = note
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if error is not None:
+            self._translate(error)
+
+    def _translate(self, error: BaseException) -> None:
+        if isinstance(error, _DAMAGED):
+            # Text that is no UTF-8 any more is damage, too.
+            damage = DamageError(describe(error if isinstance(error, apsw.Error) else apsw.CorruptError()))
+            self._note(damage)
+            raise damage from error
+        if isinstance(error, DamageError):
+            self._note(error)
+        elif isinstance(error, apsw.Error):
+            raise StoreError(describe(error)) from error
+        elif isinstance(error, UnicodeEncodeError):
+            raise InvalidInputError("A text holds a lone surrogate, which cannot be stored or looked up.") from error
+        elif isinstance(error, OSError):
+            raise StoreError(f"The store's file or folder cannot be used: {error.strerror}.") from error
 
 
 def describe(error: apsw.Error) -> str:

@@ -6,6 +6,7 @@ import json
 from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime
+from functools import cache
 
 from refdesk.core.keeping.encoding import encode_instant
 from refdesk.core.keeping.rows import (
@@ -71,6 +72,9 @@ _GET_LINKS = """
     ORDER BY created_at, kind, source_toolset, source_id, target_toolset, target_id
 """
 _GET_RECORD = "SELECT org, kind, name, due_at, value, checksum FROM records WHERE org = ? AND kind = ? AND name = ?"
+FEW_RECORDS = 4
+"""So many are read by one statement: what a write asks first."""
+
 _LIST_RECORDS = """
     SELECT org, kind, name, due_at, value, checksum FROM records WHERE kind = :kind
     ORDER BY due_at IS NULL, due_at, org, name LIMIT :limit
@@ -166,7 +170,16 @@ def get_metadata(connection: Connection, key: MetadataKey) -> Metadata | None:
 
 def get_many_metadata(connection: Connection, keys: Sequence[MetadataKey]) -> list[Metadata | None]:
     """See `Reader.get_many_metadata`."""
-    return [get_metadata(connection, key) for key in keys]
+    if not 0 < len(keys) <= FEW_RECORDS:
+        return [get_metadata(connection, key) for key in keys]
+    rows = connection.execute(_get_few(len(keys)), [part for key in keys for part in (key.org, key.kind, key.name)])
+    found = {record.key: record for record in (decode_metadata(require_row(row)) for row in rows)}
+    return [found.get(key) for key in keys]
+
+
+@cache
+def _get_few(count: int) -> str:
+    return " UNION ALL ".join([_GET_RECORD] * count)
 
 
 def list_metadata(

@@ -62,7 +62,7 @@ PATIENCE_SECONDS = 30.0
 RETRY_SECONDS = 0.02
 
 NAMING_SECONDS = 5.0
-"""How long naming a new file of the search index waits for other processes before it is left to the next search."""
+"""How long naming a new file of the search index waits for other processes, and after how long it is tried again."""
 
 logger = logging.getLogger(__name__)
 
@@ -148,12 +148,19 @@ class _SqliteReader:
 
 
 class SqliteTransaction(_SqliteReader):
-    """See `Transaction`."""
+    """See `Transaction`; begun and ended by an `async with`."""
 
     def __init__(self, session: Session, clock: Clock) -> None:
         super().__init__(session)
         self._session = session
         self._clock = clock
+
+    async def __aenter__(self) -> SqliteTransaction:
+        await self._session.__aenter__()
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        await self._session.__aexit__(kind, *rest)
 
     async def put_documents(self, documents: Sequence[Document]) -> None:
         """See `Transaction.put_documents`."""
@@ -258,11 +265,9 @@ class SqliteStore(_SqliteReader):
         """See `Store.engine`."""
         return f"SQLite {SQLITE_VERSION}"
 
-    @asynccontextmanager
-    async def transaction(self) -> AsyncGenerator[SqliteTransaction, None]:
+    def transaction(self) -> SqliteTransaction:
         """See `Store.transaction`."""
-        async with self._transactions.open() as session:
-            yield SqliteTransaction(session, self._clock)
+        return SqliteTransaction(self._transactions.open(), self._clock)
 
     async def find(self, request: FindRequest) -> Found:
         """See `Store.find`."""
@@ -301,9 +306,13 @@ class SqliteStore(_SqliteReader):
             async with self._transactions.open() as session:
                 await session.run(self._indexes.name_parts, frozen)
             is_named = True
-            await self._readers.run(self._indexes.tidy, frozen)
-        if not is_named:
-            self._indexes.put_back(frozen)
+        if is_named:
+            with anyio.CancelScope(shield=True), suppress(StoreError):
+                await self._readers.run(self._indexes.tidy, frozen)
+            return
+        self._indexes.put_back(frozen)
+        if not self._is_ending:
+            self._loop.call_later(NAMING_SECONDS, self._start_naming)
 
     async def scrub(self) -> bool:
         """See `Store.scrub`. The file is rewritten and its log emptied; searches continue, writers wait."""

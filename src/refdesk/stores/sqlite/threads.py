@@ -30,6 +30,13 @@ class Threads:
     async def run(self, call: Callable[[], R]) -> R:
         """Return what `call` returns, or raise what it raises; a cancelled task waits for it."""
         await anyio.lowlevel.checkpoint_if_cancelled()
+        results = list[R]()
+        with anyio.CancelScope(shield=True):
+            results.append(await self.run_shielded(call))
+        return results[0]
+
+    async def run_shielded(self, call: Callable[[], R]) -> R:
+        """Do the same for a task that nothing cancels meanwhile."""
         self._in_hand += 1
         try:
             if len(self._threads) < min(self._in_hand, self._most):
@@ -37,11 +44,9 @@ class Threads:
             loop = asyncio.get_running_loop()
             answer: asyncio.Future[R] = loop.create_future()
             self._jobs.put((loop, answer, call))
-            with anyio.CancelScope(shield=True):
-                await answer
+            return await answer
         finally:
             self._in_hand -= 1
-        return answer.result()
 
     def close(self) -> None:
         """Let them end once they have done what they were given, without waiting for it."""

@@ -66,23 +66,17 @@ class Transactions:
         """Whether nobody has the connection or waits for it."""
         return not self._turn.locked()
 
-    @asynccontextmanager
-    async def open(self) -> AsyncGenerator[Session, None]:
-        """Yield a transaction of one's own; it is on the disk when the block has ended without an error.
+    def open(self) -> Session:
+        """Return a transaction of one's own, for an `async with`; it is on the disk when its block has ended well.
 
         Raises:
             StoreError: It could not be begun or committed, and is undone.
         """
+        return Session(self, self._writer)
+
+    async def take_turn(self) -> None:
+        """Return when nobody else has the connection."""
         await self._turn.acquire()
-        session = Session(self, self._writer)
-        try:
-            yield session
-        except BaseException:
-            with anyio.CancelScope(shield=True), suppress(StoreError):
-                await self._leave(session.end(), is_kept=False)
-            raise
-        with anyio.CancelScope(shield=True):
-            await self._leave(session.end(), is_kept=True)
 
     @asynccontextmanager
     async def alone(self) -> AsyncGenerator[Writer, None]:
@@ -102,7 +96,7 @@ class Transactions:
             self._writer.call_here(_enter)
         return self._group
 
-    async def _leave(self, group: _Group | None, *, is_kept: bool) -> None:
+    async def leave(self, group: _Group | None, *, is_kept: bool) -> None:
         """Give up the turn; return when the group is on the disk."""
         try:
             if group is None:
@@ -153,13 +147,29 @@ class Transactions:
 
 
 class Session:
-    """One transaction: begins at the first statement, so that nobody waits while rows are prepared."""
+    """One transaction: begins at the first statement, so that nobody waits while rows are prepared.
+
+    A class and no generator: each note that is stored opens one.
+    """
 
     def __init__(self, transactions: Transactions, writer: Writer) -> None:
         self._transactions = transactions
         self._writer = writer
         self._group: _Group | None = None
         self._has_ended = False
+
+    async def __aenter__(self) -> Session:
+        await self._transactions.take_turn()
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._has_ended = True
+        with anyio.CancelScope(shield=True):
+            if kind is None:
+                await self._transactions.leave(self._group, is_kept=True)
+            else:
+                with suppress(StoreError):
+                    await self._transactions.leave(self._group, is_kept=False)
 
     async def run(self, function: Callable[Concatenate[Connection, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Return what `function` returns, run in the writer's thread.
@@ -168,22 +178,17 @@ class Session:
             StoreError: A failure has ended the transaction, or it could not be begun.
         """
         await self._begin()
-        return await self._writer.call(lambda connection: _run(connection, function, *args, **kwargs))
+        return await self._writer.call(_run, function, *args, **kwargs)
 
     async def run_here(self, function: Callable[Concatenate[Connection, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Do the same in this thread: for a few rows, which cost less than the way to another thread and back."""
-        await anyio.lowlevel.checkpoint_if_cancelled()
         await self._begin()
-        return self._writer.call_here(lambda connection: _run(connection, function, *args, **kwargs))
-
-    def end(self) -> _Group | None:
-        """Allow no more; return the group it belongs to, if anything was done."""
-        self._has_ended = True
-        return self._group
+        return self._writer.call_here(_run, function, *args, **kwargs)
 
     async def _begin(self) -> None:
         if self._has_ended:
             raise RuntimeError("this transaction has ended")
+        await anyio.lowlevel.checkpoint_if_cancelled()
         if self._group is None:
             self._group = await self._transactions.join()
 

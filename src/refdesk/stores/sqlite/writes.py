@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import apsw
 
@@ -16,14 +16,18 @@ from refdesk.stores.sqlite.freezing import discard_parts
 from refdesk.stores.sqlite.index import ANALYSIS_VERSION, encode_terms
 from refdesk.stores.sqlite.rows import DocumentRow, RenewedTerms, encode_document, encode_terms_columns
 
-_PUT_DOCUMENT = """
+_INSERT_DOCUMENT = """
     INSERT INTO documents (
         collection, id, version, state, created_at, modified_at, recorded_at, digest, text_digest, written,
         analysis, terms_check, author, title, facets, spans, terms, body, data, checksum
     ) VALUES (
         :collection, :id, :version, :state, :created_at, :modified_at, :recorded_at, :digest, :text_digest, :written,
         :analysis, :terms_check, :author, :title, :facets, :spans, :terms, :body, :data, :checksum
-    ) ON CONFLICT (collection, id) DO UPDATE SET
+    ) ON CONFLICT (collection, id)
+"""
+_ADD_DOCUMENT = f"{_INSERT_DOCUMENT} DO NOTHING"
+_PUT_DOCUMENT = f"""
+    {_INSERT_DOCUMENT} DO UPDATE SET
         version = :version, state = :state, created_at = :created_at, modified_at = :modified_at,
         recorded_at = :recorded_at, digest = :digest, text_digest = :text_digest, written = :written,
         analysis = :analysis, terms_check = :terms_check, author = :author, title = :title, facets = :facets,
@@ -84,7 +88,9 @@ def put_documents(connection: Connection, rows: Sequence[DocumentRow], recorded_
         last = _advance(connection, len(rows))
         collections = {row.collection: _touch(connection, row.collection, last) for row in rows}
         for written, row in enumerate(rows, last - len(rows) + 1):
-            _put_document(connection, collections[row.collection], row, recorded_at, written)
+            place = _place(row, collections[row.collection], recorded_at, written)
+            if row.version != 1 or not connection.change(_ADD_DOCUMENT, place):
+                _replace_document(connection, row, place)
 
 
 def erase_documents(connection: Connection, rows: Sequence[DocumentRow], recorded_at: int) -> None:
@@ -231,17 +237,16 @@ def _touch(connection: Connection, collection: Collection, change: int) -> int:
     return key
 
 
-def _put_document(connection: Connection, collection: int, row: DocumentRow, recorded_at: int, written: int) -> None:
-    select = "SELECT key, version, text_digest FROM documents WHERE collection = ? AND id = ?"
-    previous = connection.get_row(select, (collection, row.id))
-    key, version, text_digest = previous or (None, 0, row.text_digest)
+def _replace_document(connection: Connection, row: DocumentRow, place: Mapping[str, Value]) -> None:
+    select = "SELECT key, version, text_digest FROM documents WHERE collection = :collection AND id = :id"
+    key, version, text_digest = connection.get_row(select, place) or (None, 0, row.text_digest)
     if row.version != version + 1:
         raise ConflictError(CHANGED)
     if key is not None:
         connection.execute(_KEEP_REVISION, {"key": key, "text_digest": row.text_digest})
     if row.text_digest != text_digest:
         connection.execute("DELETE FROM vectors WHERE document = ?", (key,))
-    connection.execute(_PUT_DOCUMENT, _place(row, collection, recorded_at, written))
+    connection.execute(_PUT_DOCUMENT, place)
 
 
 def _place(row: DocumentRow, collection: int, recorded_at: int, written: int) -> dict[str, Value]:

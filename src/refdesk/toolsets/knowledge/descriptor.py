@@ -46,7 +46,7 @@ def _load_settings() -> type[KnowledgeSettings]:
 
 def _list_quotas(settings: KnowledgeSettings) -> Sequence[Quota]:
     from refdesk.core.writing.quotas import Quota
-    from refdesk.toolsets.knowledge.operations import QUOTA_NAME
+    from refdesk.toolsets.knowledge.keeping import QUOTA_NAME
 
     return [Quota(QUOTA_NAME, settings.knowledge_org_quota, settings.knowledge_agent_quota)]
 

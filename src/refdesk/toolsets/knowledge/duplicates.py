@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import unicodedata
+from itertools import repeat
 from typing import TYPE_CHECKING
 
 from refdesk.model import Metadata, MetadataKey, State
@@ -27,25 +28,30 @@ _EDGES = ".,;:!?…*_`\"'“”„‘’«»()[]"
 
 def identify(title: str, body: str) -> str:
     """Return what is the same for texts that say the same in the same words."""
-    words = (word.strip(_EDGES) for word in unicodedata.normalize("NFKC", f"{title}\n{body}").casefold().split())
-    return hashlib.blake2b(" ".join(word for word in words if word).encode(), digest_size=16).hexdigest()
+    text = f"{title}\n{body}"
+    words = (text if text.isascii() else unicodedata.normalize("NFKC", text)).casefold().split()
+    said = " ".join(filter(None, map(str.strip, words, repeat(_EDGES))))
+    return hashlib.blake2b(said.encode(), digest_size=16).hexdigest()
 
 
 def make_key(document: Document) -> MetadataKey:
-    """Return where it is noted which entry said first what this one says."""
+    """Return where it is noted which entry had the wording of this one first."""
     return MetadataKey(document.collection.org, KIND, identify(document.title, document.body))
 
 
-async def note(transaction: Transaction, document: Document, now: datetime) -> str | None:
-    """Return the entry of the org that says the same and is not withdrawn or expired; without one, note the new one."""
-    key = make_key(document)
-    record = await transaction.get_metadata(key)
-    if record is not None:
-        [other] = await transaction.get_documents(document.collection, [str(record.value["id"])])
-        if other is not None and _says(other, key.name, now):
-            return other.id
-    await transaction.put_metadata([Metadata(key, {"id": document.id})])
-    return None
+async def find(transaction: Transaction, document: Document, record: Metadata | None, now: datetime) -> str | None:
+    """Return the entry of the org that says the same as a new one and is not withdrawn or expired.
+
+    Args:
+        transaction: That of the store.
+        document: The new one.
+        record: What is kept under its `make_key`.
+        now: When that is asked.
+    """
+    if record is None:
+        return None
+    [other] = await transaction.get_documents(document.collection, [str(record.value["id"])])
+    return other.id if other is not None and _says(other, record.key.name, now) else None
 
 
 async def note_all(transaction: Transaction, documents: Sequence[Document]) -> None:

@@ -6,18 +6,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from refdesk.core.operations import Effects, Operation, Route
-from refdesk.core.writing import idempotency, quotas, supersession
+from refdesk.core.writing import idempotency, supersession
 from refdesk.core.writing.idempotency import Token
-from refdesk.core.writing.quotas import Quota
 from refdesk.core.writing.tombstones import is_erased
 from refdesk.errors import ConflictError, InvalidInputError, NotFoundError
 from refdesk.model import Reference, State
-from refdesk.toolsets.knowledge import TOOLSET_NAME, duplicates, models
+from refdesk.toolsets.knowledge import TOOLSET_NAME, models
+from refdesk.toolsets.knowledge.keeping import put_new
 from refdesk.toolsets.knowledge.models import EditInput, EditOutput, StoreInput
 from refdesk.toolsets.knowledge.operations import (
     NO_SUCH_ENTRY,
     NOT_AUTHOR,
-    QUOTA_NAME,
     STORE_KNOWLEDGE,
     WRITE_SCOPE,
     require_owner,
@@ -51,12 +50,9 @@ async def _edit(context: Context, asked: EditInput, token: Token | None) -> Json
             raise InvalidInputError("expiresAt must be in the future; neverExpires takes away one that is over.")
         new = models.to_document(entry, id=base.identifiers.new(), org=principal.org, author=principal.agent, now=now)
         require_owner(context, old, new)
-        quota = base.quotas.get(QUOTA_NAME, Quota(QUOTA_NAME))
-        await quotas.spend(transaction, quota, principal.org, principal.agent)
-        await transaction.put_documents([new])
+        same = await put_new(transaction, base, new, now)
         await _carry_links(transaction, old, new)
         head = await supersession.supersede(transaction, old, new, now)
-        same = await duplicates.note(transaction, new, now)
         same = same if same != old.id else None  # only its tags, confidence or expiry changed
         output = EditOutput(
             id=new.id, old_id=old.id, head_id=head, created_at=now, replayed=False, duplicate_of=same

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from refdesk.core.context import Context
 from refdesk.core.operations import READS, Effects, Operation, Route, Shortening
 from refdesk.core.search import matching
-from refdesk.core.writing import idempotency, quotas, supersession
+from refdesk.core.writing import idempotency, supersession
 from refdesk.core.writing.idempotency import Token
-from refdesk.core.writing.quotas import Quota
 from refdesk.core.writing.tombstones import is_erased
 from refdesk.errors import Choice, ConflictError, InvalidInputError, NotFoundError, PermissionDeniedError
 from refdesk.model import Link, Reference, State
-from refdesk.toolsets.knowledge import TOOLSET_NAME, duplicates, listing, models, search
+from refdesk.toolsets.knowledge import TOOLSET_NAME, listing, models, search
+from refdesk.toolsets.knowledge.keeping import list_read, put_new
 from refdesk.toolsets.knowledge.models import (
     GetInput,
     KnowledgeEntry,
@@ -42,38 +42,40 @@ READ_SCOPE = "knowledge:read"
 WRITE_SCOPE = "knowledge:write"
 WRITE_OTHERS_SCOPE = "knowledge:write_others"
 SUPERSEDE_OWN_SCOPE = "knowledge:supersede_own"
-QUOTA_NAME = "knowledge_stored"
 TASK = "task"
 
 
 async def store_knowledge(context: Context, entry: StoreInput) -> StoreOutput:
     """Store an entry, or answer for one that the same `clientToken` stored."""
     base, token = context.knowledge_base, _get_token(context.principal, entry)
-    answer = await idempotency.answer_once(base.scratchpad, token, base.clock, lambda: _store(context, entry, token))
-    return StoreOutput.model_validate(answer)
+    if token is None:
+        return await _store(context, entry, token)
+
+    async def act() -> JsonObject:
+        return _dump(await _store(context, entry, token))
+
+    return StoreOutput.model_validate(await idempotency.answer_once(base.scratchpad, token, base.clock, act))
 
 
-async def _store(context: Context, entry: StoreInput, token: Token | None) -> JsonObject:
+async def _store(context: Context, entry: StoreInput, token: Token | None) -> StoreOutput:
     base, principal = context.knowledge_base, context.principal
-    now, quota = base.clock.now(), base.quotas.get(QUOTA_NAME, Quota(QUOTA_NAME))
+    now = base.clock.now()
     document = models.to_document(entry, id=base.identifiers.new(), org=principal.org, author=principal.agent, now=now)
     async with base.store.transaction() as transaction:
-        # What is asked for below, in one go: an engine behind a network need not be asked again.
-        counted = quotas.list_keys(quota, principal.org, principal.agent)
-        await transaction.get_many_metadata([*counted, duplicates.make_key(document), *([token.key] if token else [])])
-        answer = await idempotency.recall(transaction, token, context.asked_at or now) if token is not None else None
+        answer = None
+        if token is not None:
+            # What is asked for below, in one go: an engine behind a network need not be asked again.
+            await transaction.get_many_metadata([token.key, *list_read(base, document)])
+            answer = await idempotency.recall(transaction, token, context.asked_at or now)
         if answer is not None:
-            return {**answer, "replayed": True}
+            return StoreOutput.model_validate({**answer, "replayed": True})
         if entry.expires_at is not None and entry.expires_at <= now:
             raise InvalidInputError("expiresAt must be in the future: leave it out for what does not expire.")
-        await quotas.spend(transaction, quota, principal.org, principal.agent)
-        await transaction.put_documents([document])
+        output = _to_stored(document, await put_new(transaction, base, document, now))
         if entry.task_ref is not None:
             await transaction.put_links([_link_task(entry.task_ref, document, now)])
-        same = await duplicates.note(transaction, document, now)
-        output = _dump(_to_stored(document, same))
         if token is not None:
-            await idempotency.remember(transaction, token, output, now)
+            await idempotency.remember(transaction, token, _dump(output), now)
     base.note_change(document)
     return output
 

@@ -6,7 +6,8 @@ import hashlib
 from functools import lru_cache
 
 from refdesk.core.search import analysis
-from refdesk.core.search.analysis import analyse_document
+from refdesk.core.search.analysis import Pieces, analyse_piece, inflect_all, split
+from refdesk.core.search.languages import recognise_document
 
 ANALYSIS_VERSION = 2000 + analysis.VERSION
 """Goes up, by a thousand for another layout, when `encode_terms` would give other bytes for some text; stored bytes of
@@ -26,7 +27,16 @@ def _digest(term: str) -> bytes:
 def encode_terms(title: str, body: str) -> bytes:
     """Return the terms of a document, in order and with repetitions.
 
-    They are little-endian uint64: how many the title has, then `hash_term` of each of the title's and of the body's.
+    They are little-endian uint64: how many the title has, then `hash_term` of each of the title's and of the body's,
+    as `analyse_document` gives them.
     """
-    in_title, in_body = analyse_document(title, body)
-    return b"".join([len(in_title).to_bytes(8, "little"), *map(_digest, in_title), *map(_digest, in_body)])
+    language = recognise_document(title, body)
+    in_title, in_body = _encode(title, language), _encode(body, language)
+    return b"".join([(len(in_title) // 8).to_bytes(8, "little"), in_title, in_body])
+
+
+def _encode(text: str, language: str | None) -> bytes:
+    return b"".join([*map(_pieces.__getitem__, split(text)), *map(_digest, inflect_all(text, language))])
+
+
+_pieces = Pieces(lambda piece: b"".join(map(_digest, analyse_piece(piece))))

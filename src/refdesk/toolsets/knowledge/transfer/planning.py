@@ -15,7 +15,7 @@ from refdesk.core.writing.quotas import Quota
 from refdesk.core.writing.tombstones import is_erased
 from refdesk.model import Link
 from refdesk.toolsets.knowledge import TOOLSET_NAME, duplicates, models
-from refdesk.toolsets.knowledge.operations import QUOTA_NAME
+from refdesk.toolsets.knowledge.keeping import QUOTA_NAME
 from refdesk.toolsets.knowledge.transfer import edges
 from refdesk.toolsets.knowledge.transfer.entries import find_differences, refer, to_document, to_entry, to_links
 from refdesk.toolsets.knowledge.transfer.intake import Intake, PlacedEntry
