@@ -1,7 +1,8 @@
 """A tour of refdesk on the sample world: `make demo`.
 
 It starts the emulators of the feed and of the help desk in processes of their own, points the real command at them, and
-runs what a person would try. Nothing outside a temporary folder is written, and nothing leaves this machine.
+runs what a person would try; at its end the console shows the same world. Nothing outside a temporary folder is
+written, and nothing leaves this machine.
 """
 
 from __future__ import annotations
@@ -11,15 +12,21 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import anyio
+import httpx2
+from anyio.streams.buffered import BufferedByteReceiveStream
 from rich.console import Console
 
 from sample_world.azure_updates.process import RunningEmulator, running_emulator
 from sample_world.salesforce import process as salesforce
 
+QUESTIONS = ("virtual machines that repair themselves", "keep secrets out of code")
+START_SECONDS = 60.0
+EMBED_SECONDS = 300.0
 TALKS = os.path.relpath(Path(__file__).parent / "conversations")
 
 console = Console(highlight=False)
@@ -39,28 +46,85 @@ async def tour(home: Path) -> None:
             "refdesk reads it through the same client that reads the real one."
         )
         await run(environment, "sync", "azure-updates")
-        await search(environment)
-        await change_the_world(environment, feed)
-        await write_down(environment)
-        await learn(environment)
-        say(
-            "And what does the whole desk say? One ranked list; the help desk is asked live, and nothing of it is kept:"
-        )
-        await run(environment, "search", "--limit", "4", "charged twice for Plus")
-        say("While the help desk hangs, its own results are missing and nobody else's, and the answer says so:")
-        await help_desk.set_faults([{"fault": "hang"}])
-        await run(environment, "search", "--limit", "1", "--deadline-ms", "1000", "charged twice for Plus")
-        await help_desk.set_faults([])
-        say("What is configured, how fresh it is, and what to do about what is not well:")
-        await run(environment, "doctor")
-        say("That was the command line. `make serve` offers the same over MCP (/mcp), REST and a page to try it on.")
+        async with serving(environment) as url:
+            await search(environment)
+            await change_the_world(environment, feed)
+            await write_down(environment)
+            await learn(environment)
+            await ask_by_meaning(environment, url)
+            say(
+                "And what does the whole desk say? One ranked list; the help desk is asked live, and nothing of it is "
+                "kept:"
+            )
+            await run(environment, "search", "--limit", "4", "charged twice for Plus")
+            say("While the help desk hangs, its own results are missing and nobody else's, and the answer says so:")
+            await help_desk.set_faults([{"fault": "hang"}])
+            await run(environment, "search", "--limit", "1", "--deadline-ms", "1000", "charged twice for Plus")
+            await help_desk.set_faults([])
+            say("What is configured, how fresh it is, and what to do about what is not well:")
+            await run(environment, "doctor")
+            await show_console(url)
+
+
+@asynccontextmanager
+async def serving(environment: Mapping[str, str]) -> AsyncGenerator[str]:
+    """Yield the address of a server that serves this world, as `make serve` does: commands ask it, and it embeds."""
+    command = [sys.executable, "-m", "refdesk", "serve", "--no-auth", "--port", "0"]
+    async with await anyio.open_process(command, env=environment, stdout=subprocess.DEVNULL) as server:
+        assert server.stderr is not None
+        log = BufferedByteReceiveStream(server.stderr)
+        async with anyio.create_task_group() as group:
+            url = await read_log(log, "listening")
+            await read_log(log, "the desk serves")
+            group.start_soon(drain, log)
+            yield url["url"]
+            server.terminate()
+            group.cancel_scope.cancel()
+
+
+async def read_log(log: BufferedByteReceiveStream, message: str) -> dict[str, str]:
+    """Return the first entry of a server's log with this message."""
+    with anyio.fail_after(START_SECONDS):
+        while True:
+            entry = json.loads(await log.receive_until(b"\n", 65536))
+            if entry["message"] == message:
+                return entry
+
+
+async def drain(log: BufferedByteReceiveStream) -> None:
+    """Read what nobody wants to see, so that its writer does not wait."""
+    with suppress(anyio.EndOfStream, anyio.ClosedResourceError):
+        while True:
+            await log.receive()
+
+
+async def ask_by_meaning(environment: Mapping[str, str], url: str) -> None:
+    """Ask in words that no announcement has, once all have their vectors."""
+    async with httpx2.AsyncClient(base_url=url, timeout=60) as client:
+        with anyio.fail_after(EMBED_SECONDS):
+            while (await client.get("/health")).json().get("pendingEmbeddings"):  # noqa: ASYNC110 - of another process
+                await anyio.sleep(0.2)
+    say("Meanwhile everything was embedded, so other words for the same find it, too:")
+    for question in QUESTIONS:
+        await run(environment, "search", "--toolset", "azure-updates", "--limit", "1", "--semantic", question)
+
+
+async def show_console(url: str) -> None:
+    """Say where the console shows this world; keep it there for as long as somebody looks."""
+    address = f"{url}/?q=charged+twice"
+    async with httpx2.AsyncClient(timeout=60) as client:
+        (await client.get(address)).raise_for_status()
+    say("That was the command line. The console shows the same world, and agents reach it at /mcp:")
+    console.print(f"\n  [bold link={address}]{address}[/]\n", soft_wrap=True)
+    if sys.stdin.isatty() and sys.stdout.isatty():
+        say("Ctrl-C ends it. `make serve` serves the real feed; refdesk connect lets an agent use it.")
+        await anyio.sleep_forever()
 
 
 async def search(environment: Mapping[str, str]) -> None:
     """Ask what a person would ask."""
     say("Words are enough; those with all of them come first:")
     await run(environment, "search", "--toolset", "azure-updates", "--limit", "3", "kubernetes node patching")
-    await run(environment, "search", "--toolset", "azure-updates", "--limit", "2", "--semantic", "machines that heal")
     say("A phrase in quotes must occur:")
     await run(environment, "search", "--toolset", "azure-updates", "--limit", "3", '"private endpoints" limits')
     say("What is being retired, as a table for a colleague:")
@@ -143,6 +207,8 @@ def main() -> None:
         except* subprocess.CalledProcessError as failed:
             console.print("The tour ended early, because the command above failed.", style="bold red")
             raise SystemExit(1) from failed
+        except* KeyboardInterrupt:
+            console.print()
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,9 @@ logger = logging.getLogger(__name__)
 
 CHECK_SECONDS = 600.0
 """How often a server that runs for days looks whether a sync is due."""
+
+TELL_SECONDS = 2.0
+"""How often the log says how far a sync is."""
 
 RETRY_SECONDS = 60.0
 """The pause after a sync that failed; it doubles up to `CHECK_SECONDS`."""
@@ -67,9 +71,15 @@ class DeskUpkeep:
         full: bool = False,
         force: bool = False,
     ) -> SyncReport:
+        said_at = time.monotonic()
+
         def note(state: SyncProgress) -> None:
+            nonlocal said_at
             self.base.syncing[toolset] = state
             on_progress(state)
+            if time.monotonic() - said_at >= TELL_SECONDS:
+                said_at = time.monotonic()
+                logger.info("syncing", extra={"toolset": toolset, "read": state.read, "of": state.total})
 
         is_first = toolset not in self.base.syncing
         if is_first:
