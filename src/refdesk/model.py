@@ -304,18 +304,20 @@ class VectorQuery:
     scale: CosineScale | None = None
 
 
-SortBy: TypeAlias = Literal["all_terms", "lexical", "modified", "created", "title", "id"]
+SortBy: TypeAlias = Literal["all_terms", "lexical", "modified", "created", "title", "id", "date_range"]
 
 
 @dataclass(frozen=True, slots=True)
 class SortKey:
     """One key of an order.
 
-    `all_terms` is whether every term occurs, `lexical` the BM25 score; titles are compared by `facet_key`.
+    `all_terms` is whether every term occurs, `lexical` the BM25 score; titles are compared by `facet_key`. `date_range`
+    is the first start of the ranges called `name`; documents without one come last, whichever way.
     """
 
     by: SortBy
     descending: bool = False
+    name: str = ""
 
 
 BEST_FIRST = (SortKey("lexical", descending=True), SortKey("modified", descending=True), SortKey("id"))

@@ -10,7 +10,7 @@ import pytest
 from refdesk.core.search.analysis import analyse_document
 from refdesk.model import BEST_FIRST, Document, FacetCount, SortBy, SortKey, State, TextQuery
 from refdesk.protocols import Store
-from tests.stores.samples import asking, day, find_ids, get_ids, get_scores, make_document, put, revise
+from tests.stores.samples import asking, day, find_ids, get_ids, get_scores, make_document, on, put, revise
 
 HOSTILE = [
     '"',
@@ -273,6 +273,30 @@ async def test_documents_can_be_sorted_either_way(store: Store, by: SortBy, ids:
     if by != "lexical":
         assert await find_ids(store, asking(order=(SortKey(by, descending=True),))) == ids[::-1]
         assert await find_ids(store, asking(order=(SortKey(by),), depth=2)) == ids[:2]
+
+
+async def test_documents_are_sorted_by_the_first_start_of_a_named_range_and_those_without_come_last(
+    store: Store,
+) -> None:
+    await put(
+        store,
+        make_document("late", date_ranges={"due": on(9), "other": on(0)}),
+        make_document("none", date_ranges={"other": on(-9)}),
+        make_document("twice", date_ranges={"due": on(12, 3)}),
+        make_document("early", date_ranges={"due": on(-1)}),
+        make_document("nothing"),
+    )
+    assert await find_ids(store, asking(order=(SortKey("date_range", name="due"),))) == [
+        "early",
+        "twice",
+        "late",
+        "none",
+        "nothing",
+    ]
+    backwards = (SortKey("date_range", descending=True, name="due"), SortKey("id", descending=True))
+    assert await find_ids(store, asking(order=backwards)) == ["late", "twice", "early", "nothing", "none"]
+    assert await find_ids(store, asking(order=backwards, depth=2)) == ["late", "twice"]
+    assert await find_ids(store, asking(order=(SortKey("date_range", name="unheard of"),), depth=1)) == ["early"]
 
 
 async def test_ids_decide_where_an_order_leaves_ties(store: Store) -> None:

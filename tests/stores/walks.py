@@ -45,7 +45,7 @@ WORDS = ("apple", "apples", "pear", "plum", "the", "of", "resume", "Résumé", "
 VALUES = ("VPN", "vpn", "Vpn ", "Straße", "STRASSE", "a", "b")
 FACETS, SPANS = ("tags", "ring"), ("ready", "changed")
 IDS = tuple(f"d{number}" for number in range(12))
-SORTS: tuple[SortBy, ...] = ("all_terms", "lexical", "modified", "created", "title", "id")
+SORTS: tuple[SortBy, ...] = ("all_terms", "lexical", "modified", "created", "title", "id", "date_range")
 
 
 @dataclass
@@ -99,7 +99,9 @@ class Walk:
         chance = self.random.random
         phrases = filter(None, [self._draw_terms(2) for _ in range(self.random.randrange(2))])
         text = TextQuery(self._draw_terms(3), tuple(phrases))
-        order = tuple(SortKey(by, chance() < 0.5) for by in self.random.sample(SORTS, self.random.randrange(3)))
+        order = tuple(
+            SortKey(by, chance() < 0.5, SPANS[0]) for by in self.random.sample(SORTS, self.random.randrange(3))
+        )
         return FindRequest(
             collection=self.random.choice(COLLECTIONS),
             text=text if chance() < 0.7 else None,

@@ -212,6 +212,9 @@ def _sort(
 
 
 def _get_sort_value(document: Document, candidate: Candidate, key: SortKey) -> SupportsRichComparison:
+    if key.by == "date_range":
+        starts = [each.start for each in document.date_ranges.get(key.name, ())]
+        return bool(starts) is key.descending, *([min(starts)] if starts else [])
     values: dict[str, SupportsRichComparison] = {
         "all_terms": candidate.all_terms,
         "lexical": candidate.lexical,

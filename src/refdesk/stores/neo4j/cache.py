@@ -41,7 +41,7 @@ _KEYED = (
 )
 _GET_ROWS = (
     f"{_KEYED} RETURN d.id, d.written, d.modified_at, d.created_at, d.title_key, d.facets, d.terms, d.length, d.state, "
-    "CASE d.state WHEN 'superseded' THEN d.data END"
+    "CASE d.state WHEN 'superseded' THEN d.data END, d.span_names, d.span_starts"
 )
 _GET_VECTORS = (
     f"{_KEYED} OPTIONAL MATCH (d)-[:HAS_PASSAGE]->(p:Passage {{model: $model}}) WHERE p.dimensions = $width "
@@ -58,6 +58,7 @@ class Row:
         title_terms: Its terms with two blanks around each, so that " term " is found once for each time it occurs.
         body_terms: The same of the body.
         length: Weighted, as `refdesk.core.search.bm25` counts it.
+        starts: The first start of the date ranges of each name, as text that sorts.
         head_id: See `refdesk.model.Candidate`.
     """
 
@@ -72,6 +73,7 @@ class Row:
     length: int
     state: State
     head_id: str | None
+    starts: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -152,12 +154,14 @@ class DocumentCache:
 
 
 def _decode_row(values: list[Any]) -> Row:
-    id, written, modified_at, created_at, title_key, facets, terms, length, state, data = values
+    id, written, modified_at, created_at, title_key, facets, terms, length, state, data, names, starts = values
     title, body = (f"  {'  '.join(part.split())}  " for part in terms.split("\n"))
     instants = decode_instant(modified_at), decode_instant(created_at)
     head_id = None if data is None else str(json.loads(data).get(HEAD) or id)
     texts = title_key, decode_facets(facets), title, body
-    return Row(id, written, *instants, *texts, length, State(state), head_id)
+    # The later of two entries of one name counts, so the earliest comes last.
+    spans = dict(sorted(zip(names, starts, strict=True), key=lambda span: span[1], reverse=True))
+    return Row(id, written, *instants, *texts, length, State(state), head_id, spans)
 
 
 def _decode_vectors(starts: list[int], ends: list[int], halves: list[bytes], *, width: int) -> Vectors:

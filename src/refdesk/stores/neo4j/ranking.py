@@ -145,6 +145,9 @@ def _sort(rows: Iterable[Row], candidates: Mapping[str, Candidate], order: Seque
 
 
 def _get_sort_value(row: Row, candidate: Candidate, key: SortKey) -> SupportsRichComparison:
+    if key.by == "date_range":
+        start = row.starts.get(key.name)
+        return (start is not None) is key.descending, *([start] if start is not None else [])
     values: dict[str, SupportsRichComparison] = {
         "all_terms": candidate.all_terms,
         "lexical": candidate.lexical,

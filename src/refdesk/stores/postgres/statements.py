@@ -33,8 +33,8 @@ _SCORED = sql.SQL("""
 """)
 _FIND = sql.SQL("""
     WITH matching AS MATERIALIZED ({matching}), counted AS ({counted}),
-    first AS (SELECT * FROM matching ORDER BY {order} LIMIT {depth}),
-    listed AS (SELECT document, row_number() OVER (ORDER BY {order}) AS place FROM first),
+    first AS (SELECT * FROM matching m ORDER BY {order} LIMIT {depth}),
+    listed AS (SELECT document, row_number() OVER (ORDER BY {order}) AS place FROM first m),
     titled AS ({titled}),
     near AS ({near}),
     joining AS (SELECT document FROM titled UNION SELECT document FROM near EXCEPT SELECT document FROM listed),
@@ -56,6 +56,9 @@ _HEAD = sql.SQL("""
     ) END
 """)
 _AS_WRITTEN_FIRST = sql.SQL("as_written DESC")
+_FIRST_START = sql.SQL(
+    "(SELECT min(s.starts_at) FROM spans s WHERE s.org = {org} AND s.document = m.document AND s.name = {name})"
+)
 _IS_CHOSEN = sql.SQL("e.document = ANY(ARRAY(SELECT document FROM chosen))")
 _IS_MARKED = sql.SQL("e.document IN (SELECT document FROM matching WHERE as_written)")
 _NO_DOCUMENT = sql.SQL("SELECT NULL::bigint AS document WHERE false")
@@ -137,7 +140,7 @@ class Search:
         text = _FIND.format(
             matching=self._score(values, self._from(values, matching), self._mark_as_written(values)),
             counted=self._count(values, is_pruned=rare is not None and self.request.counts),
-            order=sql.SQL(", ").join([_AS_WRITTEN_FIRST, *map(_sort, self.request.order), sql.SQL("id")]),
+            order=sql.SQL(", ").join([_AS_WRITTEN_FIRST, *self._sort(values), sql.SQL("id")]),
             depth=values.add(self.request.depth),
             titled=self._find_titled(values),
             near=self._find_near(values, graph),
@@ -253,6 +256,13 @@ class Search:
             model=values.add(self.model.key),
         )
 
+    def _sort(self, values: Values) -> list[sql.Composable]:
+        keys: list[sql.Composable] = []
+        for key in self.request.order:
+            column = self._get_first_start(values, key.name) if key.by == "date_range" else _COLUMNS[key.by]
+            keys.append(sql.SQL("{} DESC NULLS LAST" if key.descending else "{} NULLS LAST").format(column))
+        return keys
 
-def _sort(key: SortKey) -> sql.Composable:
-    return sql.SQL("{} DESC" if key.descending else "{}").format(_COLUMNS[key.by])
+    def _get_first_start(self, values: Values, name: str) -> sql.Composable:
+        org = values.add(self.request.collection.org)
+        return _FIRST_START.format(org=org, name=values.add(name)) if is_storable(name) else sql.SQL("NULL::bigint")

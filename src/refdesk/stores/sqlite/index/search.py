@@ -184,8 +184,19 @@ def _get_sort_values(key: SortKey, documents: Documents, scores: Scores) -> Sort
             return _get_text_values(documents.titles, descending=key.descending)
         case "id":
             return _get_text_values(documents.ids, descending=key.descending)
+        case "date_range":
+            return lambda rows, _: sign * _get_starts(key, documents)[rows]
         case _:
             assert_never(key.by)
+
+
+def _get_starts(key: SortKey, documents: Documents) -> Floats:
+    """Return each row's first start under the key's name, in microseconds; without one what comes last."""
+    spans = documents.date_ranges.get(key.name)
+    starts = np.full(documents.count, np.inf)
+    if spans is not None:
+        np.minimum.at(starts, spans.rows, spans.starts)
+    return np.where(np.isinf(starts), -np.inf, starts) if key.descending else starts
 
 
 def _get_text_values(texts: Sequence[str], *, descending: bool) -> SortValues:
@@ -248,6 +259,8 @@ def _get_listed_values(key: SortKey, answer: _Answer) -> Sequence[SupportsRichCo
             return get_texts(documents.titles, rows)
         case "id":
             return get_texts(documents.ids, rows)
+        case "date_range":
+            return _get_starts(key, documents)[rows].tolist()
         case _:
             assert_never(key.by)
 
