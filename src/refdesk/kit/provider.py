@@ -40,6 +40,7 @@ class CollectionSearch:
         dates: The date range that says when a document was last changed or published.
         tags: The facet that labels documents; `None` where they carry none.
         quotes_bind: Whether words in double quotes must occur in its own search.
+        name_tag: Returns the tag that counts for one that is asked for.
         read: Returns what people read of a document's body, which it begins with: what follows is only searched.
     """
 
@@ -52,6 +53,7 @@ class CollectionSearch:
     dates: str
     tags: str | None = None
     quotes_bind: bool = False
+    name_tag: Callable[[str], str] = str
     read: Callable[[Document], str] = lambda document: document.body
 
     def to_provider(self) -> SearchProvider:
@@ -95,7 +97,9 @@ class CollectionSearch:
 
     def _to_filter(self, question: Question) -> Filter | None:
         tags = self.tags
-        conditions: list[Filter] = [HasAny(tags, federation.spell(tag)) for tag in question.tags if tags is not None]
+        conditions: list[Filter] = [
+            HasAny(tags, federation.spell(self.name_tag(tag))) for tag in question.tags if tags is not None
+        ]
         if question.period.is_bounded:
             conditions.append(Overlaps((self.dates,), question.period.since, question.period.until))
         return And(tuple(conditions)) if conditions else None

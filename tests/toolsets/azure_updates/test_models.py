@@ -115,7 +115,7 @@ def test_the_tools_contract_has_the_names_limits_and_closed_objects_of_the_seed(
     assert (schema["additionalProperties"], filters["additionalProperties"]) == (False, False)
     assert list(filters["properties"]) == [
         *("tags", "productCategories", "products", "status", "availabilityRing", "dateFrom", "dateTo"),
-        *("modifiedFrom", "modifiedTo"),
+        *("modifiedFrom", "modifiedTo", "matchAny"),
     ]
     assert filters["properties"]["availabilityRing"]["enum"] == list(RINGS)
     assert filters["properties"]["dateFrom"]["format"] == "date"
@@ -124,7 +124,7 @@ def test_the_tools_contract_has_the_names_limits_and_closed_objects_of_the_seed(
 
 
 def test_the_examples_of_the_tool_are_valid() -> None:
-    [operation] = TOOLSET.operations
+    operation, *_ = TOOLSET.operations
     validator = jsonschema.Draft7Validator(contracts.describe_operation(operation))
     for example in operation.examples:
         assert validator.is_valid(json.loads(json.dumps(example)))  # pyright: ignore[reportUnknownMemberType]
@@ -136,5 +136,14 @@ def test_the_answers_fields_are_those_of_the_seed() -> None:
     assert schema["required"] == ["results", "total", "limit", "offset", "hasMore"]
     update = schema["properties"]["results"]["items"]
     seed = ["id", "title", "description", "status", "tags", "productCategories", "products", "availabilities"]
-    assert list(update["properties"]) == [*seed, "created", "modified", "relevance", "url", "match"]
+    assert list(update["properties"]) == [
+        *seed,
+        "created",
+        "modified",
+        "relevance",
+        "url",
+        "titleDate",
+        "datesDiffer",
+        "match",
+    ]
     assert set(FACETS) == {"tags", "productCategories", "products", "status", "availabilityRing"}

@@ -6,18 +6,24 @@ import json
 import re
 import time
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
+from refdesk.core.context import Context
 from refdesk.kit.markdown import to_markdown
 from refdesk.model import Document, State
+from refdesk.toolsets.azure_updates.change_models import ChangesInput
+from refdesk.toolsets.azure_updates.changes import list_changes
 from refdesk.toolsets.azure_updates.models import COLLECTION
+from refdesk.toolsets.azure_updates.products import find_products
 from refdesk.toolsets.azure_updates.records import BASE_URL, to_document
 from sample_world.azure_updates.process import RunningEmulator
-from tests.toolsets.azure_updates.samples import Desk
+from tests.toolsets.azure_updates.conftest import NOW
+from tests.toolsets.azure_updates.samples import Desk, ask, make_context
 
 Records = list[dict[str, Any]]
 
@@ -74,11 +80,56 @@ async def test_all_records_sync_and_a_second_sync_writes_nothing(
     await emulator.set_world(archive)
     assert (await desk.syncer.sync()).added == len(archive) == 961
     assert (await desk.syncer.sync(full=True)).written == 0
-    for tag in ("Retirements", "Features", "Feature"):
-        answer = await desk.ask(filters={"tags": [tag]}, limit=100)
-        assert answer["total"] == sum(tag in record["tags"] for record in archive)
-        assert all(tag in result["tags"] for result in answer["results"])
+    answer = await desk.ask(filters={"tags": ["Retirements"]}, limit=100)
+    assert answer["total"] == sum("Retirements" in record["tags"] for record in archive)
+    assert all("Retirements" in result["tags"] for result in answer["results"])
     assert (await desk.ask(query="OAuth authentication"))["total"] > 0
+
+
+@pytest.fixture(scope="module")
+async def real_updates(archive: Records, anyio_backend: str) -> Context:
+    """A desk that holds the real records, for tests that only read."""
+    assert anyio_backend == "asyncio"
+    return await make_context(archive)
+
+
+async def test_what_engineers_ask_the_real_records(real_updates: Context, archive: Records) -> None:
+    features = [record["id"] for record in archive if {"Feature", "Features"} & set(record["tags"])]
+    for tag in ("Feature", "Features"):
+        assert (await ask(real_updates, filters={"tags": [tag]}, limit=1))["total"] == len(features)
+    by_name = (await ask(real_updates, query="API Management", semantic=False))["results"][:10]
+    assert len([each for each in by_name if "API Management" in each["products"]]) >= 9
+    assert (await ask(real_updates, query="APIM", limit=1))["total"] >= 19
+    answer = await ask(real_updates, query="kuber", limit=50)
+    assert answer["understood"]["kuber"].split()[0] == "kubernetes"
+    held = (f"{record['title']} {record['description']} {record['products']}".lower() for record in archive)
+    assert answer["total"] >= sum("kubernetes" in text for text in held) - 2
+    either = {"products": ["Azure Functions", "API Management"], "matchAny": ["products"]}
+    assert (await ask(real_updates, filters=either, limit=1))["total"] == sum(
+        bool({"Azure Functions", "API Management"} & set(record["products"])) for record in archive
+    )
+
+
+async def test_the_real_retirements_have_products_days_and_an_order(real_updates: Context) -> None:
+    answer = await ask(real_updates, filters={"availabilityRing": "Retirement"}, sortBy="retirement:asc", limit=100)
+    found = answer["results"]
+    assert answer["total"] == len(found) == 93
+    assert all(result["products"] for result in found)
+    assert sum("titleDate" in result for result in found) >= 49
+    assert {result["id"] for result in found if "datesDiffer" in result} == {"569535", "501174"}
+    months = [
+        min(each["date"] for each in result["availabilities"] if each["ring"] == "Retirement") for result in found
+    ]
+    assert months == sorted(months)
+    first = await ask(real_updates, sortBy="retirement:asc", limit=93)
+    assert [result["id"] for result in first["results"]] == [result["id"] for result in found]
+
+
+def test_words_of_real_titles_name_products_as_the_feed_does(archive: Records) -> None:
+    pairs = [(set(find_products(record["title"])), set(record["products"])) for record in archive if record["products"]]
+    right, named = sum(len(found & given) for found, given in pairs), sum(len(found) for found, _ in pairs)
+    assert right / named > 0.8
+    assert right / sum(len(given) for _, given in pairs) > 0.68
 
 
 async def test_the_silent_edits_since_december_are_found_with_every_earlier_version_kept(
@@ -104,27 +155,36 @@ async def test_the_silent_edits_since_december_are_found_with_every_earlier_vers
         assert first.document.data["record"] == record
 
 
-async def test_daily_captures_replay_to_the_last_one(
+async def test_after_every_full_sync_of_the_timeline_the_desk_holds_what_the_feed_does(
     desk: Desk, emulator: RunningEmulator, archive: Records, folder: Path
 ) -> None:
     steps: list[dict[str, Any]] = json.loads((folder / "timeline.json").read_text(encoding="utf-8"))
     final = {record["id"]: record for record in archive}
     [edit] = [change for step in steps[1:] for change in step["changed"]]
-    id = edit["id"]
-    state = {known: final[known] for known in steps[0]["ids"] if known in final}
-    for step in steps[1:]:
-        state |= {added: final[added] for added in step["added"] if added in final}
-        is_edited = any(change["id"] == id for change in step["changed"])
-        if id in step["added"] or is_edited:
-            state[id] = final[id] | edit["after" if is_edited else "before"]
-            await emulator.set_world(list(state.values()))
-            await desk.syncer.sync(full=True)
-            desk.clock.advance(timedelta(days=1))
-    digests = await desk.knowledge_base.store.get_digests(COLLECTION)
-    documents = {document.id: document for document in await get_documents(desk, digests)}
-    assert {known: document.data["record"] for known, document in documents.items()} == state
-    history = await desk.knowledge_base.get_history(COLLECTION, id)
+    syncer = replace(desk.syncer, converter_version="one")
+    state: dict[str, dict[str, Any]] = {known: final[known] for known in steps[0]["ids"] if known in final}
+    changes = 0
+    for number, step in enumerate(steps):
+        if number:
+            added = {known: final[known] for known in step["added"] if known in final}
+            changed = {each["id"]: final[each["id"]] | each["after"] for each in step["changed"]}
+            if not (added or changed or step["removed"]):
+                continue
+            state |= added | changed
+            state = {known: record for known, record in state.items() if known not in step["removed"]}
+            if edit["id"] in added:
+                state[edit["id"]] = final[edit["id"]] | edit["before"]
+            changes += len(added) + len(changed)
+        await emulator.set_world(list(state.values()))
+        report = await syncer.sync(full=True)
+        assert (report.withheld, report.missing, report.quarantined) == (0, 0, 0)
+        documents = await get_documents(desk, await desk.knowledge_base.store.get_digests(COLLECTION))
+        assert {each.id: each.data["record"] for each in documents} == state
+        desk.clock.advance(timedelta(days=1))
+    history = await desk.knowledge_base.get_history(COLLECTION, edit["id"])
     texts = [cast("dict[str, Any]", revision.document.data["record"])["description"] for revision in history]
     assert texts == [edit["before"]["description"], edit["after"]["description"]]
-    assert history[1].recorded_at - history[0].recorded_at == timedelta(days=1)
-    assert {document.version for known, document in documents.items() if known != id} == {1}
+    told = await list_changes(
+        desk.context, ChangesInput.model_validate({"dateFrom": f"{NOW + timedelta(days=1):%Y-%m-%d}"})
+    )
+    assert told.total == changes

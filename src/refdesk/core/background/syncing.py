@@ -20,7 +20,7 @@ import anyio
 import anyio.to_thread
 
 from refdesk import errors
-from refdesk.core.background import sync_log
+from refdesk.core.background import change_log, sync_log
 from refdesk.core.background.conversions import (
     Conversion,
     Conversions,
@@ -310,11 +310,12 @@ class _Run:
                 if _differ(old, new) and not self._is_outdone(old, new)
             ]
             await transaction.put_documents([_next_version(old, new) for old, new in pairs])
-        for old, new in pairs:
-            if _is_rendered_anew(old, new):
-                self.digests[new.id] = new.digest
-            else:
-                self._note_change(_name_change(old, new), _next_version(old, new))
+            changed = [(old, _next_version(old, new)) for old, new in pairs if not _is_rendered_anew(old, new)]
+            changes = [Change(new.id, _name_change(old, new), new.version) for old, new in changed]
+            await change_log.add_changes(transaction, self._toolset, self.syncer.clock.now(), changes)
+        self.digests |= {new.id: new.digest for _, new in pairs}
+        for change, (_, document) in zip(changes, changed, strict=True):
+            self._note_change(change, document)
 
     def _is_outdone(self, old: Document | None, new: Document) -> bool:
         """Whether two records share this id and the other one is kept: the newer, so that no sync undoes another."""
@@ -322,15 +323,13 @@ class _Run:
             return False
         return new.modified_at <= old.modified_at
 
-    def _note_change(self, kind: ChangeKind, document: Document) -> None:
-        self.counts[kind] += 1
-        self.touched.add(document.id)
+    def _note_change(self, change: Change, document: Document) -> None:
+        self.counts[change.kind] += 1
+        self.touched.add(change.id)
         if len(self.changes) < MAX_CHANGES:
-            self.changes.append(Change(document.id, kind, document.version))
+            self.changes.append(change)
         if document.state is State.WITHDRAWN:
-            self.digests.pop(document.id, None)
-        else:
-            self.digests[document.id] = document.digest
+            self.digests.pop(change.id, None)
 
     async def _write_dead_letters(self, news: Sequence[DeadLetter], gone: Sequence[str]) -> None:
         async with self._fenced() as transaction:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from refdesk.core.operations import READS, Operation, Resource, Route, Shortening
+from refdesk.toolsets.azure_updates.changes import GET_HISTORY, LIST_CHANGES
+from refdesk.toolsets.azure_updates.errors import ERRORS, READ_ERRORS, SCOPES
 from refdesk.toolsets.azure_updates.models import (
     Changelog,
     Guide,
@@ -12,16 +14,6 @@ from refdesk.toolsets.azure_updates.models import (
 )
 from refdesk.toolsets.azure_updates.resources import read_changelog, read_guide, read_statistics
 from refdesk.toolsets.azure_updates.search import may_offer, search_updates
-
-SCOPES = frozenset({"updates:read"})
-
-ERRORS = {
-    "INVALID_INPUT": "An argument has the wrong type, is out of range, is unknown, or the days are reversed.",
-    "UNAUTHENTICATED": "The request carries no valid credential.",
-    "PERMISSION_DENIED": "The credential lacks the scope `updates:read`.",
-    "STORE_UNAVAILABLE": "The storage engine failed; try again later.",
-}
-READ_ERRORS = {code: ERRORS[code] for code in ("UNAUTHENTICATED", "PERMISSION_DENIED", "STORE_UNAVAILABLE")}
 
 SEARCH_UPDATES = Operation(
     name="search_azure_updates",
@@ -60,7 +52,7 @@ SEARCH_UPDATES = Operation(
     ),
 )
 
-OPERATIONS = (SEARCH_UPDATES,)
+OPERATIONS = (SEARCH_UPDATES, LIST_CHANGES, GET_HISTORY)
 
 RESOURCES = (
     Resource(

@@ -8,6 +8,7 @@ from refdesk.core.search.federation import HitReference
 from refdesk.kit.provider import CollectionSearch
 from refdesk.toolsets.azure_updates import TOOLSET_NAME
 from refdesk.toolsets.azure_updates.operations import SCOPES, SEARCH_UPDATES
+from refdesk.toolsets.azure_updates.products import name_tag
 from refdesk.toolsets.azure_updates.results import get_public_page
 
 if TYPE_CHECKING:
@@ -36,5 +37,6 @@ PROVIDER = CollectionSearch(
     things="updates",
     dates="modified",
     tags="tags",
+    name_tag=name_tag,
     quotes_bind=True,
 ).to_provider()

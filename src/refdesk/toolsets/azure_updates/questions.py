@@ -106,6 +106,20 @@ def read_question(question: str, today: date) -> Reading:
     return Reading("" if words <= set(_GENERAL.split()) else " ".join(searched.split()), ring, period)
 
 
+def find_days(text: str) -> list[date]:
+    """Return the days that a text names whole, such as "August 30, 2027", each once, in its order."""
+    found = (_read_date(match[0], date.min) for match in _get_day_pattern().finditer(text))
+    return list(dict.fromkeys(read[0] for read in found if read is not None and read[0] == read[1]))
+
+
+@cache
+def _get_day_pattern() -> re.Pattern[str]:
+    day = r"\d\d?(?:st|nd|rd|th)?"
+    month = rf"(?:{_MONTH})\.?"
+    forms = rf"{month} {day} ?,? ?{_YEAR}|{day} (?:of )?{month},? {_YEAR}|{_YEAR}-\d\d-\d\d"
+    return re.compile(rf"(?<!\w)(?:{forms})(?!\w)", re.IGNORECASE)
+
+
 def _blank_quotes(text: str) -> str:
     return re.sub(r'"[^"]*"', lambda quoted: "\x00" * len(quoted[0]), text)
 

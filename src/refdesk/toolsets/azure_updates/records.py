@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from calendar import monthrange
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, timedelta
 from functools import cache
 from importlib import import_module
 from importlib.metadata import version
@@ -18,8 +18,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from refdesk.core.background.records import InvalidRecordError
 from refdesk.kit.markdown import drop_targets, to_line, to_markdown
 from refdesk.model import DateRange, Document
-from refdesk.toolsets.azure_updates.models import AVAILABILITY, COLLECTION, name_availability
-from refdesk.toolsets.azure_updates.products import describe, find_products
+from refdesk.toolsets.azure_updates.models import AVAILABILITY, COLLECTION, RETIREMENT, name_availability
+from refdesk.toolsets.azure_updates.products import describe, find_products, name_tag
+from refdesk.toolsets.azure_updates.questions import find_days
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -29,10 +30,11 @@ if TYPE_CHECKING:
 AUTHOR = "Microsoft Azure"
 BASE_URL = "https://azure.microsoft.com"
 MODIFIED = "modified"
+RETIRING = "Retirement"
 
 _CONVERTER_MODULES = (
     *(__name__, "refdesk.toolsets.azure_updates.models", "refdesk.toolsets.azure_updates.products"),
-    *("refdesk.kit.markdown", "refdesk.kit.markdown_writer"),
+    *("refdesk.toolsets.azure_updates.questions", "refdesk.kit.markdown", "refdesk.kit.markdown_writer"),
 )
 _CONVERTER_PACKAGES = ("refdesk", "nh3", "selectolax")
 
@@ -89,8 +91,9 @@ def to_document(record: JsonObject) -> Document:
 
     `body` is what is searched: the description without the targets of its links, then its products, with what else they
     are called; empty when there is neither. `data` holds `record`, as the feed gave it with every field, and
-    `description` (Markdown) and `availabilities` as answers show them. A month that cannot be read gives an
-    availability without a date. A record without products gets those that its title names.
+    `description` (Markdown), `availabilities` and `title_date` (the day that its title names, if any) as answers show
+    them. The date range `RETIREMENT` is that day where it lies in the month that the feed says. A month that cannot be
+    read gives an availability without a date. A record without products gets those that its title names.
 
     Raises:
         InvalidRecordError: The record lacks a required field, or holds what cannot be stored; the message says which.
@@ -104,6 +107,7 @@ def to_document(record: JsonObject) -> Document:
     facets = _read_facets(read, title)
     months = [(each.ring.strip(), _read_month(each)) for each in read.availabilities]
     modified = _read_instant("modified", read.modified)
+    day = _find_day(title, months)
     availabilities = [{"ring": ring, "date": span.start.date().isoformat() if span else None} for ring, span in months]
     return Document(
         collection=COLLECTION,
@@ -118,8 +122,14 @@ def to_document(record: JsonObject) -> Document:
             MODIFIED: (DateRange(modified, modified),),
             AVAILABILITY: tuple(span for _, span in months if span),
             **_group_by_ring(months),
+            **_date_retirement(months, day),
         },
-        data={"record": record, "description": description, "availabilities": availabilities},
+        data={
+            "record": record,
+            "description": description,
+            "availabilities": availabilities,
+            "title_date": None if day is None else day.isoformat(),
+        },
     )
 
 
@@ -144,7 +154,7 @@ def _refuse_unstorable(record: JsonObject) -> None:
 
 def _read_facets(read: _Record, title: str) -> Mapping[str, tuple[str, ...]]:
     return {
-        "tags": _clean(read.tags),
+        "tags": _clean(map(name_tag, read.tags)),
         "productCategories": _clean(read.productCategories),
         "products": _clean(read.products) or find_products(title),
         "status": _clean([read.status or ""]),
@@ -159,6 +169,27 @@ def _group_by_ring(months: Iterable[tuple[str, DateRange | None]]) -> Mapping[st
             name = name_availability(ring)
             grouped[name] = (*grouped.get(name, ()), span)
     return grouped
+
+
+def _find_day(title: str, months: Iterable[tuple[str, DateRange | None]]) -> date | None:
+    """Return the day that a title names; of several, the one that lies in a month that the feed names, if just one."""
+    days = find_days(title)
+    spans = [span for _, span in months if span is not None]
+    named = [day for day in days if any(span.start.date() <= day <= span.end.date() for span in spans)]
+    [only] = days if len(days) == 1 else named if len(named) == 1 else [None]
+    return only
+
+
+def _date_retirement(
+    months: Iterable[tuple[str, DateRange | None]], day: date | None
+) -> Mapping[str, tuple[DateRange, ...]]:
+    """Return when it retires: the feed's earliest month, or the title's day where it lies in it or there is none."""
+    spans = [span for ring, span in months if ring == RETIRING]
+    dated = sorted((span for span in spans if span is not None), key=lambda span: span.start)
+    if day is not None and spans and (not dated or (dated[0].start.date() <= day <= dated[0].end.date())):
+        first = datetime(day.year, day.month, day.day, tzinfo=UTC)
+        return {RETIREMENT: (DateRange(first, first + timedelta(days=1, microseconds=-1)),)}
+    return {RETIREMENT: tuple(dated[:1])} if dated else {}
 
 
 def _join(*parts: str) -> str:

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from refdesk.core.background import sync_log
 from refdesk.core.search.retrieval import SearchRequest
-from refdesk.kit.age import describe_copy, get_age_hours
+from refdesk.kit.age import get_age_hours
 from refdesk.model import Overlaps, facet_key
 from refdesk.toolsets.azure_updates import TOOLSET_NAME
+from refdesk.toolsets.azure_updates.comparing import compare
 from refdesk.toolsets.azure_updates.models import (
     COLLECTION,
     FACETS,
     RINGS,
     Changelog,
-    FieldChange,
     Guide,
     MonthCount,
     QuarantinedRecord,
@@ -24,15 +24,16 @@ from refdesk.toolsets.azure_updates.models import (
     SyncRun,
     UpdateChange,
 )
-from refdesk.toolsets.azure_updates.results import get_description, show_counts, show_instant
+from refdesk.toolsets.azure_updates.results import show_counts, show_instant
+from refdesk.toolsets.azure_updates.state import describe_data
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from refdesk.core.background.sync_log import Change, SyncReport
     from refdesk.core.context import Context
     from refdesk.core.knowledge_base import KnowledgeBase
-    from refdesk.model import Document, FacetCount
+    from refdesk.model import FacetCount
 
 MONTHS = 12
 MOST_PRODUCTS = 20
@@ -41,10 +42,11 @@ MOST_DETAILED = 100
 """How many changes the changelog tells in full, over all runs."""
 
 QUERY_TIPS = (
-    "Filters are all AND, between and inside lists; an answer without results says which value is unknown.",
+    "Filters are all AND, between and inside lists; matchAny names lists of which one value is enough. An answer "
+    "without results says which value is unknown.",
     'Words in double quotes are a phrase that must occur: "managed identity". Of the other words any may match.',
-    "For retirements use availabilityRing Retirement with dateFrom and dateTo, or say it in the query: retired before "
-    "June 2027. The source knows months, not days.",
+    "For retirements use availabilityRing Retirement with dateFrom and dateTo and sortBy retirement:asc, or say it in "
+    "the query: retired before June 2027. The source knows months; titleDate is the day that a title names.",
     "Set includeDescription to false to survey many updates, then fetch one by id.",
 )
 
@@ -66,7 +68,7 @@ async def read_guide(context: Context) -> Guide:
         data_freshness_hours=None if last is None else get_age_hours(last, knowledge_base.clock.now()),
         query_tips=list(QUERY_TIPS),
     )
-    notes = describe_copy(status, knowledge_base.clock.now(), things="updates")
+    notes = await describe_data(knowledge_base)
     return guide.model_copy(update={"notes": notes}) if notes else guide
 
 
@@ -78,7 +80,8 @@ async def read_changelog(context: Context) -> Changelog:
         changes = [await _describe_change(context.knowledge_base, each) for each in report.changes[:left]]
         left -= len(changes)
         runs.append(_show_run(report, changes))
-    return Changelog(runs=runs)
+    notes = await describe_data(context.knowledge_base)
+    return Changelog.model_validate({"runs": runs, **({"notes": notes} if notes else {})})
 
 
 async def read_statistics(context: Context) -> Statistics:
@@ -87,8 +90,8 @@ async def read_statistics(context: Context) -> Statistics:
     found = await knowledge_base.search(SearchRequest(COLLECTION, limit=1, facets=FACETS))
     status = await sync_log.read_status(knowledge_base.store, TOOLSET_NAME)
     set_aside = await sync_log.read_dead_letters(knowledge_base.store, TOOLSET_NAME)
-    now = knowledge_base.clock.now()
-    return Statistics(
+    now, notes = knowledge_base.clock.now(), await describe_data(knowledge_base)
+    statistics = Statistics(
         total_updates=found.total,
         statuses=show_counts(found.facets["status"]),
         tags=show_counts(found.facets["tags"]),
@@ -100,6 +103,7 @@ async def read_statistics(context: Context) -> Statistics:
         last_sync_timestamp=status.last_success and show_instant(status.last_success),
         last_full_sync_timestamp=status.last_full and show_instant(status.last_full),
     )
+    return statistics.model_copy(update={"notes": notes}) if notes else statistics
 
 
 def _sort_values(counts: Sequence[FacetCount]) -> list[str]:
@@ -151,29 +155,5 @@ async def _describe_change(knowledge_base: KnowledgeBase, change: Change) -> Upd
     versions = {revision.document.version: revision.document for revision in history}
     after, before = versions[change.version], versions.get(change.version - 1)
     shown = UpdateChange(id=change.id, title=after.title, change=change.kind, version=change.version)
-    fields = _compare(before, after) if before is not None else []
+    fields = compare(before, after) if before is not None else []
     return shown.model_copy(update={"fields": fields}) if fields else shown
-
-
-def _compare(before: Document, after: Document) -> list[FieldChange]:
-    old, new = _get_fields(before), _get_fields(after)
-    changed = [
-        FieldChange.model_validate({"field": name, "before": _show_field(old[name]), "after": _show_field(new[name])})
-        for name in new
-        if old[name] != new[name]
-    ]
-    return [
-        *changed,
-        *([FieldChange(field="description")] if get_description(before) != get_description(after) else []),
-    ]
-
-
-def _get_fields(document: Document) -> Mapping[str, str | tuple[str, ...]]:
-    facets = {name: document.facets[name] for name in FACETS}
-    status = next(iter(facets["status"]), "")
-    modified = show_instant(document.modified_at)
-    return {"title": document.title, **facets, "status": status, "modified": modified}
-
-
-def _show_field(value: str | tuple[str, ...]) -> str | list[str]:
-    return value if isinstance(value, str) else list(value)

@@ -34,7 +34,7 @@ def show_update(
     """
     record = cast("Mapping[str, object]", document.data["record"])
     availabilities = cast("Sequence[Mapping[str, str | None]]", document.data["availabilities"])
-    optional: dict[str, object] = {}
+    optional = _compare_dates(document)
     if longest != 0:
         optional["description"] = _shorten(get_description(document), longest) or None
     if relevance is not None:
@@ -72,8 +72,19 @@ def outline_update(document: Document, match: Match | None) -> Update:
             "availabilities": [_outline_availability(each) for each in availabilities],
             "modified": str(record["modified"])[:_DAY],
             **({"match": match} if match is not None else {}),
+            **_compare_dates(document),
         }
     )
+
+
+def _compare_dates(document: Document) -> dict[str, object]:
+    """Return the day that the title names, if any, and whether the feed names other months."""
+    day = document.data.get("title_date")
+    if not isinstance(day, str):
+        return {}
+    availabilities = cast("Sequence[Mapping[str, str | None]]", document.data["availabilities"])
+    months = {date[:_MONTH] for each in availabilities if (date := each["date"])}
+    return {"titleDate": day, **({"datesDiffer": True} if months and day[:_MONTH] not in months else {})}
 
 
 def _outline_availability(availability: Mapping[str, str | None]) -> Availability:

@@ -6,24 +6,23 @@ from dataclasses import replace
 from datetime import UTC, datetime, time
 from typing import TYPE_CHECKING
 
-from refdesk.core.background import sync_log
 from refdesk.core.search import matching
 from refdesk.core.search.retrieval import SearchRequest
 from refdesk.errors import Choice
-from refdesk.kit.age import describe_copy
 from refdesk.kit.nearest import find_nearest
-from refdesk.model import SHARED_ORG, And, Filter, HasAll, Overlaps, SortKey, facet_key
-from refdesk.toolsets.azure_updates import TOOLSET_NAME
+from refdesk.model import SHARED_ORG, And, Filter, HasAll, HasAny, Overlaps, SortKey, facet_key
 from refdesk.toolsets.azure_updates.models import (
     AVAILABILITY,
     COLLECTION,
     DEFAULT_LIMIT,
+    RETIREMENT,
     Filters,
     SearchInput,
     SearchOutput,
     UnknownValue,
     name_availability,
 )
+from refdesk.toolsets.azure_updates.products import name_tag
 from refdesk.toolsets.azure_updates.questions import Reading, read_question
 from refdesk.toolsets.azure_updates.results import (
     DESCRIPTION_CHARACTERS,
@@ -33,6 +32,9 @@ from refdesk.toolsets.azure_updates.results import (
     show_instant,
     show_update,
 )
+from refdesk.toolsets.azure_updates.state import describe_data
+from refdesk.toolsets.azure_updates.unknown import find_unknown
+from refdesk.toolsets.azure_updates.vocabulary import complete_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -41,13 +43,10 @@ if TYPE_CHECKING:
     from refdesk.core.context import Context
     from refdesk.core.knowledge_base import KnowledgeBase
     from refdesk.core.search.retrieval import Hit, SearchResult
-    from refdesk.toolsets.azure_updates.models import Update
+    from refdesk.toolsets.azure_updates.models import ListName, Update
 
 FARTHEST = 10**9
 """The largest offset that is searched; beyond it every answer is empty anyway."""
-
-FEW = 6
-"""Of so few values that a filter can take, all are named where none is near."""
 
 RELEVANCE = (SortKey("all_terms", descending=True), SortKey("lexical", descending=True), SortKey("id"))
 ORDERS = {
@@ -57,6 +56,8 @@ ORDERS = {
     "created:asc": (SortKey("created"), SortKey("id")),
     "title:asc": (SortKey("title"), SortKey("id")),
     "title:desc": (SortKey("title", descending=True), SortKey("id")),
+    "retirement:asc": (SortKey("date_range", name=RETIREMENT), SortKey("id")),
+    "retirement:desc": (SortKey("date_range", descending=True, name=RETIREMENT), SortKey("id")),
 }
 
 
@@ -71,17 +72,18 @@ async def _get_one(knowledge_base: KnowledgeBase, id: str) -> SearchOutput:
     [document] = await knowledge_base.get(COLLECTION, [id])
     results = [] if document is None else [show_update(document, relevance=None, longest=None)]
     answer = SearchOutput(results=results, total=len(results), limit=DEFAULT_LIMIT, offset=0, has_more=False)
-    if results:
-        return answer
-    known = {each: each for each in await knowledge_base.store.get_digests(COLLECTION)}
-    unknown = UnknownValue(filter="id", value=id, did_you_mean=find_nearest(id, known))
-    notes = await _describe_data(knowledge_base)
-    more: dict[str, object] = {"unknown_filter_values": [unknown], **({"notes": notes} if notes else {})}
+    more: dict[str, object] = {}
+    if not results:
+        known = {each: each for each in await knowledge_base.store.get_digests(COLLECTION)}
+        more["unknown_filter_values"] = [UnknownValue(filter="id", value=id, did_you_mean=find_nearest(id, known))]
+    if notes := await describe_data(knowledge_base):
+        more["notes"] = notes
     return answer.model_copy(update=more)
 
 
 async def _search(context: Context, request: SearchInput) -> SearchOutput:
     knowledge_base, org = context.knowledge_base, context.principal.org
+    request, completed = await _complete(knowledge_base, request)
     reading = _read(request, knowledge_base.clock.now().date())
     found = await knowledge_base.search(_to_search_request(request, reading, org))
     dropped: Reading | None = None
@@ -93,18 +95,19 @@ async def _search(context: Context, request: SearchInput) -> SearchOutput:
     extra: dict[str, object] = {}
     if notice := matching.get_notice(matching.name(hit.strength) for hit in found.hits if asked.strip()):
         extra["notice"] = notice
-    if reading is not None and (understood := _describe_reading(reading)):
+    if understood := {**(_describe_reading(reading) if reading is not None else {}), **completed}:
         extra["understood"] = understood
     if request.facets:
         extra["facets"] = {name: show_counts(found.facets.get(name, ())) for name in dict.fromkeys(request.facets)}
-    if not found.total and (unknown := await _find_unknown(knowledge_base, request.filters)):
+    is_odd = not found.total or request.filters.match_any
+    if is_odd and (unknown := await find_unknown(knowledge_base, request.filters)):
         extra["unknown_filter_values"] = unknown
     if (also := await _count_others(knowledge_base, request, reading, found)) > 0:
         extra["also_matches_filter"] = also
     if (not found.total or dropped is not None) and (newest := await _find_newest(knowledge_base)):
         extra["newest_update"] = newest
     if notes := [
-        *await _describe_data(knowledge_base),
+        *await describe_data(knowledge_base),
         *_describe_dropped(dropped),
         *_explain(request, found, is_cut=is_cut),
     ]:
@@ -118,6 +121,14 @@ async def _search(context: Context, request: SearchInput) -> SearchOutput:
     )
     whole = answer.model_copy(update=extra)
     return whole.offering(_offer(whole.unknown_filter_values))
+
+
+async def _complete(knowledge_base: KnowledgeBase, request: SearchInput) -> tuple[SearchInput, Mapping[str, str]]:
+    """Return the request with words for beginnings of words, and what each beginning was taken for."""
+    if not (request.interpret and request.query.strip()):
+        return request, {}
+    query, completed = await complete_words(knowledge_base, request.query)
+    return request.model_copy(update={"query": query}) if completed else request, completed
 
 
 async def _count_others(
@@ -220,8 +231,16 @@ def _describe_reading(reading: Reading) -> dict[str, str]:
 
 def to_filter(filters: Filters) -> Filter | None:
     """Return the condition that all the filters make together; `None` when none is given."""
-    lists = (("tags", filters.tags), ("productCategories", filters.product_categories), ("products", filters.products))
-    conditions: list[Filter] = [HasAll(name, tuple(values)) for name, values in lists if values]
+    lists: tuple[tuple[ListName, Iterable[str]], ...] = (
+        ("tags", map(name_tag, filters.tags)),
+        ("productCategories", filters.product_categories),
+        ("products", filters.products),
+    )
+    conditions: list[Filter] = [
+        (HasAny if name in filters.match_any else HasAll)(name, given)
+        for name, values in lists
+        if (given := tuple(values))
+    ]
     if filters.status.strip():
         conditions.append(HasAll("status", (filters.status,)))
     if filters.availability_ring is not None:
@@ -257,32 +276,6 @@ def _show(hits: Sequence[Hit], request: SearchInput, *, is_ranked: bool) -> tupl
     return results, is_cut
 
 
-async def _find_unknown(knowledge_base: KnowledgeBase, filters: Filters) -> list[UnknownValue]:
-    """Return the filter values that no update has, each with the nearest that one has."""
-    asked = {
-        "tags": filters.tags,
-        "productCategories": filters.product_categories,
-        "products": filters.products,
-        "status": [filters.status] if filters.status.strip() else [],
-    }
-    names = tuple(name for name, values in asked.items() if values)
-    if not names:
-        return []
-    found = await knowledge_base.search(SearchRequest(COLLECTION, limit=1, facets=names))
-    known = {name: {facet_key(each.value): each.value for each in found.facets[name]} for name in names}
-    return [
-        UnknownValue(filter=name, value=value, did_you_mean=_suggest(facet_key(value), known[name]))
-        for name in names
-        for value in dict.fromkeys(asked[name])
-        if facet_key(value) not in known[name]
-    ]
-
-
-def _suggest(key: str, known: Mapping[str, str]) -> list[str]:
-    near = find_nearest(key, known)
-    return [known[each] for each in near or (known if len(known) <= FEW else ())]
-
-
 def _explain(request: SearchInput, found: SearchResult, *, is_cut: bool) -> Iterable[str]:
     if found.semantic == "loading":
         yield "The model for semantic search is still loading: these are keyword matches. Ask again in some seconds."
@@ -299,9 +292,3 @@ def _explain(request: SearchInput, found: SearchResult, *, is_cut: bool) -> Iter
         yield "No update holds the words in quotes as a phrase: these hold some of them."
     if is_cut:
         yield "Long descriptions are cut; fetch an update by id to read it whole."
-
-
-async def _describe_data(knowledge_base: KnowledgeBase) -> list[str]:
-    status = await sync_log.read_status(knowledge_base.store, TOOLSET_NAME)
-    now = knowledge_base.clock.now()
-    return describe_copy(status, now, things="updates")

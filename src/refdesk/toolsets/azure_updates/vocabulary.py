@@ -1,0 +1,147 @@
+"""The words that updates are written in, by which a word that occurs in none of them is taken for a beginning.
+
+They are read only when such a word is met, and kept until the next sync.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+import anyio.to_thread
+
+from refdesk.core.background import sync_log
+from refdesk.core.search.analysis import analyse
+from refdesk.core.search.folding import fold
+from refdesk.model import FindRequest, TextQuery
+from refdesk.toolsets.azure_updates import TOOLSET_NAME
+from refdesk.toolsets.azure_updates.models import COLLECTION
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from refdesk.core.knowledge_base import KnowledgeBase
+    from refdesk.model import Document
+    from refdesk.protocols import Store
+
+LEAST_LETTERS = 3
+"""Of a beginning: fewer begin nearly everything."""
+
+MOST_WORDS = 4
+"""That one beginning stands for: the most frequent ones."""
+
+BATCH = 500
+MOST_MET = 5000
+_WORD = re.compile(r"[^\W\d_][\w-]*[^\W_]")
+_QUOTES_OR_WORD = re.compile(r'"[^"]*"|[^\W_][\w-]*\*?')
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """The words of all updates.
+
+    Attributes:
+        words: Each word once, folded, in order.
+        uses: In how many updates each occurs, in the same order.
+    """
+
+    words: Sequence[str]
+    uses: Sequence[int]
+
+    def complete(self, beginning: str) -> list[str]:
+        """Return the most frequent words that begin so, one of each that searches tell apart, most frequent first."""
+        start = bisect_left(self.words, beginning)
+        found: dict[tuple[str, ...], tuple[int, str]] = {}
+        for at in range(start, len(self.words)):
+            if not self.words[at].startswith(beginning):
+                break
+            terms, use = tuple(analyse(self.words[at])), (-self.uses[at], self.words[at])
+            found[terms] = min(found.get(terms, use), use)
+        return [word for _, word in sorted(found.values())[:MOST_WORDS]]
+
+
+@dataclass(slots=True)
+class _Known:
+    """What is known of a store's updates.
+
+    Attributes:
+        met: Words that were asked for and that some update holds.
+        status: The state of syncing that the vocabulary is of.
+    """
+
+    met: set[str] = field(default_factory=set[str])
+    status: sync_log.SyncStatus | None = None
+    vocabulary: Vocabulary = field(default_factory=lambda: Vocabulary((), ()))
+
+
+_known: WeakKeyDictionary[Store, _Known] = WeakKeyDictionary()
+
+
+async def complete_words(knowledge_base: KnowledgeBase, query: str) -> tuple[str, Mapping[str, str]]:
+    """Return the query with beginnings of words replaced by the words, and what each was replaced by.
+
+    A beginning is a word with `*` behind it, or one that occurs in no update and that others begin with. What is in
+    double quotes stays.
+    """
+    store = knowledge_base.store
+    beginnings = [word for word in _list_candidates(query) if not await _occurs(store, word)]
+    if not beginnings:
+        return query, {}
+    vocabulary = await _get_vocabulary(store)
+    found = {word: vocabulary.complete(fold(word.rstrip("*"))) for word in beginnings}
+    replaced = {word: " ".join(words) for word, words in found.items() if words}
+    return _QUOTES_OR_WORD.sub(lambda match: replaced.get(match[0], match[0]), query), replaced
+
+
+def _list_candidates(query: str) -> Iterator[str]:
+    for match in _QUOTES_OR_WORD.finditer(query):
+        if len(match[0].rstrip("*")) >= LEAST_LETTERS and match[0][0].isalpha():
+            yield match[0]
+
+
+async def _occurs(store: Store, word: str) -> bool:
+    """Return whether some update holds a form of the word, which none does of one with `*` behind it."""
+    if word.endswith("*"):
+        return False
+    met = _known.setdefault(store, _Known()).met
+    if word not in met:
+        text = TextQuery(tuple(dict.fromkeys(analyse(word))))
+        found = await store.find(FindRequest(COLLECTION, text=text, depth=1, counts=False))
+        if not found.candidates:
+            return False
+        if len(met) >= MOST_MET:
+            met.clear()
+        met.add(word)
+    return True
+
+
+async def _get_vocabulary(store: Store) -> Vocabulary:
+    """Return the vocabulary as of the last sync; what another process synced meanwhile is noticed."""
+    status = await sync_log.read_status(store, TOOLSET_NAME)
+    known = _known.setdefault(store, _Known())
+    if known.status != status or not known.vocabulary.words:
+        known.vocabulary, known.status = await _read(store), status
+    return known.vocabulary
+
+
+async def _read(store: Store) -> Vocabulary:
+    ids = sorted(await store.get_digests(COLLECTION))
+    uses: Counter[str] = Counter()
+    for start in range(0, len(ids), BATCH):
+        documents = await store.get_documents(COLLECTION, ids[start : start + BATCH])
+        await anyio.to_thread.run_sync(_count, [each for each in documents if each is not None], uses)
+    return await anyio.to_thread.run_sync(_make, uses)
+
+
+def _count(documents: Iterable[Document], uses: Counter[str]) -> None:
+    for document in documents:
+        uses.update(set(_WORD.findall(fold(f"{document.title} {document.body}"))))
+
+
+def _make(uses: Counter[str]) -> Vocabulary:
+    words = sorted(uses)
+    return Vocabulary(words, [uses[word] for word in words])
