@@ -128,7 +128,8 @@ def locate(text: str, start: int = 0, language: str | None = None) -> Iterator[t
     Begins at the offset `start`, which must not lie within a word. A term that is a part of a compatibility form, such
     as one half of a fraction sign, has the offsets of the whole.
     """
-    for match in _WORD.finditer(text, start):
+    pattern = _ASCII_WORD if text.isascii() else _WORD
+    for match in pattern.finditer(text, start):
         begin, end = match.span()
         terms = inflect(match[0], language) if language else _get_terms(match[0])
         is_paired = language is None and len(terms) == end - begin - 1 and is_unspaced(match[0])

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
-from typing import TypeAlias
 
 import regex
 
@@ -38,8 +38,22 @@ _MAX_LOOKS = 300
 _IN_WORD = regex.compile(r"[^\W_]['’]?$")
 _GRAPHEME = regex.compile(r"\X")
 
-Runs: TypeAlias = Mapping[str, Sequence[tuple[str, ...]]]
-"""Runs of terms that are looked for, by their first term."""
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What is looked for.
+
+    Attributes:
+        runs: Runs of terms, by their first term.
+        longest: How many terms the longest run has.
+        beginnings: How the words may begin that begin a run.
+        languages: Those of the terms; `None` stands for the terms that every text gives.
+    """
+
+    runs: Mapping[str, Sequence[tuple[str, ...]]]
+    longest: int
+    beginnings: tuple[str, ...]
+    languages: tuple[str | None, ...]
 
 
 def snippet(body: str, query: TextQuery, passage: tuple[int, int] | None = None, width: int = WIDTH) -> str:
@@ -98,16 +112,21 @@ def _align(text: str, start: int, end: int) -> tuple[int, int]:
 
 def _find(body: str, query: TextQuery) -> tuple[int, int] | None:
     """Return (start, end) of the first run of terms in the body that the query asks for."""
-    runs, beginnings, longest = _prepare(query)
+    wanted = _prepare(query)
     lowered = body.lower()
     if len(lowered) != len(body):
-        return _scan(body, runs)
-    found = [match for beginning in beginnings if (match := _find_beginning(body, lowered, beginning, runs, longest))]
-    if found or body.isascii():
-        return min(found, default=None)
+        return _scan(body, wanted)
+    first = None
+    for beginning in wanted.beginnings:
+        # What begins later than a match is not the first.
+        stop = len(body) if first is None else first[0] + len(beginning)
+        if match := _find_beginning(body, lowered, beginning, wanted, stop):
+            first = match if first is None else min(first, match)
+    if first is not None or body.isascii():
+        return first
     # Words may be there in another spelling, such as with accents: only where one looks so is each word analysed.
     folded = fold(" ".join({word for word in body.split() if not word.isascii()}))
-    return _scan(body, runs) if any(beginning in folded for beginning in beginnings) else None
+    return _scan(body, wanted) if any(beginning in folded for beginning in wanted.beginnings) else None
 
 
 def find_terms(text: str, terms: Collection[str]) -> set[str]:
@@ -115,35 +134,33 @@ def find_terms(text: str, terms: Collection[str]) -> set[str]:
     if not text.isascii():
         return set(terms).intersection(analyse(text))
     lowered = text.lower()
-    return {term for term in terms if _holds(text, lowered, term)}
+    return {term for term in terms if _holds(text, lowered, _want(term))}
 
 
-def _holds(text: str, lowered: str, term: str) -> bool:
-    runs = {term: [(term,)]}
-    return any(_find_beginning(text, lowered, beginning, runs, 1) for beginning in get_beginnings(term))
+def _holds(text: str, lowered: str, wanted: _Wanted) -> bool:
+    return any(_find_beginning(text, lowered, each, wanted, len(text)) for each in wanted.beginnings)
 
 
-def _find_beginning(body: str, lowered: str, beginning: str, runs: Runs, longest: int) -> tuple[int, int] | None:
-    start = lowered.find(beginning)
+def _find_beginning(body: str, lowered: str, beginning: str, wanted: _Wanted, stop: int) -> tuple[int, int] | None:
+    """Return the first run whose first word begins so, before the offset `stop`."""
+    start = lowered.find(beginning, 0, stop)
     looked_at = 0
     while start >= 0:
         if looked_at > _MAX_LOOKS:
-            return _scan(body, runs)
+            return _scan(body, wanted)
         if not _is_within_word(lowered, start) or is_unspaced(beginning):
             looked_at += 1
-            if match := _match_at(body, start, runs, longest):
+            if match := _match_at(body, start, wanted):
                 return match
-        start = lowered.find(beginning, start + 1)
+        start = lowered.find(beginning, start + 1, stop)
     return None
 
 
-def _match_at(body: str, start: int, runs: Runs, longest: int) -> tuple[int, int] | None:
-    if match := _match(list(islice(locate(body, start), longest)), 0, runs):
-        return match
-    for language in filter(None, dict.fromkeys(map(get_language, runs))):
-        first = next(locate(body, start, language), None)
-        if first is not None and first[2] in runs:
-            return first[0], first[1]
+def _match_at(body: str, start: int, wanted: _Wanted) -> tuple[int, int] | None:
+    for language in wanted.languages:
+        located = list(islice(locate(body, start, language), wanted.longest if language is None else 1))
+        if match := _match(located, 0, wanted):
+            return match
     return None
 
 
@@ -153,23 +170,22 @@ def _is_within_word(text: str, start: int) -> bool:
     return before not in " \n" and ("a" <= before <= "z" or _IN_WORD.search(text, max(0, start - 2), start) is not None)
 
 
-def _scan(body: str, runs: Runs) -> tuple[int, int] | None:
-    languages = dict.fromkeys(map(get_language, runs))
-    found = [match for language in languages if (match := _scan_in(body, runs, language))]
+def _scan(body: str, wanted: _Wanted) -> tuple[int, int] | None:
+    found = [match for language in wanted.languages if (match := _scan_in(body, wanted, language))]
     return min(found, default=None)
 
 
-def _scan_in(body: str, runs: Runs, language: str | None) -> tuple[int, int] | None:
+def _scan_in(body: str, wanted: _Wanted, language: str | None) -> tuple[int, int] | None:
     located = list(locate(body, language=language))
-    matches = (_match(located, index, runs) for index, (_, _, term) in enumerate(located) if term in runs)
+    matches = (_match(located, index, wanted) for index, (_, _, term) in enumerate(located) if term in wanted.runs)
     return next((match for match in matches if match), None)
 
 
-def _match(located: Sequence[tuple[int, int, str]], index: int, runs: Runs) -> tuple[int, int] | None:
+def _match(located: Sequence[tuple[int, int, str]], index: int, wanted: _Wanted) -> tuple[int, int] | None:
     """Return (start, end) of the run that begins with the term numbered `index`, where one does."""
     if index >= len(located):
         return None
-    for run in runs.get(located[index][2], ()):
+    for run in wanted.runs.get(located[index][2], ()):
         part = located[index : index + len(run)]
         if tuple(term for _, _, term in part) == run:
             return part[0][0], part[-1][1]
@@ -177,13 +193,24 @@ def _match(located: Sequence[tuple[int, int, str]], index: int, runs: Runs) -> t
 
 
 @lru_cache(maxsize=256)
-def _prepare(query: TextQuery) -> tuple[Runs, tuple[str, ...], int]:
-    """Return the runs to look for, how the words may begin that begin them, and the length of the longest run."""
+def _prepare(query: TextQuery) -> _Wanted:
+    """Return what a question looks for: its phrases, without any its terms."""
+    return _gather(query.phrases or [(term,) for term in query.terms])
+
+
+@lru_cache(maxsize=1024)
+def _want(term: str) -> _Wanted:
+    return _gather([(term,)])
+
+
+def _gather(every: Sequence[tuple[str, ...]]) -> _Wanted:
     runs: defaultdict[str, list[tuple[str, ...]]] = defaultdict(list)
-    for run in query.phrases or [(term,) for term in query.terms]:
+    for run in every:
         runs[run[0]].append(run)
-    longest = max((len(run) for together in runs.values() for run in together), default=0)
-    return dict(runs), tuple(beginning for term in runs for beginning in get_beginnings(term)), longest
+    longest = max((len(run) for run in every), default=0)
+    beginnings = tuple(dict.fromkeys(beginning for term in runs for beginning in get_beginnings(term)))
+    # Terms that every text gives are looked at first: `dict.fromkeys` keeps the order.
+    return _Wanted(dict(runs), longest, beginnings, tuple(dict.fromkeys((None, *map(get_language, runs)))))
 
 
 def get_beginnings(term: str) -> tuple[str, ...]:

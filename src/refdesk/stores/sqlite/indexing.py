@@ -172,7 +172,8 @@ class DerivedIndexes:
             self._thread.join(PATIENCE_SECONDS)
 
     def _get(self, collection: Collection) -> _KeptIndex:
-        kept = self._kept.setdefault(collection, _KeptIndex())
+        if (kept := self._kept.get(collection)) is None:
+            kept = self._kept[collection] = _KeptIndex()
         self._kept.move_to_end(collection)
         if len(self._kept) > MAX_COLLECTIONS:
             self._kept.popitem(last=False)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime
 
+    from refdesk.core.background.embedding import EmbeddingStatus
     from refdesk.core.knowledge_base import KnowledgeBase
     from refdesk.core.search.federation import Period
     from refdesk.model import Candidate, Collection, Document, TextQuery, VectorQuery
@@ -82,9 +83,16 @@ class _Places:
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """What was found: the entries to show, best first, each with its document, every candidate for them, and how much
-    their vectors count (see `VectorQuery`)."""
+    """What was found.
 
+    Attributes:
+        text: What was asked.
+        best: The entries to show, best first, each with its document.
+        candidates: Every candidate for them.
+        trust: How much their vectors count (see `VectorQuery`).
+    """
+
+    text: TextQuery
     best: list[tuple[Match, Document]]
     candidates: Sequence[Candidate]
     trust: float
@@ -92,13 +100,13 @@ class Matches:
 
 async def search(base: KnowledgeBase, collection: Collection, asked: SearchInput) -> list[KnowledgeResult]:
     """Return the best entries of a collection, ties newest first, then by id."""
-    text, found = parse_query(asked.query), await find(base, collection, asked)
-    statuses = await base.get_embedding_statuses(collection, [match.id for match, _ in found.best])
+    found = await find(base, collection, asked)
+    statuses = await _get_statuses(base, collection, [match for match, _ in found.best])
     heads = await supersession.find_heads(base.store, [document for _, document in found.best])
     return [
         models.to_result(
             document,
-            snippet=snippet(document.body, text, match.passage),
+            snippet=snippet(document.body, found.text, match.passage),
             score=round(match.score, 6),
             status=status,
             head_id=heads[document.id],
@@ -125,8 +133,17 @@ async def find(base: KnowledgeBase, collection: Collection, asked: SearchInput, 
         places = await _resolve(base, collection, asked, wanted, ranked)
         if len(places.ranked) >= asked.limit or len(found.candidates) == seen:
             judge = partial(_judge, text, vector)
-            return Matches(await _read(base, collection, asked, period, places, judge), found.candidates, trust)
+            best = await _read(base, collection, asked, period, places, judge)
+            return Matches(text, best, found.candidates, trust)
         depth, seen = depth * GROWTH, len(found.candidates)
+
+
+async def _get_statuses(base: KnowledgeBase, collection: Collection, matches: Sequence[Match]) -> list[EmbeddingStatus]:
+    """Return each entry's status; only of those is it asked whose own vector was not just compared."""
+    unknown = [match.id for match in matches if match.cosine is None or match.placed_by != match.id]
+    asked = await base.get_embedding_statuses(collection, unknown) if unknown else []
+    known = dict(zip(unknown, asked, strict=True))
+    return [known.get(match.id, "ready") for match in matches]
 
 
 def _judge(text: TextQuery, vector: VectorQuery | None, match: Match, entry: Document) -> Match:
