@@ -282,7 +282,7 @@ async def test_open_pages_show_no_counts_to_anybody_but_those_who_run_the_server
             assert part["problems"] == whole["problems"]
             assert "documents" not in json.dumps(part)
             assert "pendingEmbeddings" not in part
-            assert "<td>–</td>" in (await rest.get("/", headers=headers)).text
+            assert '<p class="figure">–</p>' in (await rest.get("/", headers=headers)).text
         assert (await rest.get("/health", headers=bearer("refdesk_guess"))).status_code == 401
 
 

@@ -21,6 +21,7 @@ from refdesk.server import cors, mcp, openapi, pages, rest, streams
 from refdesk.server.console.routes import Console
 from refdesk.server.console.sessions import CookieKey
 from refdesk.server.console.tickets import Tickets
+from refdesk.server.console.visits import Site
 from refdesk.server.credentials import KeyCheck, find_caller_of, get_caller, get_holder
 from refdesk.server.gate import Gate
 from refdesk.server.limits.proxies import read_proxies
@@ -209,7 +210,7 @@ def _own_routes(desk: Desk, anonymous: Principal | None, probes: Probes, *, sse:
 
     return [
         Route("/openapi.json", described),
-        *Console(desk, anonymous, probes.get_shown, find_base, sse, tickets).build_routes(),
+        *Console(Site(desk, anonymous, probes.get_shown, find_base, sse), tickets).build_routes(),
         Route("/docs", docs),
         Route("/assets/{name}", pages.asset),
     ]

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlencode, urlsplit
 
 import nh3
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markdown_it import MarkdownIt
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from starlette.responses import HTMLResponse
 
 from refdesk import __version__
 from refdesk.core.sanitizer import clean
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from markdown_it.token import Token
 
@@ -26,6 +27,15 @@ TAGS = {
     *("strong", "table", "tbody", "td", "th", "thead", "tr", "ul"),
 }
 """What text may become. Pictures are not among it: to fetch one tells its host who reads what, and when."""
+
+
+_SIGNS = re.compile(r"\*\*|`|(?:^|(?<=\s))#{1,6}(?=\s)")
+_WORD = re.compile(r"\w+")
+LEAST_MARKED, LEAST_STEM = 3, 4
+"""Characters of a word of a question that is marked, and of a beginning of one."""
+
+_MONTH = 31 * 86_400
+"""In seconds."""
 
 
 def render(template: str, values: Mapping[str, Any], status: int = 200) -> HTMLResponse:
@@ -43,14 +53,20 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {
+    filters: dict[str, Callable[..., object]] = {
+        "age": show_age,
+        "day": show_day,
         "is_public": is_public,
+        "brief": show_brief,
         "markdown": show_markdown,
+        "marked": mark_words,
         "moment": show_moment,
         "plain": clean,
         "query": make_query,
         "words": show_words,
     }
+    cast("dict[str, object]", environment.filters).update(filters)
+    cast("dict[str, object]", environment.globals)["parts"] = environment.get_template("parts.html").module
     return environment
 
 
@@ -91,6 +107,32 @@ def _lower_headings(tokens: Sequence[Token], below: int) -> None:
             token.tag = f"h{min(6, below + len(open_levels))}"
 
 
+def show_brief(text: str) -> str:
+    """Return Markdown as plain text for a snippet: without the signs that only make it bold, code or a heading."""
+    return _SIGNS.sub("", clean(text))
+
+
+def mark_words(text: str, question: str) -> Markup:
+    """Return text with the words of a question marked, and what begins with one: why a hit is one."""
+    words = {word.casefold() for word in _WORD.findall(question) if len(word) >= LEAST_MARKED}
+    return Markup("").join(_mark_parts(text, words))
+
+
+def _mark_parts(text: str, words: set[str]) -> Iterator[Markup]:
+    place = 0
+    for found in _WORD.finditer(text):
+        yield escape(text[place : found.start()])
+        yield _mark(found[0], words)
+        place = found.end()
+    yield escape(text[place:])
+
+
+def _mark(part: str, words: set[str]) -> Markup:
+    folded = part.casefold()
+    is_meant = any(folded.startswith(word) or (len(folded) >= LEAST_STEM and word.startswith(folded)) for word in words)
+    return Markup("<mark>{}</mark>").format(part) if is_meant else escape(part)
+
+
 def make_query(values: Mapping[str, object]) -> str:
     """Return values as the query of an address."""
     return urlencode(values, doseq=True)
@@ -105,6 +147,33 @@ def show_moment(value: object) -> str:
     if instant.tzinfo is None:
         return str(value)
     return f"{instant.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+
+
+def show_day(value: object) -> str:
+    """Return the day of an instant in UTC, such as `3 Mar 2026`; anything else as it is."""
+    try:
+        instant = datetime.fromisoformat(str(value))
+    except ValueError:
+        return str(value)
+    if instant.tzinfo is not None:
+        instant = instant.astimezone(UTC)
+    return f"{instant.day} {instant:%b %Y}"
+
+
+def show_age(value: object, now: datetime) -> str:
+    """Return how long ago an instant was, in words for lists; beyond a month, its day."""
+    try:
+        instant = datetime.fromisoformat(str(value))
+    except ValueError:
+        return str(value)
+    seconds = (now - (instant if instant.tzinfo else instant.replace(tzinfo=UTC))).total_seconds()
+    if not 0 <= seconds < _MONTH:
+        return show_day(value)
+    for unit, name in ((86_400, "day"), (3_600, "hour"), (60, "minute")):
+        if seconds >= unit:
+            count = int(seconds // unit)
+            return f"{count} {name}{'s' if count > 1 else ''} ago"
+    return "just now"
 
 
 def show_words(name: str) -> str:

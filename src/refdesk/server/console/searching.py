@@ -11,12 +11,31 @@ from refdesk.server.console.arranging import TEXTS, find_text
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from starlette.responses import Response
+
     from refdesk.core.operations import Operation, Toolset
+    from refdesk.server.console.visits import Visit
 
 EVERYTHING = "search_everything"
 MOST_RESULTS = 20
 MOST_CHARACTERS = 1000
 SNIPPET_CHARACTERS = 240
+
+
+async def show_results(visit: Visit) -> Response:
+    """Show what is found for the question of the address."""
+    question = visit.query["q"].strip()
+    chosen = [name for name in visit.request.query_params.getlist("in") if name in visit.site.searchable]
+    toolset, operation = choose_search(visit.site.desk.toolsets)
+    answer = await visit.ask(operation.name, make_arguments(operation, question, chosen))
+    values = {
+        "question": question,
+        "chosen": chosen,
+        "notice": answer.get("notice", ""),
+        "results": list_results(toolset, operation, answer),
+        "coverage": answer.get("coverage", []),
+    }
+    return visit.show("search.html", values)
 
 
 def choose_search(toolsets: Sequence[Toolset]) -> tuple[Toolset, Operation]:

@@ -58,8 +58,8 @@ logger = logging.getLogger(__name__)
 READ_SCOPE = "skills:read"
 WRITE_SCOPE = "skills:write"
 
-WATCH = "watch"
-"""The transport of what the server reads for itself."""
+UNCOUNTED = frozenset({"watch", "console"})
+"""The transports of those who read a skill and do not follow it: the server itself, and people who look."""
 
 MOST_OFFERED = 5
 """Skills to choose from."""
@@ -115,10 +115,10 @@ async def _get_ready(semantics: Semantics) -> Embedder | None:
 
 
 async def get_skill(context: Context, asked: GetInput) -> SkillDocument:
-    """Read one skill whole, which counts as use, unless the server itself looks whether it has changed."""
+    """Read one skill whole, which counts as use, unless the server itself or a person looks at it."""
     queries = get_queries(context)
     skill = await queries.get_skill(asked.skill_id)
-    if skill is not None and context.principal.transport != WATCH:
+    if skill is not None and context.principal.transport not in UNCOUNTED:
         skill = await _count_use(queries, skill)
     if skill is None:
         raise await missing.explain(queries.store, queries.org, asked.skill_id)

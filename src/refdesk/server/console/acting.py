@@ -1,0 +1,159 @@
+"""Forms that do something: each is an operation of the table, asked for as the person who sends the form.
+
+A form is read from an address (`GET`) and does nothing until it is sent (`POST`), from a page of this server.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import urlencode, urlsplit
+from uuid import uuid4
+
+from starlette.responses import RedirectResponse
+
+from refdesk import errors
+from refdesk.server import calls, json_types
+from refdesk.server.console.acts import ACTS, Act, Field
+from refdesk.server.console.notices import write_notice
+from refdesk.server.replies import status_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from starlette.responses import Response
+
+    from refdesk.core.operations import Operation
+    from refdesk.server.console.visits import Visit
+
+MOST_FIELDS = 40
+MOST_FIELD_BYTES = 8 * 1024 * 1024
+"""Of one field; the gate lets no larger request through anyway."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """A field with what is in it.
+
+    Attributes:
+        value: As a form has it.
+        schema: Of the operation's argument.
+        options: What may be chosen, with words for it.
+    """
+
+    field: Field
+    value: str
+    schema: Mapping[str, Any]
+    is_required: bool
+    options: list[tuple[str, str]]
+
+
+async def show_or_do(visit: Visit) -> Response:
+    """Show a form, or do what was sent with it."""
+    name = visit.request.path_params["operation"]
+    act, operation = ACTS.get(name), visit.site.find_operation(name)
+    if act is None or operation is None:
+        raise errors.NotFoundError("This server has no such form.")
+    visit.caller.require_operation(operation)
+    if visit.request.method == "GET":
+        known = await act.load(visit, visit.query) if act.load is not None else dict[str, str]()
+        given = {field.name: value for field in act.fields if (value := visit.query.get(field.name)) is not None}
+        return await _show_form(visit, act, operation, {**known, **given})
+    require_own_page(visit)
+    sent = await visit.request.form(max_fields=MOST_FIELDS, max_files=0, max_part_size=MOST_FIELD_BYTES)
+    given = {field.name: str(sent.get(field.name, "")).replace("\r\n", "\n") for field in act.fields}
+    try:
+        answer = await act.run(visit, operation.name, _read_form(act, operation, given))
+    except errors.RefdeskError as error:
+        return await _show_form(visit, act, operation, given, error)
+    address, undo = act.lead(given, answer)
+    return RedirectResponse(_add(address, write_notice(name, undo)), 303)
+
+
+def require_own_page(visit: Visit) -> None:
+    """Return when a form was sent from a page of this server.
+
+    Browsers say where a form is from, and no page can make them say otherwise.
+
+    Raises:
+        PermissionDeniedError: It was sent from elsewhere, or it is not said from where.
+    """
+    headers = visit.request.headers
+    origin = headers.get("origin")
+    own = origin is not None and urlsplit(origin).netloc.lower() == headers.get("host", "").lower()
+    if not own and headers.get("sec-fetch-site") != "same-origin":
+        raise errors.PermissionDeniedError("Forms are taken from this server's own pages alone.")
+
+
+async def _show_form(
+    visit: Visit, act: Act, operation: Operation, given: Mapping[str, str], error: errors.RefdeskError | None = None
+) -> Response:
+    subject = await act.describe(visit, given) if act.describe is not None else ""
+    values = {
+        "act": act,
+        "name": operation.name,
+        "fields": [await _fill(visit, act, operation, field, given) for field in act.fields],
+        "subject": subject,
+        "error": error,
+        "back": _find_back(visit),
+    }
+    return visit.show("form.html", values, status_of(error) if error is not None else 200)
+
+
+async def _fill(visit: Visit, act: Act, operation: Operation, field: Field, given: Mapping[str, str]) -> Filled:
+    schema = _get_schema(operation)
+    own = schema["properties"].get(field.name, {})
+    value = given.get(field.name, "")
+    if field.kind == "token" and not value:
+        value = str(uuid4())
+    elif not value and field.name not in given and own.get("default") is not None:
+        value = _write(own["default"])
+    options = [(str(each), field.words.get(str(each), str(each))) for each in own.get("enum", ())]
+    if field.offer is not None:
+        options = await field.offer(visit, given)
+    return Filled(field, value, own, field.name in schema.get("required", ()), options)
+
+
+def _get_schema(operation: Operation) -> Mapping[str, Any]:
+    return calls.get_schema(operation.input)
+
+
+def _write(default: object) -> str:
+    if isinstance(default, list):
+        return ", ".join(str(each) for each in cast("list[object]", default))
+    return "" if default is False else str(default)
+
+
+def _read_form(act: Act, operation: Operation, given: Mapping[str, str]) -> dict[str, object]:
+    """Return the arguments that a form was filled in with; what was left empty is left out, unless it may be empty."""
+    properties = _get_schema(operation)["properties"]
+    arguments: dict[str, object] = {}
+    for field in act.fields:
+        text = given.get(field.name, "").strip() if field.kind != "text" else given.get(field.name, "")
+        if field.kind == "words":
+            words = [word.strip() for word in text.split(",") if word.strip()]
+            if words or field.may_be_empty:
+                arguments[field.name] = words
+        elif field.kind == "check":
+            arguments[field.name] = bool(text)
+        elif text:
+            arguments[field.name] = json_types.read_text(text, properties.get(field.name, {}))
+    return arguments
+
+
+def _find_back(visit: Visit) -> str:
+    """Return where the person came from, if that is a page of the console; else its start."""
+    referrer = urlsplit(visit.request.headers.get("referer", ""))
+    is_own = referrer.netloc.lower() == visit.request.headers.get("host", "").lower()
+    is_page = referrer.path.startswith("/console/") and not referrer.path.startswith("/console/do/")
+    return f"{referrer.path}?{referrer.query}" if is_own and is_page else "/"
+
+
+def _add(address: str, query: str) -> str:
+    base, hash, anchor = address.partition("#")
+    return f"{base}{'&' if '?' in base else '?'}{query}{hash}{anchor}"
+
+
+def link(act: str, **arguments: str) -> str:
+    """Return the address of a form, with what is known of its fields."""
+    return f"/console/do/{act}?{urlencode(arguments)}"

@@ -1,0 +1,300 @@
+"""What can be done in the console: for each operation, what its form says, what it asks for, and where it leads."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from urllib.parse import urlencode
+
+import anyio
+
+from refdesk import errors
+
+if TYPE_CHECKING:
+    from refdesk.server.console.visits import Visit
+
+Given: TypeAlias = Mapping[str, str]
+Answer: TypeAlias = Mapping[str, Any]
+Kind: TypeAlias = Literal["line", "text", "words", "number", "choice", "check", "when", "hidden", "token"]
+Lead: TypeAlias = Callable[[Given, Answer], tuple[str, "dict[str, str] | None"]]
+
+WAIT_SECONDS = 1.5
+"""How long a page waits for what takes long; it goes on without it."""
+
+MOST_OFFERED = 200
+REPLACED_BY = "replacedBy"
+"""Of the form that restores an entry, and of no operation: the version to withdraw, where an edit is undone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of a form: an argument of the operation, or what the act itself does more with.
+
+    Attributes:
+        kind: `words` is a list, separated by commas; `token` is made for each form, so that it counts once.
+        words: For values that may be chosen, by value.
+        offer: Returns what may be chosen, value and words, where the operation's schema does not say.
+        rows: Height of a text.
+        may_be_empty: Whether an empty field means nothing at all, rather than what was there before.
+    """
+
+    name: str
+    label: str
+    kind: Kind = "line"
+    hint: str = ""
+    rows: int = 4
+    words: Mapping[str, str] = field(default_factory=dict[str, str])
+    offer: Callable[[Visit, Given], Awaitable[list[tuple[str, str]]]] | None = None
+    may_be_empty: bool = False
+
+
+async def _run(visit: Visit, operation: str, arguments: Mapping[str, object]) -> Answer:
+    return await visit.ask(operation, arguments)
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """What a person can do.
+
+    Attributes:
+        title: Heading of the form.
+        text: What it does, in a sentence or two.
+        button: What sends the form.
+        lead: Returns where doing it leads, and the arguments that undo it, if it can be undone.
+        load: Returns what the fields have before anybody fills them in, from the address.
+        describe: Returns what it is done to, for people.
+        run: Does it, and returns the answer.
+    """
+
+    title: str
+    text: str
+    button: str
+    fields: tuple[Field, ...]
+    lead: Lead
+    load: Callable[[Visit, Given], Awaitable[Given]] | None = None
+    describe: Callable[[Visit, Given], Awaitable[str]] | None = None
+    run: Callable[[Visit, str, Mapping[str, object]], Awaitable[Answer]] = _run
+    is_grave: bool = False
+
+
+def _note(id: object) -> str:
+    return f"/console/read/get_knowledge?{urlencode({'id': id})}"
+
+
+def _skill(id: object) -> str:
+    return f"/console/read/get_skill?{urlencode({'skill_id': id})}"
+
+
+async def _load_note(visit: Visit, given: Given) -> Given:
+    note = await visit.ask("get_knowledge", {"id": given.get("id", "")})
+    return {
+        "title": note["title"],
+        "body": note["body"],
+        "tags": ", ".join(note["tags"]),
+        "confidence": str(note["confidence"]),
+        "expiresAt": note.get("expiresAt", ""),
+    }
+
+
+async def _edit(visit: Visit, operation: str, arguments: Mapping[str, object]) -> Answer:
+    """Edit as the form says it: without a date it does not expire, whatever the version before did."""
+    return await visit.ask(operation, {"neverExpires": "expiresAt" not in arguments, **arguments})
+
+
+async def _restore(visit: Visit, operation: str, arguments: Mapping[str, object]) -> Answer:
+    """Let an entry hold again; to undo an edit of it, the version that the edit stored is withdrawn, too."""
+    answer = await visit.ask(operation, {"id": arguments["id"]})
+    if REPLACED_BY in arguments:
+        await visit.ask("withdraw_knowledge", {"id": arguments[REPLACED_BY]})
+    return answer
+
+
+async def _name_note(visit: Visit, given: Given) -> str:
+    """Return the title of the entry; nothing where it cannot be read, such as one that was withdrawn."""
+    id = given.get("id") or given.get("oldId") or ""
+    try:
+        return (await visit.ask("get_knowledge", {"id": id}))["title"] if visit.may("get_knowledge") else ""
+    except errors.CallerError:
+        return ""
+
+
+async def _name_skill(visit: Visit, given: Given) -> str:
+    try:
+        return (await visit.ask("get_skill", {"skill_id": given.get("skill_id", "")}))["title"]
+    except errors.CallerError:
+        return ""
+
+
+async def _offer_skills(visit: Visit, given: Given) -> list[tuple[str, str]]:
+    """Return the skills that another one may be merged with."""
+    found = (await visit.ask("list_skills", {"limit": MOST_OFFERED}))["skills"]
+    return [(each["skill_id"], each["title"]) for each in found if each["skill_id"] != given.get("skill_id")]
+
+
+async def _offer_syncs(visit: Visit, _: Given) -> list[tuple[str, str]]:
+    return [(each["toolset"], each["toolset"]) for each in (await visit.ask("show_syncs"))["syncs"]]
+
+
+async def _begin(visit: Visit, operation: str, arguments: Mapping[str, object]) -> Answer:
+    """Begin what takes long, and return when it is done or a page has waited long enough; it goes on either way."""
+    group = visit.site.desk.questions
+    if group is None:
+        return await visit.ask(operation, arguments)
+    done, failed = anyio.Event(), list[errors.RefdeskError]()
+
+    async def work() -> None:
+        try:
+            await visit.ask(operation, arguments)
+        except errors.RefdeskError as error:
+            failed.append(error)
+        finally:
+            done.set()
+
+    group.start_soon(work)
+    with anyio.move_on_after(WAIT_SECONDS):
+        await done.wait()
+    if failed:
+        raise failed[0]
+    return {}
+
+
+_TOKEN = Field("clientToken", "", "token")
+_ENTRY = (
+    Field("title", "Title", hint="In one line; it weighs most in search."),
+    Field("body", "Text", "text", hint="Markdown.", rows=16),
+    Field("tags", "Tags", "words", hint="Separated by commas.", may_be_empty=True),
+    Field("confidence", "Confidence, in percent", "number"),
+    Field("expiresAt", "Holds until", "when", hint="Such as 2027-03-31T12:00:00Z; empty where it does not expire."),
+    _TOKEN,
+)
+_ID, _SKILL_ID = Field("id", "", "hidden"), Field("skill_id", "", "hidden")
+_CONVERSATION = Field(
+    "conversation",
+    "Conversation",
+    "text",
+    hint="Lines that begin Customer: and Agent:. Personal data is masked.",
+    rows=16,
+)
+_OUTCOMES = {
+    "resolved": "It solved the problem",
+    "likely_resolved": "It probably solved it",
+    "likely_failed": "It probably did not",
+    "failed": "It did not solve it",
+}
+
+ACTS: Mapping[str, Act] = {
+    "store_knowledge": Act(
+        "New entry",
+        "Agents and people of your org find it at once.",
+        "Store",
+        _ENTRY,
+        lambda _, answer: (_note(answer["id"]), {"id": answer["id"]}),
+    ),
+    "edit_knowledge": Act(
+        "Edit",
+        "Your text becomes a new version, which holds from now on. The present one is kept in its history.",
+        "Store the new version",
+        (_ID, *_ENTRY),
+        lambda given, answer: (_note(answer["id"]), {"id": given["id"], REPLACED_BY: answer["id"]}),
+        load=_load_note,
+        run=_edit,
+    ),
+    "supersede_knowledge": Act(
+        "Replace by another entry",
+        "The other entry holds instead. Searches in the words of this one find the other.",
+        "Replace",
+        (Field("oldId", "", "hidden"), Field("newId", "Id of the entry that holds instead")),
+        lambda given, answer: (_note(answer["newId"]), {"id": given["oldId"]}),
+        describe=_name_note,
+    ),
+    "withdraw_knowledge": Act(
+        "Withdraw this entry?",
+        "No search finds it any more. It is kept, and can be restored.",
+        "Withdraw",
+        (_ID,),
+        lambda given, _: ("/console/browse/knowledge", {"id": given["id"]}),
+        describe=_name_note,
+        is_grave=True,
+    ),
+    "restore_knowledge": Act(
+        "Restore this entry?",
+        "It holds again, whether it was withdrawn or superseded.",
+        "Restore",
+        (_ID, Field(REPLACED_BY, "", "hidden")),
+        lambda given, _: (_note(given["id"]), {"id": given["id"]}),
+        describe=_name_note,
+        run=_restore,
+    ),
+    "create_skill": Act(
+        "Learn from a conversation",
+        "A support conversation becomes a playbook, or joins the one that it is about.",
+        "Learn",
+        (_CONVERSATION, Field("resolution_confirmed", "The customer confirmed the resolution", "check"), _TOKEN),
+        lambda _, answer: (_skill(answer["skill_id"]), None),
+    ),
+    "update_skill": Act(
+        "Refine this skill",
+        "It learns from one more conversation about the same problem.",
+        "Refine",
+        (_SKILL_ID, _CONVERSATION, Field("feedback", "What was right or wrong about the skill", "text"), _TOKEN),
+        lambda given, _: (_skill(given["skill_id"]), None),
+        describe=_name_skill,
+    ),
+    "report_outcome": Act(
+        "How did it go?",
+        "Your report moves the confidence of the skill; steps that fail give way to those that work.",
+        "Report",
+        (
+            _SKILL_ID,
+            Field("outcome", "Outcome", "choice", words=_OUTCOMES),
+            Field("evidence", "What shows it", "text", hint="Such as the customer's words. Personal data is masked."),
+            _TOKEN,
+        ),
+        lambda given, answer: (
+            _skill(given["skill_id"]),
+            {"skill_id": given["skill_id"], "report_id": answer["report_id"]},
+        ),
+        describe=_name_skill,
+    ),
+    "withdraw_outcome": Act(
+        "Take your report back?",
+        "What it did to the skill is undone.",
+        "Take back",
+        (_SKILL_ID, Field("report_id", "", "hidden")),
+        lambda given, _: (_skill(given["skill_id"]), None),
+        describe=_name_skill,
+    ),
+    "merge_skills": Act(
+        "Merge with another skill",
+        "This skill learns from the conversations of the other one, which is withdrawn.",
+        "Merge",
+        (_SKILL_ID, Field("other_id", "The other skill", "choice", offer=_offer_skills)),
+        lambda given, _: (_skill(given["skill_id"]), {"skill_id": given["other_id"]}),
+        describe=_name_skill,
+        is_grave=True,
+    ),
+    "unmerge_skills": Act(
+        "Undo this merge?",
+        "The skill that was merged is one of its own again, with its conversations.",
+        "Undo the merge",
+        (_SKILL_ID,),
+        lambda given, _: (_skill(given["skill_id"]), None),
+    ),
+    "retry_embeddings": Act(
+        "Retry embeddings?",
+        "Everything that could not be embedded is tried again at once.",
+        "Retry",
+        (),
+        lambda _given, _answer: ("/console/desk", None),
+    ),
+    "sync_toolset": Act(
+        "Sync now",
+        "The source is asked for what is new, or for everything.",
+        "Sync",
+        (Field("toolset", "Toolset", "choice", offer=_offer_syncs), Field("full", "Compare everything", "check")),
+        lambda _given, _answer: ("/console/desk", None),
+        run=_begin,
+    ),
+}
+"""By operation."""

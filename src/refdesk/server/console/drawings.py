@@ -1,0 +1,99 @@
+"""Where the parts of a drawing go; the templates make SVG of it. Lengths are those of the drawing itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+ROW, LANE = 56, 18
+"""Height of a row of a chain, and distance between its lanes."""
+
+MOST_LANES = 6
+MOST_ENDS = 8
+"""Links that are drawn on each side; all are listed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """An entry of a chain: its place, and the line up to what replaced it, as an SVG path; the head has none."""
+
+    x: float
+    y: float
+    line: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rail:
+    """A chain of supersessions, newest first."""
+
+    width: int
+    height: int
+    dots: Sequence[Dot]
+
+
+def draw_rail(ids: Sequence[str], successors: Mapping[str, str | None]) -> Rail:
+    """Return where the entries of a chain stand, and how what was replaced leads to what replaced it.
+
+    Args:
+        ids: Newest first, one a row.
+        successors: What directly replaced each.
+    """
+    rows = {id: row for row, id in enumerate(ids)}
+    lanes = dict[str, int]()
+    taken = set[str]()
+    for id in ids:
+        successor = successors.get(id)
+        is_first = successor is not None and successor not in taken
+        if successor is not None:
+            taken.add(successor)
+        inherited = lanes.get(successor, 0) if successor is not None and is_first else None
+        lanes[id] = inherited if inherited is not None else min(MOST_LANES - 1, len(set(lanes.values())))
+    dots = [_place(id, rows, lanes, successors.get(id)) for id in ids]
+    width = (max(lanes.values(), default=0) + 1) * LANE
+    return Rail(width, max(1, len(ids)) * ROW, dots)
+
+
+def _place(id: str, rows: Mapping[str, int], lanes: Mapping[str, int], successor: str | None) -> Dot:
+    x, y = _get_place(rows[id], lanes[id])
+    if successor is None or successor not in rows:
+        return Dot(x, y, "")
+    to_x, to_y = _get_place(rows[successor], lanes[successor])
+    bend = to_y + ROW / 2
+    return Dot(x, y, f"M{x} {y}V{bend + ROW / 4}C{x} {bend} {to_x} {bend} {to_x} {bend - ROW / 4}V{to_y}")
+
+
+def _get_place(row: int, lane: int) -> tuple[float, float]:
+    return LANE / 2 + lane * LANE, ROW / 2 + row * ROW
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """A linked thing in the drawing: the height of its middle, and the link itself."""
+
+    y: float
+    link: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Star:
+    """An entry with what links to it on the left, and what it links to on the right."""
+
+    height: float
+    middle: float
+    incoming: Sequence[End]
+    outgoing: Sequence[End]
+
+
+def draw_star(links: Sequence[Mapping[str, Any]], row: float = 44.0) -> Star:
+    """Return where an entry's links go, the newest of each side."""
+    sides = [[link for link in links if link["direction"] == side][-MOST_ENDS:] for side in ("in", "out")]
+    height = row * max(1, *(len(side) for side in sides))
+    incoming, outgoing = ([End(_spread(n, len(side), height), link) for n, link in enumerate(side)] for side in sides)
+    return Star(height, height / 2, incoming, outgoing)
+
+
+def _spread(place: int, count: int, height: float) -> float:
+    return height * (place + 0.5) / count

@@ -1,0 +1,55 @@
+"""What was just done, said on the page that the doing led to, with the way to undo it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl, urlencode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+DONE = {
+    "store_knowledge": ("The entry is stored.", "withdraw_knowledge"),
+    "edit_knowledge": ("The new version is stored; it holds now.", "restore_knowledge"),
+    "supersede_knowledge": ("The entry is superseded.", "restore_knowledge"),
+    "withdraw_knowledge": ("The entry is withdrawn. No search finds it any more.", "restore_knowledge"),
+    "restore_knowledge": ("The entry holds again.", "withdraw_knowledge"),
+    "create_skill": ("The conversation was learned from.", None),
+    "update_skill": ("The skill was refined.", None),
+    "report_outcome": ("Your report counts.", "withdraw_outcome"),
+    "withdraw_outcome": ("Your report is taken back.", None),
+    "merge_skills": ("The skills are one now.", "unmerge_skills"),
+    "unmerge_skills": ("It is a skill of its own again.", None),
+    "retry_embeddings": ("What could not be embedded is tried again.", None),
+    "sync_toolset": ("The sync runs. This page shows how far it is.", None),
+}
+"""For each act: what to say after it, and the operation that undoes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """What to say, and the address of the form that undoes what was done; empty where nothing does."""
+
+    text: str
+    undo: str
+
+
+def write_notice(act: str, undo: dict[str, str] | None) -> str:
+    """Return what an address says so that its page tells that an act was done, and how it is undone."""
+    return urlencode({"did": act, **({"undo": urlencode(undo)} if undo else {})})
+
+
+def find_notice(query: Mapping[str, str], may: Callable[[str], bool]) -> Notice | None:
+    """Return what an address says was done. Whoever wrote the address, it says no more than `DONE` has.
+
+    Args:
+        query: Of the address.
+        may: Returns whether who looks may run an operation.
+    """
+    text, undoing = DONE.get(query.get("did", ""), ("", None))
+    if not text:
+        return None
+    arguments = dict(parse_qsl(query.get("undo", "")))
+    is_possible = undoing is not None and arguments and may(undoing)
+    return Notice(text, f"/console/do/{undoing}?{urlencode(arguments)}" if is_possible else "")

@@ -1,0 +1,58 @@
+"""The start page: what is on the desk, what happened last, and how clients reach it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from refdesk import errors
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from starlette.responses import Response
+
+    from refdesk.server.console.visits import Visit
+
+STATUS_WORDS = {
+    "ok": "Everything works",
+    "degraded": "It works, but not all of it",
+    "failing": "It does not work",
+}
+MOST_NOTES = 6
+
+
+async def show_start(visit: Visit) -> Response:
+    """Show the start page; it shows anybody what anybody may see."""
+    site = visit.site
+    health, base = await site.get_health(visit.request), site.find_base(visit.request)
+    return visit.show(
+        "start.html",
+        {
+            "health": health,
+            "status": STATUS_WORDS[health.status],
+            "toolsets": [(toolset, health.toolsets.get(toolset.name)) for toolset in site.desk.toolsets],
+            "addresses": _list_addresses(base, sse=site.sse),
+            "notes": await _list_notes(visit) if health.status != "failing" else (),
+            "url": base,
+        },
+    )
+
+
+def _list_addresses(base: str, *, sse: bool) -> list[tuple[str, str, str]]:
+    return [
+        ("MCP", f"{base}/mcp", "streamable HTTP, for any MCP client"),
+        *([("MCP (SSE)", f"{base}/sse", "for clients that know nothing newer")] if sse else []),
+        ("REST", f"{base}/docs", "every operation, with a form to try it"),
+        ("OpenAPI", f"{base}/openapi.json", "the same for machines"),
+        ("Health", f"{base}/health", "200 while it works, 503 when not"),
+    ]
+
+
+async def _list_notes(visit: Visit) -> Sequence[Mapping[str, object]]:
+    """Return what was written last; nothing where that is not for who looks."""
+    if not visit.may("list_knowledge"):
+        return ()
+    try:
+        return (await visit.ask("list_knowledge", {"limit": MOST_NOTES}))["entries"]
+    except errors.RefdeskError:
+        return ()
