@@ -171,6 +171,16 @@ def test_what_may_be_one_problem_or_several_is_shown_and_merging_is_undone(tmp_p
     assert json.loads(refdesk(tmp_path, ["skills", "show", "--json", refund]).stdout)["history"]["merged_from"] == [
         locked
     ]
+    planned = refdesk(tmp_path, ["skills", "split", refund, "--dry-run"]).stdout.splitlines()
+    assert planned[0].startswith("5 conversations would become “")
+    assert len(planned) == 6
+    parted = refdesk(tmp_path, ["skills", "split", refund])
+    new = json.loads(refdesk(tmp_path, ["skills", "search", "--json", "locked account"]).stdout)["matches"][0]
+    assert f"refdesk skills merge {refund} {new['skill_id']} undoes it." in parted.stdout
+    assert refdesk(tmp_path, ["skills", "merge", refund, new["skill_id"]]).exit_code == 0
+    assert refdesk(tmp_path, ["skills", "unmerge", new["skill_id"]]).exit_code == 0
+    locked = new["skill_id"]
+    assert refdesk(tmp_path, ["skills", "merge", refund, locked]).exit_code == 0
     gone = refdesk(tmp_path, ["skills", "merge", refund, locked])
     assert (gone.exit_code, gone.stderr) == (2, f"Error: The skill {locked} was merged into {refund}: use that one.\n")
     assert refdesk(tmp_path, ["skills", "unmerge", locked]).exit_code == 0

@@ -52,6 +52,7 @@ ARGUMENTS: Mapping[str, Sequence[str]] = {
     "skills show": (ID,),
     "skills merge": (ID, ID),
     "skills unmerge": (ID,),
+    "skills split": (ID,),
     "skills history": (ID,),
     "skills diff": (ID,),
     "updates show": ("1",),

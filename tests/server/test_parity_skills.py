@@ -26,6 +26,8 @@ TRANSPORTS = ("rest", *ERAS, "command line")
 [REPORT] = [operation for operation in TOOLSET.operations if operation.name == "report_outcome"]
 [MERGE] = [operation for operation in TOOLSET.operations if operation.name == "merge_skills"]
 [UNMERGE] = [operation for operation in TOOLSET.operations if operation.name == "unmerge_skills"]
+[UPDATE] = [operation for operation in TOOLSET.operations if operation.name == "update_skill"]
+[HISTORY] = [operation for operation in TOOLSET.operations if operation.name == "get_skill_history"]
 [EXAMPLE] = CREATE.examples
 WRONG: tuple[dict[str, Any], ...] = ({}, {"nonsense": True}, {"query": "\x00"})
 
@@ -69,7 +71,12 @@ async def learn_and_ask(home: Path, transport: str, operation: Operation, argume
             if operation is UNMERGE:
                 await ask(desk, transport, MERGE, both)
             arguments = {**arguments, **both} if operation is MERGE else {**arguments, "skill_id": other_id}
+        if operation.name == "split_skill" and "skill_id" in arguments:
+            await ask(desk, transport, UPDATE, {"skill_id": skill_id, **OTHER})
+            cases = (await ask(desk, transport, HISTORY, {"skill_id": skill_id}))["cases"]
+            arguments = {**arguments, "cases": [sorted(case["id"] for case in cases)[0]]}
         answer = await ask(desk, transport, operation, arguments)
+        other_id = other_id or str(answer.get("other_id", ""))
     text = answers.to_text(answer)
     for id in filter(None, (skill_id, other_id)):
         text = text.replace(id, "the id").replace(id.replace("-", "")[-12:], "its end")

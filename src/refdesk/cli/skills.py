@@ -196,6 +196,26 @@ def unmerge(skill_id: str, org: str | None, agent: str | None, as_json: bool) ->
     _tell_merged(answer, as_json, f"The other one is {answer['other_id']}.")
 
 
+@skills.command()
+@click.argument("skill_id", metavar="ID")
+@click.option("--case", "chosen", multiple=True, metavar="CASE", help="A conversation that goes; by default, found.")
+@click.option("--dry-run", is_flag=True, help="Only show what would become of it.")
+@invocation.caller_options
+@invocation.json_option
+def split(
+    skill_id: str, chosen: tuple[str, ...], dry_run: bool, org: str | None, agent: str | None, as_json: bool
+) -> None:
+    """Make two skills of one whose conversations are about two problems; merging them undoes it."""
+    arguments = {"skill_id": skill_id, "cases": list(chosen), "dry_run": dry_run}
+    answer = invocation.ask(NAME, "split_skill", arguments, org, agent)
+    if dry_run and not as_json:
+        click.echo(f"{len(answer['cases'])} conversations would become “{_printable(answer['other_title'])}”:")
+        for case in answer["cases"]:
+            click.echo(f"  {case}")
+        return
+    _tell_merged(answer, as_json, f"refdesk skills merge {skill_id} {answer['other_id']} undoes it.")
+
+
 def _tell_merged(answer: Mapping[str, Any], as_json: bool, more: str) -> None:
     if as_json:
         invocation.print_json(answer)
@@ -329,6 +349,7 @@ def _show_plan(plan: Mapping[str, Sequence[Mapping[str, Any]]], as_json: bool) -
     for one in plan["splits"]:
         sizes = " and ".join(map(str, one["sizes"]))
         click.echo(f"Perhaps several problems: {_printable(one['title'])} ({one['skill_id']}), {sizes} conversations")
+        click.echo(f"  refdesk skills split {one['skill_id']} makes two of it")
     for one in plan["failed"]:
         click.echo(f"failed   {one['place']}: {one['detail']}")
     click.echo(f"{len(plan['skills'])} skills would be learned, {len(plan['known'])} known.", err=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -10,8 +11,10 @@ import pytest
 from refdesk.cli.views_of_skills import render_history
 from refdesk.core.keeping import erasing
 from refdesk.core.writing import audit
-from refdesk.errors import InvalidInputError, NotFoundError
+from refdesk.core.writing.quotas import Quota
+from refdesk.errors import InvalidInputError, NotFoundError, QuotaExceededError
 from refdesk.stores.memory import MemoryStore
+from refdesk.toolsets.skills.queries import QUOTA_NAME
 from tests.toolsets.skills.conftest import INVOICE, Call, Desk, make_desk
 
 
@@ -209,3 +212,81 @@ async def test_the_view_is_plain_text_as_wide_as_the_terminal() -> None:
     assert plain.isascii() or "█" not in plain
     assert "#" * 5 in plain
     assert "in 19 of 19 conversations" in plain
+
+
+def locked(number: int) -> str:
+    return (
+        f"Customer: My account is locked and I cannot sign in, case {number}.\nAgent: Have you changed the password?\n"
+        f"Customer: No, case {number}.\nAgent: Please open the recovery page and follow the link.\n"
+        f"Customer: I am in again, thanks {number}!\n"
+    )
+
+
+async def test_a_skill_about_two_problems_becomes_two_and_one_again(desk: Desk) -> None:
+    call = desk.serve()
+    both = await learn(call, [refund(number) for number in range(4471, 4475)], desk)
+    alone = (await call("get_skill", skill_id=both))["resolution"].partition("## Goal")[2]
+    for number in (1, 2, 3):
+        desk.clock.advance(timedelta(minutes=1))
+        await desk.serve(agent="bob" if number == 1 else "ann")(
+            "update_skill", skill_id=both, conversation=locked(number)
+        )
+    mixed = (await call("get_skill", skill_id=both))["resolution"].partition("## Goal")[2]
+    for outcome in ("resolved", "resolved", "failed"):
+        await call("report_outcome", skill_id=both, outcome=outcome)
+    planned = await call("split_skill", skill_id=both, dry_run=True)
+    assert (planned["version"], planned["changes"], planned["other_id"], len(planned["cases"])) == (7, [], "", 3)
+    assert (await call("get_skill", skill_id=both))["version"] == 7
+    done = await call("split_skill", skill_id=both)
+    assert (done["version"], done["cases"], done["other_title"]) == (8, planned["cases"], planned["other_title"])
+    new = done["other_id"]
+    assert done["changes"][0] == f"Split: 3 of its conversations are “{done['other_title']}” now ({new})."
+    assert (await call("get_skill", skill_id=both))["resolution"].partition("## Goal")[2] == alone
+    found = await call("search_skills", query="my account is locked")
+    assert found["matches"][0]["skill_id"] == new
+    # Conversations are known where they are now, and what was reported stays with the version that earned it.
+    assert (await call("create_skill", conversation=locked(2)))["skill_id"] == new
+    kept, split = await show(call, both), await show(call, new)
+    assert (len(kept["cases"]), len(split["cases"])) == (4, 3)
+    assert sorted(case["agent"] for case in split["cases"]) == ["ann", "ann", "bob"]
+    assert (kept["versions"][0]["kind"], split["versions"][0]["kind"]) == ("split", "split")
+    assert [(version["worked"], version["failed"]) for version in kept["versions"][:2]] == [(0, 0), (2, 1)]
+    assert (split["versions"][0]["worked"], split["weeks"], split["times_used"]) == (0, [], 0)
+    # Undone.
+    await call("merge_skills", skill_id=both, other_id=new)
+    again = await show(call, both)
+    assert len(again["cases"]) == 7
+    assert (again["versions"][0]["worked"], again["versions"][0]["failed"]) == (2, 1)
+    assert (await call("get_skill", skill_id=both))["resolution"].partition("## Goal")[2] == mixed
+    assert (await call("create_skill", conversation=locked(2)))["skill_id"] == both
+
+
+async def test_named_conversations_become_a_skill_of_their_own(desk: Desk) -> None:
+    call = desk.serve()
+    skill_id = await learn(call, [refund(number) for number in range(4471, 4475)], desk)
+    first = (await show(call, skill_id))["cases"][0]["id"]
+    done = await call("split_skill", skill_id=skill_id, cases=[first])
+    assert done["cases"] == [first]
+    assert [case["id"] for case in (await show(call, done["other_id"]))["cases"]] == [first]
+    assert len((await show(call, skill_id))["cases"]) == 3
+
+
+async def test_what_cannot_be_split_is_said_and_changes_nothing() -> None:
+    desk = make_desk(MemoryStore())
+    call = desk.serve()
+    skill_id = await learn(call, [refund(number) for number in range(4471, 4475)])
+    every = [case["id"] for case in (await show(call, skill_id))["cases"]]
+    for arguments, said in (
+        ({}, "about one problem"),
+        ({"cases": ["nonsense"]}, "has no conversation 'nonsense'"),
+        ({"cases": every}, "must stay with it"),
+    ):
+        with pytest.raises(InvalidInputError, match=said):
+            await call("split_skill", skill_id=skill_id, **arguments)
+    with pytest.raises(NotFoundError):
+        await desk.serve(org="globex")("split_skill", skill_id=skill_id)
+    full = Desk(replace(desk.base, quotas={QUOTA_NAME: Quota(QUOTA_NAME, 1)}), desk.clock)
+    with pytest.raises(QuotaExceededError):
+        await full.serve()("split_skill", skill_id=skill_id, cases=every[:1])
+    assert [skill.version for skill in await desk.queries().list_skills()] == [4]
+    assert len((await show(call, skill_id))["cases"]) == 4

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from refdesk.toolsets.skills.queries import SkillQueries
     from refdesk.toolsets.skills.records import Skill
 
-MERGED, UNMERGED = "Merged with", "Merge undone"
+MERGED, UNMERGED, SPLIT = "Merged with", "Merge undone", "Split"
 """How the changes of such a version begin."""
 
 _KINDS: dict[str, VersionKind] = {
@@ -35,6 +35,7 @@ _KINDS: dict[str, VersionKind] = {
     "Edited": "edited",
     MERGED: "merged",
     UNMERGED: "unmerged",
+    SPLIT: "split",
     outcomes.RETURNED: "rolled back",
     "The steps of version": "restored",
 }

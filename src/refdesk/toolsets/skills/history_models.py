@@ -1,4 +1,4 @@
-"""The inputs and outputs of the operations that show what is behind a skill, and that merge two of them."""
+"""The inputs and outputs of the operations that show what is behind a skill, merge two or split one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic import Field
 from refdesk.toolsets.skills.models import Message, SkillId
 
 VersionKind: TypeAlias = Literal[
-    "created", "imported", "refined", "rolled back", "restored", "edited", "reimported", "merged", "unmerged"
+    "created", "imported", "refined", "rolled back", "restored", "edited", "reimported", "merged", "unmerged", "split"
 ]
 
 
@@ -78,9 +78,7 @@ class SkillHistory(Message):
     times_used: int
     times_confirmed: int
     versions: list[VersionEntry] = Field(description="Newest first.")
-    weeks: list[WeekEntry] = Field(
-        default_factory=list[WeekEntry], description="Reports over time, oldest first; weeks without any are left out."
-    )
+    weeks: list[WeekEntry] = Field(description="Reports over time, oldest first; weeks without any are left out.")
     steps: list[StepEntry] = Field(description="Of the present version, in order.")
     seldom: list[StepEntry] = Field(description="What too few conversations did to be a step.")
     cases: list[CaseEntry] = Field(description="Oldest first, the newest 200.")
@@ -108,3 +106,30 @@ class MergeOutput(Message):
     version: int
     changes: list[str]
     other_id: str = Field(description="The other one.")
+
+
+class SplitInput(Message):
+    """What `split_skill` takes."""
+
+    skill_id: SkillId
+    cases: list[SkillId] = Field(
+        default_factory=list[SkillId],
+        max_length=2000,
+        description=(
+            "The conversations that become a skill of their own, by the ids that get_skill_history returns. Without "
+            "any: those that seem to be about another problem than most."
+        ),
+    )
+    dry_run: bool = Field(False, description="Whether to show only what would become of it.")
+
+
+class SplitOutput(Message):
+    """What splitting answers."""
+
+    skill_id: str = Field(description="The skill that stays.")
+    title: str
+    version: int
+    changes: list[str] = Field(description="Of the skill that stays; empty for a dry run.")
+    other_id: str = Field(description="The new one; empty for a dry run.")
+    other_title: str
+    cases: list[str] = Field(description="The conversations of the new one.")

@@ -1,4 +1,4 @@
-"""The operations that show what is behind a skill, and that merge two skills about one problem."""
+"""The operations that show what is behind a skill, and that merge two skills or split one."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from refdesk.toolsets.skills.history_models import (
     MergeInput,
     MergeOutput,
     SkillHistory,
+    SplitInput,
+    SplitOutput,
     UnmergeInput,
 )
 from refdesk.toolsets.skills.queries import get_queries
@@ -29,6 +31,18 @@ _MERGE_ERRORS = {
     "INVALID_INPUT": f"{_INVALID} Or the skill was not merged.",
     "NOT_FOUND": _UNKNOWN,
     "CONFLICT": "One of the skills was changed meanwhile; nothing was done.",
+    "EMBEDDER_UNAVAILABLE": "The embedding model failed; nothing was changed.",
+}
+
+_SPLIT_ERRORS = {
+    "INVALID_INPUT": (
+        f"{_INVALID} Or all conversations seem to be about one problem, or the skill has not those that are named, or "
+        "none would stay."
+    ),
+    "NOT_FOUND": _UNKNOWN,
+    "CONFLICT": "The skill was changed meanwhile; nothing was done.",
+    "QUOTA_EXCEEDED": "The org or the agent may create no more skills; details say how much is used.",
+    "LANGUAGE_MODEL_UNAVAILABLE": "The language model failed, or refused; nothing was changed.",
     "EMBEDDER_UNAVAILABLE": "The embedding model failed; nothing was changed.",
 }
 
@@ -128,6 +142,54 @@ def make_unmerge(get_learner: Callable[[], Learner]) -> Operation:
         least_seconds=MERGE_SECONDS,
         errors=_MERGE_ERRORS,
         examples=({"skill_id": _IDS[1]},),
+        listed=False,
+        lane="refining",
+    )
+
+
+async def _split(learner: Learner, context: Context, asked: SplitInput) -> SplitOutput:
+    from refdesk.toolsets.skills import splitting
+
+    if asked.dry_run:
+        divided = await splitting.divide(learner, context, asked.skill_id, asked.cases)
+        kept, changes, other_id, title = divided.skill, list[str](), "", divided.draft.title
+        going = [record.key.name for record in divided.going]
+    else:
+        kept, new = await splitting.split(learner, context, asked.skill_id, asked.cases)
+        changes, other_id, title, going = list(kept.changes), new.skill_id, new.title, list(new.playbook.cases)
+    return SplitOutput(
+        skill_id=kept.skill_id,
+        title=kept.title,
+        version=kept.version,
+        changes=changes,
+        other_id=other_id,
+        other_title=title,
+        cases=going,
+    )
+
+
+def make_split(get_learner: Callable[[], Learner]) -> Operation:
+    """Return the operation that makes two skills of one."""
+
+    async def split_skill(context: Context, asked: SplitInput) -> SplitOutput:
+        return await _split(get_learner(), context, asked)
+
+    return Operation(
+        name="split_skill",
+        title="Split a skill",
+        description=(
+            "Make two skills of one whose conversations are about two problems. Reports stay with the versions that "
+            "earned them. Ask a person first; merge_skills undoes it."
+        ),
+        input=SplitInput,
+        output=SplitOutput,
+        handler=split_skill,
+        scopes=frozenset({"skills:write"}),
+        effects=Effects(read_only=False, idempotent=False),
+        route=Route("POST", "/skills/split"),
+        least_seconds=MERGE_SECONDS,
+        errors=_SPLIT_ERRORS,
+        examples=({"skill_id": _IDS[0]}, {"skill_id": _IDS[0], "dry_run": True}),
         listed=False,
         lane="refining",
     )

@@ -37,13 +37,13 @@ async def merge(learner: Learner, context: Context, skill_id: str, other_id: str
     queries = get_queries(context)
     if skill_id == other_id:
         raise InvalidInputError("A skill cannot be merged with itself.")
-    skill, other = await _get(queries, skill_id), await _get(queries, other_id)
-    own, moved = [await _read(queries, each) for each in (skill, other)]
+    skill, other = await get(queries, skill_id), await get(queries, other_id)
+    own, moved = [await read(queries, each) for each in (skill, other)]
     said = f"{MERGED} “{other.title}” ({other_id}): {len(moved)} of its conversations are evidence now."
-    update = await _induce(learner, context, skill, [*own, *moved], said)
+    update = await induce(learner, context, skill, sorted([*own, *moved], key=_get_age), said)
     names = {record.key.name for record in own}
     copies = [_move(record, skill_id, other_id) for record in moved if record.key.name not in names]
-    sources = [_record_source(queries, record, skill_id) for record in moved]
+    sources = [record_source(queries, record, skill_id) for record in moved]
     gone = replace(
         records.to_document(
             replace(other, version=other.version + 1, changes=(f"Merged into {skill_id}.",)), queries.org
@@ -67,12 +67,12 @@ async def unmerge(learner: Learner, context: Context, skill_id: str) -> tuple[Sk
     if document is None or MERGED_INTO not in document.data:
         raise InvalidInputError(f"The skill {skill_id} was not merged into another one.")
     into = str(document.data[MERGED_INTO])
-    skill = await _get(queries, into)
-    every = await _read(queries, skill)
+    skill = await get(queries, into)
+    every = await read(queries, skill)
     left = [record for record in every if record.value.get(MERGED_FROM) != skill_id]
     returned = [record for record in every if record.value.get(MERGED_FROM) == skill_id]
     said = f"{UNMERGED}: “{document.title}” ({skill_id}) is a skill of its own again."
-    update = await _induce(learner, context, skill, left, said)
+    update = await induce(learner, context, skill, left, said)
     data = {name: value for name, value in document.data.items() if name != MERGED_INTO}
     back = replace(
         document,
@@ -81,10 +81,10 @@ async def unmerge(learner: Learner, context: Context, skill_id: str) -> tuple[Sk
         modified_at=queries.clock.now(),
         data={**data, "changes": [f"{UNMERGED}."]},
     )
-    sources = [_record_source(queries, record, skill_id) for record in returned]
+    sources = [record_source(queries, record, skill_id) for record in returned]
     change = _Change(queries, skill, update, document.version)
     kept = await _commit(change, back, sources, [record.key for record in returned])
-    return await _get(queries, skill_id), kept
+    return await get(queries, skill_id), kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,24 +114,30 @@ async def _require_version(transaction: Transaction, other: Document, expected: 
         raise ConflictError("The other skill has changed meanwhile; try again.")
 
 
-async def _get(queries: SkillQueries, skill_id: str) -> Skill:
+async def get(queries: SkillQueries, skill_id: str) -> Skill:
+    """Return a skill; raises a `NotFoundError` that says what became of it where there is none."""
     skill = await queries.get_skill(skill_id)
     if skill is None:
         raise await missing.explain(queries.store, queries.org, skill_id)
     return skill
 
 
-async def _read(queries: SkillQueries, skill: Skill) -> list[Metadata]:
+async def read(queries: SkillQueries, skill: Skill) -> list[Metadata]:
     """Return the records of a skill's cases, oldest first; of one without, what it says as a case."""
     kind = cases.get_kind(skill.skill_id)
     found = await queries.store.list_metadata(kind, org=queries.org, limit=MOST_CASES)
     if not found and skill.playbook.steps:
         earlier = cases.make_earlier(skill)
         return [cases.to_record(earlier, queries.org, skill.skill_id, skill.author, skill.created_at)]
-    return sorted(found, key=lambda record: (str(record.value["at"]), record.key.name))
+    return sorted(found, key=_get_age)
 
 
-async def _induce(learner: Learner, context: Context, skill: Skill, kept: Sequence[Metadata], said: str) -> SkillUpdate:
+def _get_age(record: Metadata) -> tuple[str, str]:
+    return str(record.value["at"]), record.key.name
+
+
+async def induce(learner: Learner, context: Context, skill: Skill, kept: Sequence[Metadata], said: str) -> SkillUpdate:
+    """Return what makes a skill that of the cases kept; `said` comes first of the changes."""
     found: list[Case] = [cases.to_case(record) for record in kept][-cases.MAX_CASES :]
     draft = await learner.induce(context, found, skill) if found else skill.draft
     told = (*changes.describe(skill.draft, draft), *draft.remarks)
@@ -147,6 +153,6 @@ def _move(record: Metadata, skill_id: str, other_id: str) -> Metadata:
     return Metadata(MetadataKey(record.key.org, cases.get_kind(skill_id), name), value)
 
 
-def _record_source(queries: SkillQueries, record: Metadata, skill_id: str) -> Metadata:
+def record_source(queries: SkillQueries, record: Metadata, skill_id: str) -> Metadata:
     """Return the record that the conversation of a case belongs to a skill."""
     return Metadata(MetadataKey(queries.org, SOURCE, record.key.name), {"skill_id": skill_id})

@@ -19,7 +19,7 @@ from refdesk.core.writing.idempotency import Once, Token
 from refdesk.errors import Choice, NotFoundError, RefdeskError, StoreError
 from refdesk.toolsets.skills import missing, models, openings, reports
 from refdesk.toolsets.skills.exchange_operations import EXPORT, make_import
-from refdesk.toolsets.skills.history_operations import HISTORY, make_merge, make_unmerge
+from refdesk.toolsets.skills.history_operations import HISTORY, make_merge, make_split, make_unmerge
 from refdesk.toolsets.skills.listing import LIST
 from refdesk.toolsets.skills.models import (
     CreateInput,
@@ -255,6 +255,7 @@ def make_operations(language_model: Inducer, random: Random | None = None) -> tu
         HISTORY,
         make_merge(get_learner),
         make_unmerge(get_learner),
+        make_split(get_learner),
         LIST,
     )
 

@@ -186,6 +186,15 @@ class SkillQueries:
         skill = await self._require(transaction, skill_id, updates.expected_version)
         return await self._change(transaction, skill, updates, (), "")
 
+    async def insert_within(self, transaction: Transaction, skill: Skill) -> None:
+        """Keep a new skill within a transaction, so that creations at the same time look for the nearest one anew.
+
+        Raises:
+            QuotaExceededError: The org or the skill's author may create no more.
+        """
+        await self._insert(transaction, skill)
+        await self._count_generation(transaction)
+
     async def _require(self, transaction: Transaction, skill_id: str, expected: int | None) -> Skill:
         skill = await self.read_skill(transaction, skill_id)
         if skill is None:
@@ -277,8 +286,7 @@ class SkillQueries:
         if nearest is not None and nearest[1] > DUPLICATE_SIMILARITY:
             await self._put_cases(transaction, nearest[0].skill_id, added, skill.author)
             return Creation(*nearest)
-        await self._insert(transaction, skill)
-        await self._count_generation(transaction)
+        await self.insert_within(transaction, skill)
         await self._put_cases(transaction, skill.skill_id, added, skill.author)
         return Creation(skill)
 
