@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from psycopg import sql
 
 from refdesk.model import FindRequest
 from refdesk.protocols import Store
 from refdesk.stores.postgres.connections import Scope, Statement
-from refdesk.stores.postgres.search import Limits, plan_search
+from refdesk.stores.postgres.search import Limits, Searcher
+from refdesk.stores.postgres.statements import Step
 from refdesk.stores.postgres.store import PostgresStore
-from refdesk.stores.postgres.vectors import Graph
 
 
-async def explain(store: Store, request: FindRequest, graph: Graph | None = None) -> str:
-    """Return the plan of a search as the store runs it: under the same settings, by the same role."""
+async def explain(store: Store, request: FindRequest, limits: Limits | None = None) -> str:
+    """Return the plans of a search's statements as the store runs them: under the same settings, by the same role."""
     assert isinstance(store, PostgresStore)
-    async with store.connections.snapshot(Scope(request.collection.org)) as snapshot:
-        search = await plan_search(snapshot, request, Limits())
-        assert search is not None
-        statement = search.find(graph, None)
-        assert isinstance(statement.text, sql.Composed)
-        explained = Statement(sql.SQL("EXPLAIN {}").format(statement.text), statement.values)
-        *_, rows = await snapshot.send(*(graph.settings if graph else ()), explained)
-    return "\n".join(str(line) for (line,) in rows)
+    searcher = Searcher(store.connections, limits or Limits())
+    await searcher.find(request)
+    steps = searcher.plan(request).list_steps()
+    both = [each for step in steps for each in (_explain(step), step)]
+    rows = await store.connections.read(Scope(request.collection.org), *(each.statement for each in both))
+    return "\n".join(str(line) for explained in rows[::2] for (line,) in explained)
+
+
+def _explain(step: Step) -> Step:
+    text = step.statement.text
+    inner = text if isinstance(text, sql.Composable) else sql.SQL(text)
+    return replace(step, statement=Statement(sql.SQL("EXPLAIN {}").format(inner), step.statement.values))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from refdesk.model import EmbeddedPassage, EmbeddingModel, FindRequest, HasAll, VectorQuery
 from refdesk.protocols import Store
 from refdesk.stores.postgres import Limits, open_store
-from refdesk.stores.postgres.vectors import Graph, Model, choose_graph, get_exact_limit
+from refdesk.stores.postgres.vectors import Model, choose_graph, get_exact_limit
 from tests.engines.postgres import fetch, get_schema, get_server, get_store_url
 from tests.engines.postgres_plans import explain
 from tests.stores.samples import NOTES, embed, make_document, put
@@ -119,9 +119,8 @@ async def test_pages_from_the_graph_are_full_and_hold_the_nearest(space: Space, 
 
 
 async def test_the_graph_is_walked_in_its_own_order_whatever_the_filter(space: Space) -> None:
-    graph = Graph(fetch=80, effort=100, scan=20_000)
     for where in (None, RARE):
-        plan = await explain(space.store, ask(space.queries[0], where=where), graph)
+        plan = await explain(space.store, ask(space.queries[0], where=where), Limits(exact_passages=1))
         assert "Index Scan using vectors_of_model_" in plan
 
 
@@ -142,15 +141,15 @@ async def test_comparing_all_and_asking_the_graph_find_the_same(space: Space) ->
 
 
 def test_small_collections_and_small_parts_of_large_graphs_are_compared_whole() -> None:
-    assert get_exact_limit(Model(1, 384, 5_000, 5_000), 5_000, PAGE, 10_000) is None
-    assert get_exact_limit(Model(1, 384, 10_000_000, 20_000), 20_000, PAGE, 10_000) is None
-    assert get_exact_limit(Model(1, 5000, 10**6, 10**6), 10**6, PAGE, 10_000) is None
-    limit = get_exact_limit(Model(1, 384, 100_000, 100_000), 100_000, PAGE, 10_000)
+    assert get_exact_limit(Model(1, 384, 5_000, 5_000, 5_000), 5_000, PAGE, 10_000) is None
+    assert get_exact_limit(Model(1, 384, 10_000_000, 20_000, 20_000), 20_000, PAGE, 10_000) is None
+    assert get_exact_limit(Model(1, 5000, 10**6, 10**6, 10**6), 10**6, PAGE, 10_000) is None
+    limit = get_exact_limit(Model(1, 384, 100_000, 100_000, 100_000), 100_000, PAGE, 10_000)
     assert limit == 10_000
 
 
 def test_effort_is_honoured_and_never_below_the_depth() -> None:
-    model = Model(1, 384, 100_000, 100_000)
+    model = Model(1, 384, 100_000, 100_000, 100_000)
     efforts = [choose_graph(model, 100_000, depth, effort, 10**5).effort for depth, effort in ((10, 40), (90, 40))]
     assert efforts == [40, 90]
     assert choose_graph(model, 100_000, 5000, 200, 10**5).effort == 1000

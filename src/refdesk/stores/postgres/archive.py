@@ -6,6 +6,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from psycopg.sql import SQL, Identifier
+
 from refdesk.core.keeping.rows import decode_link, decode_metadata, decode_revision, restore_bodies
 from refdesk.model import Collection, EmbeddedPassage, EmbeddingModel
 from refdesk.stores.postgres.connections import ALL_ORGS, Connections, Scope, Statement
@@ -49,6 +51,9 @@ _LIST_RECORDS = """
     SELECT org, kind, name, due_at, value FROM records
     WHERE (org, kind, name) > (%s, %s, %s) ORDER BY org, kind, name LIMIT %s
 """
+
+
+_SEARCHED = ("documents", "entries", "facet_values", "spans", "vectors")
 
 
 async def list_documents(
@@ -102,3 +107,10 @@ async def list_all_metadata(connections: Connections, after: MetadataKey | None,
     key = (after.org, after.kind, after.name) if after else ("", "", "")
     (rows,) = await connections.read(ALL_ORGS, Statement(_LIST_RECORDS, (*key, limit)))
     return [decode_metadata(row) for row in rows]
+
+
+async def analyze(connections: Connections) -> None:
+    """Have the server look at what a load has written; waits for nobody who writes."""
+    async with connections.pool.lend() as connection:
+        for table in _SEARCHED:
+            await connections.send_alone(connection, Statement(SQL("ANALYZE {}").format(Identifier(table))))

@@ -9,8 +9,9 @@ from refdesk.errors import ConfigurationError
 from refdesk.model import Collection
 from refdesk.stores.postgres.connections import ALL_ORGS, Connections, Scope, Statement
 from refdesk.stores.postgres.indexing import ANALYSIS_VERSION
+from refdesk.stores.postgres.lexical import count_terms
 from refdesk.stores.postgres.transactions import Session
-from refdesk.stores.postgres.writes import open_content, prepare_revisions
+from refdesk.stores.postgres.writes import index_anew, prepare_revisions
 
 BATCH = 500
 """Documents read, analysed and written at a time."""
@@ -18,13 +19,15 @@ BATCH = 500
 _GET_VERSION = "SELECT value FROM counters WHERE name = 'analysis'"
 _SET_VERSION = "UPDATE counters SET value = %s WHERE name = 'analysis'"
 _CLEAR = (
-    "DELETE FROM tokens",
-    "DELETE FROM facet_values",
-    "DELETE FROM spans",
-    "DELETE FROM entries",
-    "DELETE FROM terms",
-    "UPDATE collections SET documents = 0, words = 0, last_term = 0",
+    "DELETE FROM entries WHERE org = %(org)s AND toolset = %(toolset)s",
+    "DELETE FROM term_counts WHERE org = %(org)s AND toolset = %(toolset)s",
+    "DELETE FROM term_changes WHERE org = %(org)s AND toolset = %(toolset)s",
+    """
+    UPDATE collections SET documents = 0, words = 0, counted = 0, uncounted = 0
+    WHERE org = %(org)s AND toolset = %(toolset)s
+    """,
 )
+_CLEAR_LISTS = ("DELETE FROM facet_values", "DELETE FROM spans")
 _GET_COLLECTIONS = "SELECT org, toolset FROM collections ORDER BY org, toolset"
 _GET_DOCUMENTS = """
     SELECT key, id, recorded_at, version, state, created_at, modified_at, author, title, facets, spans, body, data
@@ -53,7 +56,7 @@ async def rebuild(session: Session) -> None:
     await session.take_time(ALL_ORGS)
     *_, places, _ = await session.send(
         ALL_ORGS,
-        *map(Statement, _CLEAR),
+        *map(Statement, _CLEAR_LISTS),
         Statement(_GET_COLLECTIONS),
         Statement(_SET_VERSION, (ANALYSIS_VERSION,)),
     )
@@ -62,13 +65,16 @@ async def rebuild(session: Session) -> None:
 
 
 async def _rebuild_collection(session: Session, collection: Collection) -> None:
-    content, last = await open_content(session, collection, ()), 0
-    values = (collection.org, collection.toolset)
+    scope, last = Scope(collection.org), 0
+    place: dict[str, object] = {"org": collection.org, "toolset": collection.toolset}
+    await session.post(scope, *(Statement(text, place) for text in _CLEAR))
     while True:
-        (rows,) = await session.send(Scope(collection.org), Statement(_GET_DOCUMENTS, (*values, last, BATCH)))
+        values = (collection.org, collection.toolset, last, BATCH)
+        (rows,) = await session.send(scope, Statement(_GET_DOCUMENTS, values))
         if not rows:
-            return
+            break
         present = [decode_revision(collection, row[1], row[2:]) for row in rows]
         prepared = await anyio.to_thread.run_sync(prepare_revisions, present)
         last = rows[-1][0]
-        await content.index_anew(session, prepared, [row[0] for row in rows])
+        await session.post(scope, *index_anew(collection, prepared, [row[0] for row in rows]))
+    await session.post(scope, *count_terms(collection.org, collection.toolset))

@@ -6,12 +6,13 @@ transaction to transaction may sit in between.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Generator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import LiteralString
 
 import anyio
+from psycopg import AsyncClientCursor
 from psycopg.sql import SQL, Composed
 
 from refdesk.errors import StoreError
@@ -39,9 +40,16 @@ class Scope:
 
     @property
     def statement(self) -> Statement:
-        """The statement that says so, for the rest of the transaction."""
-        values = (self.org or "", "off" if self.org is not None else "on")
-        return Statement("SELECT set_config('refdesk.org', %s, true), set_config('refdesk.all_orgs', %s, true)", values)
+        """The statement that says so, for the rest of the transaction.
+
+        Entries are seen whatever words they hold, and reached by their keys: the index of words would give all of them.
+        """
+        return Statement(
+            "SELECT set_config('refdesk.org', %s, true), set_config('refdesk.all_orgs', %s, true), "
+            "set_config('refdesk.any', '{0}', true), set_config('refdesk.all', '{-1}', true), "
+            "set_config('enable_bitmapscan', 'off', true)",
+            (self.org or "", "off" if self.org is not None else "on"),
+        )
 
 
 ALL_ORGS = Scope(None)
@@ -64,14 +72,6 @@ class Connections:
         async with self.pool.lend() as connection:
             rows = await self.send(connection, _BEGIN_READING, self.limits, scope.statement, *statements, _COMMIT)
             return rows[-1 - len(statements) : -1]
-
-    @asynccontextmanager
-    async def snapshot(self, scope: Scope) -> AsyncGenerator[Snapshot, None]:
-        """Yield what reads at one moment, in any number of round trips."""
-        async with self.pool.lend() as connection:
-            snapshot = Snapshot(self, connection, scope)
-            yield snapshot
-            await snapshot.end()
 
     @property
     def limits(self) -> Statement:
@@ -99,15 +99,26 @@ class Connections:
         Raises:
             StoreError: One failed, or no answer came in time.
         """
+        cursor = AsyncClientCursor(connection)
         with translated(), _answered_within((seconds or self.patience_seconds) + GRACE_SECONDS):
-            async with connection.pipeline():
-                cursors = [await connection.execute(each.text, each.values) for each in statements]
-            return [await cursor.fetchall() if cursor.description else [] for cursor in cursors]
+            # One message: the driver's pipeline would send each statement by itself, and wake the server for each.
+            texts = [cursor.mogrify(each.text, each.values or None) for each in statements]
+            await cursor.execute(";".join(texts).encode())
+            return await _fetch_all(cursor, len(statements))
 
     async def send_alone(self, connection: Connection, statement: Statement, seconds: float = 3600.0) -> None:
         """Run what cannot share a transaction with anything, nor be sent together with it; errors as in `send`."""
         with translated(), _answered_within(seconds):
             await connection.execute(statement.text, statement.values)
+
+
+async def _fetch_all(cursor: AsyncClientCursor[Row], count: int) -> list[list[Row]]:
+    every: list[list[Row]] = []
+    while len(every) < count:
+        every.append(await cursor.fetchall() if cursor.description else [])
+        if not cursor.nextset():
+            break
+    return every
 
 
 @contextmanager
@@ -117,30 +128,3 @@ def _answered_within(seconds: float) -> Generator[None, None, None]:
             yield
     except TimeoutError as error:
         raise StoreError(failures.SLOW) from error
-
-
-class Snapshot:
-    """Reads of one moment, in a transaction that begins at the first."""
-
-    def __init__(self, connections: Connections, connection: Connection, scope: Scope) -> None:
-        self._connections = connections
-        self._connection = connection
-        self._beginning = [_BEGIN_READING, connections.limits, scope.statement]
-        self._has_ended = False
-
-    async def send(self, *statements: Statement) -> list[list[Row]]:
-        """Return the rows of each statement, sent in one round trip."""
-        before, self._beginning = self._beginning, []
-        rows = await self._connections.send(self._connection, *before, *statements)
-        return rows[len(before) :]
-
-    async def send_last(self, *statements: Statement) -> list[list[Row]]:
-        """Return the rows of each statement and give the moment up, in one round trip."""
-        *rows, _ = await self.send(*statements, _COMMIT)
-        self._has_ended = True
-        return rows
-
-    async def end(self) -> None:
-        """Give the moment up, if that has not been done."""
-        if not self._beginning and not self._has_ended:
-            await self._connections.send(self._connection, _COMMIT)

@@ -1,13 +1,12 @@
-"""Derives what searches need from a document: terms, positions, facet values and their tokens."""
+"""Derives what searches need from a document: terms, positions, facet values and the numbers that stand for them."""
 
 from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
-from uuid import UUID
 
 from refdesk.core.keeping.encoding import check_texts, encode_date_ranges
 from refdesk.core.search import analysis
@@ -16,24 +15,29 @@ from refdesk.core.search.bm25 import TITLE_WEIGHT
 from refdesk.model import State, facet_key
 
 if TYPE_CHECKING:
-    from refdesk.model import Document
+    from refdesk.model import Collection, Document
 
-ANALYSIS_VERSION = 2000 + analysis.VERSION
+ANALYSIS_VERSION = 3000 + analysis.VERSION
 """Goes up, by a thousand for another layout, when `derive` or `Tokens` would give something else for some document;
 what was derived by another version is made anew."""
 
 GRAM = 3
 """Code points of the pieces by which titles are found: shorter ones are found by reading every title."""
 
-MOST_TOKENS = 60_000
-"""PostgreSQL keeps a mebibyte of lexemes of one text: what is beyond (a word in a document of 60,000 distinct ones;
-facet values come first) is stored and scored, but alone finds nothing."""
-
-MOST_WORDS = 65_000
-"""The same limit for these tokens and those of the words as they are written, which come last."""
-
 PIECE = 60_000
 """Code points of a text that PostgreSQL parses at once: of a longer one the words might be more than it takes."""
+
+EVERY = 0
+"""The number that every entry holds."""
+
+NONE = -1
+"""A number that no entry holds."""
+
+MOST_FREQUENT = 2**15 - 1
+_WORD_BITS = 2**30
+"""Terms, facets and pieces of titles are below, words as they are written from here on."""
+
+_SURROGATES, _SURROGATE_COUNT = 0xD800, 0x800
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,24 +45,65 @@ class Derived:
     """What is searched of a document.
 
     Attributes:
-        frequencies: How often each term occurs; a word of the title counts as `TITLE_WEIGHT`.
-        words: The terms in their order, a blank on either side of each, the title's parted from the body's.
+        length: How many words it has, those of the title counted as `TITLE_WEIGHT` each.
+        terms: Their numbers, ascending.
+        frequencies: How often each occurs; a word of the title counts as `TITLE_WEIGHT`.
+        sequence: A character for each term in its order, the title's parted from the body's; see `spell`.
+        facets: Numbers of facet values, ascending.
+        others: Further numbers by which it is found, but for words as they are written.
         texts: Title and body in pieces that PostgreSQL can parse.
         facet_values: (name, key, value, uses, whether it is the first spelling of the key) for each spelling.
-        spans: (name, start, end).
+        date_ranges: (name, start, end).
     """
 
-    frequencies: Mapping[str, int]
     title_key: str
-    words: str
+    length: int
+    terms: Sequence[int]
+    frequencies: Sequence[int]
+    sequence: str
+    facets: Sequence[int]
+    others: Sequence[int]
     texts: tuple[str, ...]
     facet_values: tuple[tuple[str, str, str, int, bool], ...]
     date_ranges: tuple[tuple[str, int, int], ...]
 
+
+class Tokens:
+    """Numbers for what the entries of one collection hold; those of others cost its searches next to nothing."""
+
+    def __init__(self, collection: Collection) -> None:
+        name = f"{len(collection.org)}:{collection.org}{collection.toolset}"
+        self._key = _hash(name, b"", 16)
+
     @property
-    def length(self) -> int:
-        """How many words it has, those of the title counted as `TITLE_WEIGHT` each."""
-        return sum(self.frequencies.values())
+    def of_collection(self) -> int:
+        """What the database hashes words with as they are written: 64 bits with a sign."""
+        return int.from_bytes(self._key[:8], "big", signed=True)
+
+    def of_term(self, term: str) -> int:
+        """Return the number of an analysed term."""
+        return self._number(f"w:{term}")
+
+    def of_facet(self, name: str, value: str) -> int:
+        """Return the number of a facet value, by its `facet_key`: 64 bits with a sign."""
+        return int.from_bytes(_hash(f"f:{len(name)}:{name}{facet_key(value)}", self._key, 8), "big", signed=True)
+
+    def of_state(self, state: State) -> int:
+        """Return the number of a state; those that are current, as most are, have none."""
+        return self._number(f"s:{state.value}")
+
+    def of_title(self, key: str) -> list[int]:
+        """Return the numbers of the pieces of a title, or of a part of one; none when it is shorter than a piece."""
+        pieces = dict.fromkeys(key[start : start + GRAM] for start in range(len(key) - GRAM + 1))
+        return [self._number(f"t:{piece}") for piece in pieces]
+
+    def _number(self, text: str) -> int:
+        return 1 + int.from_bytes(_hash(text, self._key, 4), "big") % (_WORD_BITS - 1)
+
+
+def shorten(facet: int) -> int:
+    """Return the number by which entries are found that hold a facet value; another value may have the same."""
+    return 1 + facet % (_WORD_BITS - 1)
 
 
 def derive(document: Document) -> Derived:
@@ -67,72 +112,42 @@ def derive(document: Document) -> Derived:
     Raises:
         InvalidInputError: A facet or span has a name or value that cannot be stored.
     """
+    tokens = Tokens(document.collection)
     in_title, in_body = analyse_document(document.title, document.body)
-    frequencies = Counter(in_body)
+    numbers = {term: tokens.of_term(term) for term in {*in_title, *in_body}}
+    frequencies = Counter(numbers[term] for term in in_body)
     for term in in_title:
-        frequencies[term] += TITLE_WEIGHT
+        frequencies[numbers[term]] += TITLE_WEIGHT
+    terms = sorted(frequencies)
+    places = {number: place for place, number in enumerate(terms, 1)}
     check_texts(*document.date_ranges)
+    values, key = tuple(_list_facet_values(document.facets)), facet_key(document.title)
+    facets = sorted({tokens.of_facet(name, value) for name, value, *_ in values})
+    states = [] if document.state is State.CURRENT else [tokens.of_state(document.state)]
+    spelt = (spell(places[numbers[term]] for term in part) for part in (in_title, in_body))
     return Derived(
-        frequencies=frequencies,
-        title_key=facet_key(document.title),
-        words=f"{spell(in_title)}\n{spell(in_body)}",
+        title_key=key,
+        length=frequencies.total(),
+        terms=terms,
+        frequencies=[min(frequencies[number], MOST_FREQUENT) for number in terms],
+        sequence=spell([len(terms) + 1]).join(spelt),
+        facets=facets,
+        others=[EVERY, *states, *sorted({*map(shorten, facets), *tokens.of_title(key)})],
         texts=(*_cut(document.title), *_cut(document.body)),
-        facet_values=tuple(_list_facet_values(document.facets)),
+        facet_values=values,
         date_ranges=tuple(
             (name, *ends) for name, spans in document.date_ranges.items() for ends in encode_date_ranges(spans)
         ),
     )
 
 
-def spell(terms: Iterable[str]) -> str:
-    """Return the terms with a blank on either side of each: what a phrase is looked for as."""
-    return f" {' '.join(terms)} "
+def spell(places: Iterable[int]) -> str:
+    """Return a character for each place, counted from 1; none is half of a surrogate pair."""
+    return "".join(chr(place if place < _SURROGATES else place + _SURROGATE_COUNT) for place in places)
 
 
-class Tokens:
-    """Makes the tokens of one collection: 64-bit hashes keyed by its secret, as lexemes that need no quoting."""
-
-    def __init__(self, secret: UUID) -> None:
-        self._secret = secret.bytes
-
-    def of_term(self, term: str) -> str:
-        """Return the token of an analysed term."""
-        return self._hash(f"w:{term}")
-
-    def of_facet(self, name: str, value: str) -> str:
-        """Return the token of a facet value, by its `facet_key`."""
-        return self._hash(f"f:{len(name)}:{name}{facet_key(value)}")
-
-    def of_state(self, state: State) -> str:
-        """Return the token of a state; those that are current, as most are, have none."""
-        return self._hash(f"s:{state.value}")
-
-    def of_title(self, key: str) -> list[str]:
-        """Return the tokens of the pieces of a title, or of a part of one; none when it is shorter than a piece."""
-        pieces = dict.fromkeys(key[start : start + GRAM] for start in range(len(key) - GRAM + 1))
-        return [self._hash(f"t:{piece}") for piece in pieces]
-
-    def of_document(self, derived: Derived, state: State) -> list[str]:
-        """Return every token of a document, at most `MOST_TOKENS`."""
-        facets = {(name, key) for name, key, *_ in derived.facet_values}
-        tokens = [] if state is State.CURRENT else [self.of_state(state)]
-        tokens += [self.of_facet(name, key) for name, key in sorted(facets)]
-        tokens += map(self.of_term, derived.frequencies)
-        tokens += self.of_title(derived.title_key)
-        return tokens[:MOST_TOKENS]
-
-    @property
-    def secret(self) -> bytes:
-        """What keys the tokens; PostgreSQL itself makes those of words as they are written."""
-        return self._secret
-
-    def of_word(self, word: str) -> str:
-        """Return the token of a word as PostgreSQL's configuration `simple` has it, which only folds case."""
-        return hashlib.sha256(self._secret + word.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-
-    def _hash(self, text: str) -> str:
-        data = text.encode("utf-8", "surrogatepass")
-        return hashlib.blake2b(data, key=self._secret, digest_size=8).hexdigest()
+def _hash(text: str, key: bytes, size: int) -> bytes:
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), key=key, digest_size=size).digest()
 
 
 def _cut(text: str) -> Iterable[str]:

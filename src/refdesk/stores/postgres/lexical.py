@@ -1,141 +1,200 @@
-"""BM25 in SQL: the arithmetic of `refdesk.core.search.bm25`, operation for operation."""
+"""BM25 in SQL: the arithmetic of `refdesk.core.search.bm25`, operation for operation, and the counts it is made of.
+
+How many documents hold a term is kept in two parts: `term_counts`, and what came since that was brought up to date, so
+that a write need not touch a row for each of its terms.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-
 from psycopg import sql
 
-from refdesk.core.search.bm25 import K1, B, idf
+from refdesk.core.search.bm25 import K1, B
 from refdesk.model import TextQuery
-from refdesk.stores.postgres.filters import AMONG_MATCHES, Condition, Values, all_of, any_of
-from refdesk.stores.postgres.indexing import Tokens, spell
+from refdesk.stores.postgres.connections import Statement
+from refdesk.stores.postgres.filters import Values
+from refdesk.stores.postgres.indexing import NONE, Tokens
 
 FREQUENT_SHARE = 20
 """A term is frequent when more than one document in this many holds it."""
 
+MOST_UNCOUNTED = 128
+"""Changes that searches look through beside the counted terms, before these are counted too."""
 
-@dataclass(frozen=True, slots=True)
-class Term:
-    """A term of the question that the collection knows: its number there, and how many documents hold it."""
+# Of entries that are counted already. What comes after `counted` is read from the entries themselves.
+CHANGE_TERMS = """
+    INSERT INTO term_changes (org, toolset, number, change, terms)
+    SELECT entries.org, entries.toolset, number, %s, terms
+    FROM unnest(%s::bigint[], %s::bigint[]) AS changed (document, number)
+    JOIN entries USING (document) JOIN collections ON collections.org = %s AND collections.toolset = %s
+    WHERE entries.org = collections.org AND entries.toolset = collections.toolset AND document <= counted
+"""
+_COUNT_TERMS = """
+    WITH changed AS (
+        SELECT term, sum(change)::integer AS change FROM (
+            SELECT unnest(terms) AS term, 1 AS change FROM entries
+            WHERE org = %(org)s AND toolset = %(toolset)s AND document > (
+                SELECT counted FROM collections WHERE org = %(org)s AND toolset = %(toolset)s
+            )
+            UNION ALL
+            SELECT unnest(terms), change FROM term_changes WHERE org = %(org)s AND toolset = %(toolset)s
+        ) changes GROUP BY term
+    ), merged AS (
+        SELECT term, sum(documents)::integer AS documents FROM (
+            SELECT term, change AS documents FROM changed
+            UNION ALL
+            SELECT unnest(terms), unnest(documents) FROM term_counts
+            WHERE org = %(org)s AND toolset = %(toolset)s AND bucket IN (SELECT term & 1023 FROM changed)
+        ) counts GROUP BY term
+    )
+    INSERT INTO term_counts (org, toolset, bucket, terms, documents)
+    SELECT %(org)s, %(toolset)s, term & 1023, array_agg(term ORDER BY term), array_agg(documents ORDER BY term)
+    FROM merged GROUP BY term & 1023
+    ON CONFLICT (org, toolset, bucket) DO UPDATE SET terms = excluded.terms, documents = excluded.documents
+"""
+_FORGET_CHANGES = "DELETE FROM term_changes WHERE org = %(org)s AND toolset = %(toolset)s"
+_NOTE_COUNTED = """
+    UPDATE collections SET uncounted = 0, counted = (SELECT changes FROM orgs WHERE org = %(org)s)
+    WHERE org = %(org)s AND toolset = %(toolset)s
+"""
+# What scores depend on, for the statements behind it: the mean length, then the weight of each term, and the terms that
+# make candidates. Where frequent ones make none, those that do are the rarer ones, or the rarest.
+_WEIGH = """
+    WITH asked AS (
+        SELECT term, place FROM unnest(%(terms)s::integer[]) WITH ORDINALITY AS asked (term, place)
+    ), collection AS (
+        SELECT documents, words, counted FROM collections WHERE org = %(org)s AND toolset = %(toolset)s
+    ), fresh AS (
+        SELECT asked.term, count(*) AS documents FROM entries e CROSS JOIN asked
+        WHERE e.org = %(org)s AND e.toolset = %(toolset)s AND e.document > (SELECT counted FROM collection)
+            AND e.terms[width_bucket(asked.term, e.terms)] = asked.term
+        GROUP BY asked.term
+    ), counted AS (
+        SELECT term, place, coalesce((
+            SELECT c.documents[array_position(c.terms, asked.term)] FROM term_counts c
+            WHERE c.org = %(org)s AND c.toolset = %(toolset)s AND c.bucket = asked.term & 1023
+        ), 0) + coalesce((
+            SELECT sum(c.change) FROM term_changes c
+            WHERE c.org = %(org)s AND c.toolset = %(toolset)s AND asked.term = ANY(c.terms)
+        ), 0) + coalesce((SELECT fresh.documents FROM fresh WHERE fresh.term = asked.term), 0) AS documents
+        FROM asked
+    ), weighed AS (
+        SELECT array_agg(ln(
+            1.0::float8 + (every.documents - counted.documents + 0.5::float8) / (counted.documents + 0.5::float8)
+        ) ORDER BY place) AS weights
+        FROM counted CROSS JOIN collection every
+    ), ways AS (
+        SELECT array_agg(term ORDER BY place) AS every,
+            array_agg(term) FILTER (WHERE documents > 0 AND documents * %(share)s <= (SELECT documents FROM collection))
+                AS rare,
+            (array_agg(term ORDER BY documents, place))[1:1] AS rarest
+        FROM counted WHERE place <= %(ways)s
+    ), chosen AS (
+        SELECT coalesce(every, %(nothing)s::integer[]) AS every, CASE
+            WHEN documents <= %(prune_above)s THEN coalesce(every, %(nothing)s::integer[])
+            ELSE coalesce(rare, rarest, %(nothing)s::integer[])
+        END AS terms, documents, words
+        FROM ways CROSS JOIN collection
+    )
+    SELECT documents, cardinality(terms) < cardinality(every),
+        set_config('refdesk.weights', (
+            ARRAY[words::float8 / nullif(documents, 0)] || (SELECT weights FROM weighed)
+        )::text, true),
+        set_config('refdesk.ways', every::text, true), set_config('refdesk.chosen', terms::text, true)
+    FROM chosen
+"""
+_WEIGHT = sql.SQL("(SELECT current_setting('refdesk.weights', true)::float8[])[{}]")
+_PLACE = sql.SQL("width_bucket({}::integer, e.terms) AS {}")
+_FREQUENCY = sql.SQL(
+    "(CASE WHEN terms[{place}] = {term}::integer THEN frequencies[{place}] ELSE 0 END)::float8 AS {name}"
+)
+_NORM = sql.SQL(
+    "{k1}::float8 * ({rest}::float8 + {b}::float8 * coalesce(length::float8 / {mean}, 1.0::float8)) AS norm"
+)
+_TERM_SCORE = sql.SQL("{weight} * {tf} / ({tf} + norm)")
+_CHARACTER = sql.SQL("chr(CASE WHEN {place} < 55296 THEN greatest({place}, 1) ELSE {place} + 2048 END)")
 
-    number: int
-    documents: int
 
-
-@dataclass(frozen=True, slots=True)
-class Corpus:
-    """What BM25 needs to know of a collection, at one moment.
-
-    Attributes:
-        words: Of all documents together, those of titles counted twice.
-        terms: Those of the question that some document held once.
-        prune_above: Documents from which on frequent terms make no candidates.
-        as_written: The tokens of the question's words as they are written; none when that was not asked.
-    """
-
-    documents: int
-    words: int
-    terms: Mapping[str, Term]
-    tokens: Tokens
-    prune_above: int
-    as_written: Sequence[str] = ()
+def count_terms(org: str, toolset: str) -> list[Statement]:
+    """Return what brings the counts of a collection's terms up to date."""
+    values: dict[str, object] = {"org": org, "toolset": toolset}
+    return [Statement(text, values) for text in (_COUNT_TERMS, _FORGET_CHANGES, _NOTE_COUNTED)]
 
 
 class Question:
-    """What is asked in words, of one collection."""
+    """What is asked in words, of one collection.
 
-    def __init__(self, text: TextQuery, corpus: Corpus) -> None:
-        self._text = text
-        self._corpus = corpus
-        self._asked = list(dict.fromkeys([*text.terms, *(term for phrase in text.phrases for term in phrase)]))
+    Attributes:
+        phrases: Numbers of the terms of each phrase, which stand together in a match.
+    """
 
-    def match(self, values: Values, terms: Sequence[str] | None = None) -> Condition:
-        """Return the condition that an entry matches; with `terms`, by one of these."""
-        tokens: list[str] = []
-        ways = [self._corpus.tokens.of_term(term) for term in terms or self._text.terms]
-        if self._corpus.as_written and (ways or not self._text.phrases):
-            ways.append(all_of(list(self._corpus.as_written)))
-        if ways:
-            tokens.append(any_of(ways))
-        held = dict.fromkeys(term for phrase in self._text.phrases for term in phrase)
-        if held:
-            tokens.append(all_of([self._corpus.tokens.of_term(term) for term in held]))
-        if not tokens:
-            return Condition(columns=(sql.SQL("false"),))
-        return Condition(tuple(tokens), self._find_phrases(values))
+    def __init__(self, text: TextQuery, tokens: Tokens) -> None:
+        self.phrases = [[tokens.of_term(term) for term in phrase] for phrase in text.phrases]
+        self._ways = list(dict.fromkeys(map(tokens.of_term, text.terms)))
+        self._terms = list(dict.fromkeys([*self._ways, *self.held]))
 
-    def get_rare_terms(self) -> tuple[str, ...] | None:
-        """Return the terms that make candidates in a large collection, or `None` where all do.
+    @property
+    def held(self) -> list[int]:
+        """The numbers of the terms of all phrases."""
+        return list(dict.fromkeys(number for phrase in self.phrases for number in phrase))
 
-        What holds frequent terms only is then no candidate. It scores less than the sum of their idf, so whatever
-        scores at least that stands where exact ranking puts it, and so does whatever holds every term. A document's
-        score counts all terms either way.
+    @property
+    def needs_way(self) -> bool:
+        """Whether holding every phrase is not enough."""
+        return bool(self.phrases and self._ways)
+
+    def weigh(self, org: str, toolset: str, prune_above: int | None) -> Statement:
+        """Return what prepares the scores, and tells how many documents there are and whether some terms are left out.
+
+        Args:
+            org: Whose.
+            toolset: Which of its collections.
+            prune_above: Documents from which on frequent terms make no candidates; `None` where all do.
         """
-        if self._corpus.documents <= self._corpus.prune_above or not self._text.terms:
-            return None
-        counts = {term: self._count(term) for term in self._text.terms}
-        rare = [term for term, count in counts.items() if count * FREQUENT_SHARE <= self._corpus.documents]
-        rare = [term for term in rare if counts[term]] or [min(counts, key=counts.__getitem__)]
-        return tuple(rare) if len(rare) < len(counts) else None
+        values: dict[str, object] = {"org": org, "toolset": toolset, "terms": self._terms, "ways": len(self._ways)}
+        values |= {"share": FREQUENT_SHARE, "nothing": [NONE]}
+        values["prune_above"] = 2**62 if prune_above is None else prune_above
+        return Statement(_WEIGH, values)
+
+    def make_places(self, values: Values) -> sql.Composable:
+        """Return columns of `e`: where each term would stand among its terms, `p0`, `p1`, …"""
+        places = [_PLACE.format(values.add(t), sql.Identifier(f"p{i}")) for i, t in enumerate(self._terms)]
+        return sql.SQL("").join(sql.SQL(", ") + place for place in places)
 
     def make_frequencies(self, values: Values) -> sql.Composable:
-        """Return columns of `e`: `norm` (the denominator's other part) and each term's frequency, `f0`, `f1`, …"""
-        columns = [sql.SQL("{} AS norm").format(self._make_norm(values))]
-        for index, term in enumerate(self._get_known()):
-            number = values.add(self._corpus.terms[term].number)
-            columns.append(_FREQUENCY.format(number=number, name=sql.Identifier(f"f{index}")))
-        return sql.SQL(", ").join(columns)
+        """Return columns from those: `norm` (the denominator's other part) and how often each occurs, `f0`, `f1`, …"""
+        mean = _WEIGHT.format(sql.Literal(1))
+        columns = [_NORM.format(k1=values.add(K1), rest=values.add(1.0 - B), b=values.add(B), mean=mean)]
+        for index, term in enumerate(self._terms):
+            place, name = sql.Identifier(f"p{index}"), sql.Identifier(f"f{index}")
+            columns.append(_FREQUENCY.format(term=values.add(term), place=place, name=name))
+        return sql.SQL("").join(sql.SQL(", ") + column for column in columns)
 
-    def make_score(self, values: Values) -> sql.Composable:
+    def make_score(self) -> sql.Composable:
         """Return the BM25 score, from the columns of `make_frequencies`."""
         parts: list[sql.Composable] = [sql.SQL("0::float8")]
-        for index, term in enumerate(self._get_known()):
-            weight = values.add(idf(self._corpus.documents, self._count(term)))
-            parts.append(_TERM_SCORE.format(weight=weight, tf=sql.Identifier(f"f{index}")))
+        for index in range(len(self._terms)):
+            weight, tf = _WEIGHT.format(sql.Literal(index + 2)), sql.Identifier(f"f{index}")
+            parts.append(_TERM_SCORE.format(weight=weight, tf=tf))
         return sql.SQL(" + ").join(parts)
 
     def make_all_terms(self) -> sql.Composable:
         """Return whether every term of the question occurs, from the columns of `make_frequencies`."""
-        known = self._get_known()
-        if not set(self._text.terms) <= set(known):
-            return sql.SQL("false")
-        tests = [sql.SQL("{} > 0").format(sql.Identifier(f"f{known.index(term)}")) for term in self._text.terms]
-        return sql.SQL(" AND ").join([sql.SQL("true"), *tests])
+        return self._join_ways(sql.SQL(" AND "), sql.SQL("true"))
 
-    def make_as_written(self, values: Values, passing: Condition) -> sql.Composable:
-        """Return whether `e`, which is known to pass a filter, holds the question as it is written."""
-        if not self._corpus.as_written:
-            return sql.SQL("false")
-        return AMONG_MATCHES.format(values.add(all_of([*passing.tokens, *self._corpus.as_written])))
+    def make_any_term(self) -> sql.Composable:
+        """Return whether a term that makes a match occurs, from the columns of `make_frequencies`."""
+        return self._join_ways(sql.SQL(" OR "), sql.SQL("false"))
 
-    def _get_known(self) -> list[str]:
-        return [term for term in self._asked if term in self._corpus.terms]
+    def make_phrases(self) -> sql.Composable:
+        """Return whether every phrase occurs, from the columns of `make_frequencies`."""
+        tests: list[sql.Composable] = [sql.SQL("true")]
+        tests += [sql.SQL("{} > 0").format(sql.Identifier(f"f{self._terms.index(number)}")) for number in self.held]
+        for phrase in self.phrases:
+            places = [sql.Identifier(f"p{self._terms.index(number)}") for number in phrase]
+            characters = [_CHARACTER.format(place=place) for place in places]
+            tests.append(sql.SQL("strpos(sequence, {}) > 0").format(sql.SQL(" || ").join(characters)))
+        return sql.SQL(" AND ").join(tests)
 
-    def _count(self, term: str) -> int:
-        known = self._corpus.terms.get(term)
-        return known.documents if known else 0
-
-    def _make_norm(self, values: Values) -> sql.Composable:
-        if not self._corpus.words:
-            return sql.SQL("{}::float8").format(values.add(K1))
-        mean = values.add(self._corpus.words / self._corpus.documents)
-        return _NORM.format(k1=values.add(K1), rest=values.add(1.0 - B), b=values.add(B), mean=mean)
-
-    def _find_phrases(self, values: Values) -> tuple[sql.Composable, ...]:
-        if not self._text.phrases:
-            return ()
-        tests = [_HAS_PHRASE.format(values.add(spell(phrase))) for phrase in self._text.phrases]
-        return (_IN_WORDS.format(sql.SQL(" AND ").join(tests)),)
-
-
-# The terms of an entry ascend, so `width_bucket` finds a number by halving, whatever the document's length.
-_FREQUENCY = sql.SQL(
-    "(CASE WHEN e.terms[width_bucket({number}::integer, e.terms)] = {number}::integer "
-    "THEN e.frequencies[width_bucket({number}::integer, e.terms)] ELSE 0 END)::float8 AS {name}"
-)
-_NORM = sql.SQL("{k1}::float8 * ({rest}::float8 + {b}::float8 * (e.length::float8 / {mean}::float8))")
-_TERM_SCORE = sql.SQL("{weight}::float8 * {tf} / ({tf} + norm)")
-_HAS_PHRASE = sql.SQL("strpos(d.words, {}) > 0")
-_IN_WORDS = sql.SQL("EXISTS (SELECT FROM documents d WHERE d.org = e.org AND d.key = e.document AND {})")
+    def _join_ways(self, joiner: sql.SQL, of_none: sql.SQL) -> sql.Composable:
+        tests = [sql.SQL("{} > 0").format(sql.Identifier(f"f{index}")) for index in range(len(self._ways))]
+        return sql.SQL("({})").format(joiner.join([of_none, *tests]))

@@ -92,10 +92,10 @@ would pass one that took its number early and commits late."""
 
 _COUNT_STATES = "SELECT org, toolset, state, count(*) FROM documents GROUP BY org, toolset, state"
 _COUNT_EMBEDDED = """
-    SELECT entries.org, toolset, name, count(*) FROM vectors
-    JOIN entries ON entries.org = vectors.org AND entries.document = vectors.document
+    SELECT documents.org, toolset, name, count(*) FROM vectors
+    JOIN documents ON documents.org = vectors.org AND documents.key = vectors.document
     JOIN models ON models.key = model
-    WHERE number = 0 GROUP BY entries.org, toolset, name
+    WHERE number = 0 AND state <> 'withdrawn' GROUP BY documents.org, toolset, name
 """
 
 

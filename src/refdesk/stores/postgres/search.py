@@ -1,37 +1,40 @@
-"""One search: planned by the collection's statistics, then executed as one statement.
+"""One search in one round trip: all of its statements are sent together, and end their transaction.
 
-Two round trips: the first begins a snapshot and reads what scores depend on (counts, document frequencies, the model),
-the second finds, counts facets and ends. A filter over many vectors takes a third, which counts whom it lets pass.
+How vectors are found depends on how many there are. That is known from the search before, and told by every answer: the
+first search of a collection, and one that finds it changed much, asks twice.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from refdesk.core.keeping.encoding import decode_instant, is_storable
-from refdesk.model import Candidate, FacetCount, FindRequest, Found, State
-from refdesk.stores.postgres.connections import Connections, Scope, Snapshot, Statement
-from refdesk.stores.postgres.indexing import Tokens
-from refdesk.stores.postgres.lexical import Corpus, Term
+from refdesk.model import Candidate, Collection, FacetCount, FindRequest, Found, State
+from refdesk.stores.postgres.connections import Connections, Scope, Statement
+from refdesk.stores.postgres.filters import is_selective
 from refdesk.stores.postgres.pool import Row
-from refdesk.stores.postgres.statements import Search
-from refdesk.stores.postgres.vectors import Graph, Model, choose_graph, get_exact_limit
+from refdesk.stores.postgres.statements import Search, Step
+from refdesk.stores.postgres.vectors import Model, choose_graph, get_exact_limit
 
-_GET_COLLECTION = "SELECT documents, words, secret FROM collections WHERE org = %s AND toolset = %s"
-_GET_TERMS = "SELECT term, number, documents FROM terms WHERE org = %s AND toolset = %s AND term = ANY(%s::text[])"
-_GET_WORDS = "SELECT unnest(tsvector_to_array(to_tsvector('simple', %s)))"
 # How large the graph of all orgs is, the server knows well enough; nobody keeps a count that all would wait for.
 _GET_MODEL = """
     SELECT key, dimensions, greatest(passages, coalesce((
         SELECT reltuples FROM pg_class WHERE oid = to_regclass('vectors_of_model_' || key)
-    ), 0)::bigint), passages
+    ), 0)::bigint), passages, documents
     FROM (
-        SELECT key, dimensions, embeddings.passages FROM models
-        JOIN embeddings ON model = key WHERE name = %s AND org = %s AND toolset = %s
+        SELECT key, dimensions, embeddings.passages, documents FROM models JOIN embeddings ON model = key
+        JOIN collections ON collections.org = embeddings.org AND collections.toolset = embeddings.toolset
+        WHERE name = %s AND embeddings.org = %s AND embeddings.toolset = %s
     ) model
 """
+
+MOST_KNOWN = 10_000
+"""Collections of which it is kept how many vectors they have."""
+
+GROWTH = 2
+"""A collection with so many times the vectors that were known is asked anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +47,45 @@ class Limits:
             frequent terms make no candidates.
     """
 
-    exact_passages: int = 10_000
+    exact_passages: int = 2_000
     ranked_documents: int = 20_000
+
+
+@dataclass(slots=True)
+class _Answer:
+    """The rows that each statement told, and the model that the search needed."""
+
+    search: Search
+    model: Model | None
+    rows: dict[str, list[Row]] = field(default_factory=dict[str, list[Row]])
+
+    @property
+    def candidates(self) -> list[Row]:
+        return self.rows["choice"]
+
+    @property
+    def is_pruned(self) -> bool:
+        return any(row[1] for row in self.rows.get("weights", ()))
+
+    @property
+    def listed(self) -> int:
+        return self.rows["list"][0][1] if "list" in self.rows else 0
+
+    @property
+    def total(self) -> int:
+        if "count" in self.rows:
+            return self.rows["count"][0][0]
+        total = self.rows["list"][0][0] if "list" in self.rows else 0
+        return self.listed if total is None else total
+
+    @property
+    def is_short(self) -> bool:
+        """Whether what was left out to be fast would have filled a list."""
+        depth = self.search.request.depth
+        expected = min(depth, self.total) if self.search.request.counts else depth
+        return (self.is_pruned and self.listed < expected) or (
+            self.search.graph is not None and self.candidates[0][0] < depth
+        )
 
 
 class Searcher:
@@ -54,77 +94,67 @@ class Searcher:
     def __init__(self, connections: Connections, limits: Limits) -> None:
         self._connections = connections
         self._limits = limits
+        self._models: dict[tuple[Collection, str], Model] = {}
 
     async def find(self, request: FindRequest) -> Found:
         """Return what matches."""
-        async with self._connections.snapshot(Scope(request.collection.org)) as snapshot:
-            search = await plan_search(snapshot, request, self._limits)
-            if search is None or not search.corpus.documents:
-                return Found((), 0, dict.fromkeys(request.facets, ()))
-            graph, are_few = await self._choose_graph(snapshot, search)
-            rare = None if are_few else search.get_rare_terms()
-            found, *facets = await _run(snapshot, search, graph, rare)
-            if _is_short(request, found, graph, rare):
-                # What was left out to be fast would have filled the list.
-                found, *facets = await _run(snapshot, search, None, None)
-        return _make_found(request, found, facets[0] if facets else [])
+        answer = await self._ask(self.plan(request))
+        if _is_outdated(answer):
+            answer = await self._ask(self.plan(request))
+        if answer.is_short:
+            answer = await self._ask(Search(request, answer.model, None, None, None))
+        return _make_found(request, answer)
 
-    async def _choose_graph(self, snapshot: Snapshot, search: Search) -> tuple[Graph | None, bool]:
-        """Return how the graph is asked, if it is, and whether so few pass the filter that none need be pruned."""
-        model, documents, request = search.model, search.corpus.documents, search.request
-        limit = get_exact_limit(model, documents, request.depth, self._limits.exact_passages) if model else None
-        if model is None or limit is None:
-            return None, False
-        wanted = documents
-        if request.where is not None:
-            ((passing,),) = await snapshot.send(search.count_passing(limit + 1))
-            wanted = passing[0]
-        if wanted <= limit:
-            return None, wanted <= self._limits.ranked_documents
-        return choose_graph(model, documents, request.depth, request.effort, wanted), False
+    def plan(self, request: FindRequest) -> Search:
+        """Return the search that a request is, by what is known."""
+        prune_above, vector = self._limits.ranked_documents, request.vector
+        model = self._models.get((request.collection, vector.model)) if vector else None
+        if model is None:
+            return Search(request, None, None, None, prune_above)
+        documents = model.documents
+        limit = get_exact_limit(model, documents, request.depth, self._limits.exact_passages)
+        if limit is None:
+            return Search(request, model, None, None, prune_above)
+        graph = choose_graph(model, documents, request.depth, request.effort, documents)
+        return Search(request, model, graph, limit if is_selective(request.where) else None, prune_above)
 
+    async def _ask(self, search: Search) -> _Answer:
+        request, steps = search.request, search.list_steps()
+        if request.vector is not None:
+            name = request.vector.model if is_storable(request.vector.model) else ""
+            place = (request.collection.org, request.collection.toolset)
+            steps.insert(0, Step(Statement(_GET_MODEL, (name, *place)), "model"))
+        every = await self._connections.read(Scope(request.collection.org), *(step.statement for step in steps))
+        rows = {step.tells: each for step, each in zip(steps, every, strict=True) if step.tells}
+        found = rows.get("model")
+        return _Answer(search, self._note(request, Model(*found[0]) if found else None), rows)
 
-async def plan_search(snapshot: Snapshot, request: FindRequest, limits: Limits) -> Search | None:
-    """Return the search that a request is, or `None` in a collection that was never written to."""
-    place = (request.collection.org, request.collection.toolset)
-    text, vector = request.text, request.vector
-    asked = {*text.terms, *(term for phrase in text.phrases for term in phrase)} if text else set[str]()
-    model = vector.model if vector and is_storable(vector.model) else ""
-    written = request.as_written if request.as_written and is_storable(request.as_written) else ""
-    collections, terms, words, models = await snapshot.send(
-        Statement(_GET_COLLECTION, place),
-        Statement(_GET_TERMS, (*place, sorted(filter(is_storable, asked)))),
-        Statement(_GET_WORDS, (written,)),
-        Statement(_GET_MODEL, (model, *place)),
-    )
-    if not collections:
-        return None
-    documents, length, secret = collections[0]
-    known = {term: Term(number, count) for term, number, count in terms}
-    tokens = Tokens(secret)
-    as_written = [tokens.of_word(word) for (word,) in words]
-    corpus = Corpus(documents, length, known, tokens, limits.ranked_documents, as_written)
-    return Search(request, corpus, Model(*models[0]) if models else None)
+    def _note(self, request: FindRequest, model: Model | None) -> Model | None:
+        if request.vector is not None:
+            key = (request.collection, request.vector.model)
+            if len(self._models) >= MOST_KNOWN:
+                self._models.clear()
+            if model is None:
+                self._models.pop(key, None)
+            else:
+                self._models[key] = model
+        return model
 
 
-async def _run(snapshot: Snapshot, search: Search, graph: Graph | None, rare: Sequence[str] | None) -> list[list[Row]]:
-    """Return the rows of the candidates and, where requested, of facet values."""
-    settings = graph.settings if graph else ()
-    statements = (*settings, search.find(graph, rare), *search.count_facets())
-    is_final = graph is None and rare is None
-    found = await (snapshot.send_last(*statements) if is_final else snapshot.send(*statements))
-    return found[len(settings) :]
+def _is_outdated(answer: _Answer) -> bool:
+    """Return whether the search was planned by what does not hold any more."""
+    used, present = answer.search.model, answer.model
+    if used is None or present is None:
+        return used is not present
+    if (used.key, used.dimensions) != (present.key, present.dimensions):
+        return True
+    return answer.search.graph is None and present.own > GROWTH * used.own
 
 
-def _is_short(request: FindRequest, found: Sequence[Row], graph: Graph | None, rare: Sequence[str] | None) -> bool:
-    total, listed, near, *_ = found[0]
-    expected = min(request.depth, total) if request.counts else request.depth
-    return (rare is not None and listed < expected) or (graph is not None and near < request.depth)
-
-
-def _make_found(request: FindRequest, found: Sequence[Row], facets: Sequence[Row]) -> Found:
-    candidates = tuple(_make_candidate(row[3:-1]) for row in found if row[3] is not None)
-    return Found(candidates, found[0][0], {name: _count_facet(name, facets) for name in request.facets})
+def _make_found(request: FindRequest, answer: _Answer) -> Found:
+    candidates = tuple(_make_candidate(row[1:-1]) for row in answer.candidates if row[1] is not None)
+    facets = answer.rows.get("facets", [])
+    return Found(candidates, answer.total, {name: _count_facet(name, facets) for name in request.facets})
 
 
 def _make_candidate(row: Row) -> Candidate:

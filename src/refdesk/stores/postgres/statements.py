@@ -1,4 +1,9 @@
-"""Builds the statements of one search. Every part of a request is a parameter; only the structure varies."""
+"""Builds the statements of one search, sent together. Every part of a request is a parameter; only structure varies.
+
+What one statement finds the next ones read from settings of the transaction. Which words entries are seen by is such a
+setting too (see the policy of `entries`), so each statement ends by setting it for the next; while entries are reached
+by their keys, the planner may not use the index of words, which then would give all of them.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +16,9 @@ from refdesk.core.keeping.encoding import is_storable
 from refdesk.core.writing.supersession import HEAD
 from refdesk.model import FindRequest, SortKey, facet_key
 from refdesk.stores.postgres.connections import Statement
-from refdesk.stores.postgres.filters import BY_MATCHES, OF_EACH, Condition, Values, all_of, compile_filter
-from refdesk.stores.postgres.lexical import Corpus, Question
+from refdesk.stores.postgres.filters import Values, compile_filter, find_ways
+from refdesk.stores.postgres.indexing import EVERY, NONE, Tokens
+from refdesk.stores.postgres.lexical import Question
 from refdesk.stores.postgres.rows import encode_vector
 from refdesk.stores.postgres.vectors import Graph, Model
 
@@ -24,28 +30,88 @@ _COLUMNS = {
     "title": sql.SQL("title_key"),
     "id": sql.SQL("id"),
 }
-_COLUMNS_OF_ENTRY = sql.SQL("e.document, e.id, e.modified_at, e.created_at, e.title_key, e.state")
-# Without the barrier the planner would compute each frequency once for every use of it.
+_SEE = """
+    SELECT set_config('refdesk.any', %s, true), set_config('refdesk.all', %s, true),
+        set_config('enable_bitmapscan', %s, true)
+"""
+_SEE_WAYS = "SELECT set_config('refdesk.any', current_setting('refdesk.ways'), true)"
+_PREPARE = """
+    SELECT set_config('refdesk.listed', '{}', true), set_config('refdesk.titled', '{}', true),
+        set_config('refdesk.written', '{}', true), set_config('refdesk.passing', '', true),
+        set_config('refdesk.weights', '{}', true), set_config('refdesk.ways', '{-1}', true),
+        set_config('refdesk.chosen', '{-1}', true),
+        set_config('refdesk.forms', ARRAY(
+            SELECT refdesk_form(word, %s) FROM unnest(tsvector_to_array(to_tsvector('simple', %s))) AS word
+        )::text, true)
+"""
+# No form stands for no entry: the empty array would be a part of every other.
+_SEE_FORMS = """
+    SELECT set_config('refdesk.any', '{-1}', true), set_config('enable_bitmapscan', 'on', true), set_config(
+        'refdesk.all', coalesce(nullif(current_setting('refdesk.forms'), '{}'), '{-1}'), true
+    )
+"""
+_FIND_WRITTEN = sql.SQL("""
+    SELECT set_config('refdesk.written', documents::text, true)
+    FROM (SELECT ARRAY(SELECT document FROM ({matching}) matching) AS documents OFFSET 0) found
+""")
+_SEE_CHOSEN = """
+    SELECT set_config('enable_bitmapscan', 'on', true),
+        set_config('refdesk.any', current_setting('refdesk.chosen'), true)
+"""
+# Without the barriers the planner would compute each place and frequency once for every use of it.
 _SCORED = sql.SQL("""
     SELECT document, id, modified_at, created_at, title_key, state, {score} AS lexical, {all_terms} AS all_terms,
-        as_written
-    FROM (SELECT {columns}, {frequencies}, {as_written} AS as_written FROM {source} OFFSET 0) frequencies
+        {as_written} AS as_written
+    FROM (
+        SELECT * {frequencies} FROM (SELECT e.* {places} FROM entries e WHERE {place} AND {passing} OFFSET 0) placed
+        OFFSET 0
+    ) counted WHERE {matches}
 """)
-_FIND = sql.SQL("""
-    WITH matching AS MATERIALIZED ({matching}), counted AS ({counted}),
-    first AS (SELECT * FROM matching m ORDER BY {order} LIMIT {depth}),
-    listed AS (SELECT document, row_number() OVER (ORDER BY {order}) AS place FROM first m),
-    titled AS ({titled}),
-    near AS ({near}),
-    joining AS (SELECT document FROM titled UNION SELECT document FROM near EXCEPT SELECT document FROM listed),
-    chosen AS (SELECT document FROM listed UNION ALL SELECT document FROM joining)
-    SELECT total, listed, near, found.* FROM (
-        SELECT (SELECT total FROM counted), (SELECT count(*) FROM listed) AS listed, (SELECT count(*) FROM near) AS near
-    ) counts LEFT JOIN (
+_IS_WRITTEN = sql.SQL("document IN (SELECT unnest(current_setting('refdesk.written', true)::bigint[]))")
+_FIRST_START = sql.SQL(
+    "(SELECT min(s.starts_at) FROM spans s WHERE s.org = {org} AND s.document = matching.document AND s.name = {name})"
+)
+_LIST = sql.SQL("""
+    SELECT total, cardinality(documents), set_config('refdesk.listed', documents::text, true)
+    FROM (SELECT {total} AS total, ARRAY(
+        SELECT document FROM {matching} ORDER BY {order} LIMIT {depth}
+    ) AS documents OFFSET 0) listed
+""")
+_LIST_AND_COUNT = sql.SQL("WITH matching AS MATERIALIZED ({matching}) {listed}")
+_COUNT = sql.SQL("SELECT count(*) FROM ({matching}) matching")
+_COUNT_FACETS = sql.SQL("""
+    SELECT f.name, f.key, f.value, sum(f.uses), count(*) FILTER (WHERE f.is_first)
+    FROM ({matching}) matching JOIN facet_values f ON f.org = {org} AND f.document = matching.document
+    WHERE f.name = ANY({names}::text[]) GROUP BY f.name, f.key, f.value
+""")
+_FIND_TITLED = sql.SQL("""
+    SELECT set_config('refdesk.titled', documents::text, true) FROM (SELECT ARRAY(
+        SELECT e.document FROM entries e WHERE {place} AND {passing} AND {has_title}
+        ORDER BY e.modified_at DESC, e.id LIMIT {depth}
+    ) AS documents OFFSET 0) titled
+""")
+_FIND_PASSING = sql.SQL("""
+    SELECT set_config(
+        'refdesk.passing', CASE WHEN cardinality(documents) <= {limit} THEN documents::text ELSE '' END, true
+    )
+    FROM (SELECT ARRAY(
+        SELECT e.document FROM entries e WHERE {place} AND {passing} LIMIT {limit} + 1
+    ) AS documents OFFSET 0) passing
+""")
+_CHOOSE = sql.SQL("""
+    WITH listed AS (
+        SELECT document, place
+        FROM unnest(current_setting('refdesk.listed', true)::bigint[]) WITH ORDINALITY AS l (document, place)
+    ), near AS MATERIALIZED ({near}), joining AS (
+        SELECT unnest(current_setting('refdesk.titled', true)::bigint[]) AS document
+        UNION SELECT document FROM near EXCEPT SELECT document FROM listed
+    ), chosen AS MATERIALIZED (
+        SELECT document FROM listed UNION ALL SELECT document FROM joining
+    ), best AS MATERIALIZED ({best})
+    SELECT near, found.* FROM (SELECT count(*) AS near FROM near) counts LEFT JOIN (
         SELECT id, modified_at, lexical, all_terms, as_written, {is_titled}, cosine, starts_at, ends_at,
-            state, {head} AS head_id,
-            array_position(ARRAY(SELECT document FROM listed ORDER BY place), document) AS place
-        FROM ({scored}) scored LEFT JOIN LATERAL ({best}) best ON true
+            state, {head} AS head_id, listed.place AS place
+        FROM ({scored}) scored LEFT JOIN listed USING (document) LEFT JOIN best USING (document)
     ) found ON true
     ORDER BY place NULLS LAST, cosine DESC NULLS LAST, id
 """)
@@ -55,15 +121,12 @@ _HEAD = sql.SQL("""
         (SELECT nullif(d.data ->> {name}, '') FROM documents d WHERE d.org = {org} AND d.key = scored.document), id
     ) END
 """)
-_AS_WRITTEN_FIRST = sql.SQL("as_written DESC")
-_FIRST_START = sql.SQL(
-    "(SELECT min(s.starts_at) FROM spans s WHERE s.org = {org} AND s.document = m.document AND s.name = {name})"
-)
 _IS_CHOSEN = sql.SQL("e.document = ANY(ARRAY(SELECT document FROM chosen))")
-_IS_MARKED = sql.SQL("e.document IN (SELECT document FROM matching WHERE as_written)")
 _NO_DOCUMENT = sql.SQL("SELECT NULL::bigint AS document WHERE false")
-_NO_PASSAGE = sql.SQL("SELECT NULL::float8 AS cosine, NULL::integer AS starts_at, NULL::integer AS ends_at WHERE false")
-_TITLED = sql.SQL("SELECT e.document FROM {source} ORDER BY e.modified_at DESC, e.id LIMIT {depth}")
+_NO_PASSAGE = sql.SQL("""
+    SELECT NULL::bigint AS document, NULL::float8 AS cosine, NULL::integer AS starts_at, NULL::integer AS ends_at
+    WHERE false
+""")
 # Cosines are those of the whole query with the halves that are kept: pgvector would round the query too.
 _COSINE = sql.SQL("least(1, greatest(-1, -(v.vector::vector <#> {query}::vector)))")
 # An array is looked up in one pass over the index. A plain join, where statistics are missing or old, may read all of
@@ -72,180 +135,227 @@ _NEAR = sql.SQL("""
     SELECT document FROM (
         SELECT document, max(cosine) AS cosine FROM (
             SELECT v.document, {cosine} AS cosine FROM vectors v
-            WHERE v.org = {org} AND v.document = ANY(ARRAY(SELECT e.document FROM {entries})) AND v.model = {model}
+            WHERE v.org = {org} AND v.document = ANY(ARRAY({documents})) AND v.model = {model} AND {applies}
         ) passages GROUP BY document ORDER BY cosine DESC FETCH FIRST {depth} ROWS WITH TIES
     ) compared CROSS JOIN LATERAL (
-        SELECT id FROM entries
-        WHERE org = {org} AND toolset = {toolset} AND entries.document = compared.document OFFSET 0
+        SELECT id FROM entries e
+        WHERE e.org = {org} AND e.toolset = {toolset} AND e.document = compared.document OFFSET 0
     ) e ORDER BY cosine DESC, id LIMIT {depth}
 """)
 _NEAR_BY_GRAPH = sql.SQL("""
     SELECT document FROM (
         SELECT document, id, max(cosine) AS cosine FROM (
             SELECT e.document, e.id, {cosine} AS cosine
-            FROM vectors v CROSS JOIN LATERAL (SELECT {columns} FROM {entries} OFFSET 0) e
-            WHERE v.model = {model} AND v.org = {org}
+            FROM vectors v CROSS JOIN LATERAL (
+                SELECT e.document, e.id FROM entries e
+                WHERE e.org = {org} AND e.toolset = {toolset} AND e.document = v.document AND {passing} OFFSET 0
+            ) e
+            WHERE v.model = {model} AND v.org = {org} AND {applies}
             ORDER BY v.vector::halfvec({width}) <#> {query}::halfvec({width}) LIMIT {fetch}
         ) fetched GROUP BY document, id
     ) compared ORDER BY cosine DESC, id LIMIT {depth}
 """)
-_IS_THAT_OF_VECTOR = sql.SQL("e.document = v.document")
+_ARE_FEW = sql.SQL("current_setting('refdesk.passing', true) <> ''")
+_ARE_MANY = sql.SQL("current_setting('refdesk.passing', true) = ''")
+_PASSING = sql.SQL("SELECT unnest(nullif(current_setting('refdesk.passing', true), '')::bigint[])")
 _BEST = sql.SQL("""
-    SELECT {cosine} AS cosine, v.first AS starts_at, v.last AS ends_at FROM vectors v
-    WHERE v.org = {org} AND v.document = scored.document AND v.model = {model} ORDER BY cosine DESC, v.number LIMIT 1
+    SELECT DISTINCT ON (document) document, cosine, starts_at, ends_at FROM (
+        SELECT v.document, v.number, {cosine} AS cosine, v.first AS starts_at, v.last AS ends_at FROM vectors v
+        WHERE v.org = {org} AND v.document = ANY(ARRAY(SELECT document FROM chosen)) AND v.model = {model} OFFSET 0
+    ) compared ORDER BY document, cosine DESC, number
 """)
-_COUNT_FACETS = sql.SQL("""
-    SELECT f.name, f.key, f.value, sum(f.uses), count(*) FILTER (WHERE f.is_first)
-    FROM (SELECT e.document FROM {source}) matching
-    JOIN facet_values f ON f.org = {org} AND f.document = matching.document
-    WHERE f.name = ANY({names}::text[]) GROUP BY f.name, f.key, f.value
-""")
+_TRUE, _FALSE = sql.SQL("true"), sql.SQL("false")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A statement, and what its rows tell: `weights`, `list`, `count`, `facets`, `choice`, or nothing."""
+
+    statement: Statement
+    tells: str = ""
 
 
 @dataclass(slots=True)
 class Search:
-    """A request, and what is known of its collection.
+    """A request as statements.
 
     Attributes:
         model: Of the request's vector; `None` when nothing of the collection was embedded with it.
+        graph: How the model's graph is asked, or `None` to compare all.
+        few: Where so few pass the filter, these are compared all the same; `None` where that is not looked for.
+        prune_above: Documents from which on frequent terms make no candidates; `None` where all do.
     """
 
     request: FindRequest
-    corpus: Corpus
     model: Model | None
+    graph: Graph | None
+    few: int | None
+    prune_above: int | None
+    tokens: Tokens = field(init=False)
     question: Question | None = field(init=False)
 
     def __post_init__(self) -> None:
-        self.question = Question(self.request.text, self.corpus) if self.request.text else None
+        self.tokens = Tokens(self.request.collection)
+        self.question = Question(self.request.text, self.tokens) if self.request.text else None
 
-    def get_rare_terms(self) -> tuple[str, ...] | None:
-        """Return the terms that make candidates, or `None` where all do; see `Question.get_rare_terms`."""
-        order = [key for key in self.request.order if key != SortKey("all_terms", descending=True)]
-        is_by_score = order[:1] == [SortKey("lexical", descending=True)]
-        return self.question.get_rare_terms() if self.question and is_by_score else None
+    def list_steps(self) -> list[Step]:
+        """Return everything that is to be run, in order."""
+        written = self.request.as_written or ""
+        forms = (self.tokens.of_collection, written if self.question and is_storable(written) else "")
+        steps = [Step(Statement(_PREPARE, forms)), *self._find_matches(), *self._find_titled(), *self._find_few()]
+        steps.append(_see([EVERY], [NONE], by_words=False))
+        steps += [Step(each) for each in (self.graph.settings if self.graph else ())]
+        return [*steps, Step(self._choose(), "choice")]
 
-    def find(self, graph: Graph | None, rare: Sequence[str] | None) -> Statement:
-        """Return the statement that finds.
+    def _find_matches(self) -> list[Step]:
+        if self.question is not None:
+            return [*self._weigh(self.question), *self._list(self.question)]
+        if self.request.vector is not None:
+            return []
+        ways = find_ways(self.request.where, self.tokens)
+        seen = _see([EVERY], [NONE], by_words=False) if ways is None else _see(ways or [NONE], [NONE], by_words=True)
+        return [seen, *self._list(None)]
 
-        It gives a row for each candidate, in order (one of NULLs where there is none): total, how many are listed, how
-        many are near, then id, modified_at, lexical, all_terms, as_written, whether it is titled, cosine, its best
-        passage, state and head.
+    def _weigh(self, question: Question) -> list[Step]:
+        by_score = [key for key in self.request.order if key != SortKey("all_terms", descending=True)]
+        is_by_score = by_score[:1] == [SortKey("lexical", descending=True)]
+        place = (self.request.collection.org, self.request.collection.toolset)
+        steps = [Step(question.weigh(*place, self.prune_above if is_by_score else None), "weights")]
+        if self.request.as_written:
+            values = Values()
+            matching = self._score(values, self._filter(values), is_marked=False, matches=question.make_phrases())
+            found = Statement(_FIND_WRITTEN.format(matching=matching), values.named)
+            steps += [Step(Statement(_SEE_FORMS)), Step(found)]
+        if question.phrases:
+            return [*steps, _see([NONE], question.held, by_words=True)]
+        return [*steps, Step(Statement(_SEE_CHOSEN))]
 
-        Args:
-            graph: How the model's graph is asked, or `None` to compare all.
-            rare: Which terms make candidates, or `None` for all.
-        """
+    def _list(self, question: Question | None) -> list[Step]:
         values = Values()
-        matching = self._match(values, rare)
-        text = _FIND.format(
-            matching=self._score(values, self._from(values, matching), self._mark_as_written(values)),
-            counted=self._count(values, is_pruned=rare is not None and self.request.counts),
-            order=sql.SQL(", ").join([_AS_WRITTEN_FIRST, *self._sort(values), sql.SQL("id")]),
+        matching, order = self._match(values), [*self._sort(values), sql.SQL("id")]
+        if question is not None and self.request.as_written:
+            order.insert(0, sql.SQL("as_written DESC"))
+        parts = {"order": sql.SQL(", ").join(order), "depth": values.add(self.request.depth)}
+        if self.request.counts:
+            total = sql.SQL("(SELECT count(*) FROM matching)")
+            listed = _LIST.format(total=total, matching=sql.SQL("matching"), **parts)
+            text = _LIST_AND_COUNT.format(matching=matching, listed=listed)
+        else:
+            source = sql.SQL("({}) matching").format(matching)
+            text = _LIST.format(total=sql.SQL("NULL::bigint"), matching=source, **parts)
+        return [Step(Statement(text, values.named), "list"), *self._count_all(question)]
+
+    def _count_all(self, question: Question | None) -> list[Step]:
+        """Return what counts over all matches, though some terms make no candidates."""
+        steps: list[Step] = []
+        is_pruned = question is not None and not question.phrases and self.prune_above is not None
+        if self.request.counts and is_pruned:
+            values = Values()
+            steps.append(Step(Statement(_COUNT.format(matching=self._match(values)), values.named), "count"))
+        if names := [name for name in self.request.facets if is_storable(name)]:
+            values = Values()
+            parts = {"org": values.add(self.request.collection.org), "names": values.add(names)}
+            text = _COUNT_FACETS.format(matching=self._match(values), **parts)
+            steps.append(Step(Statement(text, values.named), "facets"))
+        return [Step(Statement(_SEE_WAYS)), *steps] if steps and is_pruned else steps
+
+    def _find_titled(self) -> list[Step]:
+        needle = self.request.title_contains
+        if needle is None or not is_storable(needle):
+            return []
+        values, grams = Values(), self.tokens.of_title(facet_key(needle))
+        text = _FIND_TITLED.format(
+            place=self._name_place(values),
+            passing=self._filter(values),
+            has_title=self._test_title(values, sql.SQL("e")),
             depth=values.add(self.request.depth),
-            titled=self._find_titled(values),
-            near=self._find_near(values, graph),
+        )
+        seen = _see([NONE], grams, by_words=True) if grams else _see([EVERY], [NONE], by_words=False)
+        return [seen, Step(Statement(text, values.named))]
+
+    def _find_few(self) -> list[Step]:
+        if self.few is None or self.request.vector is None:
+            return []
+        values, ways = Values(), find_ways(self.request.where, self.tokens)
+        text = _FIND_PASSING.format(
+            limit=values.add(self.few), place=self._name_place(values), passing=self._filter(values)
+        )
+        seen = _see([EVERY], [NONE], by_words=False) if ways is None else _see(ways or [NONE], [NONE], by_words=True)
+        return [seen, Step(Statement(text, values.named))]
+
+    def _choose(self) -> Statement:
+        values = Values()
+        text = _CHOOSE.format(
+            near=self._find_near(values),
             is_titled=self._test_title(values, sql.SQL("scored")),
             head=_HEAD.format(name=sql.Literal(HEAD), org=values.add(self.request.collection.org)),
-            scored=self._score(values, self._from(values, Condition(columns=(_IS_CHOSEN,))), _IS_MARKED),
+            scored=self._score(values, _IS_CHOSEN, is_marked=True, matches=_TRUE),
             best=self._find_best(values),
         )
         return Statement(text, values.named)
 
-    def count_facets(self) -> tuple[Statement, ...]:
-        """Return the statement that counts facets over all matches, where any were requested."""
-        names = [name for name in self.request.facets if is_storable(name)]
-        if not names:
-            return ()
-        values = Values()
-        source = self._from(values, self._match(values, None))
-        org = values.add(self.request.collection.org)
-        return (Statement(_COUNT_FACETS.format(source=source, org=org, names=values.add(names)), values.named),)
+    def _match(self, values: Values) -> sql.Composable:
+        """Return the matches that are seen; by words they are, but for phrases and filters."""
+        matches: sql.Composable = _TRUE
+        if self.question is not None and self.question.phrases:
+            matches = self.question.make_phrases()
+            if self.question.needs_way:
+                way = sql.SQL("({} OR {})").format(self.question.make_any_term(), _IS_WRITTEN)
+                matches = sql.SQL("{} AND {}").format(matches, way)
+        return self._score(values, self._filter(values), is_marked=True, matches=matches)
 
-    def count_passing(self, limit: int) -> Statement:
-        """Return the statement that counts the documents that the filter lets pass, up to a limit."""
-        values = Values()
-        source = self._from(values, self._filter(values))
-        text = sql.SQL("SELECT count(*) FROM (SELECT FROM {} LIMIT {}) passing").format(source, values.add(limit))
-        return Statement(text, values.named)
-
-    def _filter(self, values: Values) -> Condition:
-        return compile_filter(self.request.where, self.corpus.tokens, values)
-
-    def _match(self, values: Values, rare: Sequence[str] | None) -> Condition:
-        """Return what a text match is; without a question that is everything, or with a vector nothing."""
-        passing = self._filter(values)
-        if self.question is not None:
-            return passing.join(self.question.match(values, rare))
-        if self.request.vector is not None:
-            return Condition(columns=(sql.SQL("false"),))
-        return passing
-
-    def _from(self, values: Values, condition: Condition, form: sql.SQL = BY_MATCHES) -> sql.Composable:
-        """Return the collection's entries for which a condition holds, as `e`, for FROM."""
-        org, toolset = values.add(self.request.collection.org), values.add(self.request.collection.toolset)
-        place = sql.SQL("e.org = {} AND e.toolset = {}").format(org, toolset)
-        tests = [place, *condition.columns, *condition.test_tokens(values, form)]
-        return sql.SQL("entries e WHERE {}").format(sql.SQL(" AND ").join(tests))
-
-    def _mark_as_written(self, values: Values) -> sql.Composable:
-        if self.question is None:
-            return sql.SQL("false")
-        return self.question.make_as_written(values, self._filter(values))
-
-    def _score(self, values: Values, source: sql.Composable, as_written: sql.Composable) -> sql.Composable:
-        question = self.question
-        if question is None:
-            score, all_terms, frequencies = sql.SQL("0::float8"), sql.SQL("false"), sql.SQL("0 AS norm")
-        else:
-            score, all_terms = question.make_score(values), question.make_all_terms()
-            frequencies = question.make_frequencies(values)
+    def _score(
+        self, values: Values, passing: sql.Composable, *, is_marked: bool, matches: sql.Composable
+    ) -> sql.Composable:
+        """Return entries that pass, with their scores."""
+        question, nothing = self.question, sql.SQL("")
         return _SCORED.format(
-            columns=_COLUMNS_OF_ENTRY,
-            source=source,
-            score=score,
-            all_terms=all_terms,
-            frequencies=frequencies,
-            as_written=as_written,
+            place=self._name_place(values),
+            passing=passing,
+            places=question.make_places(values) if question else nothing,
+            frequencies=question.make_frequencies(values) if question else nothing,
+            score=question.make_score() if question else sql.SQL("0::float8"),
+            all_terms=question.make_all_terms() if question else _FALSE,
+            as_written=_IS_WRITTEN if question and is_marked and self.request.as_written else _FALSE,
+            matches=matches,
         )
 
-    def _count(self, values: Values, *, is_pruned: bool) -> sql.Composable:
-        if not is_pruned:
-            return sql.SQL("SELECT count(*) AS total FROM matching")
-        return sql.SQL("SELECT count(*) AS total FROM {}").format(self._from(values, self._match(values, None)))
+    def _filter(self, values: Values) -> sql.Composable:
+        return compile_filter(self.request.where, self.tokens, values)
 
-    def _find_titled(self, values: Values) -> sql.Composable:
-        needle = self.request.title_contains
-        if needle is None or not is_storable(needle):
-            return _NO_DOCUMENT
-        grams = self.corpus.tokens.of_title(facet_key(needle))
-        by_grams = Condition((all_of(grams),) if grams else (), (self._test_title(values, sql.SQL("e")),))
-        source = self._from(values, self._filter(values).join(by_grams))
-        return _TITLED.format(source=source, depth=values.add(self.request.depth))
+    def _name_place(self, values: Values) -> sql.Composable:
+        org, toolset = values.add(self.request.collection.org), values.add(self.request.collection.toolset)
+        return sql.SQL("e.org = {} AND e.toolset = {}").format(org, toolset)
 
     def _test_title(self, values: Values, alias: sql.Composable) -> sql.Composable:
         needle = self.request.title_contains
         if needle is None or not is_storable(needle):
-            return sql.SQL("false")
+            return _FALSE
         return sql.SQL("strpos({}.title_key, {}) > 0").format(alias, values.add(facet_key(needle)))
 
-    def _find_near(self, values: Values, graph: Graph | None) -> sql.Composable:
+    def _find_near(self, values: Values) -> sql.Composable:
         if self.request.vector is None or self.model is None:
             return _NO_DOCUMENT
-        query, condition = values.add(encode_vector(self.request.vector.vector)), self._filter(values)
+        query, passing = values.add(encode_vector(self.request.vector.vector)), self._filter(values)
         parts = {
             "cosine": _COSINE.format(query=query),
-            "columns": _COLUMNS_OF_ENTRY,
             "org": values.add(self.request.collection.org),
             "toolset": values.add(self.request.collection.toolset),
             "depth": values.add(self.request.depth),
             # A partial index is only used where the planner sees its condition.
             "model": sql.Literal(self.model.key),
         }
-        if graph is None:
-            return _NEAR.format(**parts, entries=self._from(values, condition))
-        condition = condition.join(Condition(columns=(_IS_THAT_OF_VECTOR,)))
-        entries, width = self._from(values, condition, OF_EACH), sql.Literal(self.model.dimensions)
-        return _NEAR_BY_GRAPH.format(**parts, entries=entries, width=width, query=query, fetch=values.add(graph.fetch))
+        if self.graph is None:
+            every = sql.SQL("SELECT e.document FROM entries e WHERE {} AND {}")
+            return _NEAR.format(**parts, documents=every.format(self._name_place(values), passing), applies=_TRUE)
+        graph = {"passing": passing, "query": query, "fetch": values.add(self.graph.fetch)}
+        graph["width"] = sql.Literal(self.model.dimensions)
+        if self.few is None:
+            return _NEAR_BY_GRAPH.format(**parts, **graph, applies=_TRUE)
+        return sql.SQL("({}) UNION ALL ({})").format(
+            _NEAR.format(**parts, documents=_PASSING, applies=_ARE_FEW),
+            _NEAR_BY_GRAPH.format(**parts, **graph, applies=_ARE_MANY),
+        )
 
     def _find_best(self, values: Values) -> sql.Composable:
         if self.request.vector is None or self.model is None:
@@ -266,3 +376,9 @@ class Search:
     def _get_first_start(self, values: Values, name: str) -> sql.Composable:
         org = values.add(self.request.collection.org)
         return _FIRST_START.format(org=org, name=values.add(name)) if is_storable(name) else sql.SQL("NULL::bigint")
+
+
+def _see(any_of: Sequence[int], all_of: Sequence[int], *, by_words: bool) -> Step:
+    """Return what shows entries that hold any number of some, or all of others, by the index of words or by keys."""
+    texts = (f"{{{','.join(map(str, numbers))}}}" for numbers in (any_of, all_of))
+    return Step(Statement(_SEE, (*texts, "on" if by_words else "off")))

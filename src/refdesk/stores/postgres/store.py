@@ -15,7 +15,7 @@ from refdesk.core.clock import SystemClock
 from refdesk.core.keeping.encoding import encode_instant
 from refdesk.errors import StoreError
 from refdesk.model import Revision
-from refdesk.stores.postgres import archive, backfill, hnsw, reads, writes
+from refdesk.stores.postgres import archive, backfill, hnsw, reads, scrubbing, writes
 from refdesk.stores.postgres.connections import Connections
 from refdesk.stores.postgres.embeddings import Embedded, Vectors
 from refdesk.stores.postgres.migrations import examine, get_missing, load_migrations, migrate
@@ -247,7 +247,7 @@ class PostgresStore(_PostgresReader):
         VACUUM lets the room of removed rows be used again and tidies the pages; it does not overwrite it. Only VACUUM
         FULL would, which keeps everybody out for as long as it takes to write all tables and indexes anew.
         """
-        await writes.vacuum(self.connections)
+        await scrubbing.vacuum(self.connections)
         return False
 
     async def get_statistics(self) -> list[CollectionStatistics]:
@@ -317,6 +317,7 @@ class PostgresStore(_PostgresReader):
         if not self._loads:
             async with open_session(self.connections, self._turns, is_alone=True) as session:
                 await hnsw.build(session)
+            await archive.analyze(self.connections)
 
 
 @asynccontextmanager

@@ -22,7 +22,11 @@ SCAN_SLACK = 4
 """The graph may visit so many times the nodes that should do, and no fewer than pgvector's own 20,000."""
 
 _LEAST_SCAN = 20_000
-_SET = "SELECT set_config(%s, %s, true)"
+_SET = """
+    SELECT set_config('enable_sort', 'off', true), set_config('hnsw.iterative_scan', 'relaxed_order', true),
+        set_config('hnsw.ef_search', %s, true), set_config('hnsw.max_scan_tuples', %s, true),
+        set_config('hnsw.scan_mem_multiplier', '16', true)
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +36,14 @@ class Model:
     Attributes:
         passages: How many there are in all, of every org: the size of the graph.
         own: How many of them are the collection's.
+        documents: How many documents it has, withdrawn ones not counted.
     """
 
     key: int
     dimensions: int
     passages: int
     own: int
+    documents: int
 
     def get_passages_of(self, documents: int) -> float:
         """Return how many passages a document has in the mean, at least 1."""
@@ -64,14 +70,7 @@ class Graph:
 
         The planner, which knows little of how many rows a filter lets pass, would rather sort all of them.
         """
-        settings = {
-            "enable_sort": "off",
-            "hnsw.iterative_scan": "relaxed_order",
-            "hnsw.ef_search": str(self.effort),
-            "hnsw.max_scan_tuples": str(self.scan),
-            "hnsw.scan_mem_multiplier": "16",
-        }
-        return tuple(Statement(_SET, item) for item in settings.items())
+        return (Statement(_SET, (str(self.effort), str(self.scan))),)
 
 
 def get_exact_limit(model: Model, documents: int, depth: int, exact_passages: int) -> int | None:
@@ -102,4 +101,6 @@ def choose_graph(model: Model, documents: int, depth: int, effort: int | None, w
 
 
 def _get_fetch(model: Model, documents: int, depth: int) -> int:
-    return ceil(OVER_FETCH * depth * model.get_passages_of(documents))
+    """Where each document has one passage, as many as documents are wanted; else some may have several of the best."""
+    over = OVER_FETCH if model.own > documents else 1
+    return ceil(over * depth * model.get_passages_of(documents))

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 import anyio.to_thread
-from psycopg.sql import SQL, Identifier
 
 from refdesk.core.keeping.encoding import encode_instant
 from refdesk.core.keeping.rows import decode_audit, encode_audit, encode_document, encode_link, encode_metadata
 from refdesk.errors import ConflictError
 from refdesk.model import Collection, State
-from refdesk.stores.postgres.connections import Connections, Scope, Statement
-from refdesk.stores.postgres.indexing import MOST_WORDS, Derived, Tokens, derive
+from refdesk.stores.postgres.connections import Scope, Statement
+from refdesk.stores.postgres.indexing import Derived, Tokens, derive
+from refdesk.stores.postgres.lexical import CHANGE_TERMS, MOST_UNCOUNTED, count_terms
 from refdesk.stores.postgres.pool import Row
 from refdesk.stores.postgres.reads import GET_LAST_AUDIT
 from refdesk.stores.postgres.transactions import Session
@@ -23,30 +23,17 @@ from refdesk.stores.postgres.transactions import Session
 if TYPE_CHECKING:
     from refdesk.model import AuditEntry, Link, Metadata, MetadataKey, Revision
 
+_TAKE_NUMBERS = """
+    INSERT INTO orgs (org, changes) VALUES (%s, %s)
+    ON CONFLICT (org) DO UPDATE SET changes = orgs.changes + excluded.changes RETURNING changes
+"""
+_MAKE_COLLECTION = "INSERT INTO collections (org, toolset) VALUES (%s, %s) ON CONFLICT DO NOTHING"
+_GET_UNCOUNTED = "SELECT uncounted FROM collections WHERE org = %s AND toolset = %s"
 _GET_BEFORE = """
-    SELECT documents.id, key, version, text_digest, entries.document IS NOT NULL, entries.terms, entries.length
+    SELECT documents.id, key, version, text_digest, entries.document IS NOT NULL, entries.length
     FROM documents LEFT JOIN entries
         ON entries.org = documents.org AND entries.toolset = documents.toolset AND entries.document = key
     WHERE documents.org = %s AND documents.toolset = %s AND documents.id = ANY(%s::text[])
-"""
-_MAKE_COLLECTION = "INSERT INTO collections (org, toolset) VALUES (%s, %s) ON CONFLICT DO NOTHING"
-_GET_SECRET = "SELECT secret FROM collections WHERE org = %s AND toolset = %s"
-_NEXT_KEYS = "SELECT nextval('document_keys') FROM generate_series(1, %s)"
-# Numbers are given without gaps, by the collection's own count.
-_NUMBER_TERMS = """
-    WITH known AS (
-        SELECT term, number FROM terms WHERE org = %(org)s AND toolset = %(toolset)s AND term = ANY(%(terms)s::text[])
-    ), fresh AS (
-        SELECT term, row_number() OVER (ORDER BY term) AS place FROM unnest(%(terms)s::text[]) AS asked (term)
-        WHERE term COLLATE "C" NOT IN (SELECT term FROM known)
-    ), counted AS (
-        UPDATE collections SET last_term = last_term + (SELECT count(*) FROM fresh)
-        WHERE org = %(org)s AND toolset = %(toolset)s RETURNING last_term - (SELECT count(*) FROM fresh) AS before
-    ), added AS (
-        INSERT INTO terms (org, toolset, term, number, documents)
-        SELECT %(org)s, %(toolset)s, term, before + place, 0 FROM fresh, counted RETURNING term, number
-    )
-    SELECT term, number FROM known UNION ALL SELECT term, number FROM added
 """
 _KEEP_REVISIONS = """
     INSERT INTO revisions (
@@ -56,36 +43,45 @@ _KEEP_REVISIONS = """
         CASE WHEN key = ANY(%s::bigint[]) THEN body END, data
     FROM documents WHERE org = %s AND key = ANY(%s::bigint[])
 """
-_PUT_DOCUMENT = """
+_PUT_DOCUMENTS = """
     INSERT INTO documents (
-        org, toolset, id, key, version, state, created_at, modified_at, recorded_at, written, digest, text_digest,
-        author, title, facets, spans, body, data, words
-    ) VALUES (
-        %(org)s, %(toolset)s, %(id)s, %(key)s, %(version)s, %(state)s, %(created_at)s, %(modified_at)s,
-        %(recorded_at)s, nextval('changes'), %(digest)s, %(text_digest)s, %(author)s, %(title)s, %(facets)s::json,
-        %(spans)s::json, %(body)s, %(data)s::json, %(words)s
+        org, toolset, id, key, written, version, state, created_at, modified_at, recorded_at, digest, text_digest,
+        author, title, facets, spans, body, data
+    ) SELECT %(org)s, %(toolset)s, * FROM unnest(
+        %(id)s::text[], %(key)s::bigint[], %(written)s::bigint[], %(version)s::integer[], %(state)s::text[],
+        %(created_at)s::bigint[], %(modified_at)s::bigint[], %(recorded_at)s::bigint[], %(digest)s::text[],
+        %(text_digest)s::text[], %(author)s::text[], %(title)s::text[], %(facets)s::json[], %(spans)s::json[],
+        %(body)s::text[], %(data)s::json[]
     ) ON CONFLICT (org, toolset, id) DO UPDATE SET
         version = excluded.version, state = excluded.state, created_at = excluded.created_at,
         modified_at = excluded.modified_at, recorded_at = excluded.recorded_at, written = excluded.written,
         digest = excluded.digest, text_digest = excluded.text_digest, author = excluded.author,
         title = excluded.title, facets = excluded.facets, spans = excluded.spans, body = excluded.body,
-        data = excluded.data, words = excluded.words
+        data = excluded.data
 """
-_PUT_ENTRY = """
+# Arrays in arrays would have to be of one length: each comes as its text.
+_PUT_ENTRIES = """
     INSERT INTO entries (
-        org, document, toolset, id, state, created_at, modified_at, length, title_key, terms, frequencies
-    ) VALUES (
-        %(org)s, %(key)s, %(toolset)s, %(id)s, %(state)s, %(created_at)s, %(modified_at)s, %(length)s, %(title_key)s,
-        %(terms)s::integer[], %(frequencies)s::integer[]
+        org, toolset, document, id, state, created_at, modified_at, length, title_key, sequence, facets, terms,
+        frequencies, others
+    )
+    SELECT %(org)s, %(toolset)s, document, id, state, created_at, modified_at, length, title_key, sequence,
+        facets::bigint[], terms::integer[], frequencies::smallint[], others::integer[] || ARRAY(
+            SELECT DISTINCT refdesk_form(word, %(collection)s)
+            FROM unnest(texts::text[]) AS text, unnest(tsvector_to_array(to_tsvector('simple', text))) AS word
+        )
+    FROM unnest(
+        %(key)s::bigint[], %(id)s::text[], %(state)s::text[], %(created_at)s::bigint[], %(modified_at)s::bigint[],
+        %(length)s::bigint[], %(title_key)s::text[], %(sequence)s::text[], %(numbers)s::text[], %(terms)s::text[],
+        %(frequencies)s::text[], %(others)s::text[], %(texts)s::text[]
+    ) AS entry (
+        document, id, state, created_at, modified_at, length, title_key, sequence, facets, terms, frequencies, others,
+        texts
     )
 """
-_PUT_TOKENS = """
-    INSERT INTO tokens (document, tokens)
-    SELECT %(key)s, array_to_tsvector(string_to_array(%(tokens)s, ' ') || ARRAY(
-        SELECT left(encode(sha256(%(secret)s::bytea || convert_to(word, 'UTF8')), 'hex'), 16)
-        FROM unnest(%(texts)s::text[]) AS text, unnest(tsvector_to_array(to_tsvector('simple', text))) AS word
-        LIMIT %(room)s
-    ))
+_COUNT_COLLECTION = """
+    UPDATE collections SET documents = documents + %s, words = words + %s, uncounted = uncounted + %s
+    WHERE org = %s AND toolset = %s
 """
 _PUT_FACET_VALUES = """
     INSERT INTO facet_values (org, document, name, key, value, uses, is_first)
@@ -95,7 +91,6 @@ _PUT_SPANS = """
     INSERT INTO spans (org, document, name, starts_at, ends_at)
     SELECT %s, * FROM unnest(%s::bigint[], %s::text[], %s::bigint[], %s::bigint[])
 """
-_REMOVE_TOKENS = "DELETE FROM tokens WHERE document = ANY(%s::bigint[])"
 _REMOVE_ENTRIES = "DELETE FROM entries WHERE org = %s AND toolset = %s AND document = ANY(%s::bigint[])"
 _REMOVE_FROM_SEARCH = (
     "DELETE FROM facet_values WHERE org = %s AND document = ANY(%s::bigint[])",
@@ -110,24 +105,12 @@ _REMOVE_VECTORS = """
     UPDATE embeddings SET passages = embeddings.passages - counts.passages FROM counts
     WHERE org = %(org)s AND toolset = %(toolset)s AND embeddings.model = counts.model
 """
-_SET_WORDS = "UPDATE documents SET words = %s WHERE org = %s AND key = %s"
-_COUNT_TERMS = """
-    UPDATE terms SET documents = terms.documents + change
-    FROM unnest(%s::integer[], %s::integer[]) AS asked (term, change)
-    WHERE org = %s AND toolset = %s AND number = asked.term
-"""
-_COUNT_COLLECTION = """
-    UPDATE collections SET documents = documents + %s, words = words + %s WHERE org = %s AND toolset = %s
-"""
 _PUT_LINK = "INSERT INTO links VALUES (%s, %s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING"
 _REMOVE_LINK = """
     DELETE FROM links WHERE org = %s AND source_toolset = %s AND source_id = %s AND kind = %s
     AND target_toolset = %s AND target_id = %s
 """
 _REMOVE_REVISIONS = "DELETE FROM revisions WHERE org = %s AND document = ANY(%s::bigint[])"
-_REMOVE_TERMS = """
-    DELETE FROM terms WHERE org = %s AND toolset = %s AND number = ANY(%s::integer[]) AND documents <= 0
-"""
 _GET_AUDITED = "SELECT number FROM audit WHERE org = %s AND number = ANY(%s::bigint[])"
 _PUT_AUDIT = "INSERT INTO audit (org, number, at, act, previous, digest) VALUES (%s, %s, %s, %s::json, %s, %s)"
 _PUT_RECORDS = """
@@ -143,19 +126,6 @@ SHORT = 20_000
 """Code points that are analysed in a few milliseconds, so that handing them to a thread would take longer."""
 
 CHANGED = "The document changed since it was read: read it again and repeat the change."
-
-_HOLD_TEXT = (
-    "documents",
-    "revisions",
-    "vectors",
-    "entries",
-    "tokens",
-    "terms",
-    "facet_values",
-    "spans",
-    "links",
-    "records",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,13 +154,12 @@ class DocumentRow:
 
 @dataclass(frozen=True, slots=True)
 class _Before:
-    """What is stored of a document before it is written: nothing has version 0 and a fresh key."""
+    """What is stored of a document before it is written: nothing has version 0 and no key."""
 
     key: int
     version: int = 0
     text_digest: str | None = None
     is_living: bool = False
-    terms: Sequence[int] = ()
     length: int = 0
 
 
@@ -239,6 +208,7 @@ async def put_revisions(session: Session, rows: Sequence[DocumentRow]) -> dict[s
     for content, rows in zip(contents, by_collection.values(), strict=True):
         for wave in _part(rows):
             await content.put(session, wave)
+        await session.post(Scope(content.collection.org), *content.settle())
     return {content.collection.org: content.last_audit for content in contents}
 
 
@@ -306,22 +276,21 @@ async def probe(session: Session) -> None:
     await session.send(Scope(""), Statement("UPDATE counters SET value = value"))
 
 
-async def vacuum(connections: Connections) -> None:
-    """Let the room of removed rows be used again; waits for nobody, and nobody for it."""
-    async with connections.pool.lend() as connection:
-        for table in _HOLD_TEXT:
-            await connections.send_alone(connection, Statement(SQL("VACUUM {}").format(Identifier(table))))
-
-
 @dataclass(slots=True)
 class Content:
-    """The part of a collection that a call writes to, as it is stored."""
+    """The part of a collection that a call writes to, as it is stored.
+
+    Attributes:
+        stored: What is there under each id.
+        numbers: Of the org's change sequence, one for each version that is written, in their order.
+        uncounted: About how many changes searches have to look through, beside what is counted.
+        last_audit: The last entry of the org's audit log.
+    """
 
     collection: Collection
-    tokens: Tokens
-    stored: _Stored
-    fresh_keys: list[int] = field(default_factory=list[int])
-    numbers: dict[str, int] = field(default_factory=dict[str, int])
+    stored: _Stored = field(default_factory=dict["tuple[Collection, str]", _Before])
+    numbers: Iterator[int] = field(default_factory=lambda: iter(()))
+    uncounted: int = 0
     last_audit: AuditEntry | None = None
 
     @property
@@ -347,37 +316,48 @@ class Content:
     async def erase(self, session: Session, rows: Sequence[DocumentRow]) -> None:
         """Write documents, each at most once, in place of all their versions."""
         org = self.place[0]
-        before = [each for row in rows if (each := self.stored.get((self.collection, row.id))) is not None]
-        keys, terms = [each.key for each in before], sorted({term for each in before for term in each.terms})
+        keys = [each.key for row in rows if (each := self.stored.get((self.collection, row.id))) is not None]
         await self.put(session, rows)
-        statements = [Statement(_REMOVE_REVISIONS, (org, keys)), Statement(_REMOVE_TERMS, (*self.place, terms))]
+        # What terms are counted of nothing any more goes with the counting.
         vectors = Statement(_REMOVE_VECTORS, {"org": org, "toolset": self.place[1], "keys": keys})
-        await session.post(Scope(org), vectors, *statements)
+        await session.post(Scope(org), vectors, Statement(_REMOVE_REVISIONS, (org, keys)), *self._count_terms())
 
     async def put(self, session: Session, rows: Sequence[DocumentRow]) -> None:
         """Write documents, each at most once."""
-        scope = Scope(self.collection.org)
-        numbers, before = self.numbers, [self._get_before(row) for row in rows]
-        statements = list(self._replace(rows, before))
-        for row, old in zip(rows, before, strict=True):
-            statements.append(Statement(_PUT_DOCUMENT, {**row.columns, "key": old.key, "words": row.derived.words}))
-            self._remember(row, old.key, [numbers[term] for term in row.derived.frequencies])
-        await session.post(scope, *statements, *self._index(rows, before, numbers))
-
-    async def index_anew(self, session: Session, rows: Sequence[DocumentRow], keys: Sequence[int]) -> None:
-        """Rebuild what searches read of stored documents; none of it may exist yet."""
-        scope = Scope(self.collection.org)
-        (numbered,) = await session.send(scope, _number_terms(self.collection, rows))
-        numbers: dict[str, int] = dict(numbered)
-        words = [
-            Statement(_SET_WORDS, (row.derived.words, self.place[0], key)) for row, key in zip(rows, keys, strict=True)
+        numbers = [next(self.numbers) for _ in rows]
+        known = [self.stored.get((self.collection, row.id)) for row in rows]
+        before = [each or _Before(number) for each, number in zip(known, numbers, strict=True)]
+        keys = [each.key for each in before]
+        statements = [
+            *self._replace(rows, before, numbers),
+            self._put_documents(rows, keys, numbers),
+            *self.index(rows, keys),
+            *self._change_terms(1, before, numbers),
+            self.count(rows, before),
         ]
-        await session.post(scope, *words, *self._index(rows, [_Before(key) for key in keys], numbers))
+        self.uncounted += len(rows)
+        for row, key in zip(rows, keys, strict=True):
+            self._remember(row, key)
+        await session.post(Scope(self.collection.org), *statements)
 
-    def _get_before(self, row: DocumentRow) -> _Before:
-        return self.stored.get((self.collection, row.id)) or _Before(self.fresh_keys.pop())
+    def settle(self) -> list[Statement]:
+        """Return what counts terms, once searches have much to look through beside what is counted."""
+        return self._count_terms() if self.uncounted >= MOST_UNCOUNTED else []
 
-    def _replace(self, rows: Sequence[DocumentRow], before: Sequence[_Before]) -> Iterable[Statement]:
+    def index(self, rows: Sequence[DocumentRow], keys: Sequence[int]) -> list[Statement]:
+        """Let searches find documents; nothing of what they found before may be there any more."""
+        living = [(key, row) for key, row in zip(keys, rows, strict=True) if row.is_living]
+        if not living:
+            return []
+        return [self._put_entries(living), *self._put_lists(living)]
+
+    def _count_terms(self) -> list[Statement]:
+        self.uncounted = 0
+        return count_terms(*self.place)
+
+    def _replace(
+        self, rows: Sequence[DocumentRow], before: Sequence[_Before], numbers: Sequence[int]
+    ) -> Iterable[Statement]:
         """Keep the versions that go, and remove what was derived from them."""
         org, old = self.place[0], [each for each in before if each.version]
         if not old:
@@ -386,64 +366,47 @@ class Content:
         pairs = zip(rows, before, strict=True)
         reworded = [b.key for row, b in pairs if b.version and b.text_digest != row.columns["text_digest"]]
         yield Statement(_KEEP_REVISIONS, (reworded, org, keys))
-        yield Statement(_REMOVE_TOKENS, (keys,))
+        yield from self._change_terms(-1, before, numbers)
         yield Statement(_REMOVE_ENTRIES, (*self.place, keys))
         for text in _REMOVE_FROM_SEARCH:
             yield Statement(text, (org, keys))
         if reworded:
             yield Statement(_REMOVE_VECTORS, {"org": org, "toolset": self.place[1], "keys": reworded})
 
-    def _count(
-        self, rows: Sequence[DocumentRow], before: Sequence[_Before], numbers: Mapping[str, int]
-    ) -> Iterable[Statement]:
+    def _change_terms(self, change: int, before: Sequence[_Before], numbers: Sequence[int]) -> Iterable[Statement]:
+        """Note the terms of documents that were there before, as their entries are at this moment."""
+        old = [(each.key, number) for each, number in zip(before, numbers, strict=True) if each.version]
+        if old:
+            yield Statement(CHANGE_TERMS, (change, *map(list, zip(*old, strict=True)), *self.place))
+
+    def count(self, rows: Sequence[DocumentRow], before: Sequence[_Before]) -> Statement:
         """Keep the collection's counts in step, so that no search has to count."""
-        changes: Counter[int] = Counter()
         living = [row for row in rows if row.is_living]
-        for row in living:
-            changes.update(numbers[term] for term in row.derived.frequencies)
-        for old in before:
-            changes.subtract(old.terms)
-        # In one order, whoever writes.
-        changed = sorted((number, change) for number, change in changes.items() if change)
-        if changed:
-            yield Statement(_COUNT_TERMS, ([n for n, _ in changed], [c for _, c in changed], *self.place))
         words = sum(row.derived.length for row in living) - sum(old.length for old in before)
         documents = len(living) - sum(old.is_living for old in before)
-        yield Statement(_COUNT_COLLECTION, (documents, words, *self.place))
+        return Statement(_COUNT_COLLECTION, (documents, words, len(rows), *self.place))
 
-    def _index(
-        self, rows: Sequence[DocumentRow], before: Sequence[_Before], numbers: Mapping[str, int]
-    ) -> Iterable[Statement]:
-        """Let searches find the documents; nothing of what they found before may be there any more."""
-        yield from self._count(rows, before, numbers)
-        living = [(old.key, row) for old, row in zip(before, rows, strict=True) if row.is_living]
-        for key, row in living:
-            yield from self._put_entry(key, row, numbers)
-        yield from self._put_lists(living)
+    def _put_documents(self, rows: Sequence[DocumentRow], keys: Sequence[int], numbers: Sequence[int]) -> Statement:
+        names = [name for name in rows[0].columns if name not in ("org", "toolset")]
+        columns: dict[str, object] = {name: [row.columns[name] for row in rows] for name in names}
+        place = {"org": self.place[0], "toolset": self.place[1]}
+        return Statement(_PUT_DOCUMENTS, columns | place | {"key": list(keys), "written": list(numbers)})
 
-    def _put_entry(self, key: int, row: DocumentRow, numbers: Mapping[str, int]) -> Iterable[Statement]:
-        derived = row.derived
-        terms = sorted((numbers[term], frequency) for term, frequency in derived.frequencies.items())
-        entry = {
-            "key": key,
-            "length": derived.length,
-            "title_key": derived.title_key,
-            "terms": [number for number, _ in terms],
-            "frequencies": [frequency for _, frequency in terms],
-        }
-        yield Statement(_PUT_ENTRY, {**row.columns, **entry})
-        yield self._put_tokens(key, row)
-
-    def _put_tokens(self, key: int, row: DocumentRow) -> Statement:
-        tokens = self.tokens.of_document(row.derived, row.state)
+    def _put_entries(self, living: Sequence[tuple[int, DocumentRow]]) -> Statement:
+        derived = [row.derived for _, row in living]
         values: dict[str, object] = {
-            "key": key,
-            "tokens": " ".join(tokens),
-            "secret": self.tokens.secret,
-            "texts": list(row.derived.texts),
-            "room": MOST_WORDS - len(tokens),
+            name: [row.columns[name] for _, row in living] for name in ("id", "state", "created_at", "modified_at")
         }
-        return Statement(_PUT_TOKENS, values)
+        values |= {"org": self.place[0], "toolset": self.place[1], "key": [key for key, _ in living]}
+        values |= {name: [getattr(each, name) for each in derived] for name in ("length", "title_key", "sequence")}
+        values |= {
+            name: [spell_numbers(getattr(each, name)) for each in derived]
+            for name in ("terms", "frequencies", "others")
+        }
+        values["numbers"] = [spell_numbers(each.facets) for each in derived]
+        values["texts"] = [spell_texts(each.texts) for each in derived]
+        values["collection"] = Tokens(self.collection).of_collection
+        return Statement(_PUT_ENTRIES, values)
 
     def _put_lists(self, living: Sequence[tuple[int, DocumentRow]]) -> Iterable[Statement]:
         values = [(key, *value) for key, row in living for value in row.derived.facet_values]
@@ -453,38 +416,53 @@ class Content:
         if spans:
             yield Statement(_PUT_SPANS, (self.place[0], *map(list, zip(*spans, strict=True))))
 
-    def _remember(self, row: DocumentRow, key: int, terms: Sequence[int]) -> None:
+    def _remember(self, row: DocumentRow, key: int) -> None:
         version, text_digest = int(str(row.columns["version"])), str(row.columns["text_digest"])
-        living = (True, terms, row.derived.length) if row.is_living else (False, (), 0)
-        self.stored[self.collection, row.id] = _Before(key, version, text_digest, *living)
+        length = row.derived.length if row.is_living else 0
+        self.stored[self.collection, row.id] = _Before(key, version, text_digest, row.is_living, length)
 
 
 async def open_content(session: Session, collection: Collection, rows: Sequence[DocumentRow]) -> Content:
     """Return the collection, made if absent, with what it holds under the ids of the rows."""
     place = (collection.org, collection.toolset)
-    ids = list({row.id for row in rows})
-    _, secrets, found, keys, numbered, ends = await session.send(
+    numbered, _, collections, found, ends = await session.send(
         Scope(collection.org),
+        Statement(_TAKE_NUMBERS, (collection.org, len(rows))),
         Statement(_MAKE_COLLECTION, place),
-        Statement(_GET_SECRET, place),
-        Statement(_GET_BEFORE, (*place, ids)),
-        Statement(_NEXT_KEYS, (len(ids),)),
-        _number_terms(collection, rows),
+        Statement(_GET_UNCOUNTED, place),
+        Statement(_GET_BEFORE, (*place, list({row.id for row in rows}))),
         Statement(GET_LAST_AUDIT, (collection.org,)),
     )
-    stored = {(collection, row[0]): _decode_before(row[1:]) for row in found}
-    end = decode_audit(ends[0]) if ends else None
-    return Content(collection, Tokens(secrets[0][0]), stored, [key for (key,) in keys], dict(numbered), end)
+    last = numbered[0][0]
+    return Content(
+        collection,
+        {(collection, row[0]): _decode_before(row[1:]) for row in found},
+        iter(range(last - len(rows) + 1, last + 1)),
+        collections[0][0],
+        decode_audit(ends[0]) if ends else None,
+    )
 
 
-def _number_terms(collection: Collection, rows: Sequence[DocumentRow]) -> Statement:
-    terms = list({term for row in rows for term in row.derived.frequencies})
-    return Statement(_NUMBER_TERMS, {"org": collection.org, "toolset": collection.toolset, "terms": terms})
+def index_anew(collection: Collection, rows: Sequence[DocumentRow], keys: Sequence[int]) -> list[Statement]:
+    """Return what makes that anew which searches read of stored documents; none of it may exist yet."""
+    content = Content(collection)
+    return [*content.index(rows, keys), content.count(rows, [])]
+
+
+def spell_numbers(numbers: Iterable[int]) -> str:
+    """Return numbers as PostgreSQL reads an array of them."""
+    return f"{{{','.join(map(str, numbers))}}}"
+
+
+def spell_texts(texts: Iterable[str]) -> str:
+    """Return texts as PostgreSQL reads an array of them."""
+    quoted = (text.replace("\\", "\\\\").replace('"', '\\"') for text in texts)
+    return "{" + ",".join(f'"{text}"' for text in quoted) + "}"
 
 
 def _decode_before(row: Row) -> _Before:
-    key, version, text_digest, is_living, terms, length = row
-    return _Before(key, version, text_digest, is_living, terms or (), length or 0)
+    key, version, text_digest, is_living, length = row
+    return _Before(key, version, text_digest, is_living, length or 0)
 
 
 def _part(rows: Iterable[DocumentRow]) -> list[list[DocumentRow]]:

@@ -1,0 +1,25 @@
+"""Lets the server use the room of removed rows again."""
+
+from __future__ import annotations
+
+from psycopg.sql import SQL, Identifier
+
+from refdesk.stores.postgres.connections import Connections, Statement
+
+_HOLD_TEXT = (
+    "documents",
+    "revisions",
+    "vectors",
+    "entries",
+    "facet_values",
+    "spans",
+    "links",
+    "records",
+)
+
+
+async def vacuum(connections: Connections) -> None:
+    """Let the room of removed rows be used again; waits for nobody, and nobody for it."""
+    async with connections.pool.lend() as connection:
+        for table in _HOLD_TEXT:
+            await connections.send_alone(connection, Statement(SQL("VACUUM {}").format(Identifier(table))))

@@ -1,0 +1,70 @@
+"""A store of the layout before orgs were parted: nothing is lost, and it is searched as one that was made anew."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from refdesk.core.keeping.encoding import encode_instant
+from refdesk.core.keeping.rows import encode_document
+from refdesk.model import Document, FindRequest, HasAll
+from refdesk.stores.postgres import open_store
+from refdesk.stores.postgres.connections import Connections
+from refdesk.stores.postgres.migrations import load_migrations, migrate
+from refdesk.stores.postgres.transactions import Turns, open_session
+from tests.engines.postgres import get_schema, get_server, get_store_url
+from tests.stores.samples import NOTES, NOW, asking, embed, make_document, near, passage, put, revise
+
+pytestmark = pytest.mark.engines
+
+VECTOR = "[1,0,0,0]"
+
+
+async def make_old(url: str) -> None:
+    """Make the tables as the third step left them."""
+    connections = Connections(url, 10.0)
+    async with open_session(connections, Turns(), is_alone=True) as session:
+        await migrate(session, load_migrations()[:3], 0)
+    await connections.pool.close()
+
+
+def write_old(connection: psycopg.Connection, key: int, document: Document) -> None:
+    columns = {**encode_document(document), "org": document.collection.org, "toolset": document.collection.toolset}
+    columns |= {"id": document.id, "key": key, "written": key + 40, "recorded_at": encode_instant(NOW), "words": ""}
+    statement = sql.SQL("INSERT INTO documents ({}) VALUES ({})").format(
+        sql.SQL(", ").join(map(sql.Identifier, columns)), sql.SQL(", ").join(map(sql.Placeholder, columns))
+    )
+    connection.execute(statement, columns)
+    connection.execute(
+        "INSERT INTO collections (org, toolset) VALUES (%(org)s, %(toolset)s) ON CONFLICT DO NOTHING", columns
+    )
+
+
+async def test_a_store_of_the_layout_before_is_migrated_whole(tmp_path: Path) -> None:
+    url, other = get_store_url(tmp_path), get_store_url(tmp_path / "other")
+    documents = [make_document(f"d{n}", f"apple number {n}", title="Pear", facets={"tags": ("x",)}) for n in range(9)]
+    await make_old(url)
+    with get_server().connect(get_schema(tmp_path)) as connection:
+        for key, document in enumerate(documents, 5):
+            write_old(connection, key, document)
+        connection.execute("INSERT INTO models (name, dimensions, passages) VALUES ('small', 4, 1)")
+        connection.execute("INSERT INTO embeddings VALUES ('acme', 'notes', 1, 1)")
+        connection.execute("INSERT INTO vectors VALUES ('acme', 5, 1, 0, 0, 1, %s::halfvec)", [VECTOR])
+    async with open_store(url) as migrated, open_store(other) as anew:
+        await put(anew, *documents)
+        assert await embed(anew, documents[0], passage([1, 0, 0, 0], 0, 1))
+        changed = revise(documents[3], body="plum")
+        for store in (migrated, anew):
+            await put(store, changed, make_document("new", "apple and plum"))
+        for request in (
+            asking('"apple number" 3', facets=("tags",), title_contains="pea"),
+            asking("plum number", vector=near([1, 0, 0, 0], "small"), as_written="plum"),
+            FindRequest(NOTES, where=HasAll("tags", ("x",))),
+        ):
+            assert await migrated.find(request) == await anew.find(request)
+        assert await migrated.get_documents(NOTES, ["d0", "d3"]) == [documents[0], changed]
+        revisions = await migrated.get_revisions(NOTES, "d3")
+        assert [revision.document for revision in revisions] == [documents[3], changed]
