@@ -187,6 +187,55 @@ def ask_desk(
     return said["value"]
 
 
+def work(
+    toolset: str | None,
+    name: str,
+    arguments: Mapping[str, object],
+    org: str | None = None,
+    agent: str | None = None,
+    *,
+    texts: Sequence[Mapping[str, str]] = (),
+    advance: Callable[[], None] = lambda: None,
+) -> Any:  # noqa: ANN401 - JSON
+    """Return what became of work (see `server.local.work`): of the desk that runs, or done alone where none does it.
+
+    Args:
+        toolset: What it is about; `None` for all.
+        name: Of the work.
+        arguments: Its arguments.
+        org: The caller's, if not that of the settings.
+        agent: The same for the agent.
+        texts: What else belongs to it.
+        advance: Called for each of the texts that is done.
+    """
+    import anyio
+
+    from refdesk.app import open_desk
+    from refdesk.cli import through_desk
+    from refdesk.factories.toolsets import load_toolsets
+    from refdesk.server.local import work as works
+    from refdesk.server.principals import local_principal
+
+    settings, names, shown = load(org, agent), () if toolset is None else (toolset,), 0
+
+    def show(count: int) -> None:
+        nonlocal shown
+        for _ in range(count - shown):
+            advance()
+        shown = max(shown, count)
+
+    done = through_desk.work(name, arguments, org=org, agent=agent, names=names, texts=texts, show=show)
+    if done is not None:
+        return done[0]
+
+    async def work_alone() -> object:
+        async with open_desk(settings, load_toolsets(names, settings), in_background=False) as desk:
+            principal = local_principal(settings, desk.toolsets, "cli")
+            return await works.do(desk, works.Work(name, principal, arguments, texts, advance))
+
+    return anyio.run(work_alone)
+
+
 def print_json(value: object) -> None:
     """Print a value as compact JSON."""
     from refdesk.server.answers import to_text

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import AsyncGenerator, Generator
-from contextlib import asynccontextmanager, contextmanager
-from dataclasses import replace
+from collections.abc import Generator
+from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,11 +18,6 @@ from refdesk.cli import invocation, skill_folders
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from refdesk.core.context import Context
-    from refdesk.settings import Settings
-    from refdesk.toolsets.skills.learning import Learner
-    from refdesk.toolsets.skills.records import Skill
-    from refdesk.toolsets.skills.transcript_files import SourceTranscript
 
 NAME = "skills"
 
@@ -56,17 +51,16 @@ def learn(
     A file is a transcript, JSON Lines with a conversation a line, or an export of tickets. What is known already is not
     learned twice. Exit status 1 if a conversation could not be learned.
     """
-    import anyio
-
     from refdesk.toolsets.skills.transcript_files import read_transcripts
 
-    settings = invocation.load(org, agent)
-    transcripts = [transcript for file in files for transcript in read_transcripts(file)]
+    texts = [{"place": each.place, "text": each.text} for file in files for each in read_transcripts(file)]
+    arguments = {"confirmed": confirmed}
     if dry_run:
-        _show_plan(anyio.run(_plan, settings, transcripts, confirmed), as_json)
+        _show_plan(invocation.work(NAME, "plan", arguments, org, agent, texts=texts), as_json)
         return
-    with _progress(len(transcripts)) as advance:
-        learned, near = anyio.run(_learn, settings, transcripts, confirmed, advance)
+    with _progress(len(texts)) as advance:
+        done = invocation.work(NAME, "learn", arguments, org, agent, texts=texts, advance=advance)
+    learned, near = done["learned"], done["near"]
     if as_json:
         invocation.print_json(learned)
     else:
@@ -170,9 +164,9 @@ def show(skill_id: str, org: str | None, agent: str | None, as_json: bool) -> No
     skill = _read_history(skill_id, org, agent)[-1]
     history = invocation.ask(NAME, "get_skill_history", {"skill_id": skill_id}, org, agent)
     if as_json:
-        invocation.print_json({**_to_json(skill), "history": history})
+        invocation.print_json({**skill["record"], "history": history})
     else:
-        click.echo(f"{render(skill)}\n{views_of_skills.render_history(history)}", nl=False)
+        click.echo(f"{_printable(skill['text'])}\n{views_of_skills.render_history(history)}", nl=False)
 
 
 @skills.command()
@@ -233,11 +227,12 @@ def history(skill_id: str, org: str | None, agent: str | None, as_json: bool) ->
     """List the versions of the skill with this ID, oldest first, with what each changed."""
     versions = _read_history(skill_id, org, agent)
     if as_json:
-        invocation.print_json([{**_to_json(skill), "changes": list(skill.changes)} for skill in versions])
+        invocation.print_json([{**each["record"], "changes": each["changes"]} for each in versions])
         return
-    for skill in versions:
-        click.echo(f"Version {skill.version} · {skill.updated_at:%Y-%m-%d %H:%M} UTC · made by {skill.made_by}")
-        for change in skill.changes:
+    for each in versions:
+        record, at = each["record"], datetime.fromisoformat(each["record"]["updated_at"])
+        click.echo(f"Version {record['version']} · {at:%Y-%m-%d %H:%M} UTC · made by {record['made_by']}")
+        for change in each["changes"]:
             click.echo(f"  {_printable(change)}")
 
 
@@ -250,13 +245,15 @@ def diff(skill_id: str, old: int | None, new: int | None, org: str | None, agent
     """Show how version TO of a skill differs from version FROM; by default, the present one from that before."""
     from difflib import unified_diff
 
-    versions = {skill.version: skill for skill in _read_history(skill_id, org, agent)}
+    versions: dict[int, dict[str, Any]] = {
+        each["record"]["version"]: each for each in _read_history(skill_id, org, agent)
+    }
     new = new or max(versions)
     old = old or max(new - 1, 1)
     for version in (old, new):
         if version not in versions:
             raise errors.NotFoundError(f"There is no version {version}; there are 1 to {max(versions)}.")
-    before, after = (_render_stable(versions[version]).splitlines() for version in (old, new))
+    before, after = (_printable(versions[version]["content"]).splitlines() for version in (old, new))
     lines = list(unified_diff(before, after, f"version {old}", f"version {new}", lineterm=""))
     click.echo("\n".join(lines) if lines else f"Versions {old} and {new} say the same.")
 
@@ -273,65 +270,6 @@ def summarise(learned: Sequence[Mapping[str, Any]]) -> str:
     """Return how many conversations were learned, known and failed."""
     counts = Counter("failed" if "error" in one else "learned" if one["created"] else "known" for one in learned)
     return ", ".join(f"{counts[word]} {word}" for word in ("learned", "known", "failed")) + "."
-
-
-def render(skill: Skill) -> str:
-    """Return a skill for a person to read."""
-    when = "".join(f"- {condition}\n" for condition in skill.conditions)
-    lead = f"## When to use it\n\n{skill.problem}\n\n" + (f"{when}\n" if when else "")
-    head, _, rest = skill.resolution.partition("## Goal")
-    return _printable(f"{head}{lead}## Goal{rest}")
-
-
-def _render_stable(skill: Skill) -> str:
-    """Return the content of a version, without its counters."""
-    from refdesk.toolsets.skills.rendering import render_playbook
-
-    facts = [f"Title: {skill.title}", f"Problem: {skill.problem}", *(f"Condition: {each}" for each in skill.conditions)]
-    facts += [f"Keyword: {keyword}" for keyword in skill.keywords]
-    # Without how many cases support each step: it grows with every version.
-    playbook = replace(skill.playbook, cases=())
-    return _printable("\n".join([*facts, "", render_playbook(playbook)]))
-
-
-async def _learn(
-    settings: Settings, transcripts: Sequence[SourceTranscript], confirmed: bool, advance: Callable[[], None]
-) -> tuple[list[dict[str, Any]], list[tuple[str, str]]]:
-    """Return what became of each conversation, and the pairs of skills that may be about one problem."""
-    from refdesk.toolsets.skills import batches
-
-    async with _open_learner(settings) as (learner, context):
-        plan = await batches.make_plan(learner, context, transcripts, confirmed)
-        learned = await batches.learn_plan(learner, context, plan, confirmed, advance)
-    places = {transcript.place: number for number, transcript in enumerate(transcripts)}
-    near = [(plan.learned.get(one, ""), plan.learned.get(other, "")) for one, other in plan.near]
-    pairs = [pair for pair in near if all(pair) and pair[0] != pair[1]]
-    return sorted(learned, key=lambda one: places[one["place"]]), pairs
-
-
-async def _plan(
-    settings: Settings, transcripts: Sequence[SourceTranscript], confirmed: bool
-) -> dict[str, list[dict[str, Any]]]:
-    """Return the skills that would be learned, the pairs that may be one, what is known, and what cannot be learned."""
-    from refdesk.toolsets.skills import batches
-
-    async with _open_learner(settings) as (learner, context):
-        plan = await batches.make_plan(learner, context, transcripts, confirmed)
-        titles = await batches.get_titles(learner, context, plan)
-        like = await batches.find_like(learner, context, plan, titles)
-        splits = await batches.find_splits(learner, context, plan)
-    groups = zip(titles, plan.groups, strict=True)
-    return {
-        "skills": [{"title": title, "places": [each.transcript.place for each in group]} for title, group in groups],
-        "near": [{"one": titles[one], "other": titles[other]} for one, other in plan.near],
-        "like": [
-            {"title": title, "skill_id": id, "known": known, "similarity": similarity}
-            for title, id, known, similarity in like
-        ],
-        "splits": [{"skill_id": each.skill_id, "title": each.title, "sizes": list(each.sizes)} for each in splits],
-        "known": [{"place": each.place, "skill_id": id, "title": title} for each, id, title in plan.known],
-        "failed": [{"place": each.place, "error": code, "detail": reason} for each, code, reason in plan.failed],
-    }
 
 
 def _show_plan(plan: Mapping[str, Sequence[Mapping[str, Any]]], as_json: bool) -> None:
@@ -355,57 +293,16 @@ def _show_plan(plan: Mapping[str, Sequence[Mapping[str, Any]]], as_json: bool) -
     click.echo(f"{len(plan['skills'])} skills would be learned, {len(plan['known'])} known.", err=True)
 
 
-@asynccontextmanager
-async def _open_learner(settings: Settings) -> AsyncGenerator[tuple[Learner, Context]]:
-    from refdesk.app import open_desk
-    from refdesk.core.writing import audit
-    from refdesk.factories.language_models import choose_language_model
-    from refdesk.factories.toolsets import load_toolsets
-    from refdesk.server.principals import local_principal
-    from refdesk.toolsets.skills.learning import Learner
-
-    toolsets = load_toolsets([NAME], settings)
-    async with open_desk(settings, toolsets, in_background=False) as desk:
-        principal = local_principal(settings, toolsets, "cli")
-        context = await desk.get_context(principal, NAME)
-        base = context.knowledge_base
-        # What is learned goes on record as it does where a client calls for it.
-        store = audit.watch(base.store, base.clock, audit.make_actor(principal, "cli"), "create_skill", {})
-        watched = replace(context, knowledge_base=replace(base, store=store))
-        yield Learner(choose_language_model(settings)), watched
-
-
-def _read_history(skill_id: str, org: str | None, agent: str | None) -> list[Skill]:
-    """Return every version of a skill, the present one last.
+def _read_history(skill_id: str, org: str | None, agent: str | None) -> list[dict[str, Any]]:
+    """Return every version of a skill, the present one last; see `server.local.work`.
 
     Raises:
         NotFoundError: There is no such skill.
     """
-    import anyio
-
-    versions = anyio.run(_get_history, invocation.load(org, agent), skill_id)
+    versions = invocation.work(NAME, "versions", {"skill_id": skill_id}, org, agent)
     if not versions:
         raise errors.NotFoundError(f"There is no skill {skill_id}; refdesk skills search shows the ids.")
     return versions
-
-
-async def _get_history(settings: Settings, skill_id: str) -> list[Skill]:
-    from refdesk.app import open_desk
-    from refdesk.factories.toolsets import load_toolsets
-    from refdesk.server.principals import local_principal
-    from refdesk.toolsets.skills.queries import get_queries
-
-    toolsets = load_toolsets([NAME])
-    async with open_desk(settings, toolsets, in_background=False) as desk:
-        context = await desk.get_context(local_principal(settings, toolsets, "cli"), NAME)
-        return await get_queries(context).get_history(skill_id)
-
-
-def _to_json(skill: Skill) -> dict[str, Any]:
-    from refdesk.server import answers
-    from refdesk.toolsets.skills.models import to_skill_document
-
-    return answers.to_json(to_skill_document(skill))
 
 
 def _printable(text: str) -> str:

@@ -79,14 +79,64 @@ def sync(toolset: str, *, full: bool, force: bool, show: Show | None) -> dict[st
             done, total = said["progress"]
             show(int(done), int(total) if total is not None else None)
 
-    for place, found in _list_candidates((toolset,)):
-        said = exchange(place, found, asked, note)
+    done = _ask_each((toolset,), asked, "the sync", note)
+    return done[0] if done is not None else None
+
+
+def work(
+    name: str,
+    arguments: Mapping[str, object],
+    *,
+    org: str | None = None,
+    agent: str | None = None,
+    names: Sequence[str] = (),
+    texts: Sequence[Mapping[str, str]] = (),
+    show: Callable[[int], None] = lambda _: None,
+) -> tuple[Any] | None:
+    """Return what became of work (see `server.local.work`) that the desk did which runs; `None` where none does it.
+
+    Args:
+        name: Of the work.
+        arguments: Its arguments.
+        org: The caller's, if not that of the settings.
+        agent: The same for the agent.
+        names: The toolsets of a desk that may be asked too, beside that of all toolsets.
+        texts: What else belongs to it.
+        show: Told how many of the texts are done.
+
+    Raises:
+        RefdeskError: What the work raised, or `WorldError` where the desk ended meanwhile.
+    """
+    settings = identity.read_settings()
+    asked = {
+        "ask": "work",
+        "version": __version__,
+        "pid": os.getpid(),
+        "org": org or settings.get("ORG"),
+        "agent": agent or settings.get("AGENT"),
+        "work": name,
+        "arguments": dict(arguments),
+        "texts": len(texts),
+    }
+    return _ask_each(names, asked, f"the work ({name})", lambda said: show(int(said["progress"][0])), texts)
+
+
+def _ask_each(
+    names: Sequence[str],
+    asked: Mapping[str, object],
+    what: str,
+    note: Callable[[Mapping[str, Any]], None],
+    more: Sequence[Mapping[str, object]] = (),
+) -> tuple[Any] | None:
+    """Return the value that the first desk answers that does what is asked, in a tuple, or `None`."""
+    for place, found in _list_candidates(names):
+        said = exchange(place, found, asked, note, more)
         if said == {}:
-            raise errors.WorldError(LOST.format("the sync"))
+            raise errors.WorldError(LOST.format(what))
         if said is not None and "failed" in said:
             raise _to_error(said["failed"])
         if said is not None and "value" in said:
-            return said["value"]
+            return (said["value"],)
     return None
 
 
@@ -95,10 +145,11 @@ def exchange(
     found: Found,
     asked: Mapping[str, object],
     note: Callable[[Mapping[str, Any]], None] = lambda _: None,
+    more: Sequence[Mapping[str, object]] = (),
 ) -> dict[str, Any] | None:
     """Return what a desk answers: `None` when it cannot be reached, nothing when it ended before it answered.
 
-    Lines before the answer that say how far it is go to `note`.
+    Lines before the answer that say how far it is go to `note`; `more` is sent behind what is asked, a line each.
     """
     try:
         wire = hello.Wire(rendezvous.connect(found))
@@ -106,7 +157,8 @@ def exchange(
     except OSError:
         return None
     try:
-        wire.send(hello.pack(asked))
+        for line in (asked, *more):
+            wire.send(hello.pack(line))
         while "progress" in (said := hello.unpack(wire.read_line()) or {}):
             note(said)
     except OSError:

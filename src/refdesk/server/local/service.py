@@ -20,7 +20,7 @@ from refdesk.forwarder import hello, rendezvous
 from refdesk.kit import memory
 from refdesk.server import mcp, stdio
 from refdesk.server.calls import Caller
-from refdesk.server.local import callers, syncing
+from refdesk.server.local import callers, syncing, working
 from refdesk.server.local.calls import describe_calls, describe_failure
 from refdesk.server.local.lines import Lines, Session
 from refdesk.server.local.report import report
@@ -161,6 +161,9 @@ class LocalService:
                 await _say(lines, await self._call(said))
             case "sync":
                 await syncing.answer(self.desk, said, lines)
+            case "work":
+                caller = callers.read_caller(self.desk.settings, self.desk.toolsets, said, "cli")
+                await working.answer_work(self.desk, caller.principal, said, lines)
             case "status":
                 await _say(lines, await self._describe())
             case "link" if self.links is not None:

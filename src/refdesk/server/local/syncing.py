@@ -1,70 +1,33 @@
-"""Syncs for the command line: says how far it is, line by line, and stops when nobody listens any more."""
+"""Syncs for the command line."""
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING, Any
 
-import anyio
-
-from refdesk import errors
-from refdesk.forwarder import hello
-from refdesk.server.local.calls import describe_failure
+from refdesk.server.local import working
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from refdesk.app import Desk
     from refdesk.core.background.sync_log import SyncReport
-    from refdesk.core.background.syncing import OnProgress, SyncProgress
+    from refdesk.core.background.syncing import SyncProgress
     from refdesk.server.local.lines import Lines
-
-
-logger = logging.getLogger(__name__)
+    from refdesk.server.local.working import Note
 
 
 async def answer(desk: Desk, said: Mapping[str, Any], lines: Lines) -> None:
-    """Sync the toolset that is named; write lines with its `progress`, then one with the `value` or what `failed`."""
-    found: dict[str, object] = {}
-    put, take = anyio.create_memory_object_stream[dict[str, object]](1)
+    """Sync the toolset that is named; see `working.answer`."""
 
-    def note(state: SyncProgress) -> None:
-        try:
-            put.send_nowait({"progress": [state.read, state.total]})
-        except anyio.WouldBlock:
-            return  # the next one says as much
+    async def sync(note: Note) -> object:
+        def tell(state: SyncProgress) -> None:
+            note(state.read, state.total)
 
-    async def tell() -> None:
-        async for step in take:
-            await _say(lines, step)
-
-    async def watch() -> None:
-        while await lines.next() is not None:
-            pass
-        logger.info("sync ends early", extra={"reason": "whoever asked for it has gone"})
-        group.cancel_scope.cancel()
-
-    async with anyio.create_task_group() as group:
-        group.start_soon(watch)
-        async with take, anyio.create_task_group() as telling:
-            telling.start_soon(tell)
-            with put:
-                found = await _sync(desk, said, note)
-        await _say(lines, found)
-        group.cancel_scope.cancel()
-
-
-async def _sync(desk: Desk, said: Mapping[str, Any], on_progress: OnProgress) -> dict[str, object]:
-    try:
         upkeep = desk.get_upkeep(await desk.get_base())
         options = {name: said.get(name) is True for name in ("full", "force")}
-        return {"value": to_json(await upkeep.sync(str(said.get("toolset")), on_progress, **options))}
-    except errors.RefdeskError as error:
-        return describe_failure(error)
+        return to_json(await upkeep.sync(str(said.get("toolset")), tell, **options))
 
-
-async def _say(lines: Lines, value: Mapping[str, object]) -> None:
-    await lines.write(hello.pack(value).decode())
+    await working.answer(lines, "sync", sync)
 
 
 def to_json(report: SyncReport) -> dict[str, Any]:

@@ -1,0 +1,175 @@
+"""What the command line has done that no operation does: learning many conversations, and the versions of a skill.
+
+The desk that runs does it, and where none does the process of the command, by the same functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from refdesk.app import Desk
+    from refdesk.core.background.embedding import Failure, Indexer
+    from refdesk.core.context import Context
+    from refdesk.model import Principal
+    from refdesk.toolsets.skills.learning import Learner
+    from refdesk.toolsets.skills.records import Skill
+    from refdesk.toolsets.skills.transcript_files import SourceTranscript
+
+SKILLS = "skills"
+
+
+def advance_nothing() -> None:
+    """Show to nobody that one more thing is done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What is to be done.
+
+    Attributes:
+        name: One of `WORKS`.
+        principal: Whose work it is.
+        arguments: As the work has them; plain JSON values.
+        texts: Conversations, each with its `place` and its `text`.
+        advance: Called whenever one of them is done.
+    """
+
+    name: str
+    principal: Principal
+    arguments: Mapping[str, Any]
+    texts: Sequence[Mapping[str, str]] = ()
+    advance: Callable[[], None] = field(default=advance_nothing)
+
+
+def can_do(desk: Desk, name: str) -> bool:
+    """Return whether a desk does work of this name: it must have the toolset that it is about."""
+    return name in WORKS and (WORKS[name][0] is None or any(each.name == WORKS[name][0] for each in desk.toolsets))
+
+
+async def do(desk: Desk, work: Work) -> object:
+    """Return what became of it, as plain JSON values.
+
+    Raises:
+        RefdeskError: It could not be done.
+    """
+    return await WORKS[work.name][1](desk, work)
+
+
+async def _learn(desk: Desk, work: Work) -> dict[str, Any]:
+    """Return what became of each conversation, in order, and the pairs of skills that may be about one problem."""
+    from refdesk.toolsets.skills import batches
+
+    transcripts, confirmed = _read_transcripts(work), work.arguments.get("confirmed") is True
+    async with _open_learner(desk, work) as (learner, context):
+        plan = await batches.make_plan(learner, context, transcripts, confirmed)
+        learned = await batches.learn_plan(learner, context, plan, confirmed, work.advance)
+    places = {transcript.place: number for number, transcript in enumerate(transcripts)}
+    near = [(plan.learned.get(one, ""), plan.learned.get(other, "")) for one, other in plan.near]
+    pairs = [list(pair) for pair in near if all(pair) and pair[0] != pair[1]]
+    return {"learned": sorted(learned, key=lambda one: places[one["place"]]), "near": pairs}
+
+
+async def _plan(desk: Desk, work: Work) -> dict[str, Any]:
+    """Return the skills that would be learned, the pairs that may be one, what is known, and what cannot be learned."""
+    from refdesk.toolsets.skills import batches
+
+    async with _open_learner(desk, work) as (learner, context):
+        plan = await batches.make_plan(
+            learner, context, _read_transcripts(work), work.arguments.get("confirmed") is True
+        )
+        titles = await batches.get_titles(learner, context, plan)
+        like = await batches.find_like(learner, context, plan, titles)
+        splits = await batches.find_splits(learner, context, plan)
+    groups = zip(titles, plan.groups, strict=True)
+    return {
+        "skills": [{"title": title, "places": [each.transcript.place for each in group]} for title, group in groups],
+        "near": [{"one": titles[one], "other": titles[other]} for one, other in plan.near],
+        "like": [
+            {"title": title, "skill_id": id, "known": known, "similarity": similarity}
+            for title, id, known, similarity in like
+        ],
+        "splits": [{"skill_id": each.skill_id, "title": each.title, "sizes": list(each.sizes)} for each in splits],
+        "known": [{"place": each.place, "skill_id": id, "title": title} for each, id, title in plan.known],
+        "failed": [{"place": each.place, "error": code, "detail": reason} for each, code, reason in plan.failed],
+    }
+
+
+def _read_transcripts(work: Work) -> list[SourceTranscript]:
+    from refdesk.toolsets.skills.transcript_files import SourceTranscript
+
+    return [SourceTranscript(text["text"], text["place"]) for text in work.texts]
+
+
+@asynccontextmanager
+async def _open_learner(desk: Desk, work: Work) -> AsyncGenerator[tuple[Learner, Context]]:
+    from refdesk.core.writing import audit
+    from refdesk.factories.language_models import choose_language_model
+    from refdesk.toolsets.skills.learning import Learner
+
+    context = await desk.get_context(work.principal, SKILLS)
+    base = context.knowledge_base
+    # What is learned goes on record as it does where a client calls for it.
+    store = audit.watch(base.store, base.clock, audit.make_actor(work.principal, "cli"), "create_skill", {})
+    yield Learner(choose_language_model(desk.settings)), replace(context, knowledge_base=replace(base, store=store))
+
+
+async def _list_versions(desk: Desk, work: Work) -> list[dict[str, Any]]:
+    """Return every version of a skill, oldest first; none where there is no such skill."""
+    from refdesk.toolsets.skills.queries import get_queries
+
+    context = await desk.get_context(work.principal, SKILLS)
+    return [_show_version(each) for each in await get_queries(context).get_history(str(work.arguments["skill_id"]))]
+
+
+def _show_version(skill: Skill) -> dict[str, Any]:
+    """Return a version: its record as its contract writes it, how it reads, and its content without its counters."""
+    from refdesk.server import answers
+    from refdesk.toolsets.skills.models import to_skill_document
+    from refdesk.toolsets.skills.versions import render_content, render_skill
+
+    return {
+        "record": answers.to_json(to_skill_document(skill)),
+        "changes": list(skill.changes),
+        "text": render_skill(skill),
+        "content": render_content(skill),
+    }
+
+
+async def _list_failures(desk: Desk, _: Work) -> list[dict[str, Any]]:
+    """Return what could not be embedded, of every org."""
+    indexers = await _get_indexers(desk)
+    return [_show_failure(failure) for indexer in indexers for failure in await indexer.list_failures()]
+
+
+async def _retry(desk: Desk, _: Work) -> int:
+    """Let all of it be tried again; return how many documents that are."""
+    return sum([await indexer.retry_failures() for indexer in await _get_indexers(desk)])
+
+
+async def _get_indexers(desk: Desk) -> list[Indexer]:
+    return [base.indexer for base in (await desk.get_base()).each()]
+
+
+def _show_failure(failure: Failure) -> dict[str, Any]:
+    return {
+        "org": failure.collection.org,
+        "toolset": failure.collection.toolset,
+        "id": failure.id,
+        "reason": failure.reason,
+        "attempts": failure.attempts,
+        "retryAt": failure.retry_at.isoformat() if failure.retry_at else None,
+    }
+
+
+WORKS: Mapping[str, tuple[str | None, Callable[[Desk, Work], Awaitable[object]]]] = {
+    "learn": (SKILLS, _learn),
+    "plan": (SKILLS, _plan),
+    "versions": (SKILLS, _list_versions),
+    "failures": (None, _list_failures),
+    "retry": (None, _retry),
+}
+"""By name: the toolset that it is about, and what does it."""
