@@ -129,7 +129,9 @@ class Desk:
             self.wake()
             await tried.wait()
         if self._base is None:
-            raise self._failure or errors.StoreError("The store is closed; the server is shutting down.")
+            raise self._failure or errors.StoreError(
+                "The store is closed, for the server is shutting down; try again later."
+            )
         return self._base
 
     async def get_context(

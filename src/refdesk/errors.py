@@ -103,9 +103,23 @@ class PermissionDeniedError(CallerError):
 
 
 class NotFoundError(CallerError):
-    """No such thing in the caller's org; what belongs to another org looks the same."""
+    """No such thing in the caller's org; what belongs to another org looks the same.
+
+    `unknown` is the id that nothing has, where the nearest known may be what was meant.
+    """
 
     code = "NOT_FOUND"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        details: Mapping[str, object] | None = None,
+        choice: Choice | None = None,
+        unknown: str | None = None,
+    ) -> None:
+        super().__init__(message, details=details, choice=choice)
+        self.unknown = unknown
 
 
 class ConflictError(CallerError):

@@ -58,7 +58,9 @@ class DeskUpkeep:
         """Bring a toolset up to date with its source; see `Upkeep.sync`."""
         if toolset not in self.list_sources():
             served = ", ".join(self.list_sources()) or "none is served here"
-            raise errors.InvalidInputError(f"No toolset {toolset[:80]!r} has a source to be synced with: {served}.")
+            raise errors.InvalidInputError(
+                f"No toolset {toolset[:80]!r} has a source to be synced with. There are: {served}."
+            )
         async with outside():  # it waits for the source most of the time
             return await self._sync(self._choose_syncer(toolset), toolset, on_progress, full=full, force=force)
 

@@ -146,7 +146,7 @@ class HttpReader:
         except BodyTooLargeError:
             most = f"{self.max_body_bytes // 2**20} MiB"
             raise errors.SourceError(
-                f"{self.subject} sent more than {most} in one answer, which is not read."
+                f"{self.subject} sent more than {most} in one answer, which is not read: check its address."
             ) from None
         except BrokenBodyError as error:
             raise PassingError(str(error)) from error
@@ -158,8 +158,10 @@ class HttpReader:
             raise PassingError(f"HTTP {status}", asked)
         if 300 <= status < 400:
             host = httpx2.URL(self.url).join(response.headers.get("Location", "")).host
-            raise errors.SourceError(f"{self.subject} redirects to {host or 'elsewhere'}, which is not followed.")
-        raise errors.SourceError(f"{self.subject} refused the request with HTTP {status}.")
+            raise errors.SourceError(
+                f"{self.subject} redirects to {host or 'elsewhere'}, which is not followed: set that address."
+            )
+        raise errors.SourceError(f"{self.subject} refused the request with HTTP {status}: check its address.")
 
 
 def check_url(url: str, variable: str) -> None:
@@ -171,7 +173,7 @@ def check_url(url: str, variable: str) -> None:
     try:
         parsed = httpx2.URL(url)
     except (httpx2.InvalidURL, TypeError):
-        raise errors.ConfigurationError(f"{variable} is not a URL.") from None
+        raise errors.ConfigurationError(f"{variable} is not a URL: write it as https://host/path.") from None
     if parsed.userinfo or not parsed.host:
         raise errors.ConfigurationError(f"{variable} needs a host and takes no user name or password.")
     if parsed.scheme != "https" and not (parsed.scheme == "http" and is_loopback(parsed.host)):

@@ -17,6 +17,7 @@ from refdesk.core.search.federation import LeftOut, ProviderAnswer, ProviderHit,
 from refdesk.core.search.retrieval import SearchRequest
 from refdesk.core.search.snippets import snippet
 from refdesk.kit.age import describe_copy
+from refdesk.kit.unknown_tags import explaining
 from refdesk.model import SHARED_ORG, And, Collection, Filter, HasAny, Overlaps
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ class CollectionSearch:
 
     def to_provider(self) -> SearchProvider:
         """Return how it takes part."""
-        return SearchProvider(self.operation, self.scopes, self.find)
+        return SearchProvider(self.operation, self.scopes, explaining(self.find, self._list_tags))
 
     async def find(self, context: Context, question: Question) -> ProviderAnswer | LeftOut:
         """Return the documents found, best first; the period is that of `dates`."""
@@ -86,6 +87,11 @@ class CollectionSearch:
             as_of=status.last_success,
             note=" ".join(note for note in notes if note),
         )
+
+    async def _list_tags(self, context: Context) -> list[str]:
+        place, facets = Collection(SHARED_ORG, self.toolset), (self.tags,) if self.tags is not None else ()
+        found = await context.knowledge_base.search(SearchRequest(place, limit=1, facets=facets))
+        return [each.value for counts in found.facets.values() for each in counts]
 
     async def _describe_newest(self, context: Context) -> str:
         """Return a sentence that says up to when there is anything, for whoever found nothing in a period."""

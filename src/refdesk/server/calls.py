@@ -298,7 +298,7 @@ def _watch(caller: Caller, target: str, ending: tracing.Ending) -> Generator[Non
         incident = uuid4().hex[:8]
         logger.exception("call broke", extra=context | {"incident": incident})
         raise errors.RefdeskError(
-            f"Internal error; whoever runs the server finds it in the log as incident {incident}.",
+            f"Internal error; tell whoever runs the server, who finds it in the log as incident {incident}.",
             details={"incident": incident},
         ) from None
     except BaseException as error:

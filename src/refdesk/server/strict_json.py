@@ -44,7 +44,7 @@ def parse(body: bytes, most_bytes: int = MAX_BYTES) -> object:
         )
     except json.JSONDecodeError as error:
         raise errors.InvalidInputError(
-            f"The body is not JSON: {error.msg} at line {error.lineno}, column {error.colno}."
+            f"The body is not JSON, but must be: {error.msg} at line {error.lineno}, column {error.colno}."
         ) from None
     except RecursionError:
         raise _too_deep() from None
@@ -105,14 +105,14 @@ def _refuse_constant(name: str) -> NoReturn:
 
 def _integer(digits: str) -> int:
     if len(digits) > MAX_DIGITS:
-        raise errors.InvalidInputError("A number in the body has too many digits.")
+        raise errors.InvalidInputError("A number in the body has too many digits: send it as text.")
     return int(digits)
 
 
 def _number(text: str) -> float:
     value = float(text)
     if not math.isfinite(value):
-        raise errors.InvalidInputError("A number in the body is too large to be kept.")
+        raise errors.InvalidInputError("A number in the body is too large to be kept: send it as text.")
     return value
 
 

@@ -82,7 +82,9 @@ class _Run:
             self.error = error
         except Exception:
             logger.exception("task broke")
-            self.error = MCPError(types.INTERNAL_ERROR, "Internal error; whoever runs the server finds it in the log.")
+            self.error = MCPError(
+                types.INTERNAL_ERROR, "Internal error; tell whoever runs the server, who finds it in the log."
+            )
         finally:
             self.ended.set()
 

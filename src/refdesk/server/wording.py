@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import difflib
+import re
 from typing import TYPE_CHECKING, Any
 
 from refdesk import errors
 from refdesk.core import contracts
+from refdesk.kit.nearest import find_nearest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -34,11 +36,7 @@ def invalid_input(error: ValidationError, model: type[BaseModel]) -> errors.Inva
     """Return the error a caller sees: the first problems in the message, the fields that have them in `details`."""
     schema = contracts.get_input_schema(model)
     # A field that may be left out also takes null; that is not what a caller should send instead.
-    found = [
-        problem
-        for problem in error.errors(include_url=False, include_input=False)
-        if problem["type"] != "none_required"
-    ]
+    found = [problem for problem in error.errors(include_url=False) if problem["type"] != "none_required"]
     sentences = [_sentence(problem, schema) for problem in found]
     return _refuse(sentences, [_path(problem, schema) for problem in found if problem["loc"]])
 
@@ -65,13 +63,20 @@ def _sentence(problem: ErrorDetails, schema: Mapping[str, Any]) -> str:
         case "extra_forbidden":
             return f"{field} is not an argument; {_known(problem['loc'], schema)}."
         case "enum" | "literal_error":
-            return f"{field} must be one of {problem.get('ctx', {})['expected']}."
+            return f"{field} must be one of {problem.get('ctx', {})['expected']}{_guess(problem) or '.'}"
         case "model_type" | "dict_type" | "model_attributes_type":
             return f"{field} must be an object."
         case "value_error" | "assertion_error" if not problem["loc"]:
             return _ended(_plain(problem["msg"]))
         case _:
             return _ended(f"{field} {_plain(problem['msg'])}")
+
+
+def _guess(problem: ErrorDetails) -> str:
+    """Return which of the values that may be sent is spelt most like the one that was; nothing where none is."""
+    known = re.findall(r"'([^']+)'", problem.get("ctx", {})["expected"])
+    near = find_nearest(str(problem["input"])[:_MOST_PATH].casefold(), known)
+    return f": did you mean '{near[0]}'?" if near else ""
 
 
 def _plain(message: str) -> str:

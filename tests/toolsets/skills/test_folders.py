@@ -217,7 +217,7 @@ async def test_a_folder_from_elsewhere_learns_and_is_read_again_without_loss(tmp
 @pytest.mark.parametrize(
     ("files", "detail"),
     [
-        ({"README.md": "x"}, "There is no SKILL.md in it."),
+        ({"README.md": "x"}, "There is no SKILL.md in it: add one."),
         ({"SKILL.md": "# No front matter"}, "does not begin with front matter"),
         ({"SKILL.md": "---\nname: x\n"}, "does not begin with front matter"),
         ({"SKILL.md": "---\nname: x\n---\nText"}, "has no description"),

@@ -124,7 +124,7 @@ async def verify(stores: Stores, org: str | None, expected: str | None = None) -
     """
     place, slash, anchor = (expected or "").rpartition("/")
     if slash and place not in stores:
-        raise InvalidInputError(f"The end to expect is of the store {place}, which is not here.")
+        raise InvalidInputError(f"The end to expect is of the store {place}, which is not here: leave its name out.")
     found: list[tuple[str, Verdict]] = []
     for name, store in stores.items():
         is_meant = expected is not None and name == (place or MAIN)

@@ -41,10 +41,12 @@ def encode_json(value: object) -> str:
     try:
         text = _ENCODER.encode(value)
     except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidInputError("A value cannot be written as JSON.") from error
+        raise InvalidInputError(
+            "A value cannot be written as JSON: send texts, finite numbers, lists and objects."
+        ) from error
     # Only an escape can stand for a NUL; that it was not a backslash followed by "u0000" needs a closer look.
     if "\\u0000" in text and _holds_nul(value):
-        raise InvalidInputError("A text holds a NUL, which cannot be stored.")
+        raise InvalidInputError("A text holds a NUL, which cannot be stored: leave it out.")
     check_texts(text)
     return text
 
@@ -57,9 +59,9 @@ def check_texts(*texts: str) -> None:
     """
     for text in texts:
         if "\x00" in text:
-            raise InvalidInputError("A text holds a NUL, which cannot be stored.")
+            raise InvalidInputError("A text holds a NUL, which cannot be stored: leave it out.")
         if not is_encodable(text):
-            raise InvalidInputError("A text holds a lone surrogate, which cannot be stored.")
+            raise InvalidInputError("A text holds a lone surrogate, which cannot be stored: leave it out.")
 
 
 def is_encodable(text: str) -> bool:

@@ -33,7 +33,9 @@ PIECE = 100
 """Documents erased in one transaction."""
 
 PAGE = 1000
-_NOTHING = "There is nothing to erase: no such entry, or nothing of that agent or org."
+_NOTHING = (
+    "There is nothing to erase: no such entry, or nothing of that agent or org. Check the name, which must be exact."
+)
 CHAIN = (supersession.SUPERSEDED_BY, supersession.HEAD)
 
 

@@ -113,7 +113,7 @@ def check_passages(model: EmbeddingModel, passages: Sequence[EmbeddedPassage]) -
     """
     for passage in passages:
         if passage.vector.shape != (model.dimensions,) or not np.isfinite(passage.vector).all():
-            raise InvalidInputError("A vector's width is not that of its model, or a component is not a finite number.")
+            raise InvalidInputError("A vector must have the width of its model, and finite numbers only.")
 
 
 def encode_link(link: Link) -> tuple[str, str, str, str, str, str, int]:

@@ -297,7 +297,7 @@ async def _ask(name: str, provider: SearchProvider, context: Context, question: 
     except Exception:
         incident = context.knowledge_base.identifiers.new().replace("-", "")[-8:]
         logger.exception("toolset broke", extra=said | {"incident": incident})
-        note = f"Internal error; whoever runs the server finds it in the log as incident {incident}."
+        note = f"Internal error; tell whoever runs the server, who finds it in the log as incident {incident}."
         return Outcome("failed", note=note, seconds=anyio.current_time() - started)
     took = anyio.current_time() - started
     if isinstance(found, LeftOut):

@@ -30,6 +30,7 @@ SUPERSEDED_BY = "superseded_by"
 HEAD = "head"
 KIND = "chain"
 _EVERY = 1_000_000
+NO_ENTRY = "There is no entry {id}. Use an id that a search or a store returned."
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,7 @@ async def read_pair(reader: Reader, collection: Collection, old_id: str, new_id:
     old, new = await reader.get_documents(collection, [old_id, new_id])
     for id, document in ((old_id, old), (new_id, new)):
         if document is None or document.state is State.WITHDRAWN:
-            raise NotFoundError(f"There is no entry {id}. Use an id that a search or a store returned.")
+            raise NotFoundError(NO_ENTRY.format(id=id), unknown=id)
     assert old is not None
     assert new is not None
     return old, new
@@ -106,7 +107,7 @@ async def supersede(transaction: Transaction, old: Document, new: Document, now:
         )
     if head == old.id:
         raise ConflictError(
-            f"{new.id} is itself superseded by {old.id}: superseding it the other way round would close a circle.",
+            f"{new.id} is itself superseded by {old.id}: undo that first, or a circle would be closed.",
             details={"headId": old.id},
         )
     await transaction.put_documents([_retire(old, new.id)])

@@ -78,7 +78,9 @@ class EmbeddingClient:
         try:
             vectors = np.array(read(response.content), dtype=np.float64)
         except ValueError as error:
-            raise EmbedderError(f"{self._service} answered in an unknown form.") from error
+            raise EmbedderError(
+                f"{self._service} answered in an unknown form; check its address and its model."
+            ) from error
         if vectors.shape != (count, self._dimensions):
             raise EmbedderError(
                 f"{self._service} answered numbers in the shape {vectors.shape} instead of "
@@ -87,7 +89,9 @@ class EmbeddingClient:
         with np.errstate(all="ignore"):
             units = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
         if not np.allclose(np.linalg.norm(units, axis=1), 1.0, atol=1e-3):
-            raise EmbedderError(f"{self._service} answered a vector without a direction.")
+            raise EmbedderError(
+                f"{self._service} answered a vector without a direction; try again, or choose another model."
+            )
         return list(units)
 
     async def _post(self, path: str, body: JsonObject) -> httpx2.Response:

@@ -137,7 +137,9 @@ def _read(response: httpx2.Response) -> str:
     try:
         [choice, *_] = _Completion.model_validate_json(response.content).choices
     except (ValidationError, ValueError) as error:
-        raise LanguageModelError("The language model's service answered in an unknown form.") from error
+        raise LanguageModelError(
+            "The language model's service answered in an unknown form; check its address and its model."
+        ) from error
     if choice.message.refusal or choice.finish_reason == "content_filter":
         raise LanguageModelError("The language model refused this conversation; learn from another one.")
     if choice.finish_reason == "length":

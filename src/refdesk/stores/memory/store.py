@@ -345,7 +345,9 @@ def _copy_json(value: T) -> T:
     try:
         text = json.dumps(value, allow_nan=False)
     except (TypeError, ValueError) as error:
-        raise InvalidInputError("A value cannot be written as JSON.") from error
+        raise InvalidInputError(
+            "A value cannot be written as JSON: send texts, finite numbers, lists and objects."
+        ) from error
     copy = json.loads(text)
     _refuse_unstorable([copy])
     return copy
@@ -356,7 +358,7 @@ def _refuse_unstorable(values: Iterable[object]) -> None:
     for value in values:
         if isinstance(value, str):
             if any(character == "\x00" or "\ud800" <= character <= "\udfff" for character in value):
-                raise InvalidInputError("A text holds a NUL or a lone surrogate, which cannot be stored.")
+                raise InvalidInputError("A text holds a NUL or a lone surrogate, which cannot be stored: leave it out.")
         elif isinstance(value, Mapping):
             pairs = cast("Mapping[object, object]", value).items()
             _refuse_unstorable(item for pair in pairs for item in pair)
@@ -367,7 +369,7 @@ def _refuse_unstorable(values: Iterable[object]) -> None:
 def _round(vector: Vector, model: EmbeddingModel) -> Vector:
     """Return the vector as every engine keeps it, in half precision."""
     if vector.shape != (model.dimensions,) or not np.isfinite(vector).all():
-        raise InvalidInputError("A vector's width is not that of its model, or a component is not a finite number.")
+        raise InvalidInputError("A vector must have the width of its model, and finite numbers only.")
     return vector.astype(np.float16).astype(np.float32)
 
 

@@ -46,7 +46,9 @@ def translated() -> Generator[None, None, None]:
     except (exceptions.Neo4jError, exceptions.DriverError, OSError) as error:
         raise describe(error) from error
     except UnicodeEncodeError as error:
-        raise InvalidInputError("A text holds a lone surrogate, which cannot be stored or looked up.") from error
+        raise InvalidInputError(
+            "A text holds a lone surrogate, which cannot be stored or looked up: leave it out."
+        ) from error
 
 
 def describe(error: Exception) -> RefdeskError:
@@ -65,7 +67,9 @@ def describe(error: Exception) -> RefdeskError:
     for beginning, meaning in _MEANINGS:
         if code.startswith(beginning):
             return StoreError(meaning)
-    return StoreError(f"The database failed ({type(error).__name__}). The server's log has the details.")
+    return StoreError(
+        f"The database failed ({type(error).__name__}). Try again later; the server's log has the details."
+    )
 
 
 def is_passing(error: Exception) -> bool:

@@ -227,7 +227,7 @@ def _get_facet_words(document: Document) -> list[str]:
     try:
         words = {get_facet_word(name, value) for name, values in document.facets.items() for value in values}
     except UnicodeEncodeError as error:
-        raise InvalidInputError("A text holds a lone surrogate, which cannot be stored.") from error
+        raise InvalidInputError("A text holds a lone surrogate, which cannot be stored: leave it out.") from error
     return sorted(words)
 
 

@@ -56,11 +56,15 @@ def translated() -> Generator[None, None, None]:
     try:
         yield
     except UnicodeEncodeError as error:
-        raise InvalidInputError("A text holds a lone surrogate, which cannot be stored or looked up.") from error
+        raise InvalidInputError(
+            "A text holds a lone surrogate, which cannot be stored or looked up: leave it out."
+        ) from error
     except pg.ProgramLimitExceeded as error:
-        raise InvalidInputError("A value is longer than the database can hold.") from error
+        raise InvalidInputError("A value is longer than the database can hold: shorten it.") from error
     except psycopg.DataError as error:
-        raise InvalidInputError("A value cannot be stored or looked up, such as a text with a NUL.") from error
+        raise InvalidInputError(
+            "A value cannot be stored or looked up, such as a text with a NUL: leave it out."
+        ) from error
     except (psycopg.Error, OSError) as error:
         raise StoreError(describe(error)) from error
 

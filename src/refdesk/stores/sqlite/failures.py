@@ -116,9 +116,11 @@ class _Translation(AbstractContextManager[None]):
         elif isinstance(error, apsw.Error):
             raise StoreError(describe(error)) from error
         elif isinstance(error, UnicodeEncodeError):
-            raise InvalidInputError("A text holds a lone surrogate, which cannot be stored or looked up.") from error
+            said = "A text holds a lone surrogate, which cannot be stored or looked up: leave it out."
+            raise InvalidInputError(said) from error
         elif isinstance(error, OSError):
-            raise StoreError(f"The store's file or folder cannot be used: {error.strerror}.") from error
+            said = f"The store's file or folder cannot be used ({error.strerror}): tell whoever runs the server."
+            raise StoreError(said) from error
 
 
 def describe(error: apsw.Error) -> str:

@@ -40,7 +40,9 @@ async def erase(context: Context, asked: EraseInput) -> EraseOutput:
     """Erase for good what the caller's org has of something."""
     principal, bases = context.principal, context.bases
     if asked.org not in (None, principal.org):
-        raise PermissionDeniedError("You can erase your own org only; whoever runs the server erases others there.")
+        raise PermissionDeniedError(
+            "You can erase your own org only; ask whoever runs the server to erase others there."
+        )
     if bases.closed:
         raise ConfigurationError(
             f"This server does not serve {', '.join(bases.closed)}, which is kept in a store of its own: nothing could "

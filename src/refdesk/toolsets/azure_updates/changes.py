@@ -96,8 +96,8 @@ async def get_history(context: Context, asked: HistoryInput) -> HistoryOutput:
     if not revisions:
         known = {each: each for each in await knowledge_base.store.get_digests(COLLECTION)}
         near = find_nearest(id, known)
-        hint = f" Did you mean {', '.join(near)}?" if near else " search_azure_updates returns ids."
-        raise NotFoundError(f"There never was an update {id!r}.{hint}")
+        hint = f" Did you mean {', '.join(near)}?" if near else ""
+        raise NotFoundError(f"There never was an update {id!r}. Use an id that search_azure_updates returned.{hint}")
     pairs = zip([None, *revisions], revisions, strict=False)
     shown = [version for before, after in pairs if (version := _show_version(before, after)) is not None]
     last = revisions[-1].document

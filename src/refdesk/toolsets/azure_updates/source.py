@@ -129,7 +129,9 @@ class AzureUpdatesSource:
         self, client: httpx2.AsyncClient, known: Mapping[str, JsonValue], since: str | None, skip: int, deadline: float
     ) -> Page:
         if time.monotonic() > deadline:
-            raise errors.SourceError(f"Reading the feed took longer than {self.total_seconds:.0f} seconds.")
+            raise errors.SourceError(
+                f"Reading the feed took longer than {self.total_seconds:.0f} seconds: sync again later."
+            )
         parameters = self._get_parameters(since, skip)
         return await self.reader.get(client, partial(read_page, known), parameters, deadline=deadline)
 

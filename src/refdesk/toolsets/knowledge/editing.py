@@ -15,6 +15,7 @@ from refdesk.toolsets.knowledge import TOOLSET_NAME, models
 from refdesk.toolsets.knowledge.keeping import put_new
 from refdesk.toolsets.knowledge.models import EditInput, EditOutput, StoreInput
 from refdesk.toolsets.knowledge.operations import (
+    NAMING,
     NO_SUCH_ENTRY,
     NOT_AUTHOR,
     STORE_KNOWLEDGE,
@@ -66,7 +67,7 @@ async def _edit(context: Context, asked: EditInput, token: Token | None) -> Json
 async def _read_current(reader: Reader, context: Context, id: str) -> Document:
     [document] = await reader.get_documents(models.get_collection(context.principal.org), [id])
     if document is None or is_erased(document):
-        raise NotFoundError(f"There is no entry {id}. Use an id that a search or a list returned.")
+        raise NotFoundError(supersession.NO_ENTRY.format(id=id), unknown=id)
     if document.state is State.WITHDRAWN:
         raise ConflictError(f"The entry {id} was withdrawn: restore_knowledge first.", details={"state": "withdrawn"})
     if document.state is State.SUPERSEDED:
@@ -127,7 +128,7 @@ EDIT_KNOWLEDGE = Operation(
     ),
     input=EditInput,
     output=EditOutput,
-    handler=edit_knowledge,
+    handler=NAMING.offering(edit_knowledge),
     scopes=frozenset({WRITE_SCOPE}),
     effects=Effects(read_only=False, idempotent=False),
     route=Route("POST", "/knowledge/{id}/edit"),

@@ -67,7 +67,7 @@ async def list_knowledge(context: Context, asked: ListInput) -> ListOutput:
 
 async def list_tags(context: Context, asked: TagsInput) -> TagsOutput:
     """Return the tags of the entries that hold now, most frequent first, ties by tag."""
-    counts = await _count(context, models.TAGS)
+    counts = await count(context, models.TAGS)
     page = counts[asked.offset : asked.offset + asked.limit]
     return TagsOutput(
         tags=[TagCount(tag=each.value, entries=each.count) for each in page],
@@ -78,7 +78,7 @@ async def list_tags(context: Context, asked: TagsInput) -> TagsOutput:
 
 async def list_authors(context: Context, asked: AuthorsInput) -> AuthorsOutput:
     """Return the agents whose entries hold now, those with the most first, ties by name."""
-    counts = await _count(context, models.AUTHOR)
+    counts = await count(context, models.AUTHOR)
     page = counts[asked.offset : asked.offset + asked.limit]
     return AuthorsOutput(
         authors=[AuthorCount(author=each.value, entries=each.count) for each in page],
@@ -91,12 +91,13 @@ async def find_unknown_tags(context: Context, tags: Sequence[str]) -> list[Unkno
     """Return those of the tags that no entry has, each with the nearest that some have; `None` where all are known."""
     if not tags:
         return None
-    known: Mapping[str, int] = {each.value: each.count for each in await _count(context, models.TAGS)}
+    known: Mapping[str, int] = {each.value: each.count for each in await count(context, models.TAGS)}
     unknown = [UnknownTag(tag=tag, did_you_mean=find_nearest(tag, known)) for tag in tags if tag not in known]
     return unknown or None
 
 
-async def _count(context: Context, facet: str) -> Sequence[FacetCount]:
+async def count(context: Context, facet: str) -> Sequence[FacetCount]:
+    """Return how many of the entries that hold now have each value of a facet, most first."""
     where = And((InState((State.CURRENT,)), _has_not_expired(context)))
     place = models.get_collection(context.principal.org)
     found = await context.knowledge_base.search(SearchRequest(place, where=where, limit=1, facets=(facet,)))

@@ -12,6 +12,7 @@ from refdesk.core.writing import idempotency, supersession
 from refdesk.core.writing.idempotency import Token
 from refdesk.core.writing.tombstones import is_erased
 from refdesk.errors import Choice, ConflictError, InvalidInputError, NotFoundError, PermissionDeniedError
+from refdesk.kit.unknown_ids import Naming
 from refdesk.model import Link, Reference, State
 from refdesk.toolsets.knowledge import TOOLSET_NAME, listing, models, search
 from refdesk.toolsets.knowledge.keeping import list_read, put_new
@@ -43,6 +44,7 @@ WRITE_SCOPE = "knowledge:write"
 WRITE_OTHERS_SCOPE = "knowledge:write_others"
 SUPERSEDE_OWN_SCOPE = "knowledge:supersede_own"
 TASK = "task"
+NAMING = Naming(models.get_collection, READ_SCOPE)
 
 
 async def store_knowledge(context: Context, entry: StoreInput) -> StoreOutput:
@@ -174,9 +176,9 @@ async def restore_knowledge(context: Context, asked: LifeInput) -> LifeOutput:
 async def _read_whatever_its_state(reader: Reader, collection: Collection, id: str) -> Document:
     [document] = await reader.get_documents(collection, [id])
     if document is None:
-        raise NotFoundError(f"There is no entry {id}. Use an id that a search or a store returned.")
+        raise NotFoundError(supersession.NO_ENTRY.format(id=id), unknown=id)
     if is_erased(document):
-        raise NotFoundError(f"The entry {id} was erased, for good.")
+        raise NotFoundError(f"The entry {id} was erased, for good: search_knowledge finds what there is.")
     return document
 
 
@@ -209,11 +211,9 @@ async def get_knowledge(context: Context, asked: GetInput) -> KnowledgeEntry:
     collection = models.get_collection(org)
     [document] = await base.store.get_documents(collection, [asked.id])
     if document is None:
-        raise NotFoundError(f"There is no entry {asked.id}. Use an id that a search or a store returned.")
+        raise NotFoundError(supersession.NO_ENTRY.format(id=asked.id), unknown=asked.id)
     if document.state is State.WITHDRAWN:
-        what = "erased, for good" if is_erased(document) else "withdrawn; restore_knowledge brings it back"
-        state = "erased" if is_erased(document) else "withdrawn"
-        raise NotFoundError(f"The entry {asked.id} was {what}.", details={"state": state})
+        raise _explain_withdrawn(document)
     [status] = await base.get_embedding_statuses(collection, [document.id])
     expiry = models.get_expiry(document)
     history = await base.get_history(collection, document.id)
@@ -241,6 +241,14 @@ async def get_knowledge(context: Context, asked: GetInput) -> KnowledgeEntry:
         omitted_links=len(links) - models.MOST_LINKS if len(links) > models.MOST_LINKS else None,
         embedding_status=status,
     )
+
+
+def _explain_withdrawn(document: Document) -> NotFoundError:
+    if is_erased(document):
+        message = f"The entry {document.id} was erased, for good: search_knowledge finds what there is."
+        return NotFoundError(message, details={"state": "erased"})
+    message = f"The entry {document.id} was withdrawn; restore_knowledge brings it back."
+    return NotFoundError(message, details={"state": "withdrawn"})
 
 
 async def _read_chain(
@@ -353,7 +361,7 @@ SUPERSEDE_KNOWLEDGE = Operation(
     ),
     input=SupersedeInput,
     output=SupersedeOutput,
-    handler=supersede_knowledge,
+    handler=NAMING.offering(supersede_knowledge),
     scopes=frozenset({WRITE_SCOPE}),
     effects=Effects(read_only=False, idempotent=True),
     route=Route("POST", "/knowledge/{oldId}/supersede"),
@@ -378,7 +386,7 @@ WITHDRAW_KNOWLEDGE = Operation(
     ),
     input=LifeInput,
     output=LifeOutput,
-    handler=withdraw_knowledge,
+    handler=NAMING.offering(withdraw_knowledge),
     scopes=frozenset({WRITE_SCOPE}),
     effects=Effects(read_only=False, idempotent=True, destructive=True),
     route=Route("POST", "/knowledge/{id}/withdraw"),
@@ -397,7 +405,7 @@ RESTORE_KNOWLEDGE = Operation(
     description="Let a withdrawn or a superseded entry hold again: undoes either.",
     input=LifeInput,
     output=LifeOutput,
-    handler=restore_knowledge,
+    handler=NAMING.offering(restore_knowledge),
     scopes=frozenset({WRITE_SCOPE}),
     effects=Effects(read_only=False, idempotent=True),
     route=Route("POST", "/knowledge/{id}/restore"),
@@ -416,7 +424,7 @@ GET_KNOWLEDGE = Operation(
     description="Read an entry whole, with its history and links.",
     input=GetInput,
     output=KnowledgeEntry,
-    handler=get_knowledge,
+    handler=NAMING.offering(get_knowledge),
     scopes=frozenset({READ_SCOPE}),
     effects=READS,
     route=Route("GET", "/knowledge/{id}"),

@@ -62,11 +62,15 @@ class SalesforceSettings:
                 "REFDESK_SALESFORCE_PRIVATE_KEY_FILE), or REFDESK_SALESFORCE_ACCESS_TOKEN."
             )
         if self.access_token and not _SECRET.fullmatch(self.access_token):
-            raise ConfigurationError("REFDESK_SALESFORCE_ACCESS_TOKEN holds characters that no token has.")
+            raise ConfigurationError(
+                "REFDESK_SALESFORCE_ACCESS_TOKEN holds characters that no token has: copy it again."
+            )
         if not _VERSION.fullmatch(self.api_version):
             raise ConfigurationError("REFDESK_SALESFORCE_API_VERSION has the wrong form: write it as v68.0.")
         if not all(_FIELD.fullmatch(name) for name in self.body_fields):
-            raise ConfigurationError("REFDESK_SALESFORCE_BODY_FIELDS holds what is no API name of a field.")
+            raise ConfigurationError(
+                "REFDESK_SALESFORCE_BODY_FIELDS holds what is no API name of a field: write them as Answer__c,Steps__c."
+            )
 
     @property
     def has_key(self) -> bool:

@@ -239,7 +239,7 @@ def _to_draft(found: ReadFolder) -> SkillDraft:
     """
     said = found.instructions
     if not said.text.strip():
-        raise InvalidInputError("SKILL.md says nothing below its front matter.")
+        raise InvalidInputError("SKILL.md says nothing below its front matter: write the steps there.")
     headings = tuple(str(each) for each in _HEADINGS.findall(said.text)[:MAX_KEYWORDS])
     goal = said.description
     return learning.clean(SkillDraft(found.title, said.description, Playbook(goal), keywords=headings))

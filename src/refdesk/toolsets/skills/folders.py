@@ -89,14 +89,14 @@ def read(folder: Folder) -> ReadFolder:
 
     path = next((path for path in folder.files if path.casefold() == "skill.md"), None)
     if path is None:
-        raise InvalidInputError("There is no SKILL.md in it.")
+        raise InvalidInputError("There is no SKILL.md in it: add one.")
     fences, text = front_matter.split(folder.files[path].replace("\r\n", "\n").removeprefix("\ufeff"))
     if fences is None:
-        raise InvalidInputError("SKILL.md does not begin with front matter between two lines of three hyphens.")
+        raise InvalidInputError("SKILL.md does not begin with front matter: put it between two lines of three hyphens.")
     matter = front_matter.read(fences)
     if matter.refused:
         line, reason = matter.refused[0]
-        raise InvalidInputError(f"Line {line} of SKILL.md {reason}.")
+        raise InvalidInputError(f"Line {line} of SKILL.md {reason}: mend it.")
     notes = [f"The field {name} is none of the format." for name in matter.values if name not in (*_OWN, *FIELDS)]
     name, description = (_require_text(matter.values, field) for field in _OWN)
     _check_lengths(description, matter.values)
@@ -118,16 +118,18 @@ _OWN = ("name", "description")
 def _require_text(values: Mapping[str, JsonValue], field: str) -> str:
     value = values.get(field)
     if not isinstance(value, str) or not value.strip():
-        raise InvalidInputError(f"The front matter of SKILL.md has no {field}.")
+        raise InvalidInputError(f"The front matter of SKILL.md has no {field}: add it.")
     return " ".join(value.split())
 
 
 def _check_lengths(description: str, values: Mapping[str, JsonValue]) -> None:
     if len(description) > MAX_DESCRIPTION:
-        raise InvalidInputError(f"The description has {len(description)} characters; {MAX_DESCRIPTION} are allowed.")
+        raise InvalidInputError(
+            f"The description has {len(description)} characters; at most {MAX_DESCRIPTION} are allowed."
+        )
     compatibility = values.get("compatibility")
     if isinstance(compatibility, str) and len(compatibility) > MAX_COMPATIBILITY:
-        raise InvalidInputError(f"The compatibility is longer than {MAX_COMPATIBILITY} characters.")
+        raise InvalidInputError(f"The compatibility may have at most {MAX_COMPATIBILITY} characters.")
 
 
 def _accept_name(name: str, folder: str, notes: list[str]) -> str:
@@ -160,7 +162,7 @@ def _take_files(folder: Folder, skill_file: str, notes: list[str]) -> tuple[dict
     taken = {"skill.md", EVIDENCE.casefold()}
     left = MAX_CHARACTERS - len(folder.files[skill_file])
     if left < 0:
-        raise InvalidInputError(f"SKILL.md has more than {MAX_CHARACTERS} characters.")
+        raise InvalidInputError(f"SKILL.md may have at most {MAX_CHARACTERS} characters.")
     for path, text in sorted(folder.files.items()):
         if path in (skill_file, EVIDENCE):
             continue

@@ -14,13 +14,14 @@ import anyio
 import anyio.to_thread
 
 from refdesk.core.search.passages import embedding_text
-from refdesk.errors import ConflictError, InvalidInputError, LanguageModelError, NotFoundError
+from refdesk.errors import ConflictError, InvalidInputError, LanguageModelError
 from refdesk.playbooks import Playbook, SkillDraft
 from refdesk.toolsets.skills import (
     cases,
     changes,
     limits,
     masking,
+    missing,
     openings,
     outcomes,
     records,
@@ -175,7 +176,7 @@ class Learner:
             await once.check(queries.store)
         skill = await queries.get_skill(skill_id)
         if skill is None:
-            raise NotFoundError(f"There is no skill {skill_id}. Use an id that a search or a create returned.")
+            raise await missing.explain(queries.store, queries.org, skill_id)
         context.report(1, LEARNING_STEPS, f"Refining: {skill.title}")
         new = {case.id for case in added}
         kept = await queries.read_cases(skill_id)

@@ -36,7 +36,7 @@ async def merge(learner: Learner, context: Context, skill_id: str, other_id: str
     """
     queries = get_queries(context)
     if skill_id == other_id:
-        raise InvalidInputError("A skill cannot be merged with itself.")
+        raise InvalidInputError("A skill cannot be merged with itself: name another as other_id.")
     skill, other = await get(queries, skill_id), await get(queries, other_id)
     own, moved = [await read(queries, each) for each in (skill, other)]
     said = f"{MERGED} “{other.title}” ({other_id}): {len(moved)} of its conversations are evidence now."
@@ -65,7 +65,9 @@ async def unmerge(learner: Learner, context: Context, skill_id: str) -> tuple[Sk
     queries = get_queries(context)
     [document] = await queries.store.get_documents(records.get_collection(queries.org), [skill_id])
     if document is None or MERGED_INTO not in document.data:
-        raise InvalidInputError(f"The skill {skill_id} was not merged into another one.")
+        raise InvalidInputError(
+            f"The skill {skill_id} was not merged into another one: there is nothing to undo, use it as it is."
+        )
     into = str(document.data[MERGED_INTO])
     skill = await get(queries, into)
     every = await read(queries, skill)

@@ -5,10 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from refdesk.errors import NotFoundError
+from refdesk.kit.unknown_ids import Naming
 from refdesk.toolsets.skills import records
 
 if TYPE_CHECKING:
     from refdesk.protocols import Reader
+
+
+NAMING = Naming(records.get_collection, "skills:read")
 
 
 async def explain(reader: Reader, org: str, skill_id: str) -> NotFoundError:
@@ -17,4 +21,6 @@ async def explain(reader: Reader, org: str, skill_id: str) -> NotFoundError:
     into = document.data.get(records.MERGED_INTO) if document is not None else None
     if into is not None:
         return NotFoundError(f"The skill {skill_id} was merged into {into}: use that one.")
-    return NotFoundError(f"There is no skill {skill_id}. Use an id that a search or a create returned.")
+    return NotFoundError(
+        f"There is no skill {skill_id}. Use an id that search_skills or create_skill returned.", unknown=skill_id
+    )

@@ -146,7 +146,8 @@ async def _offer_skills(context: Context, asked: UpdateInput, error: NotFoundErr
         options = [(match["skill"].skill_id, match["skill"].title) for match in found]
         if options:
             question = f"There is no skill {asked.skill_id!r}. Which one shall learn from this conversation?"
-            return NotFoundError(error.message, choice=Choice(("skill_id",), question, options, asked.skill_id))
+            choice = Choice(("skill_id",), question, options, asked.skill_id)
+            return NotFoundError(error.message, details=error.details, choice=choice, unknown=error.unknown)
     return error
 
 
@@ -361,7 +362,7 @@ def _make_update(get_learner: Callable[[], Learner]) -> Operation:
         ),
         input=UpdateInput,
         output=UpdateOutput,
-        handler=update_skill,
+        handler=missing.NAMING.offering(update_skill),
         scopes=frozenset({WRITE_SCOPE}),
         effects=Effects(read_only=False, idempotent=False),
         route=Route("POST", "/update"),
@@ -408,7 +409,7 @@ GET = Operation(
     description="Read one skill whole.",
     input=GetInput,
     output=SkillDocument,
-    handler=get_skill,
+    handler=missing.NAMING.offering(get_skill),
     scopes=frozenset({READ_SCOPE}),
     effects=READS,
     route=Route("GET", "/skills/{skill_id}"),
@@ -423,7 +424,7 @@ REPORT = Operation(
     description=("Say how following a playbook went, which moves the skill's confidence: what works comes first."),
     input=OutcomeInput,
     output=OutcomeOutput,
-    handler=report_outcome,
+    handler=missing.NAMING.offering(report_outcome),
     scopes=frozenset({WRITE_SCOPE}),
     effects=Effects(read_only=False, idempotent=False),
     route=Route("POST", "/outcome"),
@@ -441,7 +442,7 @@ WITHDRAW = Operation(
     description="Take back an outcome that you reported by mistake.",
     input=WithdrawOutcomeInput,
     output=OutcomeOutput,
-    handler=withdraw_outcome,
+    handler=missing.NAMING.offering(withdraw_outcome),
     scopes=frozenset({WRITE_SCOPE}),
     effects=Effects(read_only=False, idempotent=True),
     route=Route("POST", "/outcome/withdraw"),

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 from refdesk.core.search import federation, matching
 from refdesk.core.search.analysis import parse_query
-from refdesk.core.search.federation import HitReference, ProviderAnswer, ProviderHit, Question, SearchProvider
+from refdesk.core.search.federation import HitReference, LeftOut, ProviderAnswer, ProviderHit, Question, SearchProvider
+from refdesk.core.search.retrieval import SearchRequest
 from refdesk.core.search.snippets import snippet
+from refdesk.kit.unknown_tags import explaining
 from refdesk.model import And, Filter, HasAny, Or, Overlaps
 from refdesk.toolsets.skills import openings, records, resources
 from refdesk.toolsets.skills.operations import GET, READ_SCOPE, SEARCH
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from refdesk.toolsets.skills.queries import FoundSkill
 
 
-async def find(context: Context, question: Question) -> ProviderAnswer:
+async def find(context: Context, question: Question) -> ProviderAnswer | LeftOut:
     """Return the skills found; the period is that of their last refinement, their labels are area and issue type."""
     base = context.knowledge_base
     embedder = await base.semantics.get_active() if base.semantics is not None else None
@@ -65,4 +67,11 @@ def _to_hit(match: FoundSkill, text: TextQuery, scale: CosineScale | None) -> Pr
     )
 
 
-PROVIDER = SearchProvider(SEARCH.name, frozenset({READ_SCOPE}), find)
+async def _list_labels(context: Context) -> list[str]:
+    """Return the product areas and issue types of the org's skills."""
+    place, facets = records.get_collection(context.principal.org), (records.PRODUCT_AREA, records.ISSUE_TYPE)
+    found = await context.knowledge_base.search(SearchRequest(place, limit=1, facets=facets))
+    return [each.value for facet in facets for each in found.facets.get(facet, ())]
+
+
+PROVIDER = SearchProvider(SEARCH.name, frozenset({READ_SCOPE}), explaining(find, _list_labels))

@@ -61,7 +61,9 @@ async def record(queries: SkillQueries, skill_id: str, report: Report, once: Onc
         skill = await _read(queries, transaction, skill_id)
         version = report.version or skill.version
         if version > skill.version:
-            raise InvalidInputError(f"There is no version {version} yet; the skill is at {skill.version}.")
+            raise InvalidInputError(
+                f"There is no version {version} yet; the skill is at {skill.version}: leave version out."
+            )
         now = queries.clock.now()
         moved, done = _move(skill, history, report, version, now)
         returned = await _go_back(queries, transaction, moved, history)

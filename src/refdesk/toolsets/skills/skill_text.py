@@ -102,7 +102,7 @@ def read_edited(text: str, old: SkillDraft) -> SkillDraft:
     title = find_title(text)
     if not title or not lead or not steps:
         missing = "title" if not title else f"section “{STEPS if lead else WHEN}”"
-        raise InvalidInputError(f"SKILL.md has no {missing} any more.")
+        raise InvalidInputError(f"SKILL.md has no {missing} any more: write one.")
     derived = {rendering.one_line(each) for each in rendering.list_derived(old.playbook)}
     playbook = replace(
         old.playbook,

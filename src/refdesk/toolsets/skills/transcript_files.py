@@ -35,7 +35,7 @@ def read_transcripts(path: Path) -> Iterator[SourceTranscript]:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeError) as error:
-        raise SourceError(f"{path.name} cannot be read as a text file in UTF-8.") from error
+        raise SourceError(f"{path.name} cannot be read as a text file in UTF-8: save it as one.") from error
     exported = _read_export(path, text)
     if exported:
         yield from (SourceTranscript(one, f"{path.name}#{number}") for number, one in enumerate(exported, start=1))

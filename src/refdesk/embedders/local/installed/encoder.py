@@ -34,7 +34,7 @@ class _Model:
             path = str(folder / MODEL_FILE)
             self._session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
         except Exception as error:  # both libraries raise bare exceptions of their own
-            raise EmbedderError(f"The model cannot be run: {error}") from error
+            raise EmbedderError(f"The model cannot be run, so choose another with refdesk models: {error}") from error
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(most_pieces)  # pyright: ignore[reportUnknownMemberType]
         self._inputs = {each.name for each in self._session.get_inputs()}
@@ -65,7 +65,9 @@ class OnnxPairReader:
         """Return how well a text answers a question: the logit, of two classes that of the second beside the first."""
         logits = self._model.run(question, text)
         if logits.ndim != 1 or len(logits) > 2 or not np.isfinite(logits).all():
-            raise EmbedderError("The model gives no value for a question and a text.")
+            raise EmbedderError(
+                "The model gives no value for a question and a text: choose another with refdesk models."
+            )
         return float(logits[-1] - logits[0]) if len(logits) == 2 else float(logits[0])
 
 
@@ -91,7 +93,7 @@ class OnnxEncoder:
         vector = self._pool(self._model.run(text))
         length = float(np.linalg.norm(vector))
         if not np.isfinite(length) or length == 0.0:
-            raise EmbedderError("The embedding model gave a text no direction.")
+            raise EmbedderError("The embedding model gave a text no direction: choose another with refdesk models.")
         vector = (vector / length).astype(np.float32)
         vector.flags.writeable = False
         return vector

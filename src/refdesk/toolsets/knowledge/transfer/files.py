@@ -206,7 +206,9 @@ def _explained(verb: str) -> Generator[None]:
     except UnicodeEncodeError:
         raise OperatorError("The output does not take UTF-8: export to a file, or set the stream to UTF-8.") from None
     except OSError as error:
-        raise OperatorError(f"It cannot be {verb}: {error.strerror or 'the system refused'}.") from None
+        raise OperatorError(
+            f"It cannot be {verb} ({error.strerror or 'the system refused'}): choose another place."
+        ) from None
 
 
 @contextmanager

@@ -42,7 +42,7 @@ def read(lines: Iterable[Line], intake: Intake) -> None:
         met += 1
         _read_entry(line, intake)
     if header is None:
-        raise InvalidInputError("The file is empty: there is nothing to import.")
+        raise InvalidInputError("The file is empty: send an export, as refdesk export writes it.")
     if met != header:
         intake.refuse("the end", f"the header announces {header} entries, and there are {met}: the file is damaged")
 

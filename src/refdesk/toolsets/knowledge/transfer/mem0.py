@@ -48,7 +48,9 @@ def _list_memories(data: bytes, intake: Intake) -> Sequence[JsonValue]:
     try:
         value = parse_json(decode_text(data))
     except RefusedError as error:
-        raise InvalidInputError(f"The file cannot be read: it {printable(str(error))}.") from None
+        raise InvalidInputError(
+            f"The file cannot be read: it {printable(str(error))}. Send what get_all exports, as JSON."
+        ) from None
     if isinstance(value, Mapping):
         _note_rest(value, intake)
         value = value.get("results")

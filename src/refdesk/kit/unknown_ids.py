@@ -1,0 +1,99 @@
+"""Names what an unknown id was meant to be: an id nearly like it, or, where words were sent, what they find."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from refdesk.core.search import matching
+from refdesk.core.search.retrieval import SearchRequest
+from refdesk.errors import NotFoundError
+from refdesk.kit.nearest import MOST
+from refdesk.model import InState, State
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable
+
+    from pydantic import BaseModel
+
+    from refdesk.core.context import Context
+    from refdesk.model import Collection
+
+    Handler: TypeAlias = Callable[[Context, Any], Awaitable[BaseModel]]
+
+_ID = re.compile(r"[0-9a-f-]{8,64}", re.IGNORECASE)
+_MOST_WRONG = 4
+"""Characters at one place: left out, added, exchanged or copied wrongly. Ids of one hour share a third of theirs, so
+what is less alike may be any other."""
+
+_LEAST_BEGINNING = 8
+"""Characters of an id that was cut off."""
+
+_MOST_CHARACTERS = 200
+"""Of words that were sent in the place of an id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Naming:
+    """How a toolset's things are found whose id is not known.
+
+    Attributes:
+        get_collection: Returns where an org's things are kept.
+        scope: What a caller needs to be told of others.
+    """
+
+    get_collection: Callable[[str], Collection]
+    scope: str
+
+    def offering(self, handler: Handler) -> Handler:
+        """Return the handler of an operation, with the nearest known ids in its error where it does not know one."""
+
+        async def handle(context: Context, asked: object) -> BaseModel:
+            try:
+                return await handler(context, asked)
+            except NotFoundError as error:
+                raise await self.explain(context, error) from error
+
+        return handle
+
+    async def explain(self, context: Context, error: NotFoundError) -> NotFoundError:
+        """Return the error with the nearest known ids, where there are such and the caller may know."""
+        if error.unknown is None or self.scope not in context.principal.scopes:
+            return error
+        found = await self._find(context, error.unknown.strip())
+        if not found:
+            return error
+        message = f"{error.message} Did you mean {' or '.join(found)}?"
+        return NotFoundError(message, details={**(error.details or {}), "didYouMean": found}, choice=error.choice)
+
+    async def _find(self, context: Context, id: str) -> list[str]:
+        base, collection = context.knowledge_base, self.get_collection(context.principal.org)
+        if _ID.fullmatch(id):
+            return find_alike(id, await base.store.get_digests(collection))
+        request = SearchRequest(collection, id[:_MOST_CHARACTERS], where=InState((State.CURRENT,)), limit=MOST)
+        hits = (await base.search(request)).hits
+        return [hit.document.id for hit in hits if matching.name(hit.strength) != "weak"]
+
+
+def find_alike(id: str, known: Iterable[str]) -> list[str]:
+    """Return the known ids, at most `MOST`, that were probably meant: wrong at one place, or cut off at the end."""
+    folded = id.casefold()
+    near = [other for other in known if _is_alike(folded, other)]
+    return sorted(near) if len(near) <= MOST else []
+
+
+def _is_alike(id: str, other: str) -> bool:
+    if len(id) >= _LEAST_BEGINNING and other.startswith(id):
+        return True
+    if abs(len(id) - len(other)) > _MOST_WRONG or (id[:4] != other[:4] and id[-4:] != other[-4:]):
+        return False  # sees to most at once
+    before = _count_common(id, other)
+    after = _count_common(id[before:][::-1], other[before:][::-1])
+    return max(len(id), len(other)) - before - after <= _MOST_WRONG
+
+
+def _count_common(one: str, other: str) -> int:
+    """Return how many characters two texts begin with in common."""
+    pairs = zip(one, other, strict=False)
+    return next((place for place, (left, right) in enumerate(pairs) if left != right), min(len(one), len(other)))
