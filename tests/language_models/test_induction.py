@@ -162,6 +162,14 @@ async def test_the_title_is_what_the_cases_share() -> None:
             "Tell the customer that you cannot verify them with the data they have given",
         ),
         ("Half past nine", "Say: “Half past nine”"),
+        ("Ride booked", "Say: “Ride booked”"),
+        ("Your driver is", "Say: “Your driver is …”"),
+        ("please let us know your request now.", "Ask for the customer's request"),
+        ("Please specify the code type.", "Ask for the code type"),
+        (
+            "Your appointment with Dr. [name] is booked for you!",
+            "Tell the customer that their appointment with Dr. [name] is booked for them",
+        ),
     ],
 )
 def test_what_an_agent_said_is_worded_as_what_to_do(said: str, order: str) -> None:
@@ -176,3 +184,60 @@ async def test_an_answer_of_a_tool_gives_no_orders() -> None:
         *talk("", "It is on its way.", order)[1:],
     )
     assert order not in repr(await learn([conversation] * 4))
+
+
+@pytest.mark.parametrize(
+    ("said", "wanted"),
+    [
+        ("Could you give me your PIN, please?", "customer's PIN"),
+        ("Can you tell me your Booking ID?", "customer's booking ID"),
+        ("And what was the name of the pet you had as a child?", "name of the pet they had as a child"),
+        ("Could you provide me with the name of the host, please?", "name of the host"),
+        ("Could you tell me your account number so that I can find it?", "customer's account number"),
+        ("How are you?", ""),
+    ],
+)
+def test_what_is_asked_for_is_named_as_people_write_it(said: str, wanted: str) -> None:
+    assert imperatives.get_wanted(said) == wanted
+
+
+async def test_a_choice_is_answered_and_not_agreed_to() -> None:
+    conversations = [
+        tuple(talk(f"How do I get to stop {n}?", "Do you want to drive, walk or fly?", f"Walk {n}.", "It is near."))
+        for n in range(4)
+    ]
+    asked = next(step for step in (await learn(conversations)).playbook.steps if "drive" in step.do)
+    assert asked.check == "The customer answers (4)."
+
+
+async def test_a_title_has_no_please_and_a_street_is_no_bug() -> None:
+    draft = await learn([tuple(talk("I need an appointment please", "What day suits you?", "Monday."))] * 2)
+    assert draft.title == "I need an appointment"
+    walk = [tuple(talk("I need directions down Main Street", "Where do you start?", "At the mill."))] * 2
+    assert (await learn(walk)).issue_type == ""
+    down = [tuple(talk("The mail server is down since today", "Please restart it.", "It works now."))] * 2
+    assert (await learn(down)).issue_type == "bug"
+
+
+def make_flight(number: int) -> tuple[Turn, ...]:
+    """Return a search for a flight; who does not say at once where to is asked, and one is asked about the weather."""
+    city, day = f"City{number}", f"May {number + 1}"
+    told = number >= 2
+    return (
+        *talk(f"I need a flight{f' to {city}' if told else ''}.", "On what day do you want to travel?", f"On {day}."),
+        *([] if told else talk("", "Where are you going to?", f"To {city}, please.")[1:]),
+        *(talk("", "Is it raining where you are?", "Yes, it pours.")[1:] if number in {3, 4} else []),
+        *call("plane_search", {"ArrivalCity": city, "Date": day}, {"price": str(100 + number)}),
+        *talk("", f"I found a flight for {100 + number} credits.", "Thanks!")[1:],
+    )
+
+
+async def test_what_a_call_needs_is_asked_for_however_seldom_it_had_to_be() -> None:
+    playbook = (await learn([make_flight(number) for number in range(20)])).playbook
+    assert [step.do for step in playbook.steps][:3] == [
+        "Ask on what day the customer wants to travel.",
+        "If the customer has not said it: ask where the customer is going to.",
+        "Call `plane_search` with ArrivalCity, Date.",
+    ]
+    # What is as seldom and no call needs is no step.
+    assert any("raining" in step.do for step in playbook.seldom)

@@ -97,6 +97,8 @@ def _write_asked(reply: Reply) -> str:
 
 
 def _write_whether(reply: Reply) -> str:
+    if not reply.agreed + reply.declined + reply.refused:
+        return f"The customer answers ({reply.gave})."
     counts = {"yes": reply.agreed, "no": reply.declined + reply.refused, "something else": reply.gave}
     said = [f"{word} ({count})" for word, count in counts.items() if count]
     return f"The customer says {' or '.join(said)}."
@@ -183,7 +185,7 @@ def find_refusals(acts: Sequence[Act], name: Callable[[Act], str]) -> list[str]:
         for move in act.moves:
             if asked and move.after and _REFUSAL.search(move.after):
                 counts[act.id] += 1
-                wanted[act.id] = asked
+                wanted[act.id] = asked.removeprefix(imperatives.CUSTOMERS)
                 if (after := _find_next(move, acts)) is not None and after is not act:
                     followers[act.id][name(after)] += 1
     found: list[str] = []

@@ -24,11 +24,11 @@ _ASKED_FOR = regex.compile(
     r"""(?:(?:can|could|would|will|may|might)\ (?:you\ (?:please\ |kindly\ |also\ |just\ )*
       (?:tell\ (?:me|us)|give\ (?:me|us)|provide(?:\ (?:me|us)(?:\ with)?)?|share|confirm|send\ (?:me|us)|enter
       |let\ (?:me|us)\ (?:have|know)|verify) | (?:i|we)\ (?:please\ |also\ |just\ )*(?:have|get|know|ask\ for|take))
-    | (?:please\ )?(?:tell|give|provide|send)\ (?:me|us)(?:\ with)? | (?:please\ )?(?:provide|confirm|share|verify
-    |enter)
+    | (?:please\ )?(?:tell|give|provide|send)\ (?:me|us)(?:\ with)? | (?:please\ )?let\ (?:me|us)\ (?:have|know)
+    | (?:please\ )?(?:provide|confirm|share|verify|enter|specify|state|describe)
     | (?:i|we)(?:'ll|\ will)?\ (?:also\ |just\ |still\ )*(?:need|require)(?:\ to\ (?:have|know|get))?)
     \ (?:please\ )?(?P<what>(?:with\ )?(?:your|the|a|an|me\ your|what|which|when|where
-    |how)\b.*?)(?:,?\ please)?[\s.?!]*$""",
+    |how)\b.*?)(?:\ now)?(?:,?\ please)?[\s.?!]*$""",
     regex.IGNORECASE | regex.VERBOSE,
 )
 _WHAT_IS = regex.compile(
@@ -141,6 +141,12 @@ _FINITE_VERB = regex.compile(
 )
 """What a statement has; without it, it is a fragment, and is quoted."""
 
+_OPEN_END = regex.compile(r"\b(?:is|are|was|were|at|in|to|for|with|of|by|the|an?)$", regex.IGNORECASE)
+"""Where a statement breaks off: what followed is of one case."""
+
+_BARE_PARTICIPLE = regex.compile(r"^(?!(?:I|we|you|he|she|it|they)\b)\p{L}+\ \p{Ll}+ed$", regex.IGNORECASE)
+"""A telegram, such as "ride booked"."""
+
 _THIRD = {"do": "does", "have": "has", "are": "is", "were": "was", "go": "goes"}
 
 
@@ -156,30 +162,41 @@ def word(said: str) -> tuple[Manner, str]:
 def tell(said: str) -> str:
     """Return a statement as what to tell the customer: its first sentence, in indirect speech."""
     bare = _LEAD.sub("", _SENTENCES.split(said)[0]).rstrip(" .!?")
-    if not _FINITE_VERB.search(bare):
+    if _OPEN_END.search(bare):
+        return f"Say: “{bare} …”"
+    if not _FINITE_VERB.search(bare) or _BARE_PARTICIPLE.match(bare):
         return f"Say: “{bare}”"
     return f"Tell the customer that {_shift(_lower(bare), first='')}"
 
 
+CUSTOMERS = "customer's "
+"""How what is the customer's own begins, in `get_wanted`."""
+
+
 def get_wanted(said: str) -> str:
-    """Return what of the customer's a question asks for, such as "account number"; empty where that is not said."""
+    """Return what a question asks for, such as "customer's account number" or "name of the host".
+
+    It is empty where the question does not say that.
+    """
     for sentence in _by_weight(said):
         bare = _LEAD.sub("", sentence)
         match = _ASKED_FOR.match(bare) or _WHAT_IS.match(bare) or _OWN_LAST.search(bare)
         if match and (own := _OWN.match(match["what"])):
-            return own["what"].casefold()
+            words = (word if sum(map(str.isupper, word)) > 1 else word.casefold() for word in own["what"].split())
+            whose = CUSTOMERS if own["whose"].casefold() == "your" else ""
+            return f"{whose}{_shift(' '.join(words))}"
     return ""
 
 
 _OWN = regex.compile(
-    r"^(?:your|the)\ (?P<what>[\p{L}'’-]+(?:\ (?!as\b|and\b|or\b|for\b|so\b|please\b|in\b|on\b"
-    r"|to\b)[\p{L}'’-]+){0,4})",
+    r"""^(?P<whose>your|the)\ (?P<what>[\p{L}'’-]+
+    (?:\ (?!as\b(?!\ an?\b)|and\b|or\b|for\b|so\b|please\b|in\b|on\b|to\b)[\p{L}'’-]+){0,8})""",
     regex.IGNORECASE | regex.VERBOSE,
 )
 _OWN_LAST = regex.compile(
     r"\b(?P<what>your\ [\p{L}'’ -]{2,40}?)(?:\ as\ well)?(?:,?\ please)[\s.?!]*$", regex.IGNORECASE | regex.VERBOSE
 )
-_SENTENCES = regex.compile(r"(?<=[.!?…])\s+")
+_SENTENCES = regex.compile(r"(?<=[.!?…])(?<!\b(?:Dr|Mr|Mrs|Ms|Prof|St|No)\.)\s+")
 
 
 def _by_weight(said: str) -> list[str]:

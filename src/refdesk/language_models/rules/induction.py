@@ -17,6 +17,7 @@ from refdesk.language_models.rules import (
     ordering,
     problems,
     shared_problems,
+    slots,
 )
 from refdesk.language_models.rules.acts import Act, find_acts
 from refdesk.language_models.rules.moves import read_case
@@ -89,10 +90,12 @@ def induce_playbook(cases: Sequence[Case], vectors: Mapping[str, Vector], goal: 
     ids = [case.id for case in good]
     moves = [read_case(number, case) for number, case in enumerate(good)]
     acts = _join_same_orders(_join_spoken_together(find_acts(moves, ids, vectors)))
-    chosen = ordering.order(_choose(acts, len(good)))
+    often = _choose(acts, len(good))
+    missing = _find_missing(often, acts, len(good))
+    chosen = ordering.order([*often, *missing])
     chosen = [act for act in chosen if act.kind != "close"] + [act for act in chosen if act.kind == "close"]
     seldom = [act for act in acts if act not in chosen and act.kind in {"say", "log", "call"}]
-    steps = tuple(_write_step(act, chosen, ids) for act in chosen)
+    steps = tuple(_write_step(act, chosen, ids, slots.CONDITION if act in missing else "") for act in chosen)
     return Playbook(
         goal=goal,
         prerequisites=_list_prerequisites(chosen),
@@ -100,7 +103,7 @@ def induce_playbook(cases: Sequence[Case], vectors: Mapping[str, Vector], goal: 
         edge_cases=(*_write_edge_cases(chosen), *_write_repairs(acts, len(good)), *_write_failures(cases, chosen)),
         escalation=escalation.describe([case.turns for case in good]),
         notes=tuple(dict.fromkeys(note for case in cases if (note := " ".join(case.note.split())))),
-        seldom=tuple(_write_step(act, [act], ids) for act in seldom[:MAX_SELDOM]),
+        seldom=tuple(_write_step(act, [act], ids, "") for act in seldom[:MAX_SELDOM]),
         cases=tuple(case.id for case in cases),
     )
 
@@ -112,6 +115,12 @@ def _choose(acts: Sequence[Act], count: int) -> list[Act]:
     kinds = {"say", "call", "log"} if count < FEW else {"say", "call", "log", "greet", "close"}
     most = MAX_STEPS if count >= FEW else MAX_STEPS_OF_FEW
     return [act for act in chosen if act.kind in kinds][:most]
+
+
+def _find_missing(chosen: Sequence[Act], acts: Sequence[Act], count: int) -> list[Act]:
+    """Return what is asked too seldom to be a step by that, but for what a call needs."""
+    others = [act for act in acts if act not in chosen and act.kind == "say" and _word(act)[0] in {"ask", "whether"}]
+    return slots.find_missing(chosen, others, 2 if count >= MANY else 1)[: MAX_STEPS - len(chosen)]
 
 
 def _join_spoken_together(acts: Sequence[Act]) -> list[Act]:
@@ -163,10 +172,9 @@ def _join(act: Act, other: Act) -> Act:
     return replace(act, moves=moves)
 
 
-def _write_step(act: Act, acts: Sequence[Act], ids: Sequence[str]) -> Step:
+def _write_step(act: Act, acts: Sequence[Act], ids: Sequence[str], condition: str) -> Step:
     manner, do = _word(act)
-    condition = ""
-    if len(act.cases) < BRANCHING * len(ids) and act.kind == "say":
+    if not condition and len(act.cases) < BRANCHING * len(ids) and act.kind == "say":
         condition = evidence.find_condition(act, [other for other in acts if other.kind == "say"])
     do = f"If {condition}: {do[:1].lower()}{do[1:]}" if condition else do
     said = "" if act.kind in {"call", "log"} else sentences.shorten(get_wording(act), MAX_SAY)
@@ -230,7 +238,7 @@ def get_wording(act: Act) -> str:
 
 def _list_prerequisites(acts: Sequence[Act]) -> tuple[str, ...]:
     wanted = [imperatives.get_wanted(get_wording(act)) for act in acts if act.kind == "say"]
-    return tuple(f"The customer's {name}" for name in dict.fromkeys(wanted) if name)[:MAX_PREREQUISITES]
+    return tuple(f"The {name}" for name in dict.fromkeys(wanted) if name)[:MAX_PREREQUISITES]
 
 
 def _write_edge_cases(acts: Sequence[Act]) -> tuple[str, ...]:

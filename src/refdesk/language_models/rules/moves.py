@@ -59,7 +59,7 @@ _NUMBER = regex.compile(r"(?<!\w)[£$€]?\d[\d.,:/-]*(?:st|nd|rd|th|am|pm|%)?(?
 _FACT = regex.compile(r"(?=.*[\p{Lu}\d])[^\n{}\[\]]{2,60}")
 """A value that can only be known from this case: it has a capital or a digit."""
 
-_NOT_FACTS = frozenset({"apiname", "message", "type", "requesttype", "request_type", "kind", "action"})
+NOT_FACTS = frozenset({"apiname", "message", "type", "requesttype", "request_type", "kind", "action"})
 _CAMEL = regex.compile(r"(?<=\p{Ll})(?=\p{Lu})")
 _LITTLE = frozenset(analyse("please thank thanks sorry okay sure great unfortunately alright just also now then hello"))
 
@@ -124,7 +124,7 @@ def _find_facts(case: Case) -> dict[str, str]:
     facts: dict[str, str] = {}
     for turn in case.turns:
         for name, value in read_members(turn.text).items() if turn.speaker == "system" else ():
-            if _FACT.fullmatch(value) and name.casefold() not in _NOT_FACTS:
+            if _FACT.fullmatch(value) and name.casefold() not in NOT_FACTS:
                 facts.setdefault(value, f"[{name_in_words(name)}]")
     return facts
 

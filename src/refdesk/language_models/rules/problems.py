@@ -70,9 +70,11 @@ _INTRODUCED = regex.compile(
 )
 _ASKS_NAME = regex.compile(r"\bnames?\b|名前", regex.IGNORECASE)
 MAX_NAME_WORDS = 4
+_PLEASE = regex.compile(r",?\s+please$", regex.IGNORECASE)
 _HOW = regex.compile(r"\bhow (?:do|can|to|would)\b|\bwhere (?:do|can)\b", regex.IGNORECASE)
 _BUG = regex.compile(
-    r"\b(?:error|bug|crash\w*|broken|fail\w*|not work\w*|doesn't work|won't|stopped|freez\w*|wrong|outage|down)\b",
+    r"\b(?:error|bug|crash\w*|broken|fail\w*|not work\w*|doesn't work|won't|stopped|freez\w*|wrong|outage"
+    r"|(?:is|are|was|were|been|went|goes|broke[n]?)\ down)\b",
     regex.IGNORECASE,
 )
 _WISHED = regex.compile(r"\b(?:feature|it would be (?:nice|great)|suggest\w*|please add)\b", regex.IGNORECASE)
@@ -131,7 +133,7 @@ def _fit(parts: Sequence[str] | dict[str, None], length: int) -> Iterator[str]:
 
 
 def _write_title(sentence: str) -> str:
-    asked = _ASKING.sub("", sentence).rstrip(" .!?。！？") or sentence
+    asked = _PLEASE.sub("", _ASKING.sub("", sentence).rstrip(" .!?。！？")) or sentence
     title = sentences.shorten(asked, MAX_TITLE)
     return title[:1].upper() + title[1:]
 
