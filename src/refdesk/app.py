@@ -320,6 +320,7 @@ class Desk:
     def _start_background(self, group: TaskGroup, base: Base) -> None:
         for each in base.each():
             group.start_soon(self._supervise, "embedding", each.indexer.run)
+        group.start_soon(self._supervise, "impacts", partial(keep_impacts, base))
         upkeep = self.get_upkeep(base)
         for name in upkeep.list_sources():
             group.start_soon(self._supervise, f"sync of {name}", partial(upkeep.keep_current, name))
@@ -375,6 +376,13 @@ async def _open_desk(
         group.cancel_scope.cancel()
     if failure is not None:
         raise failure
+
+
+async def keep_impacts(base: Base) -> None:
+    """Find what announcements mean for what is known, whenever something is new, until cancelled."""
+    from refdesk.factories.impact import choose_examiner
+
+    await choose_examiner(lambda name: base.of(name).knowledge_base.store).run()
 
 
 async def keep_backups(settings: Settings, base: Base) -> None:

@@ -71,6 +71,7 @@ ARGUMENTS: Mapping[str, Sequence[str]] = {
     "models use": ("packaged",),
     "models remove": ("other",),
     "completion": ("bash",),
+    "impact judge": ("confirm", "1", ID),
 }
 """What a command must be given; others need nothing."""
 

@@ -23,6 +23,7 @@ from refdesk.cli.doctor import doctor
 from refdesk.cli.embeddings import embeddings
 from refdesk.cli.erase import erase
 from refdesk.cli.export import export
+from refdesk.cli.impact import impact
 from refdesk.cli.importing import import_
 from refdesk.cli.keys import keys
 from refdesk.cli.knowledge import knowledge
@@ -87,7 +88,7 @@ def cli(context: click.Context) -> None:
 
 for command in (
     *(serve, open_console, connect, status, logs, stop, worker, sync),
-    *(search, knowledge, skills, updates, articles),
+    *(search, knowledge, skills, updates, articles, impact),
     *(export, import_, migrate, backup, restore),
     *(keys, audit, erase, models, embeddings, config, completion, doctor),
 ):

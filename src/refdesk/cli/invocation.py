@@ -10,7 +10,7 @@ from refdesk import errors
 from refdesk.cli import times
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 
     from refdesk.app import Desk
     from refdesk.core.operations import Operation, Toolset
@@ -123,10 +123,25 @@ def load(org: str | None = None, agent: str | None = None) -> Settings:
 
 
 def ask(
-    toolset: str, operation: str, arguments: Mapping[str, object], org: str | None = None, agent: str | None = None
+    toolset: str | None,
+    operation: str,
+    arguments: Mapping[str, object],
+    org: str | None = None,
+    agent: str | None = None,
+    prepare: Callable[[Desk], Awaitable[object]] | None = None,
 ) -> dict[str, Any]:
-    """Return the answer of a toolset's operation: of the desk that runs, or asked alone where none does."""
-    answer = ask_desk(operation, arguments, org=org, agent=agent, names=(toolset,))
+    """Return the answer of a toolset's operation: of the desk that runs, or asked alone where none does.
+
+    Args:
+        toolset: Which one is served for it; `None` for all that are configured.
+        operation: The operation's name.
+        arguments: As it has them.
+        org: Whose it is.
+        agent: Who asks.
+        prepare: Done before, where it is asked alone: what a desk does in the background.
+    """
+    names = (toolset,) if toolset is not None else ()
+    answer = ask_desk(operation, arguments, org=org, agent=agent, names=names)
     if answer is not None:
         return answer
     import anyio
@@ -137,8 +152,10 @@ def ask(
     settings = load(org, agent)
 
     async def ask_alone() -> dict[str, Any]:
-        async with open_desk(settings, load_toolsets([toolset], settings), in_background=False) as desk:
-            [found] = [each for each in desk.toolsets[0].operations if each.name == operation]
+        async with open_desk(settings, load_toolsets(names, settings), in_background=False) as desk:
+            found = next(each for served in desk.toolsets for each in served.operations if each.name == operation)
+            if prepare is not None:
+                await prepare(desk)
             return await run(desk, found, arguments)
 
     return anyio.run(ask_alone)

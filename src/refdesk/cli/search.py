@@ -11,9 +11,9 @@ from refdesk.cli import invocation
 from refdesk.cli.serve import toolset_option
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-    from refdesk.core.operations import Toolset
+    from refdesk.core.operations import Operation, Toolset
     from refdesk.settings import Settings
 
 DEADLINE_MS = 10_000
@@ -89,11 +89,9 @@ def _search(
 
     from refdesk.factories.toolsets import join_toolsets
 
-    # Where there are several, the search over all of them is the last.
-    searched = join_toolsets(toolsets, None)[-1]
-    operation = invocation.find_search(searched)
+    operation = _find_widest(join_toolsets(toolsets, None))
     if operation is None:
-        raise errors.InvalidInputError(f"{searched.name} cannot be searched.")
+        raise errors.InvalidInputError(f"{toolsets[-1].name} cannot be searched.")
     asked = invocation.fit_search(operation, arguments, filters)
     loads_model = bool(len(toolsets) > 1 or arguments.get("semantic") or invocation.is_always_semantic(operation))
     answer = invocation.ask_desk(
@@ -104,13 +102,18 @@ def _search(
     return answer
 
 
+def _find_widest(toolsets: Sequence[Toolset]) -> Operation | None:
+    """Return the search over all toolsets, which comes after theirs, or that of the only one."""
+    return next(filter(None, map(invocation.find_search, reversed(toolsets))), None)
+
+
 async def _search_alone(
     settings: Settings, toolsets: tuple[Toolset, ...], asked: Mapping[str, object], loads_model: bool
 ) -> dict[str, Any]:
     from refdesk.app import open_desk
 
     async with open_desk(settings, toolsets, in_background=False) as desk:
-        operation = invocation.find_search(desk.toolsets[-1])
+        operation = _find_widest(desk.toolsets)
         assert operation is not None
         if loads_model:
             await (await desk.get_base()).semantics.wanted.load()

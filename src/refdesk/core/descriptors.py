@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from refdesk.core.context import Context
     from refdesk.core.operations import Toolset
     from refdesk.core.writing.quotas import Quota
+    from refdesk.model import Document
     from refdesk.playbooks import Inducer
     from refdesk.protocols import Source
 
@@ -187,6 +188,9 @@ class ToolsetDescriptor:
         choose_options: Returns how the settings let it behave; its handlers find that in `KnowledgeBase.options`.
         record_prefix: What the kinds of bookkeeping begin with that are its own, and move with its documents.
         own_store: The setting that holds the URL of a store of its own, where somebody sets it.
+        announces: Loads what reads an announcement (see `refdesk.impact.changes`) out of a document; `None` where its
+            documents announce no changes.
+        relies: Whether its documents may be made wrong by what others announce.
     """
 
     name: str
@@ -204,3 +208,5 @@ class ToolsetDescriptor:
     choose_options: Callable[[Any], object] | None = None
     record_prefix: str | None = None
     own_store: str | None = None
+    announces: Callable[[], Callable[[Document], Any]] | None = None
+    relies: bool = False

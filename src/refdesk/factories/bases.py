@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from refdesk.discovery import list_scopes
 from refdesk.factories.embedders import choose_embedder, choose_reranker, find_embedder
+from refdesk.factories.impact import choose_note
 from refdesk.factories.stores import check_coordination, choose_store, open_coordination
 from refdesk.factories.toolsets import choose_options, choose_own_stores, list_quotas
 
@@ -120,11 +121,12 @@ async def _open_base(
         store = await open_watched(open_store)
         semantics = Semantics(store, wanted, reopen)
         coordination = await stack.enter_async_context(open_coordination(settings, semantics.doorbell))
+        make_note = choose_note()
         keys, others = KeyRing(store, clock, list_scopes(), file=_open_key_file(settings)), dict[str, Base]()
         for toolset, open_other in apart.items():
             other = await open_watched(open_other)
             own = Semantics(other, wanted, reopen, questions=semantics.questions)
-            others[toolset] = Base(make(other, own), own, Indexer(other, own, clock), keys)
+            others[toolset] = Base(make(other, own), own, Indexer(other, own, clock, make_note=make_note), keys)
         base = make(
             store,
             semantics,
@@ -133,5 +135,5 @@ async def _open_base(
             options=choose_options(settings),
             reranker=choose_reranker(settings),
         )
-        indexer = Indexer(store, semantics, clock, queue=coordination.queue)
+        indexer = Indexer(store, semantics, clock, queue=coordination.queue, make_note=make_note)
         yield Base(base, semantics, indexer, keys, coordination.queue, others)

@@ -162,16 +162,21 @@ def read_change(announcement: Announcement) -> Change | None:
         tiers=find_tiers(text[start:end]),
         former=find_former(f"{title}. {text}") if kind in ("limit", "price", "default") else frozenset(),
         successors=_find_successors(f"{successor} . {' . '.join(m[0] for m in _INSTEAD.finditer(head))}"),
-        due=find_due(announcement),
+        due=find_due(announcement, text[start:end]),
         start=start,
         end=end,
     )
 
 
-def find_due(announcement: Announcement) -> date | None:
-    """Return from when an announcement holds: the day in its title, else the last that its source or its text gives."""
-    if titled := find_dates(announcement.title):
-        return max(titled)
+def find_due(announcement: Announcement, says: str = "") -> date | None:
+    """Return from when an announcement holds.
+
+    That is the day in its title, in the sentence that says it, or in the month that its source gives; else that month,
+    or the last day in its text.
+    """
+    for text in (announcement.title, says):
+        if named := find_dates(text):
+            return max(named)
     spoken = find_dates(announcement.text)
     if announcement.due:
         month = max(announcement.due)
@@ -200,14 +205,19 @@ def _name_kind(title: str, bare: str) -> ChangeKind | None:
     return next((kind for kind, pattern in _PATTERNS.items() if pattern.search(bare)), None)
 
 
+_TAKES_AWAY: tuple[ChangeKind, ...] = ("retires", "breaks", "deprecates")
+_LINK = re.compile(r"\s*[-*]?\s*\[[^\]]*\]\([^)]*\)\s*$")
+
+
 def _find_saying(kind: ChangeKind, text: str, sentences: Sequence[tuple[int, int]]) -> tuple[int, int]:
     """Return the first sentence that says how something changes, else one that takes something away, else the first."""
-    ways: tuple[tuple[ChangeKind, ...], ...] = ((kind,), ("retires", "breaks", "deprecates"))
+    spoken = [(start, end) for start, end in sentences if not _LINK.match(text[start:end])]
+    ways: list[tuple[ChangeKind, ...]] = [_TAKES_AWAY] if kind in _TAKES_AWAY else [(kind,), _TAKES_AWAY]
     for kinds in ways:
-        for start, end in sentences:
+        for start, end in spoken:
             if any(_PATTERNS[each].search(text, start, end) for each in kinds):
                 return start, end
-    return sentences[0] if sentences else (0, 0)
+    return spoken[0] if spoken else (0, 0)
 
 
 def _find_subject(title: str, says: str) -> tuple[str, str]:

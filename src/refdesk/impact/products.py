@@ -157,6 +157,11 @@ def name_product(name: str) -> str:
     return known[0] if known else re.sub(r"^(azure|microsoft) ", "", _fold(bare))
 
 
+def list_names(product: str) -> list[str]:
+    """Return what a product is called, of one that the table does not know its id."""
+    return [name for name, (each, _) in _get_names().items() if each == product] or [product]
+
+
 def _is_other_word(name: str) -> bool:
     """Return whether initials are written in small letters, as the words they happen to be."""
     return name.islower() and name in {"ado", "arm", "ade", "aro", "asr", "anf", "ml", "batch", "fabric", "automation"}

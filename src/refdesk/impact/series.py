@@ -88,3 +88,15 @@ def _find_names(text: str) -> Iterator[Series]:
             if each[1] == "VM":
                 continue
             yield Series((each[1].lower(),), match.start() + each.start(), match.start() + each.end())
+
+
+def list_sizes(name: str) -> list[str]:
+    """Return how sizes of a series are written, as far as its name tells: of `dsv3` among others `d4s_v3`."""
+    parts = re.fullmatch(r"([a-z]{1,2}?)([a-z]{0,5}?)((?:a10|v710|h100|t4|cc)?)(?:v(\d+))?", name)
+    if parts is None:
+        return []
+    suffix = f"_v{parts[4]}" if parts[4] else ""
+    return [f"{parts[1]}{cpus}{parts[2]}{suffix}" for cpus in _COMMON_SIZES]
+
+
+_COMMON_SIZES = (2, 4, 8, 16, 32, 64)

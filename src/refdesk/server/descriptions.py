@@ -160,7 +160,7 @@ def instructions(toolsets: Sequence[Toolset], today: date, synced: Mapping[str, 
     lines = [
         f"- {toolset.name}: {toolset.description}{_tell_age(known.get(toolset.name))} {toolset.recipe}".rstrip()
         for toolset in toolsets
-        if toolset.resources or any(operation.listed for operation in toolset.operations)
+        if any(operation.listed for operation in toolset.operations)
     ]
     first = f"Today is {today:%A}, {today.isoformat()} (UTC). This desk knows:"
     return "\n".join([first, *lines, HEED])

@@ -23,7 +23,7 @@ from refdesk.model import Collection, Document, EmbeddedPassage, JsonValue, Meta
 from refdesk.protocols import EmbeddingJob
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from refdesk.core.search.semantics import Semantics
     from refdesk.model import CollectionStatistics
@@ -90,6 +90,7 @@ class Indexer:
         trouble: Why `run` could not go on when it last tried; `None` when it could.
         queue: Hands out work to every process; `None` where this process polls by itself.
         at_work: How many pieces of work this process does right now.
+        make_note: Returns what else is to be kept of a document that was embedded, in the same commit.
     """
 
     store: Store
@@ -99,6 +100,7 @@ class Indexer:
     trouble: str | None = None
     queue: JobQueue | None = None
     at_work: int = 0
+    make_note: Callable[[Document], Metadata | None] | None = None
     _attends: bool = False
     _orgs_served: dict[str, int] = field(default_factory=dict[str, int])
     _all_done: tuple[str, str] | None = None
@@ -352,6 +354,9 @@ class Indexer:
             for document, own in embedded
         ]
         await transaction.remove_metadata([_failure_key(document.collection, document.id) for document, _ in embedded])
+        if self.make_note is not None:
+            notes = [self.make_note(document) for (document, _), is_kept in zip(embedded, kept, strict=True) if is_kept]
+            await transaction.put_metadata([note for note in notes if note is not None])
         return kept
 
     async def _embed_documents(self, documents: Sequence[Document]) -> list[Embedded]:

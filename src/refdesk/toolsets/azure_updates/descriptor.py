@@ -10,11 +10,12 @@ from refdesk.core.descriptors import Check, Exported, Exporter, Means, Sync, Too
 from refdesk.toolsets.azure_updates import DESCRIPTION, RECIPE, TOOLSET_NAME
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from refdesk.core.background.records import ToDocument
     from refdesk.core.descriptors import ExportRequest
     from refdesk.core.operations import Toolset
+    from refdesk.model import Document
     from refdesk.protocols import Source
     from refdesk.toolsets.azure_updates.settings import AzureUpdatesSettings
 
@@ -47,6 +48,12 @@ def _load_converter() -> ToDocument:
     from refdesk.toolsets.azure_updates.records import to_document
 
     return to_document
+
+
+def _load_announcement() -> Callable[[Document], object]:
+    from refdesk.toolsets.azure_updates.impact import to_announcement
+
+    return to_announcement
 
 
 def _get_converter_version() -> str:
@@ -106,6 +113,7 @@ TOOLSET = ToolsetDescriptor(
         stale_after=_get_stale_after,
         full_after=_get_full_after,
     ),
+    announces=_load_announcement,
     check=_check,
     exporter=Exporter(formats=("json", "csv", "md"), export=_export, takes_search=True),
 )

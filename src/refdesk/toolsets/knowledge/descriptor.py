@@ -81,5 +81,6 @@ TOOLSET = ToolsetDescriptor(
     load_settings=_load_settings,
     list_quotas=_list_quotas,
     choose_options=_choose_options,
+    relies=True,
     exporter=Exporter(formats=("jsonl", "markdown"), export=_export),
 )

@@ -61,6 +61,7 @@ TOOLSET = ToolsetDescriptor(
     },
     load_settings=_load_settings,
     record_prefix="skill_",
+    relies=True,
     own_store="skills_store",
     list_quotas=_list_quotas,
 )

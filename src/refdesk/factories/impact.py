@@ -1,0 +1,37 @@
+"""What finds impacts: of which toolsets' announcements, on which toolsets' documents."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from refdesk.discovery import find_descriptors
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from refdesk.impact.examining import Examiner
+    from refdesk.model import Document, Metadata
+    from refdesk.protocols import Store
+
+
+def choose_examiner(get_store: Callable[[str], Store]) -> Examiner:
+    """Return what finds impacts in all stores; `get_store` returns a toolset's."""
+    from refdesk.core.clock import SystemClock
+    from refdesk.impact.examining import Examiner
+
+    announcing = {each.name: each.announces for each in find_descriptors() if each.announces is not None}
+    relying = frozenset(each.name for each in find_descriptors() if each.relies)
+    stores = {name: get_store(name) for name in (*announcing, *sorted(relying))}
+    return Examiner(stores, announcing, relying, SystemClock())
+
+
+def choose_note() -> Callable[[Document], Metadata | None]:
+    """Return what notes of an embedded document that it is to be examined."""
+    names = frozenset(each.name for each in find_descriptors() if each.announces is not None or each.relies)
+
+    def make_note(document: Document) -> Metadata | None:
+        from refdesk.impact.records import make_pending
+
+        return make_pending(document) if document.collection.toolset in names else None
+
+    return make_note

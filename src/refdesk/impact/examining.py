@@ -1,0 +1,304 @@
+"""Finds impacts in the background: of announcements on what is written, and of what is written on what is announced.
+
+What is to be examined is a record, written in the commit that embeds a document; it goes in the commit that keeps
+what was found. A new announcement is read, and what may rely on it is examined again. When these rules change, or
+nothing was ever examined, everything is, page by page. One process at a time does it, under a lease.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import cache
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import anyio
+import anyio.to_thread
+
+from refdesk import errors
+from refdesk.core.background.leases import Holder, Lease
+from refdesk.core.search.analysis import analyse, get_stop_terms
+from refdesk.impact.change_rows import read_row, write_change
+from refdesk.impact.changes import Announcement, Change, read_change
+from refdesk.impact.known_changes import KnownChanges
+from refdesk.impact.matching import read_passages
+from refdesk.impact.products import list_names
+from refdesk.impact.records import CHANGE, PENDING, REACH, Impact, list_reached, make_impact, put_impacts
+from refdesk.impact.series import list_sizes
+from refdesk.model import SHARED_ORG, Collection, FindRequest, InState, Metadata, MetadataKey, State, TextQuery
+
+if TYPE_CHECKING:
+    from refdesk.model import Document, JsonValue
+    from refdesk.protocols import Clock, Store, Transaction
+
+logger = logging.getLogger(__name__)
+
+LEASE = "impact"
+STATE = "impact_state"
+BATCH = 16
+PAGE = 200
+IDLE_SECONDS = 1.0
+MOST_SECONDS = 60.0
+RESTS = 2.0
+"""After a batch it rests so many times as long as the batch took, so that what people wait for goes first."""
+
+CANDIDATES = 400
+"""So many documents of an org are examined again for a new announcement: those that share most with its names."""
+
+MOST_TERMS = 64
+
+
+@dataclass(slots=True)
+class Examiner:
+    """Examines what is pending; `run` it as a background task in a server.
+
+    Attributes:
+        stores: By toolset, of those that announce and those whose documents rely on that.
+        announcing: What loads the reader of each toolset's announcements.
+        relying: The toolsets whose documents may be made wrong.
+    """
+
+    stores: Mapping[str, Store]
+    announcing: Mapping[str, Callable[[], Callable[[Document], Announcement]]]
+    relying: frozenset[str]
+    clock: Clock
+    holder: Holder = field(default_factory=Holder)
+    trouble: str | None = None
+    _known: KnownChanges | None = None
+    _counts: list[Metadata | None] = field(default_factory=list["Metadata | None"])
+    _seen: dict[int, str] = field(default_factory=dict[int, str])
+
+    async def run(self) -> None:
+        """Work until cancelled. Trouble is logged and tried again, later each time; it never ends the loop."""
+        pause = IDLE_SECONDS
+        while True:
+            begun = anyio.current_time()
+            try:
+                worked = await self.run_once()
+                pause, self.trouble = IDLE_SECONDS, None
+            except errors.RefdeskError as error:
+                worked, self.trouble = 0, error.message
+                logger.warning("impacts paused", extra={"reason": error.message, "seconds": pause})
+                pause = min(2 * pause, MOST_SECONDS)
+            await anyio.sleep((anyio.current_time() - begun) * RESTS if worked else pause)
+
+    async def run_until_done(self) -> int:
+        """Examine all that is pending; return how many documents that were."""
+        total = 0
+        while worked := await self.run_once():
+            total += worked
+        return total
+
+    async def run_once(self) -> int:
+        """Examine a batch of what is pending, if no other process is at it; return how many documents that were."""
+        worked = 0
+        for store in self._list_stores():
+            mark = await store.get_change_mark()
+            if self._seen.get(id(store)) == mark:
+                continue
+            done = await self._work_on(store)
+            if done == 0:
+                self._seen[id(store)] = mark
+            worked += done or 0
+        return worked
+
+    def _list_stores(self) -> list[Store]:
+        """Return the stores, each once, those of announcements first."""
+        named = [*(self.stores[name] for name in self.announcing), *self.stores.values()]
+        return list({id(store): store for store in named}.values())
+
+    async def _work_on(self, store: Store) -> int | None:
+        """Examine a batch of what is pending in a store; return how many, or `None` where another process is at it."""
+        lease = Lease(LEASE, store, self.clock, self.holder, timedelta(seconds=60))
+        pending = await self._list_pending(store)
+        is_new = not await self._is_all_noted(store)
+        if not (pending or is_new):
+            return 0
+        if not await lease.acquire():
+            return None
+        try:
+            if is_new:
+                await self._note_page(store)
+            await self._examine(store, lease, pending)
+            return len(pending) + is_new
+        finally:
+            with anyio.CancelScope(shield=True):
+                await lease.release()
+
+    async def _list_pending(self, store: Store) -> list[Metadata]:
+        announced = await store.list_metadata(PENDING, org=SHARED_ORG, limit=BATCH)
+        return announced or await store.list_metadata(PENDING, limit=BATCH)
+
+    async def _examine(self, store: Store, lease: Lease, pending: Sequence[Metadata]) -> None:
+        by_collection: dict[Collection, list[Metadata]] = {}
+        for record in pending:
+            by_collection.setdefault(Collection(record.key.org, str(record.value["toolset"])), []).append(record)
+        for collection, records in by_collection.items():
+            documents = await store.get_documents(collection, [str(record.value["id"]) for record in records])
+            if collection.toolset in self.announcing:
+                await self._take_announcements(
+                    store, lease, collection.toolset, list(zip(records, documents, strict=True))
+                )
+            else:
+                await self._take_items(store, lease, list(zip(records, documents, strict=True)))
+
+    async def _take_announcements(
+        self, store: Store, lease: Lease, toolset: str, pairs: Sequence[tuple[Metadata, Document | None]]
+    ) -> None:
+        """Keep what announcements change, and have what may rely on that examined."""
+        read = self.announcing[toolset]()
+        known, changed = await self._get_known(), list[tuple[str, Change | None]]()
+        for record, document in pairs:
+            announcement = read(document) if document is not None and _is_current(document) else None
+            change = await anyio.to_thread.run_sync(read_change, announcement) if announcement is not None else None
+            id = str(record.value["id"])
+            if known.by_id.get(id) != change:
+                changed.append((id, change))
+        for id, change in changed:
+            await self._have_examined(id, known.by_id.get(id), change)
+        async with store.transaction() as transaction:
+            if not await lease.renew(transaction):
+                return
+            keys = {id: MetadataKey(SHARED_ORG, CHANGE, id) for id, _ in changed}
+            await transaction.put_metadata(
+                [Metadata(keys[id], write_change(change)) for id, change in changed if change is not None]
+            )
+            await transaction.remove_metadata([keys[id] for id, change in changed if change is None])
+            if changed:
+                await _count_write(transaction)
+            await _remove_done(transaction, [record for record, _ in pairs])
+
+    async def _take_items(self, store: Store, lease: Lease, pairs: Sequence[tuple[Metadata, Document | None]]) -> None:
+        """Keep the impacts on documents."""
+        known, found = await self._get_known(), list[tuple[Metadata, list[Impact]]]()
+        for record, document in pairs:
+            is_there = document is not None and _is_current(document)
+            impacts = await anyio.to_thread.run_sync(find_impacts, known, document) if document and is_there else []
+            found.append((record, impacts))
+        async with store.transaction() as transaction:
+            if not await lease.renew(transaction):
+                return
+            for record, impacts in found:
+                value = record.value
+                await put_impacts(transaction, record.key.org, str(value["toolset"]), str(value["id"]), impacts)
+            await _remove_done(transaction, [record for record, _ in pairs])
+
+    async def _get_known(self) -> KnownChanges:
+        """Return all changes; they are read anew when another process has written some."""
+        counts = [await self.stores[name].get_metadata(_COUNT_KEY) for name in self.announcing]
+        if self._known is None or self._counts != counts:
+            known = KnownChanges()
+            for name in self.announcing:
+                for record in await self.stores[name].list_metadata(CHANGE, org=SHARED_ORG, limit=100_000):
+                    known.put(read_row(record.value))
+            self._known, self._counts = known, counts
+        return self._known
+
+    async def _have_examined(self, id: str, *changes: Change | None) -> None:
+        """Have what may rely on an announcement examined, and what did."""
+        self._seen.clear()
+        terms = list(dict.fromkeys(term for change in changes if change is not None for term in list_terms(change)))
+        for store, collection in await self._list_relying():
+            request = FindRequest(
+                collection,
+                text=TextQuery(tuple(terms[:MOST_TERMS])),
+                where=InState((State.CURRENT,)),
+                depth=CANDIDATES,
+                counts=False,
+            )
+            ids = {candidate.id for candidate in (await store.find(request)).candidates} if terms else set[str]()
+            reached = list_reached(await store.get_metadata(MetadataKey(collection.org, REACH, id)))
+            ids |= {item.partition("/")[2] for item in reached if item.startswith(f"{collection.toolset}/")}
+            await _put_pending(store, collection, sorted(ids))
+
+    async def _list_relying(self) -> list[tuple[Store, Collection]]:
+        return [
+            (store, each.collection)
+            for store in self._list_stores()
+            for each in await store.get_statistics()
+            if each.collection.toolset in self.relying and self.stores[each.collection.toolset] is store
+        ]
+
+    async def _is_all_noted(self, store: Store) -> bool:
+        record = await store.get_metadata(_STATE_KEY)
+        return record is not None and record.value["version"] == get_rules_version() and bool(record.value["done"])
+
+    async def _note_page(self, store: Store) -> None:
+        """Note that the next documents are to be examined: all are, once, under each version of the rules."""
+        async with store.transaction() as transaction:
+            record = await transaction.get_metadata(_STATE_KEY)
+            version = get_rules_version()
+            after = record.value["after"] if record is not None and record.value["version"] == version else None
+            org, toolset, id = cast("Sequence[str]", after) if after is not None else ("", "", "")
+            entries = await store.list_documents((Collection(org, toolset), id) if after is not None else None, PAGE)
+            meant = [
+                each for each in entries if each[0].toolset in self.stores and self.stores[each[0].toolset] is store
+            ]
+            await transaction.put_metadata([_make_pending(collection, id) for collection, id in meant])
+            last = entries[-1] if entries else None
+            place: list[JsonValue] | None = [last[0].org, last[0].toolset, last[1]] if last is not None else None
+            value: dict[str, JsonValue] = {"version": version, "after": place or after, "done": len(entries) < PAGE}
+            await transaction.put_metadata([Metadata(_STATE_KEY, value)])
+
+
+_STATE_KEY = MetadataKey(SHARED_ORG, STATE, "examined")
+_COUNT_KEY = MetadataKey(SHARED_ORG, STATE, "changes")
+
+
+async def _count_write(transaction: Transaction) -> None:
+    """Let every process see that changes were written."""
+    record = await transaction.get_metadata(_COUNT_KEY)
+    count = cast("int", record.value["count"]) if record is not None else 0
+    await transaction.put_metadata([Metadata(_COUNT_KEY, {"count": count + 1})])
+
+
+def find_impacts(known: KnownChanges, document: Document) -> list[Impact]:
+    """Return the impacts of all changes on a document, surest first."""
+    found = known.find(list(read_passages(document.title, document.body)))
+    return [make_impact(change, match, document) for change, match in found]
+
+
+def list_terms(change: Change) -> list[str]:
+    """Return the terms by which documents are found that may rely on a change, the most telling first."""
+    names = [*change.identifiers, *change.phrases, *(size for name in change.series for size in list_sizes(name))]
+    names += [f"{version.name} {version.number}" for version in change.versions]
+    names += [name for product in sorted(change.products) for name in list_names(product)]
+    terms = [*change.terms, *(term for name in names for term in analyse(name)), *change.counted]
+    return [term for term in dict.fromkeys(terms) if term not in get_stop_terms()]
+
+
+@cache
+def get_rules_version() -> str:
+    """Return what differs whenever other impacts may be found: with the code of this room."""
+    digest = blake2b(digest_size=16)
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _is_current(document: Document) -> bool:
+    return document.state is State.CURRENT
+
+
+def _make_pending(collection: Collection, id: str) -> Metadata:
+    key = MetadataKey(collection.org, PENDING, f"{collection.toolset}/{id}")
+    return Metadata(key, {"toolset": collection.toolset, "id": id, "text_digest": ""})
+
+
+async def _put_pending(store: Store, collection: Collection, ids: Sequence[str]) -> None:
+    if ids:
+        async with store.transaction() as transaction:
+            await transaction.put_metadata([_make_pending(collection, id) for id in ids])
+
+
+async def _remove_done(transaction: Transaction, records: Iterable[Metadata]) -> None:
+    """Remove what was examined, but not what was written again meanwhile."""
+    before = {record.key: record for record in records}
+    now = await transaction.get_many_metadata(list(before))
+    await transaction.remove_metadata(
+        [record.key for record in now if record is not None and before[record.key] == record]
+    )

@@ -1,0 +1,310 @@
+"""How impacts are kept: as bookkeeping beside the documents, derived from them, without a word of their texts.
+
+Each record is named by what it tells of, `toolset/id` last, so that erasing a document erases what tells of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, time
+from math import exp, log
+from typing import TYPE_CHECKING, Literal, TypeAlias, cast
+
+from refdesk.impact.changes import Change, ChangeKind
+from refdesk.impact.matching import THRESHOLD, Match
+from refdesk.model import SHARED_ORG, Metadata, MetadataKey
+
+if TYPE_CHECKING:
+    from refdesk.model import Document, JsonObject, JsonValue
+    from refdesk.protocols import Reader, Transaction
+
+PENDING = "impact_pending"
+"""A document that is to be examined: written in the commit that embeds it."""
+
+CHANGE = "impact_change"
+"""What an announcement changes; of the org of what is the same for all."""
+
+IMPACT = "impact"
+"""An announcement and what relies on it, due when the announcement holds."""
+
+MARKS = "impact_marks"
+"""The impacts on one document, so that whoever shows it reads one record."""
+
+REACH = "impact_reach"
+"""The documents of an org that an announcement bears on."""
+
+LEARNED = "impact_learned"
+"""What an org confirmed and dismissed, counted by what spoke for it."""
+
+MOST_LEARNED = 1.5
+"""Judgements move a confidence by no more than this, in log odds: three in four against one in two."""
+
+Status: TypeAlias = Literal["open", "confirmed", "dismissed"]
+
+_MAIN_EVIDENCE = ("series", "version", "former", "identified", "named only", "whole")
+
+
+@dataclass(frozen=True, slots=True)
+class Impact:
+    """What an announcement does to a document of an org.
+
+    Attributes:
+        confidence: As computed, in [0, 1].
+        grounds: By which names of judgements it is learned.
+        start, end: Offsets of the passage in the document's body.
+        text_digest: Of the document when it was examined.
+        by: Who judged it; empty where nobody did.
+    """
+
+    org: str
+    announcement: str
+    toolset: str
+    id: str
+    kind: ChangeKind
+    due: date | None
+    confidence: float
+    grounds: tuple[str, ...]
+    start: int
+    end: int
+    text_digest: str
+    status: Status = "open"
+    by: str = ""
+    note: str = ""
+
+    @property
+    def key(self) -> MetadataKey:
+        """Where it is kept."""
+        return make_key(self.org, self.announcement, self.toolset, self.id)
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """How often an org confirmed and dismissed impacts, by their grounds."""
+
+    counts: Mapping[str, tuple[int, int]]
+
+    def adjust(self, impact: Impact) -> float:
+        """Return an impact's confidence as the org's judgements have it: one that was judged is sure."""
+        if impact.status != "open":
+            return 1.0 if impact.status == "confirmed" else 0.0
+        shift = sum(log((confirmed + 1) / (dismissed + 1)) for confirmed, dismissed in self._count(impact.grounds))
+        shift = max(-MOST_LEARNED, min(MOST_LEARNED, shift / 2))
+        odds = log(max(1e-6, impact.confidence) / max(1e-6, 1 - impact.confidence))
+        return 1 / (1 + exp(-odds - shift))
+
+    def is_told(self, impact: Impact) -> bool:
+        """Return whether an impact is shown unasked."""
+        return self.adjust(impact) >= THRESHOLD
+
+    def _count(self, grounds: Iterable[str]) -> list[tuple[int, int]]:
+        return [self.counts.get(name, (0, 0)) for name in grounds]
+
+
+NOTHING_LEARNED = Learned({})
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The impacts on a document in short.
+
+    Attributes:
+        count: How many are not dismissed.
+        worst: How the most serious of them changes something.
+        due: The earliest day from which one of them holds; `None` where none says.
+    """
+
+    count: int
+    worst: ChangeKind
+    due: date | None
+
+
+SEVERITY: tuple[ChangeKind, ...] = ("retires", "breaks", "deprecates", "default", "limit", "price", "renames")
+"""The worst first."""
+
+
+def make_impact(change: Change, match: Match, document: Document) -> Impact:
+    """Return the impact of a change on a document that relies on it."""
+    main = [name for name in _MAIN_EVIDENCE if match.evidence.get(name)]
+    grounds = (*(f"product {product}" for product in sorted(change.products)), f"by {main[0] if main else 'terms'}")
+    return Impact(
+        document.collection.org,
+        change.id,
+        document.collection.toolset,
+        document.id,
+        change.kind,
+        change.due,
+        round(match.confidence, 3),
+        grounds,
+        match.start,
+        match.end,
+        document.text_digest,
+    )
+
+
+def make_key(org: str, announcement: str, toolset: str, id: str) -> MetadataKey:
+    """Return where the impact of an announcement on a document is kept."""
+    return MetadataKey(org, IMPACT, f"{announcement}/{toolset}/{id}")
+
+
+def make_learned_key(org: str) -> MetadataKey:
+    """Return where an org's judgements are counted."""
+    return MetadataKey(org, LEARNED, "judgements")
+
+
+def make_change_key(announcement: str) -> MetadataKey:
+    """Return where it is kept what an announcement changes."""
+    return MetadataKey(SHARED_ORG, CHANGE, announcement)
+
+
+def make_pending(document: Document) -> Metadata:
+    """Return the record of a document that is to be examined."""
+    collection = document.collection
+    key = MetadataKey(collection.org, PENDING, f"{collection.toolset}/{document.id}")
+    return Metadata(key, {"toolset": collection.toolset, "id": document.id, "text_digest": document.text_digest})
+
+
+def write_impact(impact: Impact) -> Metadata:
+    """Return the record of an impact."""
+    value: dict[str, JsonValue] = {
+        name: getattr(impact, name)
+        for name in (
+            *("announcement", "toolset", "id", "kind", "confidence", "start", "end", "text_digest", "status", "by"),
+            "note",
+        )
+    }
+    value |= {"due": impact.due.isoformat() if impact.due else None, "grounds": list(impact.grounds)}
+    due_at = datetime.combine(impact.due, time(), UTC) if impact.due else None
+    return Metadata(impact.key, value, due_at=due_at)
+
+
+def read_impact(org: str, value: JsonObject) -> Impact:
+    """Return the impact that `write_impact` wrote."""
+    due = value["due"]
+    texts = {name: str(value[name]) for name in ("announcement", "toolset", "id", "text_digest", "by", "note")}
+    return Impact(
+        org=org,
+        kind=cast("ChangeKind", value["kind"]),
+        due=date.fromisoformat(str(due)) if due is not None else None,
+        confidence=cast("float", value["confidence"]),
+        grounds=tuple(cast("Sequence[str]", value["grounds"])),
+        start=cast("int", value["start"]),
+        end=cast("int", value["end"]),
+        status=cast("Status", value["status"]),
+        **texts,
+    )
+
+
+async def get_impacts(reader: Reader, org: str, toolset: str, ids: Sequence[str]) -> list[list[Impact]]:
+    """Return for each document the impacts on it that are sure enough to be shown; of another org's there are none."""
+    keys = [MetadataKey(org, MARKS, f"{toolset}/{id}") for id in ids]
+    *marks, learned = await reader.get_many_metadata([*keys, make_learned_key(org)])
+    known = read_learned(learned)
+    found = [list_marked(org, record) for record in marks]
+    return [[impact for impact in impacts if known.is_told(impact)] for impacts in found]
+
+
+def list_marked(org: str, record: Metadata | None) -> list[Impact]:
+    """Return the impacts that a record of marks holds."""
+    if record is None:
+        return []
+    return [read_impact(org, value) for value in cast("Sequence[JsonObject]", record.value["impacts"])]
+
+
+def summarise(impacts: Sequence[Impact]) -> Summary | None:
+    """Return impacts in short, or `None` for none."""
+    if not impacts:
+        return None
+    worst = min(impacts, key=lambda impact: SEVERITY.index(impact.kind))
+    return Summary(len(impacts), worst.kind, min((impact.due for impact in impacts if impact.due), default=None))
+
+
+def read_learned(record: Metadata | None) -> Learned:
+    """Return what an org's judgements say."""
+    if record is None:
+        return NOTHING_LEARNED
+    counts = cast("Mapping[str, Sequence[int]]", record.value["counts"])
+    return Learned({name: (each[0], each[1]) for name, each in counts.items()})
+
+
+async def put_impacts(transaction: Transaction, org: str, toolset: str, id: str, found: Sequence[Impact]) -> None:
+    """Make what was found of a document the impacts on it.
+
+    What was judged stays judged: a dismissed pair whatever becomes of the texts, a confirmed one while the document
+    says the same.
+    """
+    mark_key = MetadataKey(org, MARKS, f"{toolset}/{id}")
+    before = list_marked(org, await transaction.get_metadata(mark_key))
+    kept = await _keep_judged(transaction, found, before)
+    gone = {impact.announcement for impact in before} - {impact.announcement for impact in kept}
+    await transaction.put_metadata([write_impact(impact) for impact in kept])
+    await transaction.remove_metadata([make_key(org, announcement, toolset, id) for announcement in sorted(gone)])
+    if kept:
+        await transaction.put_metadata([write_marks(mark_key, kept)])
+    elif before:
+        await transaction.remove_metadata([mark_key])
+    new = {impact.announcement for impact in kept} - {impact.announcement for impact in before}
+    await _note_reach(transaction, org, f"{toolset}/{id}", new, gone)
+
+
+def write_marks(key: MetadataKey, impacts: Iterable[Impact]) -> Metadata:
+    """Return the record of the impacts on a document."""
+    return Metadata(key, {"impacts": [write_impact(impact).value for impact in impacts]})
+
+
+async def _keep_judged(transaction: Transaction, found: Sequence[Impact], before: Sequence[Impact]) -> list[Impact]:
+    known = {impact.announcement: impact for impact in before}
+    kept = [
+        replace(impact, status=old.status, by=old.by, note=old.note)
+        if (old := known.get(impact.announcement)) is not None and _still_holds(old, impact.text_digest)
+        else impact
+        for impact in found
+    ]
+    again = {impact.announcement for impact in kept}
+    digest = kept[0].text_digest if kept else None
+    return kept + [
+        old for old in before if old.announcement not in again and old.status != "open" and _still_holds(old, digest)
+    ]
+
+
+def _still_holds(old: Impact, text_digest: str | None) -> bool:
+    """Return whether a judgement is one of the document as it is now."""
+    return old.status == "dismissed" or (old.status == "confirmed" and text_digest in (None, old.text_digest))
+
+
+async def _note_reach(transaction: Transaction, org: str, item: str, new: set[str], gone: set[str]) -> None:
+    ids = sorted(new | gone)
+    if not ids:
+        return
+    keys = [MetadataKey(org, REACH, id) for id in ids]
+    for key, record in zip(keys, await transaction.get_many_metadata(keys), strict=True):
+        items = set(list_reached(record))
+        items = items | {item} if key.name in new else items - {item}
+        if items:
+            await transaction.put_metadata([Metadata(key, {"items": sorted(items)})])
+        else:
+            await transaction.remove_metadata([key])
+
+
+def list_reached(record: Metadata | None) -> list[str]:
+    """Return the documents, as `toolset/id`, that a record of reach holds."""
+    return list(cast("Sequence[str]", record.value["items"])) if record is not None else []
+
+
+async def judge(transaction: Transaction, impact: Impact, status: Status, by: str, note: str = "") -> Impact:
+    """Confirm or dismiss an impact, or open it again, and count that; return it as it is now."""
+    judged = replace(impact, status=status, by=by if status != "open" else "", note=note)
+    await transaction.put_metadata([write_impact(judged)])
+    mark_key = MetadataKey(impact.org, MARKS, f"{impact.toolset}/{impact.id}")
+    marked = list_marked(impact.org, await transaction.get_metadata(mark_key))
+    others = [each for each in marked if each.announcement != impact.announcement]
+    await transaction.put_metadata([write_marks(mark_key, [*others, judged])])
+    key = make_learned_key(impact.org)
+    counts = dict(read_learned(await transaction.get_metadata(key)).counts)
+    for ground in impact.grounds:
+        confirmed, dismissed = counts.get(ground, (0, 0))
+        confirmed += (status == "confirmed") - (impact.status == "confirmed")
+        dismissed += (status == "dismissed") - (impact.status == "dismissed")
+        counts[ground] = (max(0, confirmed), max(0, dismissed))
+    await transaction.put_metadata([Metadata(key, {"counts": {name: list(each) for name, each in counts.items()}})])
+    return judged
