@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import math
+import time
+from collections.abc import Callable
+
 import anyio
 
 
 class Doorbell:
-    """Rung by many, waited for by one. A ring while nobody waits is kept until the next wait."""
+    """Rung by many, waited for by one. A ring while nobody waits is kept until the next wait.
 
-    def __init__(self) -> None:
+    Attributes:
+        now: A clock in seconds.
+        rung_at: When it was rung last, by that clock.
+    """
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self.now = now
+        self.rung_at = -math.inf
         self._event: anyio.Event | None = None
         self._rung = False
 
     def ring(self) -> None:
         """Wake the one who waits, now or at its next wait."""
         self._rung = True
+        self.rung_at = self.now()
         if self._event is not None:
             self._event.set()
 

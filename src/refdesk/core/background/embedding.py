@@ -53,6 +53,12 @@ LISTED_DOCUMENTS = 1024
 LOOKING_SHARE = 0.1
 """Of the time of work goes into looking for what else is due meanwhile; in a small store that is after every batch."""
 
+CALM_SECONDS = 0.1
+"""While the last write is no longer ago than this, those who write go first: embedding takes processors from them."""
+
+MOST_HELD_SECONDS = 30.0
+"""How long embedding gives way to writes that do not end."""
+
 PROBE = "Is anybody there?"
 
 
@@ -102,6 +108,8 @@ class Indexer:
     at_work: int = 0
     make_note: Callable[[Document], Metadata | None] | None = None
     _attends: bool = False
+    _gives_way: bool = False
+    _held_since: float | None = None
     _orgs_served: dict[str, int] = field(default_factory=dict[str, int])
     _all_done: tuple[str, str] | None = None
     _rounds: Rounds[Document, JobOutcome | None] = field(init=False, repr=False)
@@ -111,6 +119,7 @@ class Indexer:
 
     async def run(self) -> None:
         """Work until cancelled. Trouble is logged and tried again, later each time; it never ends the loop."""
+        self._gives_way = True
         async with anyio.create_task_group() as group:
             if self.queue is not None:
                 group.start_soon(self.queue.consume, self.embed_job)
@@ -221,6 +230,7 @@ class Indexer:
             try:
                 await self.semantics.load_if_asked()
                 await self.semantics.measure_if_asked()
+                await self._let_writers_go_first()
                 rest = await self.sweep()
                 pause = IDLE_SECONDS
             except errors.RefdeskError as error:
@@ -229,6 +239,22 @@ class Indexer:
                 pause = min(2 * pause, MOST_SECONDS)
             if rest:
                 await self.semantics.doorbell.wait(rest)
+
+    async def _let_writers_go_first(self) -> None:
+        """Return once nobody writes, or has written for so long that embedding must go on beside it."""
+        while self._gives_way and self._must_hold():
+            await anyio.sleep(CALM_SECONDS)
+            await self.semantics.load_if_asked()
+
+    def _must_hold(self) -> bool:
+        bell = self.semantics.doorbell
+        now = bell.now()
+        if now - bell.rung_at >= CALM_SECONDS:
+            self._held_since = None
+            return False
+        if self._held_since is None:
+            self._held_since = now
+        return now - self._held_since < MOST_HELD_SECONDS
 
     async def _stop_attending(self) -> None:
         if self._attends:
@@ -277,6 +303,7 @@ class Indexer:
                 ids, left = due[collection][:BATCH_DOCUMENTS], due.pop(collection)[BATCH_DOCUMENTS:]
                 due |= {collection: left} if left else {}
                 self._note_served(collection.org)
+                await self._let_writers_go_first()
                 if not await self._embed(lease, collection, ids):
                     return tried
                 tried += len(ids)
