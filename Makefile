@@ -6,7 +6,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 PORT ?= 8350
 
-.PHONY: help setup serve demo test test-engines conformance soak soak-engines check bench bench-engines eval eval-agent docs new-toolset lock clean
+.PHONY: help setup serve demo test test-engines conformance packaging soak soak-engines check bench bench-engines eval eval-agent docs new-toolset lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -37,6 +37,14 @@ test-engines: .venv/.engines ## the same suites on PostgreSQL, Redis and Neo4j, 
 
 conformance: $(READY) ## the protocol's own suite and inspector against the server; installs them
 	REFDESK_CONFORMANCE=1 $(BIN)/python -m pytest tests/protocol
+
+packaging: .venv/.release ## the wheel in clean environments, and what it is shipped with; installs their checkers
+	REFDESK_PACKAGING=1 $(BIN)/python -m pytest tests/packaging
+
+.venv/.release: $(READY) requirements/release.txt
+	test -x .venv/release/bin/python || $(BIN)/uv venv --quiet --python $(BIN)/python .venv/release
+	$(BIN)/uv pip sync --quiet --python .venv/release/bin/python --require-hashes requirements/release.txt
+	@touch $@
 
 .venv/.engines: $(READY) requirements/engines.txt
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements/engines.txt
@@ -105,6 +113,10 @@ lock: ## write the pinned requirement files anew
 		--no-header pyproject.toml --group dev --all-extras -o requirements/dev.txt
 	$(BIN)/uv pip compile --quiet --universal --no-emit-index-url --generate-hashes --python-version 3.11 \
 		--no-header --group engines -c requirements/dev.txt -o requirements/engines.txt
+	$(BIN)/uv pip compile --quiet --universal --no-emit-index-url --generate-hashes --python-version 3.11 \
+		--no-header --group build -o requirements/build.txt
+	$(BIN)/uv pip compile --quiet --universal --no-emit-index-url --generate-hashes --python-version 3.11 \
+		--no-header --group release -c requirements/dev.txt -o requirements/release.txt
 	$(BIN)/uv pip compile --quiet --universal --no-emit-index-url --generate-hashes --python-version 3.11 \
 		--no-header pyproject.toml -o requirements/run.txt
 	$(BIN)/uv pip compile --quiet --universal --no-emit-index-url --generate-hashes --python-version 3.11 \

@@ -7,9 +7,13 @@ import re
 from refdesk.settings import compose, variable
 from tests.conftest import REPOSITORY
 
-OF_THE_TESTS = {"REFDESK_TEST_DATA", "REFDESK_TEST_ENGINES", "REFDESK_SOAK", "REFDESK_CONFORMANCE"} | {
-    "REFDESK_UPDATE_SNAPSHOTS"
-}
+OF_THE_TESTS = {
+    "REFDESK_TEST_DATA",
+    "REFDESK_TEST_ENGINES",
+    "REFDESK_SOAK",
+    "REFDESK_CONFORMANCE",
+    "REFDESK_PACKAGING",
+} | {"REFDESK_UPDATE_SNAPSHOTS"}
 OF_THE_READERS = {"REFDESK_KEY"}  # where the how-to on clients keeps a key
 OF_THE_EXAMPLE = {"REFDESK_OUR_NEWS_URL", "REFDESK_OUR_NEWS_STALE_HOURS"}  # the toolset that the how-to makes
 

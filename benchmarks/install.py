@@ -1,0 +1,98 @@
+"""How large the base install is, by package; and, with `--platforms`, what is installed where from wheels alone.
+
+    python -m benchmarks.install [--platforms]
+
+The wheel and everything that it needs, as `requirements/run.txt` pins it, are installed into a fresh environment and
+compiled, as pip does it. For platforms nothing is installed: uv says what it would install where nothing may be built.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from importlib.metadata import distributions
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+UV = Path(sys.executable).parent / "uv"
+RUN = REPOSITORY / "requirements" / "run.txt"
+LIMIT = 200
+SHOWN = 12
+COMPILED = "(compiled by pip)"
+OTHER = "(what no package lists)"
+
+PLATFORMS = {
+    "Linux x86-64": "x86_64-manylinux_2_28",
+    "Linux ARM": "aarch64-manylinux_2_28",
+    "Alpine x86-64": "x86_64-unknown-linux-musl",
+    "Alpine ARM": "aarch64-unknown-linux-musl",
+    "macOS Apple silicon": "aarch64-apple-darwin",
+    "macOS Intel": "x86_64-apple-darwin",
+    "Windows x86-64": "x86_64-pc-windows-msvc",
+    "Windows ARM": "aarch64-pc-windows-msvc",
+}
+
+
+def install(folder: Path) -> Path:
+    """Install the wheel of this repository into a fresh environment; return its folder of packages."""
+    python = folder / "bin" / "python"
+    subprocess.run([UV, "venv", "--quiet", "--python", sys.executable, folder], check=True)
+    options = ["--quiet", "--compile-bytecode", "--link-mode", "copy", "--python", python]
+    subprocess.run([UV, "pip", "install", *options, "--require-hashes", "-r", RUN], check=True)
+    subprocess.run([UV, "pip", "install", *options, "--no-deps", REPOSITORY], check=True)
+    return next((folder / "lib").glob("python*/site-packages"))
+
+
+def measure(packages: Path) -> Counter[str]:
+    """Return the bytes of each distribution in a folder, of what was compiled, and of what no distribution lists."""
+    sizes: Counter[str] = Counter()
+    for found in distributions(path=[str(packages)]):
+        files = [packages / str(file) for file in found.files or ()]
+        sizes[found.name] += sum(path.stat().st_size for path in files if path.is_file() and path.suffix != ".pyc")
+    everything = [path for path in packages.rglob("*") if path.is_file()]
+    sizes[COMPILED] = sum(path.stat().st_size for path in everything if path.suffix == ".pyc")
+    sizes[OTHER] = sum(path.stat().st_size for path in everything) - sizes.total()
+    return sizes
+
+
+def resolve(platform: str, version: str) -> dict[str, str] | str:
+    """Return what is installed on a platform where only wheels will do, by package; or why nothing can be."""
+    options = ["--quiet", "--no-header", "--no-annotate", "--only-binary", ":all:", "--python-platform", platform]
+    command = [UV, "pip", "compile", *options, "--python-version", version, REPOSITORY / "pyproject.toml"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        return " ".join(done.stderr.split()).partition("cause: ")[2].partition(" and refdesk depends")[0]
+    return dict(line.split("==", 1) for line in done.stdout.splitlines() if "==" in line)
+
+
+def tell(found: dict[str, str] | str, newest: dict[str, str]) -> str:
+    """Return whether a platform has a wheel for everything, and which packages are older there than elsewhere."""
+    if isinstance(found, str):
+        return f"cannot be installed: {found}"
+    older = [f"{name} {version}" for name, version in found.items() if newest.get(name, version) != version]
+    return f"installs, with {', '.join(older)}" if older else "installs"
+
+
+def main() -> None:
+    """Print both tables."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--platforms", action="store_true", help="ask which packages have no wheel where")
+    parser.add_argument("--python-version", default="3.13", help="for that question")
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        sizes = measure(install(Path(folder) / "environment"))
+    for name, size in sizes.most_common(SHOWN):
+        print(f"{size / 1e6:8.1f} MB  {name}")
+    compiled = f"{sizes[COMPILED] / 1e6:.1f} MB of it compiled"
+    print(f"{sum(sizes.values()) / 1e6:8.1f} MB  in all, {compiled}, {len(sizes) - 2} packages (limit {LIMIT} MB)")
+    found = {name: resolve(each, asked.python_version) for name, each in PLATFORMS.items()} if asked.platforms else {}
+    newest = found.get("Linux x86-64", {})
+    for name, each in found.items():
+        print(f"{name:<22}{tell(each, newest if isinstance(newest, dict) else {})}")
+
+
+if __name__ == "__main__":
+    main()
