@@ -6,16 +6,18 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import anyio
+import psycopg
 import pytest
 
-from refdesk.model import Metadata, MetadataKey
+from refdesk.errors import StoreError
+from refdesk.model import HasAll, Metadata, MetadataKey
 from refdesk.stores.postgres import open_store
 from refdesk.stores.postgres.connections import ALL_ORGS, Scope, Statement
 from refdesk.stores.postgres.pool import MOST_CONNECTIONS
 from refdesk.stores.postgres.store import PostgresStore
 from refdesk.stores.postgres.transactions import Turns, open_session
 from tests.engines.postgres import get_store_url
-from tests.stores.samples import MODEL, asking, embed, find_ids, make_document, near, passage, put
+from tests.stores.samples import MODEL, NOTES, asking, embed, find_ids, make_document, near, passage, put
 
 pytestmark = pytest.mark.engines
 
@@ -64,9 +66,52 @@ async def test_nothing_that_is_said_outlives_its_transaction(store: PostgresStor
         found = await connection.execute(
             "SELECT current_setting('refdesk.org', true), current_setting('refdesk.all_orgs', true), "
             "current_setting('statement_timeout'), current_setting('enable_seqscan'), "
-            "(SELECT count(*) FROM pg_prepared_statements), (SELECT count(*) FROM pg_listening_channels())"
+            "current_setting('enable_bitmapscan'), current_setting('plan_cache_mode'), "
+            "(SELECT count(*) FROM pg_listening_channels())"
         )
-        assert await found.fetchone() == ("", "", "0", "on", 0, 0)
+        assert await found.fetchone() == ("", "", "0", "on", "on", "auto", 0)
+
+
+async def test_statements_are_prepared_where_the_server_is_reached_directly_and_nowhere_else(
+    store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def count() -> object:
+        async with store.connections.pool.lend() as connection:
+            return await (await connection.execute("SELECT count(*) > 0 FROM pg_prepared_statements")).fetchone()
+
+    await put(store, make_document("a", "apple"))
+    assert await find_ids(store, asking("apple")) == await find_ids(store, asking("apple")) == ["a"]
+    assert await count() == (True,)
+    await store.connections.pool.close()
+    # A pooler tells its clients numbers of its own.
+    monkeypatch.setattr(psycopg.ConnectionInfo, "backend_pid", 1)
+    await put(store, make_document("b", "apple"))
+    assert await find_ids(store, asking("apple")) == await find_ids(store, asking("apple")) == ["a", "b"]
+    assert await count() == (False,)
+
+
+async def test_a_connection_whose_statements_were_forgotten_prepares_them_anew(store: PostgresStore) -> None:
+    await put(store, make_document("a", "apple"))
+    async with store.connections.pool.lend() as connection:
+        await connection.execute("DEALLOCATE ALL")
+    with pytest.raises(StoreError):
+        await find_ids(store, asking("apple", depth=3))
+    assert await find_ids(store, asking("apple", depth=3)) == ["a"]
+
+
+@pytest.mark.parametrize(
+    "text", ["it's", "back\\slash", 'quo"te', "{a,b}", "$1", "%s %(a)s", "a;b", "E'\\n'", "null", ""]
+)
+async def test_whatever_a_text_holds_it_is_a_value(store: PostgresStore, text: str) -> None:
+    document = make_document(f"id {text}", f"apple {text}", title=text, facets={text or "x": (text, "y")})
+    await put(store, document)
+    assert await store.get_documents(NOTES, [document.id]) == [document]
+    key = MetadataKey("acme", "job", text)
+    async with store.transaction() as transaction:
+        await transaction.put_metadata([Metadata(key, {"text": text})])
+    assert await store.get_many_metadata([key]) == [Metadata(key, {"text": text})]
+    request = asking("apple", where=HasAll(text or "x", (text, "y")), title_contains=text, as_written=text)
+    assert await find_ids(store, request) == [document.id]
 
 
 async def test_more_tasks_than_connections_take_turns(store: PostgresStore) -> None:

@@ -6,29 +6,88 @@ transaction to transaction may sit in between.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+import hashlib
+import re
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import LiteralString
+from typing import LiteralString, cast
+from weakref import WeakKeyDictionary
 
 import anyio
-from psycopg import AsyncClientCursor
-from psycopg.sql import SQL, Composed
+from psycopg import AsyncCursor
+from psycopg.sql import SQL, Composed, Literal
 
 from refdesk.errors import StoreError
 from refdesk.stores.postgres import failures
 from refdesk.stores.postgres.failures import translated
-from refdesk.stores.postgres.pool import Connection, Pool, Row
+from refdesk.stores.postgres.pool import Connection, Pool, Row, is_idle
+
+_NAMED = re.compile(r"%\((\w+)\)s")
+_PLANNED = {"SELECT", "INSERT", "UPDATE", "DELETE", "WITH"}
+_SHORT = 100
+"""What is shorter takes no time to plan."""
+
+MOST_PREPARED = 128
+"""Statements that are prepared on a connection: their plans stay in the server's memory as long as it does."""
 
 GRACE_SECONDS = 2.0
 """How much longer than the server's own limits an answer is waited for: beyond lies a network that swallows it."""
 
 
+class Text(str):
+    """SQL put together from literals of this program and from values that `quote` has made parts of it.
+
+    The driver's own classes for that take longer to put a search together than the server to answer it.
+    """
+
+    __slots__ = ()
+
+    def format(self, *parts: object, **named: object) -> Text:
+        """Return the text with parts in the place of `{}` and `{name}`: other texts."""
+        return Text(str.format(self, *parts, **named))
+
+    def join(self, parts: Iterable[str], /) -> Text:
+        """Return texts with this one between each two."""
+        return Text(str.join(self, parts))
+
+
+_EDGE = "\0"
+"""What stands on either side of a value in a `Text`: nothing that the database takes holds one."""
+
+
+def quote(value: object) -> Text:
+    """Return a value as a literal, quoted by the driver unless it is made of numbers, and marked as a value."""
+    return Text(f"{_EDGE}{_quote(value)}{_EDGE}")
+
+
+def _quote(value: object) -> str:
+    if type(value) is str:
+        # The driver looks up who can quote what; most texts need nothing but their quotes doubled.
+        plain = "\\" not in value and _EDGE not in value
+        return f"""'{value.replace("'", "''")}'""" if plain else Literal(value).as_string(None)
+    if type(value) is int or type(value) is float:
+        return f" {value!r}"
+    if type(value) is list:
+        return _quote_all(cast("list[object]", value))
+    return Literal(value).as_string(None)
+
+
+def _quote_all(values: list[object]) -> str:
+    kinds = set(map(type, values))
+    if kinds <= {int}:
+        return f"'{{{','.join(map(str, values))}}}'"
+    if kinds == {str}:
+        texts = (str(each).replace("\\", "\\\\").replace('"', '\\"') for each in values)
+        return _quote("{" + ",".join([f'"{text}"' for text in texts]) + "}")
+    return Literal(values).as_string(None)
+
+
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """SQL and what it is given: in order for `%s`, by name for `%(name)s`."""
+    """SQL and what it is given: in order for `%s`, by name for `%(name)s`; a `Text` has it in itself."""
 
-    text: LiteralString | SQL | Composed
+    text: LiteralString | SQL | Composed | Text
     values: Sequence[object] | dict[str, object] = ()
 
 
@@ -63,6 +122,7 @@ class Connections:
     def __init__(self, url: str, patience_seconds: float) -> None:
         self.patience_seconds = patience_seconds
         self.pool = Pool(url, patience_seconds)
+        self._prepared: WeakKeyDictionary[Connection, _Prepared] = WeakKeyDictionary()
 
     async def read(self, scope: Scope, *statements: Statement) -> list[list[Row]]:
         """Return the rows of each statement; all are of one moment, after every commit made before the call.
@@ -82,7 +142,7 @@ class Connections:
         """
         return Statement(
             "SELECT set_config('statement_timeout', %s, true), set_config('enable_seqscan', 'off', true), "
-            "set_config('jit', 'off', true)",
+            "set_config('jit', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true)",
             (f"{int(self.patience_seconds * 1000)}ms",),
         )
 
@@ -99,26 +159,102 @@ class Connections:
         Raises:
             StoreError: One failed, or no answer came in time.
         """
-        cursor = AsyncClientCursor(connection)
+        cursor = connection.cursor()
         with translated(), _answered_within((seconds or self.patience_seconds) + GRACE_SECONDS):
+            prepared = await self._get_prepared(connection)
             # One message: the driver's pipeline would send each statement by itself, and wake the server for each.
-            texts = [cursor.mogrify(each.text, each.values or None) for each in statements]
-            await cursor.execute(";".join(texts).encode())
-            return await _fetch_all(cursor, len(statements))
+            try:
+                await cursor.execute(prepared.spell(statements).encode())
+                return await _fetch_all(cursor)
+            except BaseException:
+                # Which of them were prepared is not known any more.
+                self._prepared.pop(connection, None)
+                raise
+
+    async def _get_prepared(self, connection: Connection) -> _Prepared:
+        if connection not in self._prepared:
+            if not is_idle(connection):
+                return _Prepared(is_direct=False)
+            cursor = await connection.execute("SELECT pg_backend_pid()")
+            is_direct = await cursor.fetchone() == (connection.info.backend_pid,)
+            if is_direct:
+                await connection.execute("DEALLOCATE ALL")
+            self._prepared[connection] = _Prepared(is_direct=is_direct)
+        return self._prepared[connection]
 
     async def send_alone(self, connection: Connection, statement: Statement, seconds: float = 3600.0) -> None:
         """Run what cannot share a transaction with anything, nor be sent together with it; errors as in `send`."""
         with translated(), _answered_within(seconds):
-            await connection.execute(statement.text, statement.values)
+            await connection.execute(spell(statement).encode())
 
 
-async def _fetch_all(cursor: AsyncClientCursor[Row], count: int) -> list[list[Row]]:
+def spell(statement: Statement) -> str:
+    """Return the statement with its values in it."""
+    return _to_text(statement).replace(_EDGE, "")
+
+
+def _to_text(statement: Statement) -> Text:
+    """Return the statement with its values in it, marked as such."""
+    text, values = statement.text, statement.values
+    if isinstance(text, Text):
+        return text
+    if not isinstance(text, str):
+        return Text(text.as_string(None))
+    if isinstance(values, dict):
+        quoted = {name: quote(value) for name, value in values.items()}
+        return Text(_NAMED.sub(lambda found: quoted[found[1]], text))
+    pieces = text.split("%s")
+    return Text("".join([piece + value for piece, value in zip(pieces, [*map(quote, values), ""], strict=True)]))
+
+
+def _name(structure: str) -> str:
+    return "refdesk_" + hashlib.blake2b(structure.encode(), digest_size=12).hexdigest()
+
+
+class _Prepared:
+    """The statements that the server of one connection has prepared for it: it plans each once.
+
+    Behind a pooler, which hands its connections from transaction to transaction, nothing is prepared: there the number
+    of the server's process is not the one that the connection reports.
+    """
+
+    def __init__(self, *, is_direct: bool) -> None:
+        self._is_direct = is_direct
+        self._names: set[str] = set()
+
+    def spell(self, statements: Sequence[Statement]) -> str:
+        """Return statements as one text, in which each is prepared that was not before."""
+        return ";".join([self._spell(_to_text(statement)) for statement in statements])
+
+    def _spell(self, text: Text) -> str:
+        structure, literals = _part(text)
+        is_planned = len(structure) >= _SHORT and structure.split(None, 1)[0] in _PLANNED
+        name = _name(structure) if self._is_direct and is_planned else ""
+        if not name or (name not in self._names and len(self._names) >= MOST_PREPARED):
+            return text.replace(_EDGE, "")
+        call = f"EXECUTE {name}({','.join(literals)})" if literals else f"EXECUTE {name}"
+        if name in self._names:
+            return call
+        self._names.add(name)
+        return f"PREPARE {name} AS {structure};{call}"
+
+
+def _part(text: Text) -> tuple[str, list[str]]:
+    """Return the text with `$1`, `$2`, … for its values, and these."""
+    pieces = text.split(_EDGE)
+    literals = pieces[1::2]
+    pieces[1::2] = [f"${place}" for place in range(1, len(literals) + 1)]
+    return "".join(pieces), literals
+
+
+async def _fetch_all(cursor: AsyncCursor[Row]) -> list[list[Row]]:
+    """Return the rows of each statement, but for those that prepare another one."""
     every: list[list[Row]] = []
-    while len(every) < count:
-        every.append(await cursor.fetchall() if cursor.description else [])
+    while True:
+        if cursor.statusmessage != "PREPARE":
+            every.append(await cursor.fetchall() if cursor.description else [])
         if not cursor.nextset():
-            break
-    return every
+            return every
 
 
 @contextmanager

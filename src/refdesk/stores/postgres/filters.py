@@ -3,34 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import assert_never
-
-from psycopg import sql
 
 from refdesk.core.keeping.encoding import encode_instant, is_storable
 from refdesk.model import And, Filter, HasAll, HasAny, HasId, InState, Not, Or, Overlaps, State
+from refdesk.stores.postgres.connections import Text, quote
 from refdesk.stores.postgres.indexing import Tokens, shorten
 
-ALWAYS = sql.SQL("true")
+ALWAYS = Text("true")
 
 
-@dataclass(slots=True)
-class Values:
-    """The parameters of a statement assembled from parts, each under a unique name."""
-
-    named: dict[str, object] = field(default_factory=dict[str, object])
-
-    def add(self, value: object) -> sql.Placeholder:
-        """Return the placeholder of the value in the statement."""
-        name = f"v{len(self.named)}"
-        self.named[name] = value
-        return sql.Placeholder(name)
-
-
-def compile_filter(condition: Filter | None, tokens: Tokens, values: Values) -> sql.Composable:
+def compile_filter(condition: Filter | None, tokens: Tokens) -> Text:
     """Return the condition that a filter is, of the columns of `entries` as `e`."""
-    return ALWAYS if condition is None else _Compiler(tokens, values).compile(condition)
+    return ALWAYS if condition is None else _Compiler(tokens).compile(condition)
 
 
 def find_ways(condition: Filter | None, tokens: Tokens) -> tuple[int, ...] | None:
@@ -80,48 +65,47 @@ def _join(ways: Iterable[Sequence[int] | None]) -> tuple[int, ...] | None:
 
 
 class _Compiler:
-    def __init__(self, tokens: Tokens, values: Values) -> None:
+    def __init__(self, tokens: Tokens) -> None:
         self._tokens = tokens
-        self._values = values
 
-    def compile(self, condition: Filter) -> sql.Composable:
+    def compile(self, condition: Filter) -> Text:
         match condition:
             case HasAll(facet, asked):
-                return sql.SQL("e.facets @> {}::bigint[]").format(self._number(facet, asked))
+                return Text("e.facets @> {}::bigint[]").format(self._number(facet, asked))
             case HasAny(facet, asked):
-                return sql.SQL("e.facets && {}::bigint[]").format(self._number(facet, asked))
+                return Text("e.facets && {}::bigint[]").format(self._number(facet, asked))
             case InState(states):
                 asked = [state.value for state in states]
-                return sql.SQL("e.state = ANY({}::text[])").format(self._values.add(asked))
+                return Text("e.state = ANY({}::text[])").format(quote(asked))
             case HasId(ids):
-                return sql.SQL("e.id = ANY({}::text[])").format(self._values.add([*filter(is_storable, ids)]))
+                return Text("e.id = ANY({}::text[])").format(quote([*filter(is_storable, ids)]))
             case Overlaps():
                 return self._compile_overlaps(condition)
             case Not(inner):
-                return sql.SQL("NOT ({})").format(self.compile(inner))
+                return Text("NOT ({})").format(self.compile(inner))
             case And(conditions):
-                return self._join(conditions, sql.SQL(" AND "), ALWAYS)
+                return self._join(conditions, Text(" AND "), ALWAYS)
             case Or(conditions):
-                return self._join(conditions, sql.SQL(" OR "), sql.SQL("false"))
+                return self._join(conditions, Text(" OR "), Text("false"))
             case _:
                 assert_never(condition)
 
-    def _number(self, facet: str, asked: Sequence[str]) -> sql.Placeholder:
-        return self._values.add([self._tokens.of_facet(facet, each) for each in asked])
+    def _number(self, facet: str, asked: Sequence[str]) -> Text:
+        return quote([self._tokens.of_facet(facet, each) for each in asked])
 
-    def _join(self, conditions: Sequence[Filter], joiner: sql.SQL, of_none: sql.SQL) -> sql.Composable:
+    def _join(self, conditions: Sequence[Filter], joiner: Text, of_none: Text) -> Text:
         parts = [self.compile(each) for each in conditions]
-        return sql.SQL("({})").format(joiner.join(parts)) if parts else of_none
+        return Text("({})").format(joiner.join(parts)) if parts else of_none
 
-    def _compile_overlaps(self, condition: Overlaps) -> sql.Composable:
+    def _compile_overlaps(self, condition: Overlaps) -> Text:
         names = [name for name in condition.names if is_storable(name)]
-        ends: list[sql.Composable] = [sql.SQL("s.name = ANY({}::text[])").format(self._values.add(names))]
+        ends: list[Text] = [Text("s.name = ANY({}::text[])").format(quote(names))]
         if condition.since is not None:
-            since = self._values.add(encode_instant(condition.since))
-            ends.append(sql.SQL("s.ends_at >= {}::bigint").format(since))
+            since = quote(encode_instant(condition.since))
+            ends.append(Text("s.ends_at >= {}::bigint").format(since))
         if condition.until is not None:
-            until = self._values.add(encode_instant(condition.until))
-            ends.append(sql.SQL("s.starts_at <= {}::bigint").format(until))
-        return sql.SQL("EXISTS (SELECT FROM spans s WHERE s.org = e.org AND s.document = e.document AND {})").format(
-            sql.SQL(" AND ").join(ends)
+            until = quote(encode_instant(condition.until))
+            ends.append(Text("s.starts_at <= {}::bigint").format(until))
+        return Text("EXISTS (SELECT FROM spans s WHERE s.org = e.org AND s.document = e.document AND {})").format(
+            Text(" AND ").join(ends)
         )

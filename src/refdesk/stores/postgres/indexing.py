@@ -6,6 +6,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from refdesk.core.keeping.encoding import check_texts, encode_date_ranges
@@ -34,6 +35,11 @@ NONE = -1
 """A number that no entry holds."""
 
 MOST_FREQUENT = 2**15 - 1
+"""The highest frequency that is kept; far below, repetitions have stopped counting."""
+
+MOST_REMEMBERED = 2**16
+"""Numbers of terms that are kept in memory: most words of a text are common ones."""
+
 _WORD_BITS = 2**30
 """Terms, facets and pieces of titles are below, words as they are written from here on."""
 
@@ -72,8 +78,7 @@ class Tokens:
     """Numbers for what the entries of one collection hold; those of others cost its searches next to nothing."""
 
     def __init__(self, collection: Collection) -> None:
-        name = f"{len(collection.org)}:{collection.org}{collection.toolset}"
-        self._key = _hash(name, b"", 16)
+        self._key = _hash(f"{len(collection.org)}:{collection.org}{collection.toolset}", b"", 16)
 
     @property
     def of_collection(self) -> int:
@@ -82,7 +87,7 @@ class Tokens:
 
     def of_term(self, term: str) -> int:
         """Return the number of an analysed term."""
-        return self._number(f"w:{term}")
+        return _number(self._key, f"w:{term}")
 
     def of_facet(self, name: str, value: str) -> int:
         """Return the number of a facet value, by its `facet_key`: 64 bits with a sign."""
@@ -90,15 +95,17 @@ class Tokens:
 
     def of_state(self, state: State) -> int:
         """Return the number of a state; those that are current, as most are, have none."""
-        return self._number(f"s:{state.value}")
+        return _number(self._key, f"s:{state.value}")
 
     def of_title(self, key: str) -> list[int]:
         """Return the numbers of the pieces of a title, or of a part of one; none when it is shorter than a piece."""
         pieces = dict.fromkeys(key[start : start + GRAM] for start in range(len(key) - GRAM + 1))
-        return [self._number(f"t:{piece}") for piece in pieces]
+        return [_number(self._key, f"t:{piece}") for piece in pieces]
 
-    def _number(self, text: str) -> int:
-        return 1 + int.from_bytes(_hash(text, self._key, 4), "big") % (_WORD_BITS - 1)
+
+@lru_cache(MOST_REMEMBERED)
+def _number(key: bytes, text: str) -> int:
+    return 1 + int.from_bytes(_hash(text, key, 4), "big") % (_WORD_BITS - 1)
 
 
 def shorten(facet: int) -> int:

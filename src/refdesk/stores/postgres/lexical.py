@@ -6,12 +6,9 @@ that a write need not touch a row for each of its terms.
 
 from __future__ import annotations
 
-from psycopg import sql
-
 from refdesk.core.search.bm25 import K1, B
 from refdesk.model import TextQuery
-from refdesk.stores.postgres.connections import Statement
-from refdesk.stores.postgres.filters import Values
+from refdesk.stores.postgres.connections import Statement, Text, quote
 from refdesk.stores.postgres.indexing import NONE, Tokens
 
 FREQUENT_SHARE = 20
@@ -23,7 +20,7 @@ MOST_UNCOUNTED = 128
 # Of entries that are counted already. What comes after `counted` is read from the entries themselves.
 CHANGE_TERMS = """
     INSERT INTO term_changes (org, toolset, number, change, terms)
-    SELECT entries.org, entries.toolset, number, %s, terms
+    SELECT entries.org, entries.toolset, number, %s::smallint, terms
     FROM unnest(%s::bigint[], %s::bigint[]) AS changed (document, number)
     JOIN entries USING (document) JOIN collections ON collections.org = %s AND collections.toolset = %s
     WHERE entries.org = collections.org AND entries.toolset = collections.toolset AND document <= counted
@@ -102,16 +99,12 @@ _WEIGH = """
         set_config('refdesk.ways', every::text, true), set_config('refdesk.chosen', terms::text, true)
     FROM chosen
 """
-_WEIGHT = sql.SQL("(SELECT current_setting('refdesk.weights', true)::float8[])[{}]")
-_PLACE = sql.SQL("width_bucket({}::integer, e.terms) AS {}")
-_FREQUENCY = sql.SQL(
-    "(CASE WHEN terms[{place}] = {term}::integer THEN frequencies[{place}] ELSE 0 END)::float8 AS {name}"
-)
-_NORM = sql.SQL(
-    "{k1}::float8 * ({rest}::float8 + {b}::float8 * coalesce(length::float8 / {mean}, 1.0::float8)) AS norm"
-)
-_TERM_SCORE = sql.SQL("{weight} * {tf} / ({tf} + norm)")
-_CHARACTER = sql.SQL("chr(CASE WHEN {place} < 55296 THEN greatest({place}, 1) ELSE {place} + 2048 END)")
+_WEIGHT = Text("(SELECT current_setting('refdesk.weights', true)::float8[])[{}]")
+_PLACE = Text("width_bucket({}::integer, e.terms) AS {}")
+_FREQUENCY = Text("(CASE WHEN terms[{place}] = {term}::integer THEN frequencies[{place}] ELSE 0 END)::float8 AS {name}")
+_NORM = Text("{k1}::float8 * ({rest}::float8 + {b}::float8 * coalesce(length::float8 / {mean}, 1.0::float8)) AS norm")
+_TERM_SCORE = Text("{weight} * {tf} / ({tf} + norm)")
+_CHARACTER = Text("chr(CASE WHEN {place} < 55296 THEN greatest({place}, 1) ELSE {place} + 2048 END)")
 
 
 def count_terms(org: str, toolset: str) -> list[Statement]:
@@ -155,46 +148,46 @@ class Question:
         values["prune_above"] = 2**62 if prune_above is None else prune_above
         return Statement(_WEIGH, values)
 
-    def make_places(self, values: Values) -> sql.Composable:
+    def make_places(self) -> Text:
         """Return columns of `e`: where each term would stand among its terms, `p0`, `p1`, …"""
-        places = [_PLACE.format(values.add(t), sql.Identifier(f"p{i}")) for i, t in enumerate(self._terms)]
-        return sql.SQL("").join(sql.SQL(", ") + place for place in places)
+        places = [_PLACE.format(quote(t), Text(f"p{i}")) for i, t in enumerate(self._terms)]
+        return Text("").join(Text(", ") + place for place in places)
 
-    def make_frequencies(self, values: Values) -> sql.Composable:
+    def make_frequencies(self) -> Text:
         """Return columns from those: `norm` (the denominator's other part) and how often each occurs, `f0`, `f1`, …"""
-        mean = _WEIGHT.format(sql.Literal(1))
-        columns = [_NORM.format(k1=values.add(K1), rest=values.add(1.0 - B), b=values.add(B), mean=mean)]
+        mean = _WEIGHT.format(1)
+        columns = [_NORM.format(k1=quote(K1), rest=quote(1.0 - B), b=quote(B), mean=mean)]
         for index, term in enumerate(self._terms):
-            place, name = sql.Identifier(f"p{index}"), sql.Identifier(f"f{index}")
-            columns.append(_FREQUENCY.format(term=values.add(term), place=place, name=name))
-        return sql.SQL("").join(sql.SQL(", ") + column for column in columns)
+            place, name = Text(f"p{index}"), Text(f"f{index}")
+            columns.append(_FREQUENCY.format(term=quote(term), place=place, name=name))
+        return Text("").join(Text(", ") + column for column in columns)
 
-    def make_score(self) -> sql.Composable:
+    def make_score(self) -> Text:
         """Return the BM25 score, from the columns of `make_frequencies`."""
-        parts: list[sql.Composable] = [sql.SQL("0::float8")]
+        parts: list[Text] = [Text("0::float8")]
         for index in range(len(self._terms)):
-            weight, tf = _WEIGHT.format(sql.Literal(index + 2)), sql.Identifier(f"f{index}")
+            weight, tf = _WEIGHT.format(index + 2), Text(f"f{index}")
             parts.append(_TERM_SCORE.format(weight=weight, tf=tf))
-        return sql.SQL(" + ").join(parts)
+        return Text(" + ").join(parts)
 
-    def make_all_terms(self) -> sql.Composable:
+    def make_all_terms(self) -> Text:
         """Return whether every term of the question occurs, from the columns of `make_frequencies`."""
-        return self._join_ways(sql.SQL(" AND "), sql.SQL("true"))
+        return self._join_ways(Text(" AND "), Text("true"))
 
-    def make_any_term(self) -> sql.Composable:
+    def make_any_term(self) -> Text:
         """Return whether a term that makes a match occurs, from the columns of `make_frequencies`."""
-        return self._join_ways(sql.SQL(" OR "), sql.SQL("false"))
+        return self._join_ways(Text(" OR "), Text("false"))
 
-    def make_phrases(self) -> sql.Composable:
+    def make_phrases(self) -> Text:
         """Return whether every phrase occurs, from the columns of `make_frequencies`."""
-        tests: list[sql.Composable] = [sql.SQL("true")]
-        tests += [sql.SQL("{} > 0").format(sql.Identifier(f"f{self._terms.index(number)}")) for number in self.held]
+        tests: list[Text] = [Text("true")]
+        tests += [Text("{} > 0").format(Text(f"f{self._terms.index(number)}")) for number in self.held]
         for phrase in self.phrases:
-            places = [sql.Identifier(f"p{self._terms.index(number)}") for number in phrase]
+            places = [Text(f"p{self._terms.index(number)}") for number in phrase]
             characters = [_CHARACTER.format(place=place) for place in places]
-            tests.append(sql.SQL("strpos(sequence, {}) > 0").format(sql.SQL(" || ").join(characters)))
-        return sql.SQL(" AND ").join(tests)
+            tests.append(Text("strpos(sequence, {}) > 0").format(Text(" || ").join(characters)))
+        return Text(" AND ").join(tests)
 
-    def _join_ways(self, joiner: sql.SQL, of_none: sql.SQL) -> sql.Composable:
-        tests = [sql.SQL("{} > 0").format(sql.Identifier(f"f{index}")) for index in range(len(self._ways))]
-        return sql.SQL("({})").format(joiner.join([of_none, *tests]))
+    def _join_ways(self, joiner: Text, of_none: Text) -> Text:
+        tests = [Text("{} > 0").format(Text(f"f{index}")) for index in range(len(self._ways))]
+        return Text("({})").format(joiner.join([of_none, *tests]))

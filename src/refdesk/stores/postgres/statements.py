@@ -10,25 +10,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from psycopg import sql
-
 from refdesk.core.keeping.encoding import is_storable
 from refdesk.core.writing.supersession import HEAD
 from refdesk.model import FindRequest, SortKey, facet_key
-from refdesk.stores.postgres.connections import Statement
-from refdesk.stores.postgres.filters import Values, compile_filter, find_ways
+from refdesk.stores.postgres.connections import Statement, Text, quote
+from refdesk.stores.postgres.filters import compile_filter, find_ways
 from refdesk.stores.postgres.indexing import EVERY, NONE, Tokens
 from refdesk.stores.postgres.lexical import Question
 from refdesk.stores.postgres.rows import encode_vector
 from refdesk.stores.postgres.vectors import Graph, Model
 
 _COLUMNS = {
-    "all_terms": sql.SQL("all_terms"),
-    "lexical": sql.SQL("lexical"),
-    "modified": sql.SQL("modified_at"),
-    "created": sql.SQL("created_at"),
-    "title": sql.SQL("title_key"),
-    "id": sql.SQL("id"),
+    "all_terms": Text("all_terms"),
+    "lexical": Text("lexical"),
+    "modified": Text("modified_at"),
+    "created": Text("created_at"),
+    "title": Text("title_key"),
+    "id": Text("id"),
 }
 _SEE = """
     SELECT set_config('refdesk.any', %s, true), set_config('refdesk.all', %s, true),
@@ -39,7 +37,7 @@ _PREPARE = """
     SELECT set_config('refdesk.listed', '{}', true), set_config('refdesk.titled', '{}', true),
         set_config('refdesk.written', '{}', true), set_config('refdesk.passing', '', true),
         set_config('refdesk.weights', '{}', true), set_config('refdesk.ways', '{-1}', true),
-        set_config('refdesk.chosen', '{-1}', true),
+        set_config('refdesk.chosen', '{-1}', true), set_config('refdesk.vector', %s, true),
         set_config('refdesk.forms', ARRAY(
             SELECT refdesk_form(word, %s) FROM unnest(tsvector_to_array(to_tsvector('simple', %s))) AS word
         )::text, true)
@@ -50,7 +48,7 @@ _SEE_FORMS = """
         'refdesk.all', coalesce(nullif(current_setting('refdesk.forms'), '{}'), '{-1}'), true
     )
 """
-_FIND_WRITTEN = sql.SQL("""
+_FIND_WRITTEN = Text("""
     SELECT set_config('refdesk.written', documents::text, true)
     FROM (SELECT ARRAY(SELECT document FROM ({matching}) matching) AS documents OFFSET 0) found
 """)
@@ -59,7 +57,7 @@ _SEE_CHOSEN = """
         set_config('refdesk.any', current_setting('refdesk.chosen'), true)
 """
 # Without the barriers the planner would compute each place and frequency once for every use of it.
-_SCORED = sql.SQL("""
+_SCORED = Text("""
     SELECT document, id, modified_at, created_at, title_key, state, {score} AS lexical, {all_terms} AS all_terms,
         {as_written} AS as_written
     FROM (
@@ -67,30 +65,30 @@ _SCORED = sql.SQL("""
         OFFSET 0
     ) counted WHERE {matches}
 """)
-_IS_WRITTEN = sql.SQL("document IN (SELECT unnest(current_setting('refdesk.written', true)::bigint[]))")
-_FIRST_START = sql.SQL(
+_IS_WRITTEN = Text("document IN (SELECT unnest(current_setting('refdesk.written', true)::bigint[]))")
+_FIRST_START = Text(
     "(SELECT min(s.starts_at) FROM spans s WHERE s.org = {org} AND s.document = matching.document AND s.name = {name})"
 )
-_LIST = sql.SQL("""
+_LIST = Text("""
     SELECT total, cardinality(documents), set_config('refdesk.listed', documents::text, true)
     FROM (SELECT {total} AS total, ARRAY(
         SELECT document FROM {matching} ORDER BY {order} LIMIT {depth}
     ) AS documents OFFSET 0) listed
 """)
-_LIST_AND_COUNT = sql.SQL("WITH matching AS MATERIALIZED ({matching}) {listed}")
-_COUNT = sql.SQL("SELECT count(*) FROM ({matching}) matching")
-_COUNT_FACETS = sql.SQL("""
+_LIST_AND_COUNT = Text("WITH matching AS MATERIALIZED ({matching}) {listed}")
+_COUNT = Text("SELECT count(*) FROM ({matching}) matching")
+_COUNT_FACETS = Text("""
     SELECT f.name, f.key, f.value, sum(f.uses), count(*) FILTER (WHERE f.is_first)
     FROM ({matching}) matching JOIN facet_values f ON f.org = {org} AND f.document = matching.document
     WHERE f.name = ANY({names}::text[]) GROUP BY f.name, f.key, f.value
 """)
-_FIND_TITLED = sql.SQL("""
+_FIND_TITLED = Text("""
     SELECT set_config('refdesk.titled', documents::text, true) FROM (SELECT ARRAY(
         SELECT e.document FROM entries e WHERE {place} AND {passing} AND {has_title}
         ORDER BY e.modified_at DESC, e.id LIMIT {depth}
     ) AS documents OFFSET 0) titled
 """)
-_FIND_PASSING = sql.SQL("""
+_FIND_PASSING = Text("""
     SELECT set_config(
         'refdesk.passing', CASE WHEN cardinality(documents) <= {limit} THEN documents::text ELSE '' END, true
     )
@@ -98,7 +96,7 @@ _FIND_PASSING = sql.SQL("""
         SELECT e.document FROM entries e WHERE {place} AND {passing} LIMIT {limit} + 1
     ) AS documents OFFSET 0) passing
 """)
-_CHOOSE = sql.SQL("""
+_CHOOSE = Text("""
     WITH listed AS (
         SELECT document, place
         FROM unnest(current_setting('refdesk.listed', true)::bigint[]) WITH ORDINALITY AS l (document, place)
@@ -116,22 +114,22 @@ _CHOOSE = sql.SQL("""
     ORDER BY place NULLS LAST, cosine DESC NULLS LAST, id
 """)
 # Only few are superseded, so only their records are looked into.
-_HEAD = sql.SQL("""
+_HEAD = Text("""
     CASE state WHEN 'superseded' THEN coalesce(
         (SELECT nullif(d.data ->> {name}, '') FROM documents d WHERE d.org = {org} AND d.key = scored.document), id
     ) END
 """)
-_IS_CHOSEN = sql.SQL("e.document = ANY(ARRAY(SELECT document FROM chosen))")
-_NO_DOCUMENT = sql.SQL("SELECT NULL::bigint AS document WHERE false")
-_NO_PASSAGE = sql.SQL("""
+_IS_CHOSEN = Text("e.document = ANY(ARRAY(SELECT document FROM chosen))")
+_NO_DOCUMENT = Text("SELECT NULL::bigint AS document WHERE false")
+_NO_PASSAGE = Text("""
     SELECT NULL::bigint AS document, NULL::float8 AS cosine, NULL::integer AS starts_at, NULL::integer AS ends_at
     WHERE false
 """)
 # Cosines are those of the whole query with the halves that are kept: pgvector would round the query too.
-_COSINE = sql.SQL("least(1, greatest(-1, -(v.vector::vector <#> {query}::vector)))")
+_COSINE = Text("least(1, greatest(-1, -(v.vector::vector <#> (SELECT current_setting('refdesk.vector')::vector))))")
 # An array is looked up in one pass over the index. A plain join, where statistics are missing or old, may read all of
 # one table for each row of the other; by an array, or behind the barrier (OFFSET 0), it cannot.
-_NEAR = sql.SQL("""
+_NEAR = Text("""
     SELECT document FROM (
         SELECT document, max(cosine) AS cosine FROM (
             SELECT v.document, {cosine} AS cosine FROM vectors v
@@ -142,7 +140,7 @@ _NEAR = sql.SQL("""
         WHERE e.org = {org} AND e.toolset = {toolset} AND e.document = compared.document OFFSET 0
     ) e ORDER BY cosine DESC, id LIMIT {depth}
 """)
-_NEAR_BY_GRAPH = sql.SQL("""
+_NEAR_BY_GRAPH = Text("""
     SELECT document FROM (
         SELECT document, id, max(cosine) AS cosine FROM (
             SELECT e.document, e.id, {cosine} AS cosine
@@ -151,20 +149,21 @@ _NEAR_BY_GRAPH = sql.SQL("""
                 WHERE e.org = {org} AND e.toolset = {toolset} AND e.document = v.document AND {passing} OFFSET 0
             ) e
             WHERE v.model = {model} AND v.org = {org} AND {applies}
-            ORDER BY v.vector::halfvec({width}) <#> {query}::halfvec({width}) LIMIT {fetch}
+            ORDER BY v.vector::halfvec({width}) <#> (SELECT current_setting('refdesk.vector')::halfvec({width}))
+            LIMIT {fetch}
         ) fetched GROUP BY document, id
     ) compared ORDER BY cosine DESC, id LIMIT {depth}
 """)
-_ARE_FEW = sql.SQL("current_setting('refdesk.passing', true) <> ''")
-_ARE_MANY = sql.SQL("current_setting('refdesk.passing', true) = ''")
-_PASSING = sql.SQL("SELECT unnest(nullif(current_setting('refdesk.passing', true), '')::bigint[])")
-_BEST = sql.SQL("""
+_ARE_FEW = Text("current_setting('refdesk.passing', true) <> ''")
+_ARE_MANY = Text("current_setting('refdesk.passing', true) = ''")
+_PASSING = Text("SELECT unnest(nullif(current_setting('refdesk.passing', true), '')::bigint[])")
+_BEST = Text("""
     SELECT DISTINCT ON (document) document, cosine, starts_at, ends_at FROM (
         SELECT v.document, v.number, {cosine} AS cosine, v.first AS starts_at, v.last AS ends_at FROM vectors v
         WHERE v.org = {org} AND v.document = ANY(ARRAY(SELECT document FROM chosen)) AND v.model = {model} OFFSET 0
     ) compared ORDER BY document, cosine DESC, number
 """)
-_TRUE, _FALSE = sql.SQL("true"), sql.SQL("false")
+_TRUE, _FALSE = Text("true"), Text("false")
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,8 +200,9 @@ class Search:
     def list_steps(self) -> list[Step]:
         """Return everything that is to be run, in order."""
         written = self.request.as_written or ""
-        forms = (self.tokens.of_collection, written if self.question and is_storable(written) else "")
-        steps = [Step(Statement(_PREPARE, forms)), *self._find_matches(), *self._find_titled(), *self._find_few()]
+        vector = encode_vector(self.request.vector.vector) if self.request.vector is not None else ""
+        asked = (vector, self.tokens.of_collection, written if self.question and is_storable(written) else "")
+        steps = [Step(Statement(_PREPARE, asked)), *self._find_matches(), *self._find_titled(), *self._find_few()]
         steps.append(_see([EVERY], [NONE], by_words=False))
         steps += [Step(each) for each in (self.graph.settings if self.graph else ())]
         return [*steps, Step(self._choose(), "choice")]
@@ -222,160 +222,151 @@ class Search:
         place = (self.request.collection.org, self.request.collection.toolset)
         steps = [Step(question.weigh(*place, self.prune_above if is_by_score else None), "weights")]
         if self.request.as_written:
-            values = Values()
-            matching = self._score(values, self._filter(values), is_marked=False, matches=question.make_phrases())
-            found = Statement(_FIND_WRITTEN.format(matching=matching), values.named)
+            matching = self._score(self._filter(), is_marked=False, matches=question.make_phrases())
+            found = Statement(_FIND_WRITTEN.format(matching=matching))
             steps += [Step(Statement(_SEE_FORMS)), Step(found)]
         if question.phrases:
             return [*steps, _see([NONE], question.held, by_words=True)]
         return [*steps, Step(Statement(_SEE_CHOSEN))]
 
     def _list(self, question: Question | None) -> list[Step]:
-        values = Values()
-        matching, order = self._match(values), [*self._sort(values), sql.SQL("id")]
+        matching, order = self._match(), [*self._sort(), Text("id")]
         if question is not None and self.request.as_written:
-            order.insert(0, sql.SQL("as_written DESC"))
-        parts = {"order": sql.SQL(", ").join(order), "depth": values.add(self.request.depth)}
+            order.insert(0, Text("as_written DESC"))
+        parts = {"order": Text(", ").join(order), "depth": quote(self.request.depth)}
         if self.request.counts:
-            total = sql.SQL("(SELECT count(*) FROM matching)")
-            listed = _LIST.format(total=total, matching=sql.SQL("matching"), **parts)
+            total = Text("(SELECT count(*) FROM matching)")
+            listed = _LIST.format(total=total, matching=Text("matching"), **parts)
             text = _LIST_AND_COUNT.format(matching=matching, listed=listed)
         else:
-            source = sql.SQL("({}) matching").format(matching)
-            text = _LIST.format(total=sql.SQL("NULL::bigint"), matching=source, **parts)
-        return [Step(Statement(text, values.named), "list"), *self._count_all(question)]
+            source = Text("({}) matching").format(matching)
+            text = _LIST.format(total=Text("NULL::bigint"), matching=source, **parts)
+        return [Step(Statement(text), "list"), *self._count_all(question)]
 
     def _count_all(self, question: Question | None) -> list[Step]:
         """Return what counts over all matches, though some terms make no candidates."""
         steps: list[Step] = []
         is_pruned = question is not None and not question.phrases and self.prune_above is not None
         if self.request.counts and is_pruned:
-            values = Values()
-            steps.append(Step(Statement(_COUNT.format(matching=self._match(values)), values.named), "count"))
+            steps.append(Step(Statement(_COUNT.format(matching=self._match())), "count"))
         if names := [name for name in self.request.facets if is_storable(name)]:
-            values = Values()
-            parts = {"org": values.add(self.request.collection.org), "names": values.add(names)}
-            text = _COUNT_FACETS.format(matching=self._match(values), **parts)
-            steps.append(Step(Statement(text, values.named), "facets"))
+            parts = {"org": quote(self.request.collection.org), "names": quote(names)}
+            text = _COUNT_FACETS.format(matching=self._match(), **parts)
+            steps.append(Step(Statement(text), "facets"))
         return [Step(Statement(_SEE_WAYS)), *steps] if steps and is_pruned else steps
 
     def _find_titled(self) -> list[Step]:
         needle = self.request.title_contains
         if needle is None or not is_storable(needle):
             return []
-        values, grams = Values(), self.tokens.of_title(facet_key(needle))
+        grams = self.tokens.of_title(facet_key(needle))
         text = _FIND_TITLED.format(
-            place=self._name_place(values),
-            passing=self._filter(values),
-            has_title=self._test_title(values, sql.SQL("e")),
-            depth=values.add(self.request.depth),
+            place=self._name_place(),
+            passing=self._filter(),
+            has_title=self._test_title(Text("e")),
+            depth=quote(self.request.depth),
         )
         seen = _see([NONE], grams, by_words=True) if grams else _see([EVERY], [NONE], by_words=False)
-        return [seen, Step(Statement(text, values.named))]
+        return [seen, Step(Statement(text))]
 
     def _find_few(self) -> list[Step]:
         if self.few is None or self.request.vector is None:
             return []
-        values, ways = Values(), find_ways(self.request.where, self.tokens)
-        text = _FIND_PASSING.format(
-            limit=values.add(self.few), place=self._name_place(values), passing=self._filter(values)
-        )
+        ways = find_ways(self.request.where, self.tokens)
+        text = _FIND_PASSING.format(limit=quote(self.few), place=self._name_place(), passing=self._filter())
         seen = _see([EVERY], [NONE], by_words=False) if ways is None else _see(ways or [NONE], [NONE], by_words=True)
-        return [seen, Step(Statement(text, values.named))]
+        return [seen, Step(Statement(text))]
 
     def _choose(self) -> Statement:
-        values = Values()
         text = _CHOOSE.format(
-            near=self._find_near(values),
-            is_titled=self._test_title(values, sql.SQL("scored")),
-            head=_HEAD.format(name=sql.Literal(HEAD), org=values.add(self.request.collection.org)),
-            scored=self._score(values, _IS_CHOSEN, is_marked=True, matches=_TRUE),
-            best=self._find_best(values),
+            near=self._find_near(),
+            is_titled=self._test_title(Text("scored")),
+            head=_HEAD.format(name=Text(f"'{HEAD}'"), org=quote(self.request.collection.org)),
+            scored=self._score(_IS_CHOSEN, is_marked=True, matches=_TRUE),
+            best=self._find_best(),
         )
-        return Statement(text, values.named)
+        return Statement(text)
 
-    def _match(self, values: Values) -> sql.Composable:
+    def _match(self) -> Text:
         """Return the matches that are seen; by words they are, but for phrases and filters."""
-        matches: sql.Composable = _TRUE
+        matches: Text = _TRUE
         if self.question is not None and self.question.phrases:
             matches = self.question.make_phrases()
             if self.question.needs_way:
-                way = sql.SQL("({} OR {})").format(self.question.make_any_term(), _IS_WRITTEN)
-                matches = sql.SQL("{} AND {}").format(matches, way)
-        return self._score(values, self._filter(values), is_marked=True, matches=matches)
+                way = Text("({} OR {})").format(self.question.make_any_term(), _IS_WRITTEN)
+                matches = Text("{} AND {}").format(matches, way)
+        return self._score(self._filter(), is_marked=True, matches=matches)
 
-    def _score(
-        self, values: Values, passing: sql.Composable, *, is_marked: bool, matches: sql.Composable
-    ) -> sql.Composable:
+    def _score(self, passing: Text, *, is_marked: bool, matches: Text) -> Text:
         """Return entries that pass, with their scores."""
-        question, nothing = self.question, sql.SQL("")
+        question, nothing = self.question, Text("")
         return _SCORED.format(
-            place=self._name_place(values),
+            place=self._name_place(),
             passing=passing,
-            places=question.make_places(values) if question else nothing,
-            frequencies=question.make_frequencies(values) if question else nothing,
-            score=question.make_score() if question else sql.SQL("0::float8"),
+            places=question.make_places() if question else nothing,
+            frequencies=question.make_frequencies() if question else nothing,
+            score=question.make_score() if question else Text("0::float8"),
             all_terms=question.make_all_terms() if question else _FALSE,
             as_written=_IS_WRITTEN if question and is_marked and self.request.as_written else _FALSE,
             matches=matches,
         )
 
-    def _filter(self, values: Values) -> sql.Composable:
-        return compile_filter(self.request.where, self.tokens, values)
+    def _filter(self) -> Text:
+        return compile_filter(self.request.where, self.tokens)
 
-    def _name_place(self, values: Values) -> sql.Composable:
-        org, toolset = values.add(self.request.collection.org), values.add(self.request.collection.toolset)
-        return sql.SQL("e.org = {} AND e.toolset = {}").format(org, toolset)
+    def _name_place(self) -> Text:
+        org, toolset = quote(self.request.collection.org), quote(self.request.collection.toolset)
+        return Text("e.org = {} AND e.toolset = {}").format(org, toolset)
 
-    def _test_title(self, values: Values, alias: sql.Composable) -> sql.Composable:
+    def _test_title(self, alias: Text) -> Text:
         needle = self.request.title_contains
         if needle is None or not is_storable(needle):
             return _FALSE
-        return sql.SQL("strpos({}.title_key, {}) > 0").format(alias, values.add(facet_key(needle)))
+        return Text("strpos({}.title_key, {}) > 0").format(alias, quote(facet_key(needle)))
 
-    def _find_near(self, values: Values) -> sql.Composable:
+    def _find_near(self) -> Text:
         if self.request.vector is None or self.model is None:
             return _NO_DOCUMENT
-        query, passing = values.add(encode_vector(self.request.vector.vector)), self._filter(values)
+        passing = self._filter()
         parts = {
-            "cosine": _COSINE.format(query=query),
-            "org": values.add(self.request.collection.org),
-            "toolset": values.add(self.request.collection.toolset),
-            "depth": values.add(self.request.depth),
+            "cosine": _COSINE,
+            "org": quote(self.request.collection.org),
+            "toolset": quote(self.request.collection.toolset),
+            "depth": quote(self.request.depth),
             # A partial index is only used where the planner sees its condition.
-            "model": sql.Literal(self.model.key),
+            "model": self.model.key,
         }
         if self.graph is None:
-            every = sql.SQL("SELECT e.document FROM entries e WHERE {} AND {}")
-            return _NEAR.format(**parts, documents=every.format(self._name_place(values), passing), applies=_TRUE)
-        graph = {"passing": passing, "query": query, "fetch": values.add(self.graph.fetch)}
-        graph["width"] = sql.Literal(self.model.dimensions)
+            every = Text("SELECT e.document FROM entries e WHERE {} AND {}")
+            return _NEAR.format(**parts, documents=every.format(self._name_place(), passing), applies=_TRUE)
+        graph = {"passing": passing, "fetch": quote(self.graph.fetch)}
+        graph["width"] = Text(str(self.model.dimensions))
         if self.few is None:
             return _NEAR_BY_GRAPH.format(**parts, **graph, applies=_TRUE)
-        return sql.SQL("({}) UNION ALL ({})").format(
+        return Text("({}) UNION ALL ({})").format(
             _NEAR.format(**parts, documents=_PASSING, applies=_ARE_FEW),
             _NEAR_BY_GRAPH.format(**parts, **graph, applies=_ARE_MANY),
         )
 
-    def _find_best(self, values: Values) -> sql.Composable:
+    def _find_best(self) -> Text:
         if self.request.vector is None or self.model is None:
             return _NO_PASSAGE
         return _BEST.format(
-            cosine=_COSINE.format(query=values.add(encode_vector(self.request.vector.vector))),
-            org=values.add(self.request.collection.org),
-            model=values.add(self.model.key),
+            cosine=_COSINE,
+            org=quote(self.request.collection.org),
+            model=quote(self.model.key),
         )
 
-    def _sort(self, values: Values) -> list[sql.Composable]:
-        keys: list[sql.Composable] = []
+    def _sort(self) -> list[Text]:
+        keys: list[Text] = []
         for key in self.request.order:
-            column = self._get_first_start(values, key.name) if key.by == "date_range" else _COLUMNS[key.by]
-            keys.append(sql.SQL("{} DESC NULLS LAST" if key.descending else "{} NULLS LAST").format(column))
+            column = self._get_first_start(key.name) if key.by == "date_range" else _COLUMNS[key.by]
+            keys.append(Text("{} DESC NULLS LAST" if key.descending else "{} NULLS LAST").format(column))
         return keys
 
-    def _get_first_start(self, values: Values, name: str) -> sql.Composable:
-        org = values.add(self.request.collection.org)
-        return _FIRST_START.format(org=org, name=values.add(name)) if is_storable(name) else sql.SQL("NULL::bigint")
+    def _get_first_start(self, name: str) -> Text:
+        org = quote(self.request.collection.org)
+        return _FIRST_START.format(org=org, name=quote(name)) if is_storable(name) else Text("NULL::bigint")
 
 
 def _see(any_of: Sequence[int], all_of: Sequence[int], *, by_words: bool) -> Step:

@@ -34,6 +34,7 @@ _BEGIN = Statement("BEGIN ISOLATION LEVEL READ COMMITTED")
 _LIMITS = """
     SELECT set_config('lock_timeout', %(patience)s, true), set_config('statement_timeout', %(statement)s, true),
         set_config('idle_in_transaction_session_timeout', %(idle)s, true),
+        set_config('plan_cache_mode', 'force_generic_plan', true),
         set_config('synchronous_commit', coalesce(nullif(current_setting('synchronous_commit'), 'off'), 'on'), true)
 """
 _SHARE = Statement("SELECT pg_advisory_xact_lock_shared(hashtextextended('refdesk store ' || current_schema(), 0))")
