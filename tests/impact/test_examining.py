@@ -7,6 +7,7 @@ from datetime import UTC, date, datetime
 import pytest
 
 from refdesk.core.clock import FixedClock
+from refdesk.impact import examining
 from refdesk.impact.changes import Announcement
 from refdesk.impact.examining import Examiner
 from refdesk.impact.records import Impact, Learned, get_impacts, judge, make_pending, read_impact, summarise
@@ -166,3 +167,18 @@ def test_judgements_move_a_confidence_a_little_and_back() -> None:
     assert Learned({"product redis": (0, 6)}).adjust(impact) < 0.5 < Learned({"product redis": (6, 0)}).adjust(impact)
     assert Learned({"product redis": (0, 10_000)}).adjust(replace(impact, confidence=0.95)) > 0.5
     assert Learned({"product redis": (6, 6)}).adjust(impact) == pytest.approx(0.6)
+
+
+async def test_where_nothing_is_announced_no_note_is_read(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    read_notes: list[str] = []
+    read_passages = examining.read_passages
+
+    def watch(title: str, body: str) -> object:
+        read_notes.append(title)
+        return read_passages(title, body)
+
+    monkeypatch.setattr(examining, "read_passages", watch)
+    await desk.put(make(notes("acme"), "n", "Booking site", RELIES))
+    assert read_notes == []
+    await desk.put(make(FEED, "1", RETIREMENT))
+    assert read_notes == ["Booking site"]

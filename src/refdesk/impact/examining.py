@@ -176,7 +176,8 @@ class Examiner:
         """Keep the impacts on documents."""
         known, found = await self._get_known(), list[tuple[Metadata, list[Impact]]]()
         for record, document in pairs:
-            is_there = document is not None and _is_current(document)
+            # Where nothing is announced, nothing is read either: that would cost more than to embed it.
+            is_there = document is not None and _is_current(document) and bool(known.by_id)
             impacts = await anyio.to_thread.run_sync(find_impacts, known, document) if document and is_there else []
             found.append((record, impacts))
         async with store.transaction() as transaction:
