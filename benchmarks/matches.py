@@ -34,6 +34,7 @@ from refdesk.core.search.snippets import WIDTH
 from refdesk.embedders.local import LocalEmbedder
 from refdesk.toolsets.azure_updates.models import COLLECTION
 from refdesk.toolsets.knowledge.ranking import rank
+from refdesk.toolsets.skills.openings import leave_pleasantries
 from refdesk.toolsets.skills.queries import get_queries
 
 LIMIT = 10
@@ -165,8 +166,9 @@ async def ask_skills(folder: Path, foreign: Sequence[str]) -> Strengths:
         queries = get_queries(learned.context)
 
         async def ask(question: str) -> tuple[str, float]:
-            text, vector = parse_query(question), await embedder.embed_query(question)
-            found = await queries.hybrid_search(vector.tolist(), question, LIMIT)
+            asked = leave_pleasantries(question)  # as the tool does
+            text, vector = parse_query(asked), await embedder.embed_query(asked)
+            found = await queries.hybrid_search(vector.tolist(), asked, LIMIT)
             strengths = [
                 matching.judge(text, one["skill"].title, one["skill"].body, one["cosine"], cosines.REFERENCE)
                 for one in found

@@ -162,6 +162,8 @@ async def test_the_title_is_what_the_cases_share() -> None:
             "Tell the customer that you cannot verify them with the data they have given",
         ),
         ("Half past nine", "Say: “Half past nine”"),
+        ("What day did you have in mind?", "Ask what day the customer had in mind"),
+        ("Fantastic, your meeting is planned.", "Tell the customer that their meeting is planned"),
         ("Ride booked", "Say: “Ride booked”"),
         ("Your driver is", "Say: “Your driver is …”"),
         ("please let us know your request now.", "Ask for the customer's request"),

@@ -15,7 +15,8 @@ Manner: TypeAlias = Literal["ask", "act", "have", "tell"]
 _LEAD = regex.compile(
     r"""^(?:\[…\]\ |(?:and|so|but|then|now|also|next|first|finally|of\ course|certainly|absolutely|sure\ thing
     |in\ that\ case
-    |no\ problem|right|very\ good|ok(?:ay)?|great|perfect|alright|thanks?(?:\ you)?|unfortunately|please
+    |no\ problem|right|very\ good|ok(?:ay)?|great|perfect|alright
+    |fantastic|excellent|wonderful|awesome|good\ news|thanks?(?:\ you)?|unfortunately|please
     |(?:i'?m|i\ am|we'?re|we\ are)\ (?:very\ |so\ |really\ |truly\ )?(?:sorry|afraid)(?:,?\ but)?(?:\ that)?
     |i\ apologi[sz]e(?:,?\ but)?|it\ (?:looks|seems)\ like|i\ see\ that)\b[\s,.:;!–-]*)+""",
     regex.IGNORECASE | regex.VERBOSE,
@@ -147,6 +148,7 @@ _OPEN_END = regex.compile(r"\b(?:is|are|was|were|at|in|to|for|with|of|by|the|an?
 _BARE_PARTICIPLE = regex.compile(r"^(?!(?:I|we|you|he|she|it|they)\b)\p{L}+\ \p{Ll}+ed$", regex.IGNORECASE)
 """A telegram, such as "ride booked"."""
 
+_PAST = {"have": "had", "go": "went", "get": "got", "see": "saw", "make": "made", "pay": "paid", "buy": "bought"}
 _THIRD = {"do": "does", "have": "has", "are": "is", "were": "was", "go": "goes"}
 
 
@@ -239,7 +241,7 @@ def _turn(auxiliary: str, who: str, rest: str) -> str:
     rest = _shift(rest, first="" if subject == "the customer" else "the customer")
     if auxiliary in {"do", "did"} and who == "you":
         verb, _, after = rest.partition(" ")
-        return f"{subject} {_third(verb) if auxiliary == 'do' else 'did ' + verb} {after}".strip()
+        return f"{subject} {_third(verb) if auxiliary == 'do' else _put_back(verb)} {after}".strip()
     if auxiliary in {"do", "did"}:
         return f"{subject} {rest}".strip()
     if who == "you":
@@ -256,6 +258,11 @@ def _third(verb: str) -> str:
         if regex.search(r"[^aeiou]y$", verb):
             known = f"{verb[:-1]}ies"
     return known
+
+
+def _put_back(verb: str) -> str:
+    """Return a verb in the past tense, where that is known; else with "did", as it was asked."""
+    return _PAST.get(verb.casefold(), f"did {verb}")
 
 
 def _word_done(said: str) -> tuple[Manner, str] | None:
