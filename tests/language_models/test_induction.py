@@ -243,3 +243,21 @@ async def test_what_a_call_needs_is_asked_for_however_seldom_it_had_to_be() -> N
     ]
     # What is as seldom and no call needs is no step.
     assert any("raining" in step.do for step in playbook.seldom)
+
+
+def make_offer(number: int) -> tuple[Turn, ...]:
+    """Return a search that finds something in most cases, mostly of one class."""
+    answer = {} if number % 4 == 3 else {"class": "Economy" if number % 4 == 2 else "Business", "price": str(number)}
+    said = "I found a flight for you." if answer else "Nothing is free on that day."
+    return (
+        *talk(f"I need a flight, number {number}.", "On what day?", f"On May {number + 1}."),
+        *call("plane_search", {"Date": f"May {number + 1}"}, answer),
+        *talk("", said, "Thank you!")[1:],
+    )
+
+
+async def test_a_value_that_makes_no_difference_is_no_condition() -> None:
+    playbook = (await learn([make_offer(number) for number in range(16)])).playbook
+    assert "If the tool answers with class: tell the customer that you found a flight for them." in [
+        step.do for step in playbook.steps
+    ]

@@ -24,6 +24,10 @@ MAX_QUOTE = 60
 MIN_TELLING = 2
 """Cases in which a condition must be seen before it is one."""
 
+DOMINANT = 0.9
+"""Share of a tool's answers before an act that must have one value: else the act does not depend on it."""
+
+_MASKED = regex.compile(r"\[[^\[\]\n]{1,40}\]")
 _REFUSAL = regex.compile(
     r"""\b(?:don'?t\ (?:have|know|remember|recall)|do\ not\ (?:have|know|remember|recall)|can'?t|cannot|can\ not
     |forgot|forgotten|lost|not\ sure
@@ -143,10 +147,10 @@ def _get_tests(moves: Sequence[Move]) -> list[tuple[str, Callable[[Move], bool]]
         for name, value in move.after_call.items()
         if len(value) <= MAX_QUOTE and value.strip()
     )
-    for (name, value), count in values.most_common(5):
-        if count >= MIN_TELLING and name.casefold() != "apiname" and not is_order(value):
-            tests.append((f"the tool answers {name} “{value}”", _holds(name, value)))
     names = Counter(name for move in moves for name in move.after_call)
+    for (name, value), count in values.most_common(5):
+        if count >= max(MIN_TELLING, DOMINANT * names[name]) and name.casefold() != "apiname" and _is_telling(value):
+            tests.append((f"the tool answers {name} “{value}”", _holds(name, value)))
     for name, count in names.most_common(8):
         if count >= MIN_TELLING and name.casefold() not in {"apiname", "id"}:
             tests.append((f"the tool answers with {name}", _has(name)))
@@ -157,6 +161,10 @@ def _get_tests(moves: Sequence[Move]) -> list[tuple[str, Callable[[Move], bool]]
     ):
         tests.append((clause, _is(kind)))
     return tests
+
+
+def _is_telling(value: str) -> bool:
+    return not is_order(value) and _MASKED.fullmatch(value.strip()) is None
 
 
 def _holds(name: str, value: str) -> Callable[[Move], bool]:

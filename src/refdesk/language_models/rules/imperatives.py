@@ -137,7 +137,7 @@ _FINITE = regex.compile(
 _FINITE_VERB = regex.compile(
     r"\b(?:is|are|was|were|has|have|had|will|would|can|can't|cannot|could|may|might|should|must|do|does|did|don't"
     r"|doesn't|didn't"
-    r"|won't|isn't|aren't|failed|needs?|takes?|costs?|shows?|says|goes)\b|['’](?:s|re|ve|ll|d|m)\b|\p{Ll}{3,}ed\b",
+    r"|won't|isn't|aren't|failed|found|sent|made|gave|took|got|paid|needs?|takes?|costs?|shows?|says|goes)\b|['’](?:s|re|ve|ll|d|m)\b|\p{Ll}{3,}ed\b",
     regex.IGNORECASE,
 )
 """What a statement has; without it, it is a fragment, and is quoted."""
