@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 import secrets
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Protocol
 
@@ -80,6 +80,7 @@ class KeyRing:
         actor: Who makes and revokes keys, for the record.
         random_text: Makes the secret part: at least 256 bits, URL-safe.
         file: Further keys, which are neither made nor revoked here.
+        used: When this process last found each valid key, by its id.
     """
 
     store: Store
@@ -88,6 +89,7 @@ class KeyRing:
     actor: Actor = audit.SERVER
     random_text: Callable[[], str] = lambda: secrets.token_urlsafe(32)
     file: ListedKeys | None = None
+    used: dict[str, datetime] = field(default_factory=dict[str, datetime], compare=False)
 
     async def create(
         self, *, org: str, agent: str, scopes: Sequence[str], expires_at: datetime | None = None
@@ -148,6 +150,7 @@ class KeyRing:
             key = _read(record)
         if key is None or not key.is_valid(self.clock.now()):
             raise UnauthenticatedError(_REFUSED)
+        self.used[key.id] = self.clock.now()
         return key
 
     async def list(self, org: str | None = None) -> list[ApiKey]:

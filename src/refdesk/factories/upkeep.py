@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from refdesk.core.background.sync_log import SyncReport
     from refdesk.core.background.syncing import OnProgress, Syncer, SyncProgress
     from refdesk.core.background.upkeep import EmbeddingState, SyncState
+    from refdesk.core.keys import KeyRing
     from refdesk.core.tracing import Tracer
     from refdesk.factories.bases import Base
     from refdesk.settings import Settings
@@ -47,6 +48,11 @@ class DeskUpkeep:
     base: Base
     names: tuple[str, ...]
     tracer: Tracer | None = None
+
+    @property
+    def keys(self) -> KeyRing:
+        """The keys that open it."""
+        return self.base.keys
 
     def list_sources(self) -> list[str]:
         """Return the toolsets that have a source."""

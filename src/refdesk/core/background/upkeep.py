@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from refdesk.core.background.embedding import Failure, Indexer
     from refdesk.core.background.sync_log import SyncReport, SyncStatus
     from refdesk.core.background.syncing import OnProgress, SyncProgress
+    from refdesk.core.keys import KeyRing
     from refdesk.model import Collection
 
 
@@ -67,6 +68,11 @@ class EmbeddingState:
 
 class Upkeep(Protocol):
     """Keeps what is served current, in one process or several."""
+
+    @property
+    def keys(self) -> KeyRing:
+        """The keys that open it."""
+        ...
 
     async def sync(
         self, toolset: str, on_progress: OnProgress, *, full: bool = False, force: bool = False

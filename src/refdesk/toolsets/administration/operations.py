@@ -13,6 +13,7 @@ from refdesk.core.operations import READS, Effects, Operation, Route, Shortening
 from refdesk.core.writing import audit
 from refdesk.errors import ConfigurationError, InvalidInputError, PermissionDeniedError
 from refdesk.toolsets.administration.declaring import ADMIN, ERRORS
+from refdesk.toolsets.administration.inventory import INVENTORY
 from refdesk.toolsets.administration.models import (
     Act,
     Broken,
@@ -167,4 +168,5 @@ OPERATIONS = (
         listed=False,
     ),
     *UPKEEP,
+    *INVENTORY,
 )

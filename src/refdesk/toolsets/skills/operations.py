@@ -35,6 +35,7 @@ from refdesk.toolsets.skills.models import (
     WithdrawOutcomeInput,
 )
 from refdesk.toolsets.skills.queries import get_queries
+from refdesk.toolsets.skills.version_operations import OUTCOMES, VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -258,6 +259,8 @@ def make_operations(language_model: Inducer, random: Random | None = None) -> tu
         make_unmerge(get_learner),
         make_split(get_learner),
         LIST,
+        VERSION,
+        OUTCOMES,
     )
 
 
