@@ -56,6 +56,42 @@ def compile_categories(filters: Sequence[CategoryFilter], code: str) -> Callable
     return matches
 
 
+def sees_products(record: Record, visible: Sequence[str] | None) -> bool:
+    """Return whether a user sees a record to whom these products, and what is below them, are visible; `None`: all."""
+    filed = cast("Mapping[str, Sequence[str]]", record["DataCategories"]).get("Products__c", ())
+    if visible is None or not filed:
+        return True
+    tree = TREES["Products__c"]
+    return any({name, *_climb(tree, name)} & set(visible) for name in filed)
+
+
+def show_groups() -> Record:
+    """Return the trees as `support/dataCategoryGroups` gives them, names without `__c`."""
+    return {"categoryGroups": [_show_group(name, tree) for name, tree in TREES.items()]}
+
+
+def strip_children(groups: Record) -> Record:
+    """Return the groups with their top categories alone, which is what is given unless all are asked for."""
+    stripped = [
+        {**group, "topCategories": [{**top, "childCategories": None} for top in group["topCategories"]]}
+        for group in cast("list[dict[str, list[Record]]]", groups["categoryGroups"])
+    ]
+    return {"categoryGroups": stripped}
+
+
+def _show_group(name: str, tree: Mapping[str, str | None]) -> Record:
+    bare = name.removesuffix("__c")
+    tops = [_show_category(bare, tree, top) for top, parent in tree.items() if parent is None]
+    return {"label": bare, "name": bare, "objectUsage": "KnowledgeArticleVersion", "topCategories": tops}
+
+
+def _show_category(group: str, tree: Mapping[str, str | None], name: str) -> Record:
+    bare = name.removesuffix("__c")
+    below = [_show_category(group, tree, child) for child, parent in tree.items() if parent == name]
+    url = f"/services/data/v68.0/support/dataCategoryGroups/{group}/dataCategories/{bare}"
+    return {"childCategories": below, "label": bare, "name": bare, "url": f"{url}?sObjectName=KnowledgeArticleVersion"}
+
+
 def _resolve(filter: CategoryFilter, code: str) -> tuple[str, frozenset[str]]:
     group = _find(TREES, filter.group, filter, code)
     tree = TREES[group]

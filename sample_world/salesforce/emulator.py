@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from typing import cast
 from urllib.parse import parse_qsl
 
 from starlette.applications import Starlette
@@ -16,12 +17,11 @@ from sample_world.control import CONTROL_PATH, Control, refuse_control
 from sample_world.salesforce.articles import Article, load_articles, read_articles
 from sample_world.salesforce.errors import ApiError
 from sample_world.salesforce.faults import ERRORS, FaultRule, parse_rules
-from sample_world.salesforce.org import Org, Usage, User
+from sample_world.salesforce.org import Languages, Org, Usage, User, Versions
 from sample_world.salesforce.resources import Answer, Call, Resources, describe_refusal
 from sample_world.salesforce.schema import OrgKind
 from sample_world.salesforce.tokens import Sessions, TokenError
 
-OLDEST_VERSION, NEWEST_VERSION = 31, 68
 OLDEST_KNOWN_VERSION = 21
 LONGEST_ADDRESS = 16_384
 _SEASONS = ("Spring", "Summer", "Winter")
@@ -53,6 +53,7 @@ class Emulator:
         self._org = Org(self._kind, self._articles, self._article_object)
         self._resources = Resources(self._org)
         self._sessions.restore()
+        self._users: dict[str, User] = {}
 
     def build_application(self) -> Starlette:
         """Return the application that serves this org."""
@@ -95,14 +96,16 @@ class Emulator:
             if parts[:2] != ["services", "data"]:
                 raise ERRORS["not_found"]
             if len(parts) == 2:
-                return _encode(list_versions())
+                return _encode(list_versions(self._org.versions))
             return await self._answer_resource(request, parts[2], parts[3:])
         except ApiError as error:
             return _refuse(error)
 
     async def _answer_resource(self, request: Request, version: str, rest: Sequence[str]) -> Response:
-        check_version(version)
-        if not self._sessions.is_good(request.headers.get("authorization", "")):
+        check_version(version, self._org.versions)
+        authorization = request.headers.get("authorization", "")
+        user = self._users.get(authorization.removeprefix("Bearer "))
+        if user is None and not self._sessions.is_good(authorization):
             return _refuse(ERRORS["session_expired"], _NO_SESSION)
         try:
             self._count()
@@ -114,10 +117,19 @@ class Emulator:
                 dict(request.headers),
                 await request.body(),
             )
-            answer = self._resources.answer(call)
+            answer = self._answer_as(user, call)
         except ApiError as error:
             return _refuse(error, self._limit_header())
         return _send(Answer(answer.value, answer.status, (*answer.headers, *self._limit_header())))
+
+    def _answer_as(self, user: User | None, call: Call) -> Answer:
+        """Return the answer to another user than the one that the org's app runs as, or to that one."""
+        own = self._org.user
+        self._org.user = user or own
+        try:
+            return self._resources.answer(call)
+        finally:
+            self._org.user = own
 
     def _count(self) -> None:
         if not self._org.user.api_enabled:
@@ -147,21 +159,28 @@ class Emulator:
             self._org.usage = Usage.model_validate(value)
         elif what == "articles":
             self._org.set_articles(read_articles(value))
+        elif what == "versions":
+            self._org.versions = Versions.model_validate(value)
+        elif what == "languages":
+            self._org.languages = Languages.model_validate(value)
+        elif what == "users" and isinstance(value, dict):
+            users = cast("dict[str, object]", value)
+            self._users = {token: User.model_validate(rights) for token, rights in users.items()}
         elif what == "page-size" and isinstance(value, int) and value > 0:
             self._org.page_size = value
         else:
             raise ValueError(f"The org has no {what} that could be {value!r}.")
 
 
-def list_versions() -> list[dict[str, str]]:
+def list_versions(versions: Versions) -> list[dict[str, str]]:
     """Return what the service says of its versions, oldest first."""
     return [
         {"label": _name_release(number), "url": f"/services/data/v{number}.0", "version": f"{number}.0"}
-        for number in range(OLDEST_VERSION, NEWEST_VERSION + 1)
+        for number in range(versions.oldest, versions.newest + 1)
     ]
 
 
-def check_version(text: str) -> None:
+def check_version(text: str, versions: Versions) -> None:
     """Fail unless this version of the API is served.
 
     Raises:
@@ -169,9 +188,9 @@ def check_version(text: str) -> None:
     """
     match = _VERSION.fullmatch(text)
     number = int(match[1]) if match else 0
-    if OLDEST_KNOWN_VERSION <= number < OLDEST_VERSION:
+    if OLDEST_KNOWN_VERSION <= number < versions.oldest:
         raise ApiError(410, "GONE", f"The API version {text} is retired and no longer available.")
-    if not OLDEST_VERSION <= number <= NEWEST_VERSION:
+    if not versions.oldest <= number <= versions.newest:
         raise ERRORS["not_found"]
 
 

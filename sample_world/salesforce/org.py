@@ -9,6 +9,7 @@ from typing import Annotated
 from pydantic import BaseModel, Field
 
 from sample_world.salesforce.articles import (
+    MASTER_LANGUAGE,
     USER_ID,
     USER_NAME,
     Article,
@@ -16,14 +17,16 @@ from sample_world.salesforce.articles import (
     build_records,
     get_record_types,
 )
+from sample_world.salesforce.categories import sees_products
 from sample_world.salesforce.errors import StatementError
 from sample_world.salesforce.evaluation import Scope, find_status_outside_conjunction
 from sample_world.salesforce.ids import make_id
-from sample_world.salesforce.schema import ObjectType, OrgKind, build_objects
+from sample_world.salesforce.schema import LANGUAGES, ObjectType, OrgKind, build_objects
 from sample_world.salesforce.statements import Condition, Path, get_conjuncts
 
 # The articles' dates end before it, so the date literals of a query mean the same in every run.
 WORLD_TIME = datetime(2026, 9, 1, 9, 0, tzinfo=UTC)
+OLDEST_VERSION, NEWEST_VERSION = 31, 68
 _ID_FIELDS = ("id", "knowledgearticleid", "masterversionid")
 _RESTRICTION = (
     "Implementation restriction: When querying or searching the {} object, you must filter using the following syntax:"
@@ -43,6 +46,8 @@ class User(BaseModel, extra="forbid", frozen=True):
         knowledge_user: Has the feature licence and reads articles; without it the org looks as if it had none.
         hidden_fields: Fields that field-level security hides, by name.
         api_enabled: The org's edition and the user's profile let the REST API in.
+        products: The categories of products that data category visibility lets the user see, by name with `__c`, each
+            with what is below it; `None` for all. What is filed in none is seen by everybody.
     """
 
     knowledge_user: bool = True
@@ -50,6 +55,7 @@ class User(BaseModel, extra="forbid", frozen=True):
     view_archived: bool = True
     hidden_fields: tuple[str, ...] = ()
     api_enabled: bool = True
+    products: tuple[str, ...] | None = None
 
 
 class Usage(BaseModel, extra="forbid"):
@@ -68,6 +74,20 @@ class Usage(BaseModel, extra="forbid"):
         return f"{header}; per-app-api-usage={used}/{limit}(appName={name})"
 
 
+class Versions(BaseModel, extra="forbid"):
+    """The numbers of the API versions that the org serves, both included."""
+
+    oldest: int = OLDEST_VERSION
+    newest: int = NEWEST_VERSION
+
+
+class Languages(BaseModel, extra="forbid"):
+    """The languages of the org's articles: the one that is meant where none is named, and all that are active."""
+
+    default: str = MASTER_LANGUAGE
+    active: tuple[str, ...] = LANGUAGES
+
+
 class Org:
     """What an emulated org holds. Counters and rights change; the articles change only as a whole."""
 
@@ -77,6 +97,8 @@ class Org:
         self.user = User()
         self.usage = Usage()
         self.page_size = 2000
+        self.versions = Versions()
+        self.languages = Languages()
         self.changed = WORLD_TIME
         self.set_articles(articles)
 
@@ -128,7 +150,7 @@ class Org:
 
     def _may_see(self, record: Record) -> bool:
         allowed = {"Draft": self.user.view_drafts, "Archived": self.user.view_archived}
-        return allowed.get(str(record["PublishStatus"]), True)
+        return allowed.get(str(record["PublishStatus"]), True) and sees_products(record, self.user.products)
 
     def select(self, scope: Scope, where: Condition | None, version: float) -> list[Record]:
         """Return the records of a scope that meet a condition, under the rules for publication statuses.

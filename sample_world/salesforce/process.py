@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -87,6 +87,18 @@ class RunningEmulator(RunningProcess):
     async def set_articles(self, articles: Sequence[object]) -> None:
         """Let the org hold exactly these articles, in the form of `data/articles.json`."""
         await self._change("articles", list(articles))
+
+    async def set_versions(self, oldest: int = 31, newest: int = 68) -> None:
+        """Serve these versions of the API alone, both included."""
+        await self._change("versions", {"oldest": oldest, "newest": newest})
+
+    async def set_languages(self, default: str, *active: str) -> None:
+        """Let the org's articles be in these languages, the first of which is meant where none is named."""
+        await self._change("languages", {"default": default, "active": [default, *active]})
+
+    async def set_users(self, users: Mapping[str, Mapping[str, object]]) -> None:
+        """Let these tokens be sessions of users with these rights (see `org.User`), beside the app's own sessions."""
+        await self._change("users", {token: dict(rights) for token, rights in users.items()})
 
     async def set_page_size(self, size: int) -> None:
         """Let a page of a query's answer have at most this many records, whatever a client asks for."""

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import format_datetime, parsedate_to_datetime
 
-from sample_world.salesforce.articles import MASTER_LANGUAGE, Record
+from sample_world.salesforce.articles import Record
+from sample_world.salesforce.categories import show_groups, strip_children
 from sample_world.salesforce.describe import describe, list_objects, summarize
 from sample_world.salesforce.errors import ApiError
 from sample_world.salesforce.evaluation import Binding, Scope, project
@@ -23,6 +24,7 @@ from sample_world.salesforce.searches import Searches, parse_parameters, read_ur
 
 _BATCH_SIZE = re.compile(r"batchSize\s*=\s*(\d+)", re.IGNORECASE)
 _FIRST_PARAMETERIZED = 36
+_FIRST_CATEGORIES = 38
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +94,8 @@ class Resources:
                 return get_or_post, self._search_by_parameters
             case ("knowledgeManagement", "settings"):
                 return get, self._get_settings
+            case ("support", "dataCategoryGroups"):
+                return get, self._list_category_groups
             case ("sobjects", *_):
                 return get, self._find_object_resource(call)
             case _:
@@ -128,9 +132,21 @@ class Resources:
 
     def _get_settings(self, _call: Call) -> Answer:
         enabled = self._org.knowledge_enabled
-        languages = [{"active": True, "name": name} for name in LANGUAGES] if enabled else []
-        default = MASTER_LANGUAGE if enabled else None
+        known = self._org.languages
+        names = dict.fromkeys((*LANGUAGES, *known.active))
+        languages = [{"active": name in known.active, "name": name} for name in names] if enabled else []
+        default = known.default if enabled else None
         return Answer({"defaultLanguage": default, "knowledgeEnabled": enabled, "languages": languages})
+
+    def _list_category_groups(self, call: Call) -> Answer:
+        if float(call.version) < _FIRST_CATEGORIES or not self._org.user.knowledge_user:
+            raise ERRORS["not_found"]
+        if call.get_option("sObjectName") != "KnowledgeArticleVersion":
+            raise ApiError(400, "INVALID_FIELD", "sObjectName must be KnowledgeArticleVersion")
+        groups = show_groups()
+        if call.get_option("topCategoriesOnly") != "false":
+            groups = strip_children(groups)
+        return Answer(groups)
 
     def _query(self, call: Call) -> Answer:
         statement = call.get_option("q")

@@ -37,6 +37,8 @@ class Principal:
         credential: The public id of the API key, or the application that holds the token; for the record.
         address: Where the request came from; for the record.
         transport: How it came: `mcp`, `rest` or `cli`; for the record.
+        help_desk_session: A session of the help desk that came with the request, which is asked as its user then;
+            never kept, logged or shown.
     """
 
     org: str
@@ -45,6 +47,7 @@ class Principal:
     credential: str = field(default="", compare=False)
     address: str = field(default="", compare=False)
     transport: str = field(default="", compare=False)
+    help_desk_session: str = field(default="", compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, order=True)

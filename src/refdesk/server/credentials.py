@@ -45,6 +45,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+SESSION_HEADER = "x-salesforce-token"
+"""Carries the session of the help desk that a request is to be answered with."""
+
 OPEN_PATHS = frozenset({"/", "/console/sign-in", "/docs", "/health", "/openapi.json", "/ready"})
 ALWAYS_OPEN = "/.well-known/"
 """Clients look there for where to sign in, also with a token that is worth nothing any more, and must learn it, or
@@ -151,7 +154,8 @@ class KeyCheck:
         scope[CREDENTIAL] = Credential(
             caller.name, partial(self._opens, _read_secret(sent), scope), caller.issuer is None
         )
-        scope[_STATE] = replace(caller.principal, address=address)
+        session = Headers(scope=scope).get(SESSION_HEADER, "")
+        scope[_STATE] = replace(caller.principal, address=address, help_desk_session=session)
         # The SDK ties each session to this user, so that nobody else can use it.
         scope["user"] = AuthenticatedUser(caller.to_access_token())
 

@@ -85,6 +85,7 @@ def settings_for(emulator: RunningEmulator, **more: object) -> SalesforceSetting
         "instance_url": emulator.url,
         "client_id": emulator.client_id,
         "client_secret": emulator.client_secret,
+        "api_version": "v68.0",
     }
     return SalesforceSettings(**cast("Json", {**given, **more}))
 

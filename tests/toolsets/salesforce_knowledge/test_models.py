@@ -55,6 +55,18 @@ def shape(schema: Any) -> Any:  # noqa: ANN401 - whatever JSON holds
     return {key: shape(value) for key, value in entries if key not in ("description", "examples")}
 
 
+CATEGORY = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "group": {"type": "string", "maxLength": 80},
+        "categories": {"type": "array", "minItems": 1, "maxItems": 10, "items": {"type": "string", "maxLength": 80}},
+        "scope": {"type": "string", "enum": ["at", "above", "below", "above_or_below"], "default": "below"},
+    },
+    "required": ["group", "categories"],
+}
+
+
 def test_what_is_asked_has_the_names_defaults_and_limits_of_the_seed() -> None:
     assert shape(contracts.get_input_schema(SearchInput)) == {
         "type": "object",
@@ -63,6 +75,7 @@ def test_what_is_asked_has_the_names_defaults_and_limits_of_the_seed() -> None:
             "query": {"type": "string", "maxLength": 1000},
             "language": {"type": "string", "default": "en_US", "maxLength": 12},
             "limit": {"type": "integer", "default": 10, "minimum": 1, "maximum": 25},
+            "categories": {"type": "array", "maxItems": 3, "items": CATEGORY},  # not in the seed
         },
         "required": ["query"],
     }
@@ -100,6 +113,7 @@ def test_what_is_answered_has_the_names_and_types_of_the_seed() -> None:
         "additionalProperties": False,
         "properties": {
             "notice": {"type": "string"},
+            "language": {"type": "string"},
             "articles": {"type": "array", "items": summary},
             "total_count": {"type": "integer"},
             "search_method": {"type": "string", "enum": ["sosl", "soql"]},

@@ -35,8 +35,24 @@ def test_links_show_their_address_once_and_images_what_they_show() -> None:
         '<a href="/relative">here</a> <img alt="A &quot;dialog&quot;" src="data:image/png;base64,xyz"><img src=x></p>'
     )
     assert to_plain_text(html) == (
-        'the page (https://help.example/a?x=1&y=2), https://b.example, it@c.example, click, here [A "dialog"]'
+        'the page (https://help.example/a?x=1&y=2), https://b.example, it@c.example, click, here [A "dialog"][image]'
     )
+
+
+def test_what_is_embedded_leaves_a_mark_with_its_address() -> None:
+    html = (
+        '<p>Look:</p><iframe width=560 src="//www.youtube.com/embed/x_y-z?a=1&amp;b=2" allowfullscreen></iframe>'
+        '<video controls src="https://cdn.example/how.mp4">Your browser is too old</video><audio></audio>'
+        '<iframe src="https://maps.example/place"></iframe><object data="javascript:evil()">old</object>'
+        '<iframe style="display:none" src="https://tracker.example"></iframe><embed src="https://a.example/x.swf">'
+        '<p><img src="/servlet/rtaImage?eid=ka0" alt=""></p>'
+    )
+    assert to_plain_text(html).split("\n\n") == [
+        "Look:",
+        "[video: https://www.youtube.com/embed/x_y-z?a=1&b=2] [video: https://cdn.example/how.mp4] [audio]"
+        " [embedded: https://maps.example/place] [embedded] [embedded: https://a.example/x.swf]",
+        "[image]",
+    ]
 
 
 def test_preformatted_text_keeps_its_lines_and_blanks() -> None:

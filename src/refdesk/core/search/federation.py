@@ -71,12 +71,14 @@ class Question:
         tags: All of them must hold, in whatever way the toolset labels things, as the caller spelt them.
         period: When it was last changed or published.
         limit: How many hits at most, 1 or more.
+        language: That things are to be in, where a toolset keeps languages apart: `en_US`; `None` is its own choice.
     """
 
     text: str
     tags: tuple[str, ...] = ()
     period: Period = ALWAYS
     limit: int = 10
+    language: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,12 @@ class Filters(Message):
         None, description="Last day or instant, UTC, included.", examples=["2026-03-31"]
     )
 
+    language: Annotated[str, Field(pattern=r"^[A-Za-z]{2,3}([_-][A-Za-z]{2,4})?$")] | SkipJsonSchema[None] = Field(
+        None,
+        description="Of help articles, which are found in one language; else their org's default.",
+        examples=["de"],
+    )
+
     @model_validator(mode="after")
     def _refuse_reversed(self) -> Filters:
         period = self.period
@@ -68,7 +74,9 @@ class SearchInput(Message):
         default_factory=list[str], description=TOOLSETS
     )
     limit: Number = Field(10, ge=1, le=50, description="At most this many results in all.")
-    filters: Filters = Field(default_factory=lambda: Filters(since=None, until=None), description="Conditions.")
+    filters: Filters = Field(
+        default_factory=lambda: Filters(since=None, until=None, language=None), description="Conditions."
+    )
     deadline_ms: Number = Field(
         DEADLINE,
         ge=LEAST_DEADLINE,

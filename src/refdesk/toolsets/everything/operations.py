@@ -49,7 +49,8 @@ def make_toolset(toolsets: Sequence[Toolset], names: Sequence[str], group: TaskG
 
     async def search_everything(context: Context, asked: SearchInput) -> SearchOutput:
         names = list(dict.fromkeys(asked.toolsets)) or list(members.providers)
-        question = Question(asked.query, tuple(asked.filters.tags), asked.filters.period, asked.limit)
+        filters = asked.filters
+        question = Question(asked.query, tuple(filters.tags), filters.period, asked.limit, filters.language)
         best, coverage = await members.ask(context, question, names, asked.deadline_ms / 1000)
         results = [_show(one) for one in best]
         notice = matching.get_notice(result.match for result in results)

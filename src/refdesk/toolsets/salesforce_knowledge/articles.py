@@ -9,8 +9,9 @@ from __future__ import annotations
 import logging
 import random
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import anyio
@@ -20,11 +21,13 @@ from refdesk import errors
 from refdesk.core import tracing
 from refdesk.core.context import report_nothing
 from refdesk.core.search.federation import ALWAYS
-from refdesk.toolsets.salesforce_knowledge import TOOLSET_NAME, rows, statements
+from refdesk.toolsets.salesforce_knowledge import TOOLSET_NAME, category_groups, rows, statements
 from refdesk.toolsets.salesforce_knowledge.catalogue import Catalogue
 from refdesk.toolsets.salesforce_knowledge.client import SalesforceClient
+from refdesk.toolsets.salesforce_knowledge.configuration import is_secret
 from refdesk.toolsets.salesforce_knowledge.failures import (
     MISSING_TYPE_CODES,
+    AuthError,
     KnowledgeDisabledError,
     RefusedError,
     SalesforceError,
@@ -32,6 +35,7 @@ from refdesk.toolsets.salesforce_knowledge.failures import (
     to_error,
 )
 from refdesk.toolsets.salesforce_knowledge.ids import ArticleId, parse_id
+from refdesk.toolsets.salesforce_knowledge.languages import DEFAULT, LanguageGuide
 from refdesk.toolsets.salesforce_knowledge.models import GetOutput, SearchOutput
 from refdesk.toolsets.salesforce_knowledge.search import Searcher
 from refdesk.toolsets.salesforce_knowledge.statements import Search
@@ -42,10 +46,12 @@ if TYPE_CHECKING:
 
     from refdesk.core.context import Report
     from refdesk.core.search.federation import Period
+    from refdesk.toolsets.salesforce_knowledge.breaker import Breaker
     from refdesk.toolsets.salesforce_knowledge.configuration import SalesforceSettings
-    from refdesk.toolsets.salesforce_knowledge.models import Article
+    from refdesk.toolsets.salesforce_knowledge.models import Article, ArticleSummary, SearchMethod
     from refdesk.toolsets.salesforce_knowledge.objects import ObjectDescription
     from refdesk.toolsets.salesforce_knowledge.rows import Row
+    from refdesk.toolsets.salesforce_knowledge.statements import CategoryFilter
 
 logger = logging.getLogger(__name__)
 
@@ -61,7 +67,21 @@ UNREADABLE = (
     "Salesforce Knowledge cannot be used: it is not enabled in the org, or the user that refdesk runs as may not read "
     "articles. An administrator must enable Knowledge and give that user the right to view articles."
 )
+SESSION_NEEDED = (
+    "The help desk is asked as the user that a request is for: send that user's Salesforce session in the header "
+    "X-Salesforce-Token."
+)
+SESSION_REFUSED = (
+    "Salesforce does not accept the session that came in the header X-Salesforce-Token: it has expired, or is of "
+    "another org. Send a new one."
+)
 NOT_FOUND = "There is no published article with this id: search again, for its version may have been replaced."
+
+
+def tell_languages(asked: str, elsewhere: Sequence[tuple[str, int]]) -> str:
+    """Return the sentence that nothing is there in the language asked for, and in which others there is something."""
+    told = ", ".join(f"{language} ({number})" for language, number in elsewhere)
+    return f"Nothing is published about this in {asked}, but in {told}: search again with that `language`."
 
 
 class SalesforceSource:
@@ -69,6 +89,7 @@ class SalesforceSource:
 
     Args:
         settings: Which org, as whom, and how patiently.
+        breaker: Shared by everything that asks this org.
         sleep: Waits that many seconds.
         chance: Where the jitter of waits comes from.
         now: A monotonic clock in seconds.
@@ -81,13 +102,15 @@ class SalesforceSource:
         self,
         settings: SalesforceSettings,
         *,
+        breaker: Breaker | None = None,
         sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
         chance: random.Random | None = None,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self.problem: str | None = None
-        self.client = SalesforceClient(settings, sleep=sleep, chance=chance, now=now)
+        self.client = SalesforceClient(settings, breaker=breaker, sleep=sleep, chance=chance, now=now)
         self.catalogue = Catalogue(self.client, now)
+        self.languages = LanguageGuide(self.client, now)
         self._searcher = Searcher(self.client, self.catalogue)
 
     async def __aenter__(self) -> SalesforceSource:
@@ -99,34 +122,81 @@ class SalesforceSource:
     ) -> None:
         await self.client.__aexit__(kind, error, traceback)
 
+    @asynccontextmanager
+    async def acting_as(self, session: str) -> AsyncGenerator[SalesforceSource]:
+        """Yield the same org as the user of a session sees it; without a session this source.
+
+        Nothing that the user's session brought is kept: descriptions and answers may differ from user to user.
+
+        Raises:
+            AuthError: A session is needed and there is none, or it is none, or Salesforce does not accept it.
+        """
+        settings = self.client.settings
+        if not session:
+            if settings.needs_session:
+                raise AuthError(SESSION_NEEDED)
+            yield self
+            return
+        if not is_secret(session):
+            raise AuthError(SESSION_REFUSED)
+        async with self._limiting():
+            version = await self.client.get_version()
+        own = replace(settings, access_token=session, api_version=version)
+        try:
+            async with SalesforceSource(own, breaker=self.client.breaker) as source:
+                yield source
+        except AuthError:
+            raise AuthError(SESSION_REFUSED) from None
+
     @tracing.spanned("search", toolset=TOOLSET_NAME)
     async def search(
         self,
         text: str,
         *,
-        language: str = "en_US",
+        language: str | None = None,
         limit: int = 10,
         period: Period = ALWAYS,
+        categories: tuple[CategoryFilter, ...] = (),
         report: Report = report_nothing,
     ) -> SearchOutput:
         """Return published articles of one language, best first by Salesforce's own judgement.
 
         Args:
             text: What to look for; data, whatever it holds.
-            language: As Salesforce writes it.
+            language: As Salesforce writes it; `None` is the org's own.
             limit: How many at most, 1 to 25.
             period: Of the last publication.
+            categories: Data categories that the articles must all be filed in.
             report: Told how far it is.
 
         Raises:
             RefdeskError: With one of the contract's codes.
         """
         async with self._answering():
-            found, method = await self._searcher.search(Search(text, language, limit, period), report)
-        articles = [each for each in rows.show_summaries(found, limit) if period.covers(each.last_published)]
+            spoken = language or (await self.languages.get()).default
+            search = Search(text, spoken, limit, period, categories)
+            articles, method = await self._search(search, report)
+            elsewhere = () if articles else await self.languages.count_elsewhere(search, self._count)
         answer = SearchOutput(articles=articles, total_count=len(articles), search_method=method)
+        if elsewhere:
+            answer = answer.model_copy(update={"notice": tell_languages(spoken, elsewhere)})
+        if language is None and spoken != DEFAULT:
+            answer = answer.model_copy(update={"language": spoken})
         self._warn(answer)
         return answer
+
+    async def _search(self, search: Search, report: Report) -> tuple[list[ArticleSummary], SearchMethod]:
+        try:
+            found, method = await self._searcher.search(search, report)
+        except RefusedError as refusal:
+            error = await category_groups.explain(self.client, search.categories) if search.categories else None
+            raise error or refusal from None
+        shown = rows.show_summaries(found, search.limit)
+        return [each for each in shown if search.period.covers(each.last_published)], method
+
+    async def _count(self, search: Search) -> int:
+        articles, _ = await self._search(search, report_nothing)
+        return len(articles)
 
     async def get_article(self, text: str) -> GetOutput:
         """Return the published version of an article, named by one of its versions or by itself.
@@ -208,13 +278,12 @@ class SalesforceSource:
             return await self.catalogue.describe_articles()
 
     async def is_version_offered(self) -> bool:
-        """Return whether Salesforce offers the configured API version; true when it does not say."""
+        """Return whether Salesforce offers the API version that is spoken; true when it does not say."""
         try:
-            reply = await self.client.ask_versions()
+            offered = await self.client.list_versions()
         except (RefusedError, UnreachableError):
             return True
-        offered = {rows.get_field(each, "version") for each in rows.get_items(reply.data)}
-        return not offered or self.client.settings.api_version.removeprefix("v") in offered
+        return not offered or int((await self.client.get_version())[1:-2]) in offered
 
     async def _get_article(self, id: ArticleId) -> Article | None:
         if id.kind == "article":

@@ -65,8 +65,9 @@ async def _look(source: SalesforceSource, note: Callable[[Check], None]) -> None
     settings = source.client.settings
     if not await source.is_version_offered():
         raise RefusedError(404)
-    await source.client.ask_versions()
-    note(Check("salesforce", "ok", f"{settings.origin} answers and offers API {settings.api_version}"))
+    await source.client.list_versions()
+    version = await source.client.get_version()
+    note(Check("salesforce", "ok", f"{settings.origin} answers and offers API {version}"))
     await source.client.sessions.get()
     note(Check("sf sign-in", "ok", f"signed in by {_name_grant(settings)}"))
     note(await _check_knowledge(source))

@@ -6,6 +6,7 @@ All of refdesk's requests only read, searching included, so each may be repeated
 from __future__ import annotations
 
 import random
+import re
 import time
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
@@ -14,7 +15,9 @@ import anyio
 
 from refdesk.core.retrying import Budget, RetryPolicy
 from refdesk.toolsets.salesforce_knowledge.breaker import Breaker
+from refdesk.toolsets.salesforce_knowledge.configuration import NEWEST_VERSION
 from refdesk.toolsets.salesforce_knowledge.failures import RefusedError, UnreachableError
+from refdesk.toolsets.salesforce_knowledge.rows import get_field, get_items
 from refdesk.toolsets.salesforce_knowledge.tokens import Sessions
 from refdesk.toolsets.salesforce_knowledge.transport import SHORT_WAIT, Reply, Request, Transport
 
@@ -52,6 +55,7 @@ class SalesforceClient:
         self.breaker = breaker or Breaker(now)
         self._policy = RetryPolicy(MAX_TRIES, FIRST_WAIT, SHORT_WAIT, sleep=sleep, chance=chance or random.Random())
         self._transport = Transport(settings.origin, settings.request_seconds)
+        self._version = settings.api_version
         self.sessions = Sessions(settings, self._ask_openly, now)
 
     async def __aenter__(self) -> SalesforceClient:
@@ -82,10 +86,11 @@ class SalesforceClient:
             UnreachableError: It cannot be reached, or not any more in this call.
         """
         tries = tries or Budget(MAX_TRIES)
+        version = await self.get_version()
         session = await self.sessions.get()
 
         async def attempt() -> Reply:
-            return await self._try(session.origin, self._place(request), session.token)
+            return await self._try(session.origin, _place(request, version), session.token)
 
         try:
             return await self._policy.call(attempt, retries_on=_may_pass, budget=tries, reserve=keep)
@@ -96,19 +101,41 @@ class SalesforceClient:
         session = await self.sessions.get()
         return await self._policy.call(attempt, retries_on=_may_pass, budget=tries, reserve=keep)
 
-    async def ask_versions(self) -> Reply:
-        """Return the API versions of the instance; needs no session and costs nothing."""
-        return await self._ask_openly(self.settings.origin, Request("GET", "/services/data/"))
+    async def get_version(self) -> str:
+        """Return the API version that is spoken, such as `v68.0`: the one that is set, else the org's newest.
+
+        Where the org does not say which it offers, it is the newest known, and the org is asked again next time.
+
+        Raises:
+            UnreachableError: It cannot be reached.
+        """
+        if self._version is None:
+            try:
+                offered = await self.list_versions()
+            except (RefusedError, UnreachableError) as failure:
+                if isinstance(failure, UnreachableError) and not failure.is_answered:
+                    raise
+                return f"v{NEWEST_VERSION}.0"
+            known = [number for number in offered if number <= NEWEST_VERSION]
+            self._version = f"v{max(known, default=NEWEST_VERSION)}.0"
+        return self._version
+
+    async def list_versions(self) -> list[int]:
+        """Return the numbers of the API versions that the org offers; needs no session and costs nothing.
+
+        Raises:
+            RefusedError: Salesforce refuses.
+            UnreachableError: It cannot be reached.
+        """
+        reply = await self._ask_openly(self.settings.origin, Request("GET", "/services/data/"))
+        found = [get_field(each, "version") for each in get_items(reply.data)]
+        return [int(text[:-2]) for text in found if isinstance(text, str) and re.fullmatch(r"\d{1,3}\.0", text)]
 
     async def _ask_openly(self, origin: str, request: Request) -> Reply:
         return await self._policy.call(lambda: self._try(origin, request, None), retries_on=_may_pass)
 
     def _can_mend(self, refusal: RefusedError, tries: Budget) -> bool:
         return refusal.status == 401 and not refusal.is_final and self.sessions.can_renew and tries.left > 0
-
-    def _place(self, request: Request) -> Request:
-        path = f"/services/data/{self.settings.api_version}/{request.path}"
-        return Request(request.method, path, request.query, request.body, request.form, request.headers)
 
     async def _try(self, origin: str, request: Request, token: str | None) -> Reply:
         self.breaker.check()
@@ -125,6 +152,11 @@ class SalesforceClient:
             raise
         self.breaker.note_answer()
         return reply
+
+
+def _place(request: Request, version: str) -> Request:
+    path = f"/services/data/{version}/{request.path}"
+    return Request(request.method, path, request.query, request.body, request.form, request.headers)
 
 
 def _may_pass(failure: Exception) -> bool:

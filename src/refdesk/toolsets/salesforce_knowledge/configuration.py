@@ -10,8 +10,10 @@ from urllib.parse import SplitResult, urlsplit
 from refdesk.errors import ConfigurationError
 from refdesk.kit.addresses import is_loopback
 
-API_VERSION = "v68.0"
-"""Winter '27. Versions 21 to 30 are retired."""
+NEWEST_VERSION = 68
+"""Winter '27: the newest that refdesk was tried with. Versions 21 to 30 are retired."""
+
+SESSION_CHARACTERS = 8192
 
 _VERSION = re.compile(r"v\d{2,3}\.0")
 _FIELD = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,79}")
@@ -34,7 +36,8 @@ class SalesforceSettings:
         private_key_file: The RSA key, in PEM, whose certificate the app has.
         access_token: A session that is used until it expires and never renewed.
         body_fields: API names of the fields that make up an article's body, in order; empty: found by describe.
-        api_version: Such as `v68.0`.
+        api_version: Such as `v68.0`; `None` is the newest that the org offers, up to `NEWEST_VERSION`.
+        needs_session: Whether every request must come with the session of the user that it is for.
         timeout_seconds: How long one tool call may take, everything included.
         request_seconds: How long one request to Salesforce may take.
 
@@ -49,7 +52,8 @@ class SalesforceSettings:
     private_key_file: Path | None = None
     access_token: str | None = field(default=None, repr=False)
     body_fields: tuple[str, ...] = ()
-    api_version: str = API_VERSION
+    api_version: str | None = None
+    needs_session: bool = False
     timeout_seconds: float = 15.0
     request_seconds: float = 6.0
 
@@ -65,7 +69,7 @@ class SalesforceSettings:
             raise ConfigurationError(
                 "REFDESK_SALESFORCE_ACCESS_TOKEN holds characters that no token has: copy it again."
             )
-        if not _VERSION.fullmatch(self.api_version):
+        if self.api_version is not None and not _VERSION.fullmatch(self.api_version):
             raise ConfigurationError("REFDESK_SALESFORCE_API_VERSION has the wrong form: write it as v68.0.")
         if not all(_FIELD.fullmatch(name) for name in self.body_fields):
             raise ConfigurationError(
@@ -97,6 +101,11 @@ def check_session_url(url: object, settings: SalesforceSettings) -> str | None:
     is_ours = parts.scheme == "https" and parts.hostname.endswith(_DOMAINS)
     is_local = is_loopback(parts.hostname) and is_loopback(urlsplit(settings.origin).hostname or "")
     return origin if origin == settings.origin or is_ours or is_local else None
+
+
+def is_secret(text: str) -> bool:
+    """Return whether a text may be a session: what goes into a header, and nothing else."""
+    return len(text) <= SESSION_CHARACTERS and _SECRET.fullmatch(text) is not None
 
 
 def _check_instance_url(url: str) -> None:

@@ -33,6 +33,13 @@ _DROPPED = frozenset(
 # HTML, "Tokenization": quotes count only after an equals sign. Possessive, so that it never looks back.
 _TAG = re.compile(r"""<(/?)([a-zA-Z][^\s/>]*+)((?:[^>=]|=\s*+"[^"]*+"|=\s*+'[^']*+'|=(?!\s*+["']))*+)>""")
 _ATTRIBUTE = re.compile(r"""([a-zA-Z-]++)(?:\s*+=\s*+("[^"]*+"|'[^']*+'|[^\s"'>]++))?""")
+_EMBEDDED = {"iframe": "embedded", "embed": "embedded", "object": "embedded", "video": "video", "audio": "audio"}
+_VIDEO_HOSTS = re.compile(
+    r"https://(?:[\w-]+\.)*(?:youtube(?:-nocookie)?\.com|youtu\.be|vimeo\.com|wistia\.(?:com|net)|vidyard\.com"
+    r"|brightcove\.(?:com|net)|loom\.com|dailymotion\.com)/",
+    re.IGNORECASE,
+)
+_ADDRESS = re.compile(r"https?://[^\s<>\"']{1,2000}", re.IGNORECASE)
 _HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse)", re.IGNORECASE)
 _KEPT = {"a": "href", "img": "alt", "ol": "start"}
 
@@ -67,6 +74,8 @@ class _Writer:
         tag = _TAG.match(html, start)
         if tag is not None:
             name = tag[2].lower()
+            if name in _EMBEDDED and not tag[1]:
+                self._parts.append(_mark_embedded(name, tag[3]))
             if name in _RAW and not tag[1]:
                 end = _RAW_END[name].search(html, tag.end())
                 return end.end() if end else len(html)
@@ -114,6 +123,19 @@ class _Writer:
     def _close(self, depth: int) -> None:
         while len(self._open) > depth:
             self._parts.append(f"</{self._open.pop()}>")
+
+
+def _mark_embedded(name: str, attributes: str) -> str:
+    """Return the mark of a video or another page in this one: what it is, with its address where that is one."""
+    found = {key.lower(): value.strip("\"'") for key, value in _ATTRIBUTE.findall(attributes)}
+    if "hidden" in found or _HIDDEN.search(found.get("style", "")):
+        return ""
+    source = (found.get("src") or found.get("data") or "").strip()
+    address = f"https:{source}" if source.startswith("//") else source
+    if not _ADDRESS.fullmatch(address):
+        address = ""
+    kind = "video" if _VIDEO_HOSTS.match(address) else _EMBEDDED[name]
+    return f" [{kind}: {address}] " if address else f" [{kind}] "
 
 
 def _find_end(html: str, mark: str, start: int) -> int:

@@ -20,7 +20,13 @@ from pydantic.json_schema import SkipJsonSchema
 from refdesk.core.operations import WARNINGS
 from refdesk.core.search.matching import Match
 from refdesk.kit.wire import Number
-from refdesk.toolsets.salesforce_knowledge.statements import clean_text, count_searchable, normalize_language
+from refdesk.toolsets.salesforce_knowledge.statements import (
+    CategoryFilter,
+    clean_text,
+    count_searchable,
+    name_category,
+    normalize_language,
+)
 
 DEFAULT_LIMIT = 10
 QUERY_CHARACTERS = 1000
@@ -36,6 +42,16 @@ def _read_query(text: str) -> str:
     return clean
 
 
+def _read_category(text: str) -> str:
+    name = name_category(text)
+    if name is None:
+        raise ValueError("is no API name of a data category: letters, digits and underscores, such as Products__c")
+    return name
+
+
+CategoryName: TypeAlias = Annotated[str, Field(max_length=80), AfterValidator(_read_category)]
+
+
 def _read_language(text: str) -> str:
     language = normalize_language(text)
     if language is None:
@@ -47,6 +63,22 @@ class _Input(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+class CategoryInput(_Input):
+    """A condition on one group of data categories."""
+
+    group: CategoryName = Field(description="API name of the group.", examples=["Products"])
+    categories: Annotated[list[CategoryName], Field(min_length=1, max_length=10)] = Field(
+        description="API names, one of which it is.", examples=[["Hub"]]
+    )
+    scope: Literal["at", "above", "below", "above_or_below"] = Field(
+        default="below", description="With what is above or below them."
+    )
+
+    def to_filter(self) -> CategoryFilter:
+        """Return the condition as statements have it."""
+        return CategoryFilter(self.group, self.scope.upper(), tuple(self.categories))
+
+
 class SearchInput(_Input):
     """What `search_articles` takes."""
 
@@ -55,9 +87,15 @@ class SearchInput(_Input):
         examples=["reset API key", "VPN drops after update"],
     )
     language: Annotated[str, Field(max_length=12), AfterValidator(_read_language)] = Field(
-        default="en_US", description="Article language filter", examples=["en_US", "de"]
+        default="en_US",
+        description="Article language filter; the org's default where it is left out",
+        examples=["en_US", "de"],
     )
     limit: Number = Field(default=DEFAULT_LIMIT, ge=1, le=25, description="How many articles at most.")
+    categories: Annotated[list[CategoryInput], Field(max_length=3)] = Field(
+        default_factory=list["CategoryInput"],
+        description="Data categories that articles must be filed in, a condition for each group.",
+    )
 
 
 class GetInput(_Input):
@@ -75,7 +113,7 @@ class GetInput(_Input):
     )
 
 
-_ADDED = frozenset({"match", "notice"})
+_ADDED = frozenset({"match", "notice", "language", "org"})
 """What the contract does not have is left out where it says nothing."""
 
 
@@ -141,7 +179,12 @@ class Article(_Written):
 class SearchOutput(_Answer):
     """What was found, best first by Salesforce's own judgement."""
 
-    notice: str | SkipJsonSchema[None] = Field(default=None, description="That nothing better than weak was found.")
+    notice: str | SkipJsonSchema[None] = Field(
+        default=None, description="That nothing better than weak was found, or in which languages there is something."
+    )
+    language: str | SkipJsonSchema[None] = Field(
+        default=None, description="The org's default language, where none was asked for and it is not en_US."
+    )
     articles: list[ArticleSummary] = Field(default_factory=list[ArticleSummary])
     total_count: int = Field(default=0, description="How many articles this answer holds.")
     search_method: SearchMethod = Field(

@@ -36,8 +36,9 @@ def to_plain_text(html: str) -> str:
 
     Paragraphs, headings and tables stand apart by one empty line. Items begin with `- ` or their number and are
     indented by two blanks for each list around theirs; cells are parted by ` | `; a link is followed by its address in
-    parentheses unless its text is that; an image is its alternative text in brackets. HTML beyond `MAX_CHARACTERS` is
-    cut off, and the text then ends in `…`.
+    parentheses unless its text is that; an image is its alternative text in brackets, or `[image]`, and
+    what is embedded leaves a mark with its address, such as `[video: https://…]`. HTML beyond `MAX_CHARACTERS` is cut
+    off, and the text then ends in `…`.
     """
     root = LexborHTMLParser(simplify(html[:MAX_CHARACTERS])).body
     text = _Reader().read(root) if root is not None else ""
@@ -201,7 +202,7 @@ class _Reader:
 
 def _describe_image(node: LexborNode) -> str:
     alternative = " ".join((node.attributes.get("alt") or "").split())
-    return f"[{alternative}]" if alternative else ""
+    return f"[{alternative or 'image'}]"
 
 
 def _read_start(node: LexborNode) -> int:

@@ -11,7 +11,7 @@ from refdesk.core.search import federation, matching
 from refdesk.core.search.analysis import parse_query
 from refdesk.core.search.federation import HitReference, LeftOut, ProviderAnswer, ProviderHit, Question
 from refdesk.core.search.snippets import snippet
-from refdesk.toolsets.salesforce_knowledge.statements import clean_text, count_searchable
+from refdesk.toolsets.salesforce_knowledge.statements import clean_text, count_searchable, normalize_language
 
 if TYPE_CHECKING:
     from refdesk.core.context import Context
@@ -29,17 +29,20 @@ BY_WORDS = "Full-text search was not available, so only titles and summaries wer
 
 
 async def find(source: SalesforceSource, context: Context, question: Question) -> ProviderAnswer | LeftOut:
-    """Return the articles found in the default language; the period is that of their last publication."""
+    """Return the articles found in the language asked for, else the org's own; the period is of their publication."""
     words = clean_text(question.text)
     if question.tags:
         return LeftOut(NO_TAGS)
     if count_searchable(words) < 2:
         return LeftOut(NO_WORDS)
-    answer = await source.search(words, limit=min(question.limit, MOST), period=question.period)
+    language = normalize_language(question.language) if question.language is not None else None
+    limit = min(question.limit, MOST)
+    answer = await source.search(words, language=language, limit=limit, period=question.period)
     strengths = await _judge_all(context, question, answer)
     text = parse_query(question.text)
     hits = [_to_hit(each, strength, text) for each, strength in zip(answer.articles, strengths, strict=True)]
     notes = [str(warning["message"]) for warning in answer.warnings] + [BY_WORDS] * (answer.search_method == "soql")
+    notes += [answer.notice] if answer.notice else []
     return ProviderAnswer(tuple(hits), note=" ".join(notes))
 
 
@@ -50,7 +53,7 @@ async def judge(context: Context, query: str, answer: SearchOutput) -> SearchOut
         article.model_copy(update={"match": matching.name(strength)})
         for article, strength in zip(answer.articles, strengths, strict=True)
     ]
-    notice = matching.get_notice(article.match for article in judged)
+    notice = answer.notice or matching.get_notice(article.match for article in judged)
     return answer.model_copy(update={"articles": judged, "notice": notice})
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, Field, SecretStr
 
@@ -34,7 +34,13 @@ class SalesforceKnowledgeSettings(BaseModel):
     salesforce_body_fields: Names = Field(
         (), description="API names of the fields with an article's text, separated by commas. Default: found by itself."
     )
-    salesforce_api_version: str = Field("v68.0", description="Which version of the Salesforce API is spoken.")
+    salesforce_api_version: str | None = Field(
+        None, description="Which version of the Salesforce API is spoken, such as v68.0. Default: the org's newest."
+    )
+    salesforce_user_sessions: Literal["accepted", "required"] = Field(
+        "accepted",
+        description="Whether a request may or must carry the Salesforce session of its user (X-Salesforce-Token).",
+    )
     salesforce_timeout_seconds: float = Field(
         15.0, gt=0, le=300, description="How long one question to Salesforce may take, in seconds."
     )
@@ -58,5 +64,6 @@ def to_salesforce(settings: SalesforceKnowledgeSettings) -> SalesforceSettings:
         access_token=token.get_secret_value() if token else None,
         body_fields=settings.salesforce_body_fields,
         api_version=settings.salesforce_api_version,
+        needs_session=settings.salesforce_user_sessions == "required",
         timeout_seconds=settings.salesforce_timeout_seconds,
     )

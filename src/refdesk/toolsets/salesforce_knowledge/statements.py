@@ -69,6 +69,33 @@ def quote_pattern(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class CategoryFilter:
+    """A condition on one group of data categories. Names are API names, checked; `__c` is added where it lacks.
+
+    Attributes:
+        operator: `AT` the categories, or these with what is `ABOVE`, `BELOW`, `ABOVE_OR_BELOW` them.
+    """
+
+    group: str
+    operator: str
+    categories: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """Return the condition as it stands behind WITH DATA CATEGORY."""
+        names = ", ".join(self.categories)
+        return f"{self.group} {self.operator} {names if len(self.categories) == 1 else f'({names})'}"
+
+
+def name_category(text: str) -> str | None:
+    """Return the API name of a data category or a group of them, or `None` when it is none."""
+    found = _CATEGORY.fullmatch(text.strip())
+    return None if found is None else f"{found[1]}__c"
+
+
+_CATEGORY = re.compile(r"([A-Za-z](?:_?[A-Za-z0-9])*)(?:__c)?", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
 class Search:
     """What is looked for. `period` is that of an article's last publication."""
 
@@ -76,6 +103,7 @@ class Search:
     language: str
     limit: int
     period: Period = ALWAYS
+    categories: tuple[CategoryFilter, ...] = ()
 
 
 def build_published(search: Search) -> str:
@@ -100,7 +128,12 @@ def build_search(search: Search, fields: Sequence[str]) -> dict[str, object]:
         "where": build_published(search),
         "limit": search.limit,
     }
-    return {"q": escape_term(search.text), "sobjects": [target], "overallLimit": search.limit}
+    body: dict[str, object] = {"q": escape_term(search.text), "sobjects": [target], "overallLimit": search.limit}
+    filters = [
+        {"groupName": each.group, "operator": each.operator.lower(), "categories": list(each.categories)}
+        for each in search.categories
+    ]
+    return {**body, "dataCategories": filters} if filters else body
 
 
 def build_sosl(search: Search, fields: Sequence[str]) -> str:
@@ -109,7 +142,14 @@ def build_sosl(search: Search, fields: Sequence[str]) -> str:
     return (
         f"FIND {{{escape_term(search.text)}}} IN ALL FIELDS "
         f"RETURNING {ARTICLE_VERSIONS}({columns} WHERE {build_published(search)} LIMIT {search.limit})"
+        f"{_build_categories(search)}"
     )
+
+
+def _build_categories(search: Search) -> str:
+    """Return the clause of the data categories, with a blank before it; empty for none."""
+    conditions = " AND ".join(map(str, search.categories))
+    return f" WITH DATA CATEGORY {conditions}" if conditions else ""
 
 
 def build_like(search: Search, fields: Sequence[str], searched: Sequence[str]) -> str:
@@ -118,7 +158,7 @@ def build_like(search: Search, fields: Sequence[str], searched: Sequence[str]) -
     matches = " OR ".join(f"{name} LIKE {pattern}" for name in searched)
     order = " ORDER BY LastPublishedDate DESC NULLS LAST" if "LastPublishedDate" in fields else ""
     condition = f"{build_published(search)} AND ({matches})"
-    return _select(fields, ARTICLE_VERSIONS, condition, f"{order} LIMIT {search.limit}")
+    return _select(fields, ARTICLE_VERSIONS, condition, f"{_build_categories(search)}{order} LIMIT {search.limit}")
 
 
 def build_version_query(name: str, fields: Sequence[str], version_id: str) -> str:
