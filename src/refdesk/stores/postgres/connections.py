@@ -6,6 +6,7 @@ transaction to transaction may sit in between.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import re
 from collections.abc import Generator, Iterable, Sequence
@@ -21,12 +22,19 @@ from psycopg.sql import SQL, Composed, Literal
 from refdesk.errors import StoreError
 from refdesk.stores.postgres import failures
 from refdesk.stores.postgres.failures import translated
-from refdesk.stores.postgres.pool import Connection, Pool, Row, is_idle
+from refdesk.stores.postgres.pool import Connection, Pool, Row, hang_up, is_idle
 
 _NAMED = re.compile(r"%\((\w+)\)s")
 _PLANNED = {"SELECT", "INSERT", "UPDATE", "DELETE", "WITH"}
 _SHORT = 100
 """What is shorter takes no time to plan."""
+
+WATCH_SECONDS = 2.0
+"""How late an answer is when it is looked into whether the server answers at all; then again and again."""
+
+PROBE_SECONDS = 2.0
+"""How long that may take. With the time before it a call that meets a silent server has its error within five seconds,
+as has one that makes its connection first."""
 
 MOST_PREPARED = 128
 """Statements that are prepared on a connection: their plans stay in the server's memory as long as it does."""
@@ -116,6 +124,35 @@ _BEGIN_READING = Statement("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY")
 _COMMIT = Statement("COMMIT")
 
 
+class _Watch:
+    """Ends a connection whose answer is late, once the server answers nobody else either.
+
+    A statement may take its time, or wait for a lock; a server that is gone, or a network that swallows everything,
+    is not waited for.
+    """
+
+    def __init__(self, pool: Pool, connection: Connection) -> None:
+        self._pool = pool
+        self._connection = connection
+        self._task: asyncio.Task[None] | None = None
+        self._timer = asyncio.get_running_loop().call_later(WATCH_SECONDS, self._begin)
+
+    def end(self) -> None:
+        """The answer is there, or it is not waited for any more."""
+        self._timer.cancel()
+        if self._task is not None:
+            self._task.cancel()
+
+    def _begin(self) -> None:
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def _run(self) -> None:
+        if await self._pool.answers(PROBE_SECONDS):
+            self._timer = asyncio.get_running_loop().call_later(WATCH_SECONDS, self._begin)
+        else:
+            hang_up(self._connection)
+
+
 class Connections:
     """Runs statements on connections of a pool; none is waited for longer than the patience and some grace."""
 
@@ -137,8 +174,8 @@ class Connections:
     def limits(self) -> Statement:
         """The statement that says how a reading transaction runs.
 
-        Whatever a search reads is reached by a key; the planner would rather read the whole of the small table of
-        tokens, as it does not count what they cost out of line. Compiling a plan takes longer than any of ours.
+        Whatever a search reads is reached by an index. A statement that is prepared is planned once, whatever it is
+        given; compiling a plan takes longer than any of ours.
         """
         return Statement(
             "SELECT set_config('statement_timeout', %s, true), set_config('enable_seqscan', 'off', true), "
@@ -163,6 +200,7 @@ class Connections:
         with translated(), _answered_within((seconds or self.patience_seconds) + GRACE_SECONDS):
             prepared = await self._get_prepared(connection)
             # One message: the driver's pipeline would send each statement by itself, and wake the server for each.
+            watch = _Watch(self.pool, connection)
             try:
                 await cursor.execute(prepared.spell(statements).encode())
                 return await _fetch_all(cursor)
@@ -170,6 +208,8 @@ class Connections:
                 # Which of them were prepared is not known any more.
                 self._prepared.pop(connection, None)
                 raise
+            finally:
+                watch.end()
 
     async def _get_prepared(self, connection: Connection) -> _Prepared:
         if connection not in self._prepared:

@@ -7,9 +7,11 @@ kills). Here whoever asks makes the connection, so the answer comes at once, and
 
 from __future__ import annotations
 
+import os
 import select
+import socket
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeAlias
 
 import anyio
@@ -28,7 +30,7 @@ Connection: TypeAlias = AsyncConnection[Row]
 MOST_CONNECTIONS = 8
 """Connections of one process at most: one that writes and some that read; more only queue at the server."""
 
-CONNECT_SECONDS = 5.0
+CONNECT_SECONDS = 4.0
 """How long making a connection may take."""
 
 LIFETIME_SECONDS = 1800.0
@@ -73,6 +75,19 @@ class Pool:
         finally:
             self._places.release()
 
+    async def answers(self, seconds: float) -> bool:
+        """Return whether the server, or whatever stands in its place, answers one who comes anew within so long."""
+        try:
+            with anyio.fail_after(seconds):
+                connection = await AsyncConnection.connect(self._url, **_OPTIONS)
+                await connection.close()
+        except TimeoutError:
+            return False
+        except (psycopg.Error, OSError):
+            # A refusal is an answer: who waits on a connection of before will see what became of it.
+            return True
+        return True
+
     async def close(self) -> None:
         """Close what is idle."""
         while self._idle:
@@ -113,6 +128,12 @@ class Pool:
             self._idle.append((connection, made_at))
         else:
             await connection.close()
+
+
+def hang_up(connection: Connection) -> None:
+    """End a connection whose server is silent: who waits for it learns that at once, and asks nobody to cancel."""
+    with suppress(OSError), socket.socket(fileno=os.dup(connection.fileno())) as shared:
+        shared.shutdown(socket.SHUT_RDWR)
 
 
 def is_idle(connection: Connection) -> bool:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
-from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 import anyio
+from psycopg.errors import LockNotAvailable
 
 from refdesk.core.clock import SystemClock
 from refdesk.core.keeping.encoding import encode_instant
@@ -21,7 +23,7 @@ from refdesk.stores.postgres.embeddings import Embedded, Vectors
 from refdesk.stores.postgres.migrations import examine, get_missing, load_migrations, migrate
 from refdesk.stores.postgres.rows import encode_passages
 from refdesk.stores.postgres.search import Limits, Searcher
-from refdesk.stores.postgres.transactions import Session, Turns, open_session
+from refdesk.stores.postgres.transactions import LONG_SECONDS, Session, Turns, open_session
 
 if TYPE_CHECKING:
     from refdesk.model import (
@@ -39,6 +41,8 @@ if TYPE_CHECKING:
         Reference,
     )
     from refdesk.protocols import Clock, DocumentVectors, Store
+
+logger = logging.getLogger(__name__)
 
 PATIENCE_SECONDS = 30.0
 """How long a transaction waits for those of other processes, and any answer is waited for."""
@@ -356,12 +360,37 @@ async def _prepare(connections: Connections, clock: Clock) -> str:
     engine, has_schema = await examine(connections)
     migrations = load_migrations()
     if not has_schema or await get_missing(connections, migrations):
-        async with open_session(connections, Turns(), is_alone=True) as session:
-            await migrate(session, migrations, encode_instant(clock.now()))
+        await _work(connections, lambda session: migrate(session, migrations, encode_instant(clock.now())))
     if await backfill.is_outdated(connections):
-        async with open_session(connections, Turns(), is_alone=True) as session:
-            await backfill.rebuild(session)
+        await _work(connections, backfill.rebuild)
     if await hnsw.is_missing(connections):
-        async with open_session(connections, Turns(), is_alone=True) as session:
-            await hnsw.build(session)
+        # Searches are right without: a process that meets another one building a graph serves meanwhile.
+        with suppress(_HeldError):
+            await _try_work(connections, hnsw.build)
     return engine
+
+
+class _HeldError(StoreError):
+    """Another process works on the store."""
+
+
+async def _work(connections: Connections, work: Callable[[Session], Awaitable[None]]) -> None:
+    """Do what nobody can do without; wait for as long as another process does it, or anything else that is long."""
+    deadline = anyio.current_time() + LONG_SECONDS
+    while True:
+        try:
+            return await _try_work(connections, work)
+        except _HeldError:
+            if anyio.current_time() > deadline:
+                raise
+            logger.info("another process works on the store; waiting for it")
+
+
+async def _try_work(connections: Connections, work: Callable[[Session], Awaitable[None]]) -> None:
+    try:
+        async with open_session(connections, Turns(), is_alone=True) as session:
+            await work(session)
+    except StoreError as error:
+        if isinstance(error.__cause__, LockNotAvailable):
+            raise _HeldError(error.message) from error.__cause__
+        raise
