@@ -86,8 +86,8 @@ class Asked:
     relevant: Mapping[str, int]
 
 
-def read_questions(collection: Judged) -> list[Asked]:
-    """Return the questions of a collection that are asked."""
+def read_questions(collection: Judged, most: int = ASKED) -> list[Asked]:
+    """Return the questions of a collection that are asked, at most so many."""
     vectors = embed(f"{collection.name}-queries", collection.queries, QUERY_PIECES)
     numbers = list(range(len(collection.queries)))
     Random(1).shuffle(numbers)
@@ -97,7 +97,7 @@ def read_questions(collection: Judged) -> list[Asked]:
             vectors[number],
             {f"{collection.name}/{id}": gain for id, gain in collection.relevant[number].items()},
         )
-        for number in numbers[:ASKED]
+        for number in numbers[:most]
     ]
 
 
@@ -168,7 +168,7 @@ def search(shelf: Shelf, asked: Asked) -> list[list[ProviderHit]]:
 
     def find_article(id: str) -> ProviderHit:
         cosine, (title, body) = float(shelf.summaries[int(id)] @ asked.vector), shelf.documents[int(id)]
-        judged = matching.judge(text, title, body[:WIDTH], cosine, cosine_scales.REFERENCE)
+        judged = matching.judge(text, title, body[:WIDTH], cosine, cosine_scales.REFERENCE, is_summary=True)
         return make_finding(shelf.names[int(id)], judged)
 
     articles = [find_article(candidate.id) for candidate in worded[:LIMIT]]

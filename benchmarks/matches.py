@@ -7,12 +7,16 @@ words alone, and once as help articles come, with no more than a title and a sum
 asked questions of ours, and skills learned from real conversations the openings of others; both also what the
 collections and a bank's customers ask. Printed are, for each, the area under the curve of the best hit's strength, how
 often a question about something else finds a strong match, and how often one about the subject finds only weak ones.
-Last, thresholds are fitted on one half of the collections and reported on the other. Vectors are kept in
-`.benchmarks/`, so that only the first run embeds.
+Last, each collection is judged by thresholds that were fitted on the others alone. Vectors are kept in `.benchmarks/`,
+so that only the first run embeds.
+
+Further folders of judged collections, `--folder`, are asked by words alone, those in one folder each other's questions:
+for other languages, of which no vectors of the packaged model are trusted.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import sys
 import tempfile
@@ -20,13 +24,14 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from random import Random
 
 import numpy as np
 
 from benchmarks import azure_questions
 from benchmarks.everything import COLLECTIONS, Asked, Shelf, find_candidates, make_shelves, read_questions
 from benchmarks.learning import LEARNED, SAME_DOMAIN, learn_all, read_foreign, read_talks, take
-from benchmarks.quality import get_data_folder, rank_scores, read_collection
+from benchmarks.quality import LexicalIndex, get_data_folder, rank_scores, read_collection
 from refdesk.core.search import cosines, matching
 from refdesk.core.search.analysis import parse_query
 from refdesk.core.search.retrieval import SearchRequest
@@ -40,6 +45,9 @@ from refdesk.toolsets.skills.queries import get_queries
 LIMIT = 10
 LEARNED_EACH = 5
 """Conversations learned into each skill."""
+
+ASKED = 150
+"""Questions of each collection, where it has so many."""
 
 TALKS = 150
 FOREIGN = 120
@@ -116,7 +124,7 @@ def judge(shelf: Shelf, asked: Asked) -> dict[str, float]:
 
     def judge_one(number: int, cosine: float | None, width: int | None = None) -> float:
         title, body = shelf.documents[number]
-        return matching.judge(text, title, body[:width], cosine, cosines.REFERENCE)
+        return matching.judge(text, title, body[:width], cosine, cosines.REFERENCE, is_summary=width is not None)
 
     found = {
         "knowledge": [judge_one(*pair) for pair in with_vectors],
@@ -131,7 +139,7 @@ def judge(shelf: Shelf, asked: Asked) -> dict[str, float]:
 def ask_collections(folder: Path) -> dict[str, dict[str, Strengths]]:
     """Return what the judged collections say."""
     collections = [read_collection(folder / name) for name in COLLECTIONS]
-    questions = {collection.name: read_questions(collection) for collection in collections}
+    questions = {collection.name: read_questions(collection, ASKED) for collection in collections}
     measured: dict[str, dict[str, Strengths]] = {}
     for collection in collections:
         [shelf] = make_shelves(collection, (1,))
@@ -204,18 +212,35 @@ def join(parts: Iterable[Strengths]) -> Strengths:
 
 
 def fit(measured: Mapping[str, Strengths]) -> list[str]:
-    """Return what thresholds do on one half of the collections that were fitted on the other half."""
-    names = list(measured)
-    halves = (names[::2], names[1::2])
+    """Return what thresholds do on each collection that were fitted on the others, with room for what is still unlike.
+
+    A threshold keeps to half of what may be wrong on each of the others, so that the one most unlike decides.
+    """
     lines: list[str] = []
-    for fitted, told in (halves, halves[::-1]):
-        on, of = join(measured[name] for name in fitted), join(measured[name] for name in told)
-        strong, partial = float(np.quantile(on.foreign, 1 - MOST)), float(np.quantile(on.own, MOST))
+    for name, of in measured.items():
+        others = [other for each, other in measured.items() if each != name]
+        strong = max(float(np.quantile(other.foreign, 1 - MOST / 2)) for other in others)
+        partial = min(float(np.quantile(other.own, MOST / 2)) for other in others)
         lines.append(
-            f"  fitted on {', '.join(fitted):<20} strong {strong:.3f}, partial {partial:.3f}; on {', '.join(told):<20}"
+            f"  {name:<16} strong {strong:.3f}, partial {partial:.3f}:"
             f" foreign, strong {of.get_wrongly_strong(strong):.1%}; own, only weak {of.get_wrongly_weak(partial):.1%}"
         )
     return lines
+
+
+def ask_by_words(folder: Path) -> dict[str, Strengths]:
+    """Return what the judged collections of a folder say by words alone, each asked the questions of all."""
+    collections = [read_collection(path.parent) for path in sorted(folder.glob("*/qrels.tsv"))]
+    asked = {each.name: Random(1).sample(each.queries, min(ASKED, len(each.queries))) for each in collections}
+    measured: dict[str, Strengths] = {}
+    for collection in collections:
+        index, of = LexicalIndex(collection.documents), measured.setdefault(collection.name, Strengths())
+        for source, questions in asked.items():
+            for question in questions:
+                text, found = parse_query(question), rank_scores(index.score(question))[:LIMIT]
+                strengths = [matching.judge(text, *collection.documents[number]) for number in found]
+                (of.own if source == collection.name else of.foreign).append(max(strengths, default=0.0))
+    return measured
 
 
 async def measure(folder: Path) -> dict[str, dict[str, Strengths]]:
@@ -232,14 +257,18 @@ async def measure(folder: Path) -> dict[str, dict[str, Strengths]]:
 
 def main() -> None:
     """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--folder", type=Path, action="append", default=[], help="further collections, by words alone")
+    more: list[Path] = parser.parse_args().folder
     folder = get_data_folder()
     if not all((folder / name).is_dir() for name in COLLECTIONS):
         sys.exit(f"No collections in {folder}: set REFDESK_TEST_DATA to the folder of real records.")
-    measured = asyncio.run(measure(folder))
+    measured = asyncio.run(measure(folder)) if not more else {each.name: ask_by_words(each) for each in more}
     print("\n".join(write_table(measured)))
-    print(f"Thresholds: strong {matching.STRONG}, partial {matching.PARTIAL}. Fitted on a half, at {MOST:.0%} each:")
-    for name in ("knowledge", "knowledge, words alone", "salesforce-knowledge"):
-        print("\n".join([name, *fit(measured[name])]))
+    print(f"Thresholds: strong {matching.STRONG}, partial {matching.PARTIAL}. Those fitted on the others:")
+    for name, by_collection in measured.items():
+        if len(by_collection) > 1:
+            print("\n".join([name, *fit(by_collection)]))
 
 
 if __name__ == "__main__":

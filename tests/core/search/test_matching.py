@@ -10,7 +10,7 @@ from refdesk.core.search.matching import EXCERPT_CHARACTERS, NOTHING_BETTER, PAR
 from refdesk.core.search.snippets import find_terms
 from refdesk.embedders.hashing import HashingEmbedder
 from refdesk.embedders.local import LocalEmbedder
-from refdesk.model import CosineScale
+from refdesk.model import CosineScale, TextQuery
 
 REFUNDS = ("Refund limit is 500 EUR", "Above that a team lead must approve the refund.")
 TAP = ("Tap", "Turn off the tap in the kitchen.")
@@ -61,6 +61,36 @@ def test_a_long_body_is_looked_at_around_its_best_passage() -> None:
     question, end = parse_query("restart the router"), len(body)
     assert judge(question, "", body) == 0.0
     assert judge(question, "", body, passage=(end - 18, end)) > PARTIAL
+
+
+@pytest.mark.parametrize("fill", ["Something else is written here. ", "Etwas ganz anderes steht überall hier. "])
+def test_in_a_long_text_words_count_that_stand_together(fill: str) -> None:
+    asked = parse_query("restart the router after the update of its firmware")
+    words = ["Restart", "router", "update", "firmware"]
+    gap = fill * 25
+    together, apart = f"{gap * 4}{' '.join(words)}. ", gap.join([*words, ""])
+    assert judge(asked, "", together) > judge(asked, "", apart)
+    assert judge(asked, "Router firmware", together) > judge(asked, "Router firmware", apart)
+    assert judge(asked, "", " ".join(words)) > judge(asked, "", together), "and in a short one each does"
+
+
+def test_words_that_are_written_otherwise_than_their_terms_are_not_lost_in_a_long_text() -> None:
+    gap = "Something else is written here. " * 30
+    asked = parse_query("dying batteries")
+    assert judge(asked, "", f"{gap}The battery dies. {gap}") > judge(asked, "", f"{gap}The battery lasts. {gap}")
+
+
+def test_what_a_summary_lacks_weighs_less_but_makes_nothing_strong() -> None:
+    strengths = [(judge(asked, *note, is_summary=True), judge(asked, *note)) for asked, note in _list_pairs()]
+    assert all(of_summary >= of_text for of_summary, of_text in strengths)
+    assert [each >= STRONG for each, _ in strengths] == [each >= STRONG for _, each in strengths]
+    assert any(of_summary > of_text + 0.05 for of_summary, of_text in strengths)
+    assert matching.name(judge(parse_query("apple tree"), *TAP, is_summary=True)) == "weak"
+
+
+def _list_pairs() -> list[tuple[TextQuery, tuple[str, str]]]:
+    questions = ["refund", "refund limit", "who must approve a refund", "turn off the tap", "apple tree in winter"]
+    return [(parse_query(question), note) for question in questions for note in (REFUNDS, TAP)]
 
 
 def test_only_an_answer_that_has_hits_and_nothing_better_than_weak_ones_is_noticed() -> None:

@@ -210,10 +210,11 @@ async def explain_meaning(context: Context, question: Question) -> str:
 
 
 async def judge(context: Context, question: Question, texts: Sequence[tuple[str, str]]) -> list[float]:
-    """Return the strength of each (title, text) that a source found, whose own ranking has no scores to go by."""
+    """Return the strength of each (title, summary) that a source found, whose own ranking has no scores to go by."""
     query, (cosines, scale) = parse_query(question.text), await _compare(context, question, texts)
     return [
-        matching.judge(query, title, text, cosine, scale) for (title, text), cosine in zip(texts, cosines, strict=True)
+        matching.judge(query, title, text, cosine, scale, is_summary=True)
+        for (title, text), cosine in zip(texts, cosines, strict=True)
     ]
 
 

@@ -9,17 +9,18 @@ how well it tells questions about the subject from others.
 
 from __future__ import annotations
 
+from collections import Counter
 from math import sqrt
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from refdesk.core.search import cosines
 from refdesk.core.search.analysis import analyse, analyse_document
 from refdesk.core.search.folding import fold
-from refdesk.core.search.inflection import get_language
+from refdesk.core.search.inflection import MARK, get_language
 from refdesk.core.search.snippets import find_terms
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Sequence
 
     from refdesk.model import CosineScale, TextQuery
 
@@ -33,8 +34,17 @@ PARTIAL = 0.33
 
 NOTHING_BETTER = "No result is a better match than weak: this is probably not known here."
 
-EXCERPT_CHARACTERS = 8_000
+EXCERPT_CHARACTERS = 6_000
 """More of a body than this is not looked at: long bodies would hold up everybody else."""
+
+AROUND_PASSAGE = 1_000
+"""Characters at each side of the best passage, where one is known: what stands farther off is about something else."""
+
+WINDOW = 600
+"""Characters within which words stand together. In a long text some of any question stand somewhere."""
+
+_SUMMARY_LIFT = 0.3
+"""How much of what a summary lacks to be strong is made up for: most of what it is of is not in it."""
 
 _WORDS_TRUST = 0.3
 """How much of what the cosine leaves open words can make up for."""
@@ -56,6 +66,8 @@ def judge(
     cosine: float | None = None,
     scale: CosineScale | None = None,
     passage: tuple[int, int] | None = None,
+    *,
+    is_summary: bool = False,
 ) -> float:
     """Return the strength of a hit, in [0, 1], whatever else was found.
 
@@ -66,12 +78,13 @@ def judge(
         cosine: Of its best passage; `None` where it has no vector.
         scale: Of the model that the cosine is of; `None` where that is not known, so that the cosine tells nothing.
         passage: Offsets of its best passage in the body (start, end in code points).
+        is_summary: Whether the body is no more than a summary of what was found.
     """
-    words = _judge_words(text, title, _get_excerpt(body, passage))
-    if cosine is None or scale is None:
-        return words
-    meaning = min(1.0, max(0.0, cosines.to_reference(cosine, scale)))
-    return 1.0 - (1.0 - meaning) * (1.0 - _WORDS_TRUST * words)
+    strength = words = _judge_words(text, title, _get_excerpt(body, passage))
+    if cosine is not None and scale is not None:
+        meaning = min(1.0, max(0.0, cosines.to_reference(cosine, scale)))
+        strength = 1.0 - (1.0 - meaning) * (1.0 - _WORDS_TRUST * words)
+    return strength + _SUMMARY_LIFT * max(0.0, STRONG - strength) if is_summary else strength
 
 
 def name(strength: float) -> Match:
@@ -92,10 +105,14 @@ def _judge_words(text: TextQuery, title: str, excerpt: str) -> float:
     asked = {*text.terms, *(term for phrase in text.phrases for term in phrase)}
     inflected = {term for term in asked if get_language(term)}
     if not inflected:
-        return _weigh(asked, set(analyse(title)) | _find_parts(fold(title), asked), find_terms(excerpt, asked), excerpt)
+        written = _find_together(excerpt, find_terms(excerpt, asked))
+        return _weigh(asked, set(analyse(title)) | _find_parts(fold(title), asked), written, excerpt)
     # What is asked in another language is looked for in its forms, and as words of any language.
     titled, written = (set(terms) for terms in analyse_document(title, excerpt))
-    return max(_weigh(each, titled, written, excerpt) for each in (inflected, asked - inflected))
+    return max(
+        _weigh(each, titled, _find_together(excerpt, each & written), excerpt)
+        for each in (inflected, asked - inflected)
+    )
 
 
 def _weigh(asked: set[str], titled: set[str], written: set[str], excerpt: str) -> float:
@@ -111,7 +128,44 @@ def _find_parts(title: str, terms: Iterable[str]) -> set[str]:
     return {term for term in terms if len(term) >= _LEAST_PART and term in title}
 
 
+def _find_together(excerpt: str, found: set[str]) -> set[str]:
+    """Return those of the terms found in a text that stand together within a `WINDOW`: the most there are anywhere.
+
+    Terms whose place is not seen at once, since they are written otherwise than their words, count as being there.
+    """
+    if len(excerpt) <= WINDOW or len(found) < 2:
+        return found
+    text = excerpt.lower() if excerpt.isascii() else fold(excerpt)
+    places = sorted((place, term) for term in found for place in _list_places(text, term.rpartition(MARK)[2]))
+    unseen = found - {term for _, term in places}
+    return unseen | max(_slide(places), key=len, default=set[str]())
+
+
+def _slide(places: Sequence[tuple[int, str]]) -> Iterator[set[str]]:
+    """Yield the terms in each window that ends with one of the places, which are in order, where they are the more."""
+    counts, first, most = Counter[str](), 0, 0
+    for place, term in places:
+        counts[term] += 1
+        while places[first][0] < place - WINDOW:
+            counts[places[first][1]] -= 1
+            if not counts[places[first][1]]:
+                del counts[places[first][1]]
+            first += 1
+        if len(counts) > most:
+            most = len(counts)
+            yield set(counts)
+
+
+def _list_places(text: str, term: str) -> Iterator[int]:
+    place = text.find(term)
+    while place >= 0:
+        yield place
+        place = text.find(term, place + len(term))
+
+
 def _get_excerpt(body: str, passage: tuple[int, int] | None) -> str:
-    """Return the part of a body that is looked at: the surroundings of its best passage, else the beginning."""
-    start = max(0, (passage[0] if passage else 0) - EXCERPT_CHARACTERS // 2)
-    return body[start : start + EXCERPT_CHARACTERS]
+    """Return the part of a body that is looked at: its best passage with what surrounds it, else the beginning."""
+    if passage is None:
+        return body[:EXCERPT_CHARACTERS]
+    start = max(0, passage[0] - AROUND_PASSAGE)
+    return body[start : min(passage[1] + AROUND_PASSAGE, start + EXCERPT_CHARACTERS)]
