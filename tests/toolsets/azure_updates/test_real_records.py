@@ -13,12 +13,16 @@ from typing import Any, cast
 
 import pytest
 
+from benchmarks.tokens import count_tokens
 from refdesk.core.context import Context
 from refdesk.kit.markdown import to_markdown
 from refdesk.model import Document, State
+from refdesk.server import ceiling
+from refdesk.server.answers import to_text
 from refdesk.toolsets.azure_updates.change_models import ChangesInput
 from refdesk.toolsets.azure_updates.changes import list_changes
 from refdesk.toolsets.azure_updates.models import COLLECTION
+from refdesk.toolsets.azure_updates.operations import SEARCH_UPDATES
 from refdesk.toolsets.azure_updates.products import find_products
 from refdesk.toolsets.azure_updates.records import BASE_URL, to_document
 from sample_world.azure_updates.process import RunningEmulator
@@ -123,6 +127,22 @@ async def test_the_real_retirements_have_products_days_and_an_order(real_updates
     assert months == sorted(months)
     first = await ask(real_updates, sortBy="retirement:asc", limit=93)
     assert [result["id"] for result in first["results"]] == [result["id"] for result in found]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{}, {"query": "AKS"}, {"sortBy": "retirement:asc"}, {"limit": 100}],
+    ids=["browsing", "a word", "retirements", "as many as may be"],
+)
+async def test_an_answer_of_real_records_stays_below_the_ceiling_and_says_how_to_read_on(
+    real_updates: Context, arguments: dict[str, Any]
+) -> None:
+    whole = await ask(real_updates, **arguments)
+    shown = ceiling.shorten(whole, SEARCH_UPDATES.shortening, arguments)
+    assert count_tokens(to_text(whole)) > ceiling.MOST_TOKENS > count_tokens(to_text(shown))
+    assert "Fetch an update by `id` to read it whole." in shown["truncated"]["message"]
+    left = len(shown["results"])
+    assert left == len(whole["results"]) or shown["truncated"]["next"] == {"offset": left}
 
 
 def test_words_of_real_titles_name_products_as_the_feed_does(archive: Records) -> None:
