@@ -240,6 +240,7 @@ async def test_a_skill_about_two_problems_becomes_two_and_one_again(desk: Desk) 
     done = await call("split_skill", skill_id=both)
     assert (done["version"], done["cases"], done["other_title"]) == (8, planned["cases"], planned["other_title"])
     new = done["other_id"]
+    assert [change for change in done["changes"] if "went with the conversations that support it" in change]
     assert done["changes"][0] == f"Split: 3 of its conversations are “{done['other_title']}” now ({new})."
     assert (await call("get_skill", skill_id=both))["resolution"].partition("## Goal")[2] == alone
     found = await call("search_skills", query="my account is locked")

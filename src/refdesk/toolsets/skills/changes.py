@@ -64,6 +64,8 @@ def _compare_steps(old: Playbook, new: Playbook) -> Iterator[str]:
         kept = seldom.get(key)
         if kept is not None:
             yield f"No step any more: “{step.do}”, done in {len(kept.cases)} of {total} cases; kept as seldom."
+        elif step.cases and not set(step.cases) & set(new.cases):
+            yield f"Step “{step.do}” went with the conversations that support it."
         elif step.cases or step.id:
             yield f"Step “{step.do}” is now part of another; its cases are kept."
         else:
