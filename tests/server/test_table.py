@@ -6,12 +6,14 @@ import json
 import os
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator, ValidationError, validate
+from pydantic import BaseModel, Field
 
 from benchmarks.agent.scripted import read_recipes, read_steps
 from benchmarks.tokens import count_tokens
@@ -210,3 +212,26 @@ def test_no_two_toolsets_share_a_name_or_a_route() -> None:
     entries = [entry for toolset in toolsets for entry in (*toolset.operations, *toolset.resources)]
     described = openapi.describe(toolsets)["paths"]
     assert sum(len(methods) for methods in described.values()) == len(entries) + len({"health", "ready", "metrics"})
+
+
+class ManyWords(BaseModel):
+    """An answer of texts, with a number and now and then a list."""
+
+    first: str
+    second: str
+    third: str
+    fourth: str
+    fifth: str
+    count: int
+    notes: list[str] = Field(default_factory=list[str])
+
+
+def test_an_answer_with_what_it_has_only_now_and_then_fits_its_lean_schema() -> None:
+    [skills] = [toolset for toolset in describe_toolsets() if toolset.name == "skills"]
+    [get] = [operation for operation in skills.operations if operation.name == "get_skill"]
+    toolset = replace(skills, operations=(replace(get, output=ManyWords),))
+    [tool] = descriptions.describe_tools(toolset)
+    words = dict.fromkeys(("first", "second", "third", "fourth", "fifth"), "x")
+    answer = ManyWords.model_validate({**words, "count": 1, "notes": ["a"]}).model_dump(mode="json")
+    assert tool.output_schema is not None
+    validate(answer, tool.output_schema)

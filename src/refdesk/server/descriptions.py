@@ -213,6 +213,10 @@ def _lean_output(schema: Mapping[str, Any], records: Mapping[str, str], *, may_b
         if name in required or field.get("type") not in _OCCASIONAL or name in _MAIN
     }
     lean = _lean({**schema, "properties": fields}, _OUTPUT_NOISE, _shorten_record)
+    left_out = [field for name, field in schema.get("properties", {}).items() if name not in fields]
+    if any(field.get("type") != "string" for field in left_out):
+        # What is not named is no text then, or not always.
+        lean.pop("additionalProperties", None)
     if may_be_cut:
         return _allow_truncation(lean)
     return None if all(field.get("type") in _SCALARS for field in schema["properties"].values()) else lean
