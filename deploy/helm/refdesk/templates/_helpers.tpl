@@ -31,7 +31,7 @@ app.kubernetes.io/component: {{ .part }}
 {{- $hosts := list $name (printf "%s.%s" $name .Release.Namespace) (printf "%s.%s.svc" $name .Release.Namespace) -}}
 {{- $hosts = append $hosts (printf "%s.%s.svc.cluster.local" $name .Release.Namespace) -}}
 {{- if .Values.ingress.enabled }}{{ $hosts = append $hosts .Values.ingress.host }}{{ end -}}
-{{- with .Values.settings.ALLOWED_HOSTS }}{{ $hosts = append $hosts . }}{{ end -}}
+{{- with get .Values.settings "ALLOWED_HOSTS" }}{{ $hosts = append $hosts . }}{{ end -}}
 {{- join "," $hosts -}}
 {{- end -}}
 
