@@ -380,6 +380,7 @@ async def _open_desk(
 
 async def keep_impacts(base: Base) -> None:
     """Find what announcements mean for what is known, whenever something is new, until cancelled."""
+    await anyio.sleep(IDLE_START_SECONDS)  # nobody waits for it, and everybody for the start
     from refdesk.factories.impact import choose_examiner
 
     await choose_examiner(lambda name: base.of(name).knowledge_base.store).run()
