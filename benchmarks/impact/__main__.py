@@ -13,7 +13,7 @@ import argparse
 import json
 import sys
 
-from benchmarks.impact import impacts
+from benchmarks.impact import contradictions, impacts
 from benchmarks.impact.counting import count_terms
 from benchmarks.impact.reading import has_announcements
 from benchmarks.quality import get_data_folder
@@ -33,10 +33,14 @@ def main() -> None:
         return
     if options.fit:
         print("impacts", json.dumps(impacts.fit_weights(data), indent=4))
+        print("contradictions", json.dumps(contradictions.fit_weights(), indent=4))
         return
     for part in ("dev", "test"):
         print(f"impacts, {part}: {impacts.run(data, part, show=options.show and part == 'dev')}")
         print(f"  the same product named: {impacts.run_by_products(data, part)}")
+    for part in ("dev", "test"):
+        print(f"contradictions, {part}: {contradictions.run(part, show=options.show and part == 'dev')}")
+        print(f"  shown of notes about different things: {contradictions.run_strangers(part)}")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,8 @@ from pathlib import Path
 from benchmarks.impact.measuring import Figures, fit, measure
 from benchmarks.impact.reading import Labelled, read_announcements, read_impacts
 from refdesk.impact.changes import Change, read_change
-from refdesk.impact.matching import THRESHOLD, Match, compare, match, read_passages
+from refdesk.impact.kinds import THRESHOLD
+from refdesk.impact.matching import Match, compare, match, read_passages
 from refdesk.impact.products import find_products
 
 

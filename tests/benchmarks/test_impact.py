@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks.impact import impacts
+from benchmarks.impact import contradictions, impacts
 from benchmarks.impact.measuring import Share, fit, measure
 from benchmarks.impact.reading import read_contradictions, read_impacts
 
@@ -33,6 +33,13 @@ def test_impacts_are_right_as_often_as_promised(shared_data: Path) -> None:
     assert figures.precision.value >= 0.85
     assert figures.recall.value >= 0.70
     assert impacts.run_by_products(shared_data, "test").precision.value < 0.6
+
+
+def test_contradictions_are_right_as_often_as_promised() -> None:
+    figures = contradictions.run("test")
+    assert figures.precision.value >= 0.80
+    assert figures.recall.value >= 0.70
+    assert contradictions.run_strangers("test").value < 0.02
 
 
 def test_the_weights_are_those_that_the_development_half_gives(shared_data: Path) -> None:

@@ -5,7 +5,8 @@ from datetime import date
 import pytest
 
 from refdesk.impact.changes import Announcement, Change, read_change
-from refdesk.impact.matching import THRESHOLD, Match, match, read_passages
+from refdesk.impact.kinds import THRESHOLD
+from refdesk.impact.matching import Match, match, read_passages
 
 
 def change(title: str, text: str = "", *products: str, due: date | None = None) -> Change:

@@ -191,6 +191,7 @@ class ToolsetDescriptor:
         announces: Loads what reads an announcement (see `refdesk.impact.changes`) out of a document; `None` where its
             documents announce no changes.
         relies: Whether its documents may be made wrong by what others announce.
+        disputes: Whether its documents may contradict each other.
     """
 
     name: str
@@ -210,3 +211,4 @@ class ToolsetDescriptor:
     own_store: str | None = None
     announces: Callable[[], Callable[[Document], Any]] | None = None
     relies: bool = False
+    disputes: bool = False

@@ -22,7 +22,8 @@ def choose_examiner(get_store: Callable[[str], Store]) -> Examiner:
     announcing = {each.name: each.announces for each in find_descriptors() if each.announces is not None}
     relying = frozenset(each.name for each in find_descriptors() if each.relies)
     stores = {name: get_store(name) for name in (*announcing, *sorted(relying))}
-    return Examiner(stores, announcing, relying, SystemClock())
+    disputing = frozenset(each.name for each in find_descriptors() if each.disputes)
+    return Examiner(stores, announcing, relying, SystemClock(), disputing)
 
 
 def choose_note() -> Callable[[Document], Metadata | None]:

@@ -6,9 +6,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import Literal, TypeAlias
 
 from refdesk.impact.dates import find_dates
+from refdesk.impact.kinds import ChangeKind
 from refdesk.impact.numbers import find_former
 from refdesk.impact.products import find_products, name_product
 from refdesk.impact.qualifiers import find_qualifiers, find_tiers
@@ -16,8 +16,6 @@ from refdesk.impact.series import find_series
 from refdesk.impact.subjects import find_counted, find_identifiers, find_pairs, find_subjects, weigh_terms
 from refdesk.impact.versions import Version, find_versions
 from refdesk.impact.wording import split_sentences
-
-ChangeKind: TypeAlias = Literal["retires", "breaks", "deprecates", "price", "limit", "renames", "default"]
 
 _KINDS: dict[ChangeKind, str] = {
     "retires": r"""\bretir(?:e|es|ed|ing|ement)\b|\bend[- ]of[- ](?:life|support|sale)|\bends?\s(?:support|on)\b

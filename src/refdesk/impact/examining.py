@@ -22,8 +22,10 @@ import anyio.to_thread
 from refdesk import errors
 from refdesk.core.background.leases import Holder, Lease
 from refdesk.core.search.analysis import analyse, get_stop_terms
+from refdesk.impact.cases import Case, put_cases
 from refdesk.impact.change_rows import read_row, write_change
 from refdesk.impact.changes import Announcement, Change, read_change
+from refdesk.impact.comparing import compare_notes, read_note, says_the_same
 from refdesk.impact.known_changes import KnownChanges
 from refdesk.impact.matching import read_passages
 from refdesk.impact.products import list_names
@@ -51,6 +53,12 @@ CANDIDATES = 400
 
 MOST_TERMS = 64
 
+COMPARED = 12
+"""So many notes a new one is compared with: those that share most with it."""
+
+LOOKED_AT = 2000
+"""So many characters of a note say which others are about the same."""
+
 
 @dataclass(slots=True)
 class Examiner:
@@ -60,12 +68,14 @@ class Examiner:
         stores: By toolset, of those that announce and those whose documents rely on that.
         announcing: What loads the reader of each toolset's announcements.
         relying: The toolsets whose documents may be made wrong.
+        disputing: The toolsets whose documents may contradict each other.
     """
 
     stores: Mapping[str, Store]
     announcing: Mapping[str, Callable[[], Callable[[Document], Announcement]]]
     relying: frozenset[str]
     clock: Clock
+    disputing: frozenset[str] = frozenset()
     holder: Holder = field(default_factory=Holder)
     trouble: str | None = None
     _known: KnownChanges | None = None
@@ -175,6 +185,7 @@ class Examiner:
     async def _take_items(self, store: Store, lease: Lease, pairs: Sequence[tuple[Metadata, Document | None]]) -> None:
         """Keep the impacts on documents."""
         known, found = await self._get_known(), list[tuple[Metadata, list[Impact]]]()
+        disputes = [(record, await self._find_disputes(store, record, document)) for record, document in pairs]
         for record, document in pairs:
             # Where nothing is announced, nothing is read either: that would cost more than to embed it.
             is_there = document is not None and _is_current(document) and bool(known.by_id)
@@ -186,7 +197,31 @@ class Examiner:
             for record, impacts in found:
                 value = record.value
                 await put_impacts(transaction, record.key.org, str(value["toolset"]), str(value["id"]), impacts)
+            for record, dispute in disputes:
+                if dispute is not None:
+                    place = str(record.value["toolset"]), str(record.value["id"])
+                    await put_cases(transaction, record.key.org, *place, *dispute)
             await _remove_done(transaction, [record for record, _ in pairs])
+
+    async def _find_disputes(
+        self, store: Store, record: Metadata, document: Document | None
+    ) -> tuple[list[Case], list[str]] | None:
+        """Return the cases of a document and the ids of those it repeats; `None` where it is not compared."""
+        if record.value["toolset"] not in self.disputing:
+            return None
+        if document is None or not _is_current(document):
+            return [], []
+        terms = dict.fromkeys(analyse(f"{document.title}\n{document.body[:LOOKED_AT]}"))
+        request = FindRequest(
+            document.collection,
+            text=TextQuery(tuple(term for term in terms if term not in get_stop_terms())[:MOST_TERMS]),
+            where=InState((State.CURRENT,)),
+            depth=COMPARED + 1,
+            counts=False,
+        )
+        ids = [each.id for each in (await store.find(request)).candidates if each.id != document.id][:COMPARED]
+        others = [each for each in await store.get_documents(document.collection, ids) if each is not None]
+        return await anyio.to_thread.run_sync(compare_with, document, others)
 
     async def _get_known(self) -> KnownChanges:
         """Return all changes; they are read anew when another process has written some."""
@@ -261,6 +296,18 @@ def find_impacts(known: KnownChanges, document: Document) -> list[Impact]:
     """Return the impacts of all changes on a document, surest first."""
     found = known.find(list(read_passages(document.title, document.body)))
     return [make_impact(change, match, document) for change, match in found]
+
+
+def compare_with(document: Document, others: Sequence[Document]) -> tuple[list[Case], list[str]]:
+    """Return the cases of a document with others, and the ids of those it repeats."""
+    mine, cases, repeats = read_note(document), list[Case](), list[str]()
+    for theirs in map(read_note, others):
+        case = compare_notes(mine, theirs)
+        if case is not None:
+            cases.append(case)
+        elif says_the_same(mine, theirs):
+            repeats.append(theirs.document.id)
+    return cases, repeats
 
 
 def list_terms(change: Change) -> list[str]:

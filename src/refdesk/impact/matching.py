@@ -27,9 +27,6 @@ WINDOW = 1
 CLOSE = 2
 """Words no farther from each other than this stand together."""
 
-THRESHOLD = 0.5
-"""From this confidence on a match is told."""
-
 
 @dataclass(frozen=True)
 class Passage:

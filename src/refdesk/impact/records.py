@@ -11,11 +11,12 @@ from datetime import UTC, date, datetime, time
 from math import exp, log
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
-from refdesk.impact.changes import Change, ChangeKind
-from refdesk.impact.matching import THRESHOLD, Match
+from refdesk.impact.kinds import SEVERITY, THRESHOLD, ChangeKind
 from refdesk.model import SHARED_ORG, Metadata, MetadataKey
 
 if TYPE_CHECKING:
+    from refdesk.impact.changes import Change
+    from refdesk.impact.matching import Match
     from refdesk.model import Document, JsonObject, JsonValue
     from refdesk.protocols import Reader, Transaction
 
@@ -117,10 +118,6 @@ class Summary:
     count: int
     worst: ChangeKind
     due: date | None
-
-
-SEVERITY: tuple[ChangeKind, ...] = ("retires", "breaks", "deprecates", "default", "limit", "price", "renames")
-"""The worst first."""
 
 
 def make_impact(change: Change, match: Match, document: Document) -> Impact:

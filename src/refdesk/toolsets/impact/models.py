@@ -8,7 +8,7 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 
-from refdesk.impact.changes import ChangeKind
+from refdesk.impact.kinds import ChangeKind
 from refdesk.kit.wire import Message, Text
 
 Id: TypeAlias = Annotated[str, Field(min_length=1, max_length=300)]

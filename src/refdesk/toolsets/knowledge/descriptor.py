@@ -82,5 +82,6 @@ TOOLSET = ToolsetDescriptor(
     list_quotas=_list_quotas,
     choose_options=_choose_options,
     relies=True,
+    disputes=True,
     exporter=Exporter(formats=("jsonl", "markdown"), export=_export),
 )

@@ -125,6 +125,7 @@ class KnowledgeResult(Message):
     matched_via: str | SkipJsonSchema[None] = Field(
         None, description="The id of the superseded entry whose wording matched."
     )
+    caution: str | SkipJsonSchema[None] = Field(None, description="What to heed before you rely on it.")
     embedding_status: EmbeddingStatus
 
 
@@ -366,6 +367,7 @@ class KnowledgeEntry(Message):
     task_refs: list[TaskReference]
     links: list[EntryLink] = Field(description="All of its links, tasks and direct supersessions too; the 50 newest.")
     omitted_links: int | SkipJsonSchema[None] = Field(None, description="How many older links there are.")
+    caution: str | SkipJsonSchema[None] = Field(None, description="What to heed before you rely on it.")
     embedding_status: EmbeddingStatus
 
 
@@ -452,6 +454,7 @@ def to_result(
     head_id: str,
     matched_via: str | None = None,
     how: Match | None = None,
+    caution: str | None = None,
 ) -> KnowledgeResult:
     """Return the entry as a search result; `head_id` names what holds now."""
     is_superseded = document.state is State.SUPERSEDED
@@ -468,6 +471,7 @@ def to_result(
         expires_at=get_expiry(document),
         superseded_by=head_id if is_superseded else None,
         matched_via=matched_via,
+        caution=caution,
         embedding_status=status,
     )
 

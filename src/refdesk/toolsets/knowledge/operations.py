@@ -12,9 +12,11 @@ from refdesk.core.writing import idempotency, supersession
 from refdesk.core.writing.idempotency import Token
 from refdesk.core.writing.tombstones import is_erased
 from refdesk.errors import Choice, ConflictError, InvalidInputError, NotFoundError, PermissionDeniedError
+from refdesk.kit.cautions import get_cautions
 from refdesk.kit.unknown_ids import Naming
 from refdesk.model import Link, Reference, State
 from refdesk.toolsets.knowledge import TOOLSET_NAME, listing, models, search
+from refdesk.toolsets.knowledge.disputes import LIST_CASES, SETTLE_CASE
 from refdesk.toolsets.knowledge.keeping import list_read, put_new
 from refdesk.toolsets.knowledge.models import (
     GetInput,
@@ -220,6 +222,7 @@ async def get_knowledge(context: Context, asked: GetInput) -> KnowledgeEntry:
     heads = await supersession.find_heads(base.store, [document])
     members, has_older = await _read_chain(base, collection, heads[document.id], asked)
     links = await base.store.get_links(org, _reference(document))
+    [caution] = await get_cautions(base.store, org, TOOLSET_NAME, [document.id])
     return KnowledgeEntry(
         id=document.id,
         title=document.title,
@@ -239,6 +242,7 @@ async def get_knowledge(context: Context, asked: GetInput) -> KnowledgeEntry:
         task_refs=_list_tasks(links),
         links=[models.to_entry_link(link, document) for link in links[-models.MOST_LINKS :]],
         omitted_links=len(links) - models.MOST_LINKS if len(links) > models.MOST_LINKS else None,
+        caution=caution,
         embedding_status=status,
     )
 
@@ -442,5 +446,7 @@ OPERATIONS = (
     RESTORE_KNOWLEDGE,
     listing.LIST_KNOWLEDGE,
     listing.LIST_TAGS,
+    LIST_CASES,
+    SETTLE_CASE,
     listing.LIST_AUTHORS,
 )

@@ -16,6 +16,7 @@ from refdesk.core.search.federation import ALWAYS
 from refdesk.core.search.reranking import rerank
 from refdesk.core.search.snippets import snippet
 from refdesk.core.writing import supersession
+from refdesk.kit.cautions import get_cautions
 from refdesk.model import And, Filter, FindRequest, HasAll, HasId, InState, Not, Or, Overlaps, State
 from refdesk.toolsets.knowledge import TOOLSET_NAME, models
 from refdesk.toolsets.knowledge.options import get_options
@@ -103,6 +104,8 @@ async def search(base: KnowledgeBase, collection: Collection, asked: SearchInput
     found = await find(base, collection, asked)
     statuses = await _get_statuses(base, collection, [match for match, _ in found.best])
     heads = await supersession.find_heads(base.store, [document for _, document in found.best])
+    ids = [document.id for _, document in found.best]
+    cautions = await get_cautions(base.store, collection.org, collection.toolset, ids)
     return [
         models.to_result(
             document,
@@ -112,8 +115,9 @@ async def search(base: KnowledgeBase, collection: Collection, asked: SearchInput
             head_id=heads[document.id],
             matched_via=match.matched_via,
             how=matching.name(match.strength),
+            caution=caution,
         )
-        for (match, document), status in zip(found.best, statuses, strict=True)
+        for (match, document), status, caution in zip(found.best, statuses, cautions, strict=True)
     ]
 
 

@@ -116,6 +116,7 @@ class SkillMatch(Message):
     )
     author: str | SkipJsonSchema[None] = Field(None, description="The agent whose conversation began it.")
     updated_at: datetime | SkipJsonSchema[None] = Field(None, description="When it was last refined.")
+    caution: str | SkipJsonSchema[None] = Field(None, description="What to heed before you rely on it.")
 
 
 class SearchOutput(Message):
@@ -153,6 +154,7 @@ class SkillDocument(Message):
     author: str = Field(description="The agent whose conversation began it.")
     created_at: datetime
     updated_at: datetime
+    caution: str | SkipJsonSchema[None] = Field(None, description="What to heed before you rely on it.")
 
 
 class SkillSummary(Message):
@@ -269,6 +271,7 @@ def to_skill_document(skill: Skill) -> SkillDocument:
         author=skill.author,
         created_at=skill.created_at,
         updated_at=skill.updated_at,
+        caution=None,
     )
 
 
@@ -285,6 +288,7 @@ def to_match(skill: Skill, score: float, how: Match | None = None, *, is_whole: 
         confidence=skill.confidence,
         author=skill.author,
         updated_at=skill.updated_at,
+        caution=None,
     )
 
 

@@ -17,7 +17,8 @@ from refdesk.core.search.analysis import parse_query
 from refdesk.core.writing import idempotency
 from refdesk.core.writing.idempotency import Once, Token
 from refdesk.errors import Choice, NotFoundError, RefdeskError, StoreError
-from refdesk.toolsets.skills import missing, models, openings, reports
+from refdesk.kit.cautions import get_cautions
+from refdesk.toolsets.skills import TOOLSET_NAME, missing, models, openings, reports
 from refdesk.toolsets.skills.exchange_operations import EXPORT, make_import
 from refdesk.toolsets.skills.history_operations import HISTORY, make_merge, make_split, make_unmerge
 from refdesk.toolsets.skills.listing import LIST
@@ -84,11 +85,13 @@ async def search_skills(context: Context, asked: SearchInput, random: Random | N
     embedding, trust = (vector.vector.tolist(), vector.trust) if vector is not None else ((), 1.0)
     found = await queries.hybrid_search(embedding, question, asked.top_k, asked.min_score, trust=trust)
     matches = _judge(found, question, vector.scale if vector is not None else None)
+    cautions = await get_cautions(queries.store, queries.org, TOOLSET_NAME, [m["skill"].skill_id for m in found])
+    shown = [
+        models.to_match(match["skill"], match["score"], how, is_whole=asked.detail == "full" or place == 0)
+        for place, (match, how) in enumerate(zip(found, matches, strict=True))
+    ]
     return SearchOutput(
-        matches=[
-            models.to_match(match["skill"], match["score"], how, is_whole=asked.detail == "full" or place == 0)
-            for place, (match, how) in enumerate(zip(found, matches, strict=True))
-        ],
+        matches=[match.model_copy(update={"caution": caution}) for match, caution in zip(shown, cautions, strict=True)],
         query=asked.query,
         notice=matching.get_notice(matches),
         search_time_ms=round((perf_counter() - started) * 1000, 3),
@@ -123,7 +126,8 @@ async def get_skill(context: Context, asked: GetInput) -> SkillDocument:
         skill = await _count_use(queries, skill)
     if skill is None:
         raise await missing.explain(queries.store, queries.org, asked.skill_id)
-    return models.to_skill_document(skill)
+    [caution] = await get_cautions(queries.store, queries.org, TOOLSET_NAME, [skill.skill_id])
+    return models.to_skill_document(skill).model_copy(update={"caution": caution})
 
 
 async def _count_use(queries: SkillQueries, skill: Skill) -> Skill | None:

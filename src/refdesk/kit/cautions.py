@@ -1,0 +1,61 @@
+"""What to heed of an entry or a skill before one relies on it: what changes under it, and what says otherwise."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from refdesk.impact.cases import Disputed, get_disputes
+from refdesk.impact.records import Impact, get_impacts, summarise
+from refdesk.model import Collection, State
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from refdesk.protocols import Reader
+
+_CHANGES = {
+    "retires": "retires",
+    "breaks": "breaks",
+    "deprecates": "deprecates",
+    "default": "changes the default of",
+    "limit": "changes a limit of",
+    "price": "changes the price of",
+    "renames": "renames",
+}
+
+
+async def get_cautions(reader: Reader, org: str, toolset: str, ids: Sequence[str]) -> list[str | None]:
+    """Return for each document of an org what to heed, in a sentence or two; `None` for nothing."""
+    if not ids:
+        return []
+    impacts = await get_impacts(reader, org, toolset, ids)
+    disputes = await get_disputes(reader, org, toolset, ids)
+    current = await _find_current(reader, Collection(org, toolset), disputes)
+    return [
+        " ".join(filter(None, (_tell_impacts(mine), _tell_disputes(disputed, current)))) or None
+        for mine, disputed in zip(impacts, disputes, strict=True)
+    ]
+
+
+async def _find_current(reader: Reader, collection: Collection, disputes: Sequence[Disputed]) -> frozenset[str]:
+    """Return which of the documents hold now that contradict others or are repeated."""
+    ids = sorted({id for each in disputes for id in (*each.contradicts, *each.repeats)})
+    found = await reader.get_documents(collection, ids) if ids else []
+    return frozenset(each.id for each in found if each is not None and each.state is State.CURRENT)
+
+
+def _tell_impacts(impacts: Sequence[Impact]) -> str:
+    summary = summarise(impacts)
+    if summary is None:
+        return ""
+    since = f" from {summary.due.isoformat()} on" if summary.due else ""
+    what = f"{_CHANGES[summary.worst]} what this relies on{since}"
+    who = "An announcement" if summary.count == 1 else f"Of {summary.count} announcements the worst"
+    return f"{who} {what}: list_impacts."
+
+
+def _tell_disputes(disputed: Disputed, current: frozenset[str]) -> str:
+    others = [id for id in disputed.contradicts if id in current]
+    same = [id for id in disputed.repeats if id in current]
+    told = [f"Contradicted by {', '.join(others[:3])}: list_cases."] if others else []
+    return " ".join([*told, *([f"Says the same as {', '.join(same[:3])}."] if same else [])])

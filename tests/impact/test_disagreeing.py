@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import pytest
+
+from refdesk.impact.disagreeing import find_contradiction, read_text
+from refdesk.impact.kinds import THRESHOLD
+from refdesk.impact.quantities import find_values
+
+
+def contradict(one: str, other: str) -> bool:
+    found = find_contradiction(read_text(one), read_text(other))
+    return found is not None and found.confidence >= THRESHOLD
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("The import job runs every 20 minutes.", "Import job: scheduled once a day."),
+        ("Vouchers of the shop expire after 24 months.", "A voucher of the shop expires after three years."),
+        ("The proxy of the depot listens on port 8443.", "Port 9443 is where the depot's proxy listens."),
+        ("Agents may see full account numbers.", "Full account numbers are not shown to agents."),
+        (
+            "The contract with the printer ends on 31 May 2027.",
+            "The contract with the printer runs until 30 June 2027.",
+        ),
+        ("The parcel robot is enabled in hall 4.", "In hall 4 the parcel robot is disabled."),
+    ],
+)
+def test_another_value_a_denial_or_another_state_is_a_contradiction_either_way(one: str, other: str) -> None:
+    assert contradict(one, other)
+    assert contradict(other, one)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("The import job runs every 60 minutes.", "Import job: hourly."),
+        ("The pod may use 2 GiB of memory.", "Memory limit of the pod: 2048 MiB."),
+        ("Warehouse North closes at 18:00.", "Warehouse South closes at 20:00."),
+        ("Dock 7 takes trucks up to 12 t.", "Dock 9 takes trucks up to 40 t."),
+        ("In 2024 the refund limit was 300 EUR.", "Since January 2026 the refund limit is 500 EUR."),
+        ("Gift cards expire after 24 months.", "The lease of the forklifts runs 24 months."),
+        ("Visitors sign at the gate.", "Visitors park behind the hall."),
+        ("", "The gate is open."),
+    ],
+)
+def test_the_same_other_things_and_what_came_later_are_none(one: str, other: str) -> None:
+    assert not contradict(one, other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("half an hour", "30 min"),
+        ("6 pm", "18:00"),
+        ("1.8 m", "180 cm"),
+        ("5 tonnes", "5,000 kg"),
+        ("24 months", "2 years"),
+    ],
+)
+def test_values_have_one_unit(one: str, other: str) -> None:
+    [mine], [theirs] = find_values(one), find_values(other)
+    assert mine.kinds & theirs.kinds
+    assert mine.agrees(theirs)
+
+
+@pytest.mark.parametrize("text", ["", "x" * 30_000, "not " * 5_000, "1, " * 5_000, "Tank 5. " * 3_000])
+def test_any_text_can_be_compared(text: str) -> None:
+    contradict(text, "Tank 5 holds ethanol, not 1 l.")
+    contradict(text, text)
