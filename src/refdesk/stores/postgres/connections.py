@@ -167,21 +167,20 @@ class Connections:
         One round trip.
         """
         async with self.pool.lend() as connection:
-            rows = await self.send(connection, _BEGIN_READING, self.limits, scope.statement, *statements, _COMMIT)
+            rows = await self.send(connection, _BEGIN_READING, self._get_limits(scope), *statements, _COMMIT)
             return rows[-1 - len(statements) : -1]
 
-    @property
-    def limits(self) -> Statement:
-        """The statement that says how a reading transaction runs.
+    def _get_limits(self, scope: Scope) -> Statement:
+        """Return the statement that says how a reading transaction runs, and what it sees.
 
         Whatever a search reads is reached by an index. A statement that is prepared is planned once, whatever it is
         given; compiling a plan takes longer than any of ours.
         """
-        return Statement(
-            "SELECT set_config('statement_timeout', %s, true), set_config('enable_seqscan', 'off', true), "
-            "set_config('jit', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true)",
-            (f"{int(self.patience_seconds * 1000)}ms",),
-        )
+        limits = Text(
+            ", set_config('statement_timeout', {}, true), set_config('enable_seqscan', 'off', true), "
+            "set_config('jit', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true)"
+        ).format(quote(f"{int(self.patience_seconds * 1000)}ms"))
+        return Statement(Text(_to_text(scope.statement) + limits))
 
     async def send(
         self, connection: Connection, *statements: Statement, seconds: float | None = None

@@ -96,7 +96,7 @@ _WEIGH = """
         set_config('refdesk.weights', (
             ARRAY[words::float8 / nullif(documents, 0)] || (SELECT weights FROM weighed)
         )::text, true),
-        set_config('refdesk.ways', every::text, true), set_config('refdesk.chosen', terms::text, true)
+        set_config('refdesk.ways', every::text, true), set_config('refdesk.chosen', terms::text, true) \1
     FROM chosen
 """
 _WEIGHT = Text("(SELECT current_setting('refdesk.weights', true)::float8[])[{}]")

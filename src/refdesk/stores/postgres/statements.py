@@ -7,8 +7,9 @@ by their keys, the planner may not use the index of words, which then would give
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import LiteralString, cast
 
 from refdesk.core.keeping.encoding import is_storable
 from refdesk.core.writing.supersession import HEAD
@@ -28,11 +29,11 @@ _COLUMNS = {
     "title": Text("title_key"),
     "id": Text("id"),
 }
-_SEE = """
-    SELECT set_config('refdesk.any', %s, true), set_config('refdesk.all', %s, true),
-        set_config('enable_bitmapscan', %s, true)
-"""
-_SEE_WAYS = "SELECT set_config('refdesk.any', current_setting('refdesk.ways'), true)"
+_SEE = Text(
+    "set_config('refdesk.any', {}, true), set_config('refdesk.all', {}, true), "
+    "set_config('enable_bitmapscan', {}, true)"
+)
+_SEE_WAYS = Text("set_config('refdesk.any', current_setting('refdesk.ways'), true)")
 _PREPARE = """
     SELECT set_config('refdesk.listed', '{}', true), set_config('refdesk.titled', '{}', true),
         set_config('refdesk.written', '{}', true), set_config('refdesk.passing', '', true),
@@ -40,22 +41,20 @@ _PREPARE = """
         set_config('refdesk.chosen', '{-1}', true), set_config('refdesk.vector', %s, true),
         set_config('refdesk.forms', ARRAY(
             SELECT refdesk_form(word, %s) FROM unnest(tsvector_to_array(to_tsvector('simple', %s))) AS word
-        )::text, true)
+        )::text, true) \1
 """
 # No form stands for no entry: the empty array would be a part of every other.
-_SEE_FORMS = """
-    SELECT set_config('refdesk.any', '{-1}', true), set_config('enable_bitmapscan', 'on', true), set_config(
-        'refdesk.all', coalesce(nullif(current_setting('refdesk.forms'), '{}'), '{-1}'), true
-    )
-"""
+_SEE_FORMS = Text(
+    "set_config('refdesk.any', '{{-1}}', true), set_config('enable_bitmapscan', 'on', true), "
+    "set_config('refdesk.all', coalesce(nullif(current_setting('refdesk.forms'), '{{}}'), '{{-1}}'), true)"
+).format()
 _FIND_WRITTEN = Text("""
-    SELECT set_config('refdesk.written', documents::text, true)
+    SELECT set_config('refdesk.written', documents::text, true)\1
     FROM (SELECT ARRAY(SELECT document FROM ({matching}) matching) AS documents OFFSET 0) found
 """)
-_SEE_CHOSEN = """
-    SELECT set_config('enable_bitmapscan', 'on', true),
-        set_config('refdesk.any', current_setting('refdesk.chosen'), true)
-"""
+_SEE_CHOSEN = Text(
+    "set_config('enable_bitmapscan', 'on', true), set_config('refdesk.any', current_setting('refdesk.chosen'), true)"
+)
 # Without the barriers the planner would compute each place and frequency once for every use of it.
 _SCORED = Text("""
     SELECT document, id, modified_at, created_at, title_key, state, {score} AS lexical, {all_terms} AS all_terms,
@@ -70,7 +69,7 @@ _FIRST_START = Text(
     "(SELECT min(s.starts_at) FROM spans s WHERE s.org = {org} AND s.document = matching.document AND s.name = {name})"
 )
 _LIST = Text("""
-    SELECT total, cardinality(documents), set_config('refdesk.listed', documents::text, true)
+    SELECT total, cardinality(documents), set_config('refdesk.listed', documents::text, true)\1
     FROM (SELECT {total} AS total, ARRAY(
         SELECT document FROM {matching} ORDER BY {order} LIMIT {depth}
     ) AS documents OFFSET 0) listed
@@ -83,7 +82,7 @@ _COUNT_FACETS = Text("""
     WHERE f.name = ANY({names}::text[]) GROUP BY f.name, f.key, f.value
 """)
 _FIND_TITLED = Text("""
-    SELECT set_config('refdesk.titled', documents::text, true) FROM (SELECT ARRAY(
+    SELECT set_config('refdesk.titled', documents::text, true) \1 FROM (SELECT ARRAY(
         SELECT e.document FROM entries e WHERE {place} AND {passing} AND {has_title}
         ORDER BY e.modified_at DESC, e.id LIMIT {depth}
     ) AS documents OFFSET 0) titled
@@ -91,7 +90,7 @@ _FIND_TITLED = Text("""
 _FIND_PASSING = Text("""
     SELECT set_config(
         'refdesk.passing', CASE WHEN cardinality(documents) <= {limit} THEN documents::text ELSE '' END, true
-    )
+    )\1
     FROM (SELECT ARRAY(
         SELECT e.document FROM entries e WHERE {place} AND {passing} LIMIT {limit} + 1
     ) AS documents OFFSET 0) passing
@@ -163,7 +162,14 @@ _BEST = Text("""
         WHERE v.org = {org} AND v.document = ANY(ARRAY(SELECT document FROM chosen)) AND v.model = {model} OFFSET 0
     ) compared ORDER BY document, cosine DESC, number
 """)
+MOST_GRAMS = 8
+"""About so many pieces of a title are looked up: they leave few titles, which are looked at."""
+
 _TRUE, _FALSE = Text("true"), Text("false")
+
+
+_THEN = "\1"
+"""Where a statement takes what is set for the next: its rows are found when that is set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +178,25 @@ class Step:
 
     statement: Statement
     tells: str = ""
+
+
+def _join(steps: Iterable[Step | Text]) -> list[Step]:
+    """Return the steps, what is set between them by the one before where that takes it, else by a statement."""
+    joined: list[Step] = []
+    for step in steps:
+        if isinstance(step, Step):
+            joined.append(step)
+        elif joined and _THEN in (text := str(joined[-1].statement.text)):
+            joined[-1] = _put(joined[-1], text.replace(_THEN, f", {step} {_THEN}"))
+        else:
+            joined.append(Step(Statement(Text(f"SELECT {step} {_THEN}"))))
+    return [_put(step, str(step.statement.text).replace(_THEN, "")) for step in joined]
+
+
+def _put(step: Step, text: str) -> Step:
+    values = step.statement.values
+    same = Text(text) if isinstance(step.statement.text, Text) else cast("LiteralString", text)
+    return replace(step, statement=Statement(same, values))
 
 
 @dataclass(slots=True)
@@ -203,11 +228,10 @@ class Search:
         vector = encode_vector(self.request.vector.vector) if self.request.vector is not None else ""
         asked = (vector, self.tokens.of_collection, written if self.question and is_storable(written) else "")
         steps = [Step(Statement(_PREPARE, asked)), *self._find_matches(), *self._find_titled(), *self._find_few()]
-        steps.append(_see([EVERY], [NONE], by_words=False))
-        steps += [Step(each) for each in (self.graph.settings if self.graph else ())]
-        return [*steps, Step(self._choose(), "choice")]
+        steps += [_see([EVERY], [NONE], by_words=False), *([self.graph.settings] if self.graph else [])]
+        return _join([*steps, Step(self._choose(), "choice")])
 
-    def _find_matches(self) -> list[Step]:
+    def _find_matches(self) -> list[Step | Text]:
         if self.question is not None:
             return [*self._weigh(self.question), *self._list(self.question)]
         if self.request.vector is not None:
@@ -216,20 +240,20 @@ class Search:
         seen = _see([EVERY], [NONE], by_words=False) if ways is None else _see(ways or [NONE], [NONE], by_words=True)
         return [seen, *self._list(None)]
 
-    def _weigh(self, question: Question) -> list[Step]:
+    def _weigh(self, question: Question) -> list[Step | Text]:
         by_score = [key for key in self.request.order if key != SortKey("all_terms", descending=True)]
         is_by_score = by_score[:1] == [SortKey("lexical", descending=True)]
         place = (self.request.collection.org, self.request.collection.toolset)
-        steps = [Step(question.weigh(*place, self.prune_above if is_by_score else None), "weights")]
+        steps: list[Step | Text] = [Step(question.weigh(*place, self.prune_above if is_by_score else None), "weights")]
         if self.request.as_written:
             matching = self._score(self._filter(), is_marked=False, matches=question.make_phrases())
             found = Statement(_FIND_WRITTEN.format(matching=matching))
-            steps += [Step(Statement(_SEE_FORMS)), Step(found)]
+            steps += [_SEE_FORMS, Step(found)]
         if question.phrases:
             return [*steps, _see([NONE], question.held, by_words=True)]
-        return [*steps, Step(Statement(_SEE_CHOSEN))]
+        return [*steps, _SEE_CHOSEN]
 
-    def _list(self, question: Question | None) -> list[Step]:
+    def _list(self, question: Question | None) -> list[Step | Text]:
         matching, order = self._match(), [*self._sort(), Text("id")]
         if question is not None and self.request.as_written:
             order.insert(0, Text("as_written DESC"))
@@ -243,9 +267,9 @@ class Search:
             text = _LIST.format(total=Text("NULL::bigint"), matching=source, **parts)
         return [Step(Statement(text), "list"), *self._count_all(question)]
 
-    def _count_all(self, question: Question | None) -> list[Step]:
+    def _count_all(self, question: Question | None) -> list[Step | Text]:
         """Return what counts over all matches, though some terms make no candidates."""
-        steps: list[Step] = []
+        steps: list[Step | Text] = []
         is_pruned = question is not None and not question.phrases and self.prune_above is not None
         if self.request.counts and is_pruned:
             steps.append(Step(Statement(_COUNT.format(matching=self._match())), "count"))
@@ -253,9 +277,9 @@ class Search:
             parts = {"org": quote(self.request.collection.org), "names": quote(names)}
             text = _COUNT_FACETS.format(matching=self._match(), **parts)
             steps.append(Step(Statement(text), "facets"))
-        return [Step(Statement(_SEE_WAYS)), *steps] if steps and is_pruned else steps
+        return [_SEE_WAYS, *steps] if steps and is_pruned else steps
 
-    def _find_titled(self) -> list[Step]:
+    def _find_titled(self) -> list[Step | Text]:
         needle = self.request.title_contains
         if needle is None or not is_storable(needle):
             return []
@@ -266,10 +290,11 @@ class Search:
             has_title=self._test_title(Text("e")),
             depth=quote(self.request.depth),
         )
-        seen = _see([NONE], grams, by_words=True) if grams else _see([EVERY], [NONE], by_words=False)
+        some = grams[:: max(1, len(grams) // MOST_GRAMS)]
+        seen = _see([NONE], some, by_words=True) if grams else _see([EVERY], [NONE], by_words=False)
         return [seen, Step(Statement(text))]
 
-    def _find_few(self) -> list[Step]:
+    def _find_few(self) -> list[Step | Text]:
         if self.few is None or self.request.vector is None:
             return []
         ways = find_ways(self.request.where, self.tokens)
@@ -369,7 +394,6 @@ class Search:
         return _FIRST_START.format(org=org, name=quote(name)) if is_storable(name) else Text("NULL::bigint")
 
 
-def _see(any_of: Sequence[int], all_of: Sequence[int], *, by_words: bool) -> Step:
+def _see(any_of: Sequence[int], all_of: Sequence[int], *, by_words: bool) -> Text:
     """Return what shows entries that hold any number of some, or all of others, by the index of words or by keys."""
-    texts = (f"{{{','.join(map(str, numbers))}}}" for numbers in (any_of, all_of))
-    return Step(Statement(_SEE, (*texts, "on" if by_words else "off")))
+    return _SEE.format(quote(list(any_of)), quote(list(all_of)), quote("on" if by_words else "off"))

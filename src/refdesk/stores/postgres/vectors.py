@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil, isqrt
 
-from refdesk.stores.postgres.connections import Statement
+from refdesk.stores.postgres.connections import Text, quote
 from refdesk.stores.postgres.hnsw import MOST_INDEXED_DIMENSIONS
 
 OVER_FETCH = 2
@@ -22,11 +22,11 @@ SCAN_SLACK = 4
 """The graph may visit so many times the nodes that should do, and no fewer than pgvector's own 20,000."""
 
 _LEAST_SCAN = 20_000
-_SET = """
-    SELECT set_config('enable_sort', 'off', true), set_config('hnsw.iterative_scan', 'relaxed_order', true),
-        set_config('hnsw.ef_search', %s, true), set_config('hnsw.max_scan_tuples', %s, true),
-        set_config('hnsw.scan_mem_multiplier', '16', true)
-"""
+_SET = Text(
+    "set_config('enable_sort', 'off', true), set_config('hnsw.iterative_scan', 'relaxed_order', true), "
+    "set_config('hnsw.ef_search', {}, true), set_config('hnsw.max_scan_tuples', {}, true), "
+    "set_config('hnsw.scan_mem_multiplier', '16', true)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +65,12 @@ class Graph:
     scan: int
 
     @property
-    def settings(self) -> tuple[Statement, ...]:
-        """The settings of the session. The order is relaxed, as what is found is sorted by exact cosines anyway.
+    def settings(self) -> Text:
+        """What is set for the transaction. The order is relaxed, as what is found is sorted by exact cosines anyway.
 
         The planner, which knows little of how many rows a filter lets pass, would rather sort all of them.
         """
-        return (Statement(_SET, (str(self.effort), str(self.scan))),)
+        return _SET.format(quote(str(self.effort)), quote(str(self.scan)))
 
 
 def get_exact_limit(model: Model, documents: int, depth: int, exact_passages: int) -> int | None:
