@@ -17,6 +17,7 @@ import anyio
 from refdesk.model import Metadata, MetadataKey
 from refdesk.protocols import Store
 from refdesk.stores.postgres import open_store
+from refdesk.stores.postgres.store import PostgresStore
 from tests.conftest import REPOSITORY
 from tests.stores.samples import embed, make_document, passage, put
 
@@ -57,11 +58,17 @@ async def look(store: Store) -> None:
     await store.check()
 
 
+async def build(store: Store) -> None:
+    assert isinstance(store, PostgresStore)
+    await store.wait_for_graphs()
+
+
 COMMANDS: dict[str, Callable[..., Awaitable[None]]] = {
     "increment": increment,
     "write": write,
     "load": load,
     "look": look,
+    "build": build,
 }
 
 

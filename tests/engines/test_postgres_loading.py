@@ -16,7 +16,7 @@ from refdesk.stores.memory import MemoryStore
 from refdesk.stores.postgres import Limits, hnsw, open_store
 from refdesk.stores.postgres.connections import Scope, Statement
 from refdesk.stores.postgres.store import PostgresStore
-from refdesk.stores.postgres.transactions import Turns, open_session
+from refdesk.stores.postgres.transactions import Session, Turns, open_session
 from tests.engines.postgres import fetch, get_schema, get_server, get_store_url
 from tests.engines.postgres_worker import PATIENCE_SECONDS, running
 from tests.stores.samples import MODEL, NOTES, asking, embed, find_ids, make_document, near, passage, put, revise
@@ -55,6 +55,12 @@ async def write(store: Store, *numbers: int, model: EmbeddingModel = MODEL) -> N
         assert await embed(store, document, passage((1, number, 0, 0)), model=model)
 
 
+async def build(store: Store) -> None:
+    """Return when the graphs are there that were missing when the store was opened."""
+    assert isinstance(store, PostgresStore)
+    await store.wait_for_graphs()
+
+
 async def test_there_is_no_graph_while_a_load_goes_on_and_one_of_each_model_after_it(tmp_path: Path) -> None:
     async with open_store(get_store_url(tmp_path)) as store:
         await write(store, 1)
@@ -89,7 +95,8 @@ async def test_a_load_that_is_cancelled_leaves_them_to_the_next_to_open_the_stor
         assert get_graphs(tmp_path) == []
         await write(store, 2, model=EmbeddingModel("later", 4))
         assert get_graphs(tmp_path) == ["vectors_of_model_2"]
-    async with open_store(url):
+    async with open_store(url) as store:
+        await build(store)
         assert get_graphs(tmp_path) == [GRAPH, "vectors_of_model_2"]
 
 
@@ -103,10 +110,32 @@ async def test_a_killed_load_loses_nothing_and_the_next_to_open_the_store_builds
         worker.kill()
         worker.wait(PATIENCE_SECONDS)
     async with open_store(url, limits=BY_GRAPH) as store:
+        await build(store)
         assert get_graphs(tmp_path) == [GRAPH]
         ids = {f"d{number}" for number in written}
         assert ids <= set(await find_ids(store, asking("apple", depth=1000)))
         assert ids <= set(await find_ids(store, asking(vector=near((1, 7, 0, 0)), depth=1000)))
+
+
+async def test_a_load_that_is_resumed_builds_a_graph_once_at_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, built = get_store_url(tmp_path), list[list[str]]()
+
+    async def build_and_tell(session: Session) -> None:
+        await build_graphs(session)
+        built.append(get_graphs(tmp_path))
+
+    build_graphs = hnsw.build
+    monkeypatch.setattr(hnsw, "build", build_and_tell)
+    async with open_store(url) as store:
+        await write(store, 1)
+    drop_graph(tmp_path)
+    async with open_store(url) as store, store.loading():
+        await write(store, 2)
+    # Who looks sees it after the commit; in the build's own transaction nobody else does.
+    assert len(built) == 1
+    assert get_graphs(tmp_path) == [GRAPH]
 
 
 async def test_processes_that_open_a_store_together_build_a_graph_once(tmp_path: Path) -> None:
@@ -114,7 +143,7 @@ async def test_processes_that_open_a_store_together_build_a_graph_once(tmp_path:
     async with open_store(url) as store:
         await write(store, *range(40))
     drop_graph(tmp_path)
-    with running(*[("look", url)] * 4) as workers:
+    with running(*[("build", url)] * 4) as workers:
         # To build what another has just built would fail.
         assert [worker.wait(PATIENCE_SECONDS) for worker in workers] == [0] * 4
     assert get_graphs(tmp_path) == [GRAPH]
@@ -165,6 +194,7 @@ async def test_a_graph_of_another_schema_is_none_of_ours(tmp_path: Path) -> None
     drop_graph(own)
     url = get_server().get_url(f"{get_schema(own)},{get_schema(other)}")
     async with open_store(url) as store:
+        await build(store)
         assert get_graphs(own) == [GRAPH]
         drop_graph(own)
         async with store.transaction() as transaction:

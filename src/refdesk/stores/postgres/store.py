@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
@@ -43,6 +44,9 @@ if TYPE_CHECKING:
     from refdesk.protocols import Clock, DocumentVectors, Store
 
 logger = logging.getLogger(__name__)
+
+BUILD_AFTER_SECONDS = 1.0
+"""How long a store is open before graphs are built that are missing."""
 
 PATIENCE_SECONDS = 30.0
 """How long a transaction waits for those of other processes, and any answer is waited for."""
@@ -225,6 +229,7 @@ class PostgresStore(_PostgresReader):
         self._searcher = searcher
         self._turns = Turns()
         self._loads = 0
+        self._building: asyncio.Task[None] | None = None
 
     obstacle: str | None = None
 
@@ -297,6 +302,7 @@ class PostgresStore(_PostgresReader):
 
         When cancelled it builds none, as a cancelled caller must not wait; the next to open the store does.
         """
+        await self.stop_building()
         async with open_session(self.connections, self._turns, is_alone=True) as session:
             await hnsw.drop(session)
         try:
@@ -308,6 +314,34 @@ class PostgresStore(_PostgresReader):
                 await self._build_graphs()
             raise
         await self._build_graphs()
+
+    def begin_building(self) -> None:
+        """Have the graphs built that are missing, beside whatever the store serves; searches are right without.
+
+        Not at once: a load that goes on where another one ended builds them at its own end.
+        """
+        self._building = asyncio.get_running_loop().create_task(self._build_later())
+
+    async def wait_for_graphs(self) -> None:
+        """Return when the graphs that were missing are built, by this process or another one."""
+        if self._building is not None:
+            await self._building
+
+    async def stop_building(self) -> None:
+        """Give up building graphs; what was begun is undone."""
+        building, self._building = self._building, None
+        if building is not None:
+            building.cancel()
+            with suppress(asyncio.CancelledError):
+                await building
+
+    async def _build_later(self) -> None:
+        await asyncio.sleep(BUILD_AFTER_SECONDS)
+        try:
+            await _try_work(self.connections, hnsw.build)
+        except StoreError as error:
+            # Another process is at it, or the next to open the store will be.
+            logger.info("graphs not built", extra={"reason": error.message})
 
     @contextmanager
     def _loaded(self) -> Generator[None, None, None]:
@@ -350,7 +384,13 @@ async def open_store(
     connections = Connections(url, patience_seconds)
     try:
         engine = await _prepare(connections, clock)
-        yield PostgresStore(connections, clock, engine, Searcher(connections, limits or Limits()))
+        store = PostgresStore(connections, clock, engine, Searcher(connections, limits or Limits()))
+        if await hnsw.is_missing(connections):
+            store.begin_building()
+        try:
+            yield store
+        finally:
+            await store.stop_building()
     finally:
         with anyio.CancelScope(shield=True):
             await connections.pool.close()
@@ -363,10 +403,6 @@ async def _prepare(connections: Connections, clock: Clock) -> str:
         await _work(connections, lambda session: migrate(session, migrations, encode_instant(clock.now())))
     if await backfill.is_outdated(connections):
         await _work(connections, backfill.rebuild)
-    if await hnsw.is_missing(connections):
-        # Searches are right without: a process that meets another one building a graph serves meanwhile.
-        with suppress(_HeldError):
-            await _try_work(connections, hnsw.build)
     return engine
 
 
