@@ -14,6 +14,7 @@ import pytest
 
 from tests import npm
 from tests.acceptance.browser import find_browser
+from tests.acceptance.console_world import World, open_world
 from tests.acceptance.processes import WAIT_SECONDS, run, start
 
 pytestmark = pytest.mark.timeout(600)
@@ -39,21 +40,20 @@ TITLE = "Refund limit <script>alert(6)</script> \u202e"
 
 
 @pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
-    """A server that takes every caller, with notes that mean no good."""
-    serve = ["-m", "refdesk", "serve", "--no-auth", "--toolset", "knowledge", "--toolset", "skills", "--port", "0"]
-    with start(serve, tmp_path_factory.mktemp("home"), REFDESK_EMBEDDER="hashing") as server:
-        address = server.read_log("listening")["url"]
+def world(tmp_path_factory: pytest.TempPathFactory) -> Generator[World]:
+    """A server that takes every caller, with notes that mean no good beside the others."""
+    with open_world(tmp_path_factory.mktemp("home")) as opened:
         for title in (TITLE, "Refund form", "Refund by card"):
-            note = {
-                "title": title,
-                "body": HOSTILE,
-                "tags": ["refunds"],
-                "taskRef": {"taskId": TITLE, "kind": "produced"},
-            }
-            id = post(f"{address}/knowledge", note)["id"]
-        post(f"{address}/knowledge/{id}/edit", {"title": "Refund by card, again", "body": f"{HOSTILE}{TITLE}"})
-        yield address
+            task = {"taskId": TITLE, "kind": "produced"}
+            note = {"title": title, "body": HOSTILE, "tags": ["traps"], "taskRef": task}
+            id = opened.post("/knowledge", note)["id"]
+        opened.post(f"/knowledge/{id}/edit", {"title": "Refund by card, again", "body": f"{HOSTILE}{TITLE}"})
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def url(world: World) -> str:
+    return world.url
 
 
 @pytest.fixture(scope="module")
@@ -65,12 +65,6 @@ def driver(pytestconfig: pytest.Config) -> Path:
     return folder
 
 
-def post(url: str, body: dict[str, Any]) -> dict[str, Any]:
-    answer = httpx2.post(url, json=body, timeout=WAIT_SECONDS)
-    assert answer.status_code == 200, answer.text
-    return answer.json()
-
-
 def read(url: str, path: str) -> str:
     answer = httpx2.get(url + path, timeout=WAIT_SECONDS)
     assert answer.status_code == 200, answer.text
@@ -78,7 +72,7 @@ def read(url: str, path: str) -> str:
 
 
 def find_entry(url: str) -> str:
-    [address, *_] = re.findall(r'href="(/console/read/get_knowledge\?[^"]+)"', read(url, "/?q=refund"))
+    [address, *_] = re.findall(r'href="(/console/read/get_knowledge\?[^"]+)"', read(url, "/?q=weight+trap+picture"))
     return address
 
 
@@ -102,27 +96,61 @@ def visit(driver: Path, plan: dict[str, object]) -> dict[str, Any]:
     return json.loads(done.stdout)
 
 
-def test_every_page_is_accessible_and_quiet_and_fits(url: str, driver: Path) -> None:
-    entry = find_entry(url)
-    id = entry.partition("?")[2]
-    paths = [
-        *("/", "/?q=refund", "/?q=%3Cscript%3Ealert(7)%3C/script%3E", entry, "/console/sign-in", "/docs"),
-        *("/console/browse/knowledge", "/console/browse/skills"),
-        *(f"/console/do/{act}?{id}" for act in ("edit_knowledge", "withdraw_knowledge")),
+def list_pages(world: World) -> list[str]:
+    note, skill = f"id={world.note}", f"skill_id={world.skill}"
+    return [
+        *("/", "/?q=refund", "/?q=%3Cscript%3Ealert(7)%3C/script%3E", "/console/sign-in", "/docs", "/console/feed"),
+        *(find_entry(world.url), f"/console/read/get_knowledge?{note}", f"/console/read/get_skill?{skill}"),
+        *(f"/console/read/search_azure_updates?id={world.update}", "/console/show/azure-updates/stats"),
+        *(f"/console/browse/{toolset}" for toolset in ("knowledge", "skills", "azure-updates")),
+        *(f"/console/desk{part}" for part in ("", "/keys", "/audit")),
+        *(f"/console/do/{act}?{note}" for act in ("edit_knowledge", "withdraw_knowledge")),
+        *(f"/console/do/{act}?{skill}" for act in ("report_outcome", "merge_skills", "update_skill")),
+        "/console/do/sync_toolset",
     ]
-    said = visit(driver, {"pages": [url + path for path in paths], "looks": LOOKS, "keys": f"{url}/?q=refund"})
-    assert len(said["visits"]) == len(LOOKS) * len(paths)
+
+
+def judge(driver: Path, world: World, looks: list[list[Any]], *, in_turns: bool) -> dict[str, Any]:
+    """Visit every page, and return what was said of them; nothing is wrong with any."""
+    pages = [world.url + path for path in list_pages(world)]
+    plan: dict[str, object] = {"pages": pages, "looks": looks, "inTurns": in_turns, "key": world.key}
+    said = visit(driver, {**plan, "keys": f"{world.url}/?q=refund"})
+    assert len(said["visits"]) == len(pages) * (1 if in_turns else len(looks))
     wrong = {
         f"{each['url']} {each['scheme']} {each['width']}": found
         for each in said["visits"]
         if (found := [*each["violations"], *each["errors"], *(["wider than the window"] * each["wide"])])
     }
     assert wrong == {}
-    assert max(each["bytes"] for each in said["visits"] if each["url"] == f"{url}/") < FIRST_PAGE_BYTES
+    return said
+
+
+def test_every_page_is_accessible_and_quiet_and_fits(world: World, driver: Path) -> None:
+    said = judge(driver, world, LOOKS, in_turns=True)
+    assert max(each["bytes"] for each in said["visits"] if each["url"] == f"{world.url}/") < FIRST_PAGE_BYTES
     keys = said["keys"]
     assert keys["first"] == keys["back"] == keys["opened"] != keys["second"]
     assert (keys["search"], keys["typed"], keys["dialog"], keys["closed"]) == ("q", "j?", True, True)
     assert keys["errors"] == []
+
+
+@pytest.mark.soak
+def test_every_page_is_so_light_and_dark_wide_and_narrow(world: World, driver: Path) -> None:
+    judge(driver, world, [[scheme, width] for scheme in ("light", "dark") for width in (1280, 390)], in_turns=False)
+
+
+def test_an_open_page_shows_what_others_write(url: str, driver: Path) -> None:
+    note = json.dumps({"title": "Written by somebody else", "body": "Just now.", "tags": ["live"]})
+    said = walk(
+        driver,
+        [
+            ["open", f"{url}/console/browse/knowledge?tag=live"],
+            ["post", f"{url}/knowledge", note],
+            ["wait", "::-p-text(Written by somebody else)"],
+            ["read", "#news"],
+        ],
+    )
+    assert said == ["The page shows what has changed."]
 
 
 def test_the_checks_see_what_is_planted(driver: Path, tmp_path: Path) -> None:
@@ -175,7 +203,7 @@ def test_a_person_signs_in_and_out_without_a_script(driver: Path, tmp_path: Path
         said = walk(
             driver,
             [
-                ["open", f"{address}/?q=anything"],
+                ["open", f"{address}/console/browse/knowledge?age=7d"],
                 ["where"],
                 ["write", "input[name=key]", json.loads(made.stdout)["key"]],
                 ["follow", "main button"],
@@ -187,12 +215,12 @@ def test_a_person_signs_in_and_out_without_a_script(driver: Path, tmp_path: Path
             script=False,
         )
     assert said[0].startswith("/console/sign-in")
-    assert said[1:3] == ["/?q=anything", "Sign out ann"]
+    assert said[1:3] == ["/console/browse/knowledge?age=7d", "Sign out ann"]
     assert "Sign in" in said[3]
 
 
 def test_pages_say_everything_without_a_script(url: str) -> None:
-    found = read(url, "/?q=refund")
+    found = read(url, "/?q=weight+trap+picture")
     assert found.count('class="result"') >= 3
     assert "knowledge" in found
     assert "Who was asked" in found
@@ -203,7 +231,7 @@ def test_pages_say_everything_without_a_script(url: str) -> None:
 
 
 def test_nothing_that_is_stored_becomes_markup(url: str) -> None:
-    for page in (read(url, "/?q=refund"), read(url, find_entry(url))):
+    for page in (read(url, "/?q=weight+trap+picture"), read(url, find_entry(url))):
         assert re.findall(r"<script(?! src=\"/assets/)", page) == []
         assert re.findall(r"<(?:img(?! src=./assets/)|iframe|b |svg(?! class=.(?:rail|star)))", page) == []
         assert re.findall(r"<[^>]*(?:\shref=.javascript|\son\w+=)", page) == []

@@ -5,8 +5,9 @@ from __future__ import annotations
 from itertools import pairwise
 from random import Random
 
+from refdesk.server.console.arranging import break_lines, strip_head
 from refdesk.server.console.differences import CONTEXT, MOST_COMPARED, Piece, compare
-from refdesk.server.console.drawings import LANE, MOST_LANES, ROW, draw_rail, draw_star
+from refdesk.server.console.drawings import LANE, MOST_LANES, ROW, draw_months, draw_rail, draw_rates, draw_star
 from refdesk.server.console.rendering import mark_words, show_brief
 
 WORDS = ("refund", "limit", "500", "EUR", ".", " ", "\n", "\n\n", "ä", "  ")
@@ -92,3 +93,31 @@ def test_words_of_the_question_are_marked_and_nothing_becomes_markup() -> None:
 
 def test_snippets_lose_the_signs_of_markdown_only() -> None:
     assert show_brief("## Above **500** `EUR` - 2 * 3 snake_case #5") == " Above 500 EUR - 2 * 3 snake_case #5"
+
+
+def test_rates_rise_with_what_solved_and_fall_with_what_failed_version_by_version() -> None:
+    rates = draw_rates([(1, "resolved"), (1, "failed"), (2, "likely_resolved")], width=300, height=100)
+    assert [(version, path.count("L")) for version, path, _, _ in rates.lines] == [(1, 1), (2, 0)]
+    first, second, third = rates.marks
+    assert first.y < 50 == second.y > third.y
+    assert 0 < first.x < second.x < third.x < 300
+    assert rates.last == 1.5 / 2.5
+
+
+def test_a_time_line_has_every_month_also_across_years() -> None:
+    line = draw_months({"2027-01": [{"id": "a"}, {"id": "b"}], "2030-01": [{"id": "c"}]}, "2026-11", 4)
+    assert [(month.name, len(month.things)) for month in line.months] == [
+        ("2026-11", 0),
+        ("2026-12", 0),
+        ("2027-01", 2),
+        ("2027-02", 0),
+    ]
+    assert line.most == 2
+    assert all(0 < month.x < line.width for month in line.months)
+
+
+def test_a_playbook_is_shown_without_what_its_page_has_elsewhere_and_keeps_its_lines() -> None:
+    playbook = "# Title\n\nVersion 2 · made by rules\n\n## Steps\n\n1. **Do:** This.\n   **Check:** That.\n"
+    assert strip_head(playbook) == "## Steps\n\n1. **Do:** This.\n   **Check:** That.\n"
+    assert break_lines("1. **Do:** This.\n   **Check:** That.\n") == "1. **Do:** This.  \n   **Check:** That.\n"
+    assert strip_head("Anything else") == "Anything else"

@@ -1,7 +1,8 @@
 // Opens pages in a real browser and says what is wrong with each: node visit.mjs BROWSER, a plan as JSON on stdin.
 //
 // The plan: {"pages": [url, ...], "looks": [[scheme, width], ...], "keys": url or null, "shots": folder or null,
-//   "flow": {"script": bool, "steps": [[what, ...], ...]} or null}
+//   "inTurns": whether each page has only one of the looks, "names": of the pictures, one for each page,
+//   "key": of who looks, or null, "flow": {"script": bool, "steps": [[what, ...], ...]} or null}
 // The answer, as JSON: {"visits": [{url, scheme, width, violations, errors, bytes, wide}, ...], "keys": {...},
 //   "flow": {"said": [what each step that reads has read, ...], "errors": [...]}}
 import { readFileSync } from "node:fs";
@@ -36,12 +37,16 @@ async function open(url, scheme, width, bare = false) {
   page.on("console", (message) => message.type() === "error" && errors.push(message.text()));
   page.on("pageerror", (error) => errors.push(error.message));
   page.on("dialog", (dialog) => { errors.push(`dialog: ${dialog.message()}`); dialog.dismiss(); });
-  page.on("requestfailed", (request) => errors.push(`failed: ${request.url()}`));
+  page.on("requestfailed", (request) => {
+    // The stream of news ends with its page.
+    if (!request.url().endsWith("/console/events")) errors.push(`failed: ${request.url()}`);
+  });
   page.on("response", (response) => {
     if (url !== "about:blank" && new URL(response.url()).origin !== new URL(url).origin) errors.push(`elsewhere: ${response.url()}`);
     bodies.push(response.buffer().then((body) => body.length, () => 0));
   });
-  await page.setViewport({ width, height: 900 });
+  if (plan.key) await page.setCookie({ name: "refdesk_key", value: plan.key, url });
+  await page.setViewport({ width, height: plan.height ?? 900 });
   await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
   await page.goto(url, { waitUntil: "load" });
   return { page, errors, count: async () => (await Promise.all(bodies)).reduce((sum, length) => sum + length, 0) };
@@ -50,7 +55,8 @@ async function open(url, scheme, width, bare = false) {
 async function visit(url, scheme, width) {
   const { page, errors, count } = await open(url, scheme, width);
   if (plan.shots) {
-    await page.screenshot({ path: `${plan.shots}/${visits.length}-${scheme}-${width}.png` });
+    const name = `${plan.shots}/${plan.names[plan.pages.indexOf(url)]}-${scheme}.webp`;
+    await page.screenshot({ path: name, type: "webp", quality: 80 });
   }
   const found = await judge(page);
   const violations = found.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join(" ").slice(0, 300)}`);
@@ -109,6 +115,8 @@ const steps = {
     await page.type(selector, text);
   },
   wait: (page, selector) => page.waitForSelector(selector),
+  // Whoever else writes; not from the page.
+  post: (page, url, body) => fetch(url, { method: "POST", headers: { "content-type": "application/json" }, body }),
   read: (page, selector) => page.$$eval(selector, (found) => found.map((each) => each.innerText).join("\n")),
   where: (page) => page.evaluate(() => location.pathname + location.search),
 };
@@ -124,8 +132,13 @@ async function walk(flow) {
   return { said, errors };
 }
 
-for (const url of plan.pages ?? [])
-  for (const [scheme, width] of plan.looks) visits.push(await visit(url, scheme, width));
+// A few at a time: much of a visit is waiting.
+const pages = plan.pages ?? [];
+const looks = (place) => plan.inTurns ? [plan.looks[place % plan.looks.length]] : plan.looks;
+const waiting = pages.flatMap((url, place) => looks(place).map(([scheme, width]) => [url, scheme, width]));
+await Promise.all(Array.from({ length: 3 }, async () => {
+  while (waiting.length) visits.push(await visit(...waiting.shift()));
+}));
 const keys = plan.keys ? await tryKeys(plan.keys) : null;
 const flow = plan.flow ? await walk(plan.flow) : null;
 await browser.close();

@@ -1,11 +1,13 @@
-// Keys for those who like them; every page works without.
+// Keys and news for those who like them; every page works without.
 "use strict";
 
 const field = document.getElementById("q");
 const dialog = document.getElementById("keys");
-const results = [...document.querySelectorAll("a.result")];
+const main = document.getElementById("main");
+const news = document.getElementById("news");
 
 function step(by) {
+  const results = [...document.querySelectorAll("a.result")];
   if (!results.length) return;
   const here = results.indexOf(document.activeElement);
   const next = here < 0 ? (by > 0 ? 0 : results.length - 1) : Math.min(Math.max(here + by, 0), results.length - 1);
@@ -26,3 +28,63 @@ document.addEventListener("keydown", (event) => {
   else return;
   event.preventDefault();
 });
+
+// What was just done is said once: not again when the page is loaded anew.
+const address = new URL(location.href);
+if (address.searchParams.has("did")) {
+  address.searchParams.delete("did");
+  address.searchParams.delete("undo");
+  history.replaceState(null, "", address);
+}
+
+// A page that is looked at is told of changes, asks for itself again, and shows what is otherwise.
+const PAUSE = 3000;
+let stream = null;
+let waiting = null;
+let shownAt = 0;
+
+function say(element) {
+  const copy = element.cloneNode(true);
+  copy.querySelectorAll("time, .done").forEach((each) => each.remove());
+  copy.querySelectorAll("details").forEach((each) => each.removeAttribute("open"));
+  return copy.innerHTML;
+}
+
+async function renew() {
+  waiting = null;
+  if (document.hidden || dialog.open || main.contains(document.activeElement.closest("input, textarea, select"))) return;
+  shownAt = Date.now();
+  const answer = await fetch(location.href);
+  if (!answer.ok || answer.redirected) return;
+  const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("main");
+  if (!fresh || say(fresh) === say(main)) return;
+  const focused = main.contains(document.activeElement) && document.activeElement.getAttribute("href");
+  const open = [...main.querySelectorAll("details")].map((each) => each.open);
+  const done = main.querySelector(".done");
+  main.replaceChildren(...(done ? [done] : []), ...fresh.childNodes);
+  main.querySelectorAll("details").forEach((each, place) => { if (place in open) each.open = open[place]; });
+  if (focused) main.querySelector(`[href="${CSS.escape(focused)}"]`)?.focus();
+  news.textContent = "The page shows what has changed.";
+}
+
+function hear() {
+  waiting ??= setTimeout(() => renew().catch(() => {}), Math.max(200, shownAt + PAUSE - Date.now()));
+}
+
+function follow() {
+  if (document.hidden) {
+    stream?.close();
+    stream = null;
+  } else if (!stream) {
+    if (shownAt) hear();
+    shownAt = Date.now();
+    stream = new EventSource("/console/events");
+    stream.onmessage = hear;
+  }
+}
+
+if ("live" in main.dataset && "EventSource" in window) {
+  document.addEventListener("visibilitychange", follow);
+  window.addEventListener("pagehide", () => stream?.close());
+  follow();
+}

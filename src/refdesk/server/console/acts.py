@@ -86,6 +86,10 @@ def _skill(id: object) -> str:
     return f"/console/read/get_skill?{urlencode({'skill_id': id})}"
 
 
+def _find_page(given: Given) -> str:
+    return _skill(given["id"]) if given["toolset"] == "skills" else _note(given["id"])
+
+
 async def _load_note(visit: Visit, given: Given) -> Given:
     note = await visit.ask("get_knowledge", {"id": given.get("id", "")})
     return {
@@ -181,6 +185,12 @@ _OUTCOMES = {
     "likely_resolved": "It probably solved it",
     "likely_failed": "It probably did not",
     "failed": "It did not solve it",
+}
+
+_VERDICTS = {
+    "confirm": "Yes: it has to be mended",
+    "dismiss": "No, it does not rely on that",
+    "reopen": "Leave it open",
 }
 
 ACTS: Mapping[str, Act] = {
@@ -280,6 +290,19 @@ ACTS: Mapping[str, Act] = {
         "Undo the merge",
         (_SKILL_ID,),
         lambda given, _: (_skill(given["skill_id"]), None),
+    ),
+    "judge_impact": Act(
+        "Does it rely on that?",
+        "Your org's judgements are remembered, and make what is told next more sure.",
+        "Judge",
+        (
+            Field("announcement", "", "hidden"),
+            Field("toolset", "", "hidden"),
+            _ID,
+            Field("verdict", "Judgement", "choice", words=_VERDICTS),
+            Field("reason", "Why", hint="For others; may be empty."),
+        ),
+        lambda given, _: (_find_page(given), None),
     ),
     "retry_embeddings": Act(
         "Retry embeddings?",

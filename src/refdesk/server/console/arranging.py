@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
@@ -13,6 +14,9 @@ TEXTS = ("summary", "problem", "description", "body", "content", "resolution", "
 """Fields that are read, in this order; all others are facts."""
 
 LONG_CHARACTERS = 200
+
+_WITHIN_STEP = re.compile(r"\n( +\*\*)")
+_HEAD = re.compile(r"\A# [^\n]*\n+(?:Version [^\n]*\n+)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,3 +111,13 @@ def _is_list_of_things(value: object) -> bool:
 def _tabulate(things: Sequence[Fields]) -> Table:
     columns = list(dict.fromkeys(name for thing in things for name in thing))
     return Table(columns, [[thing.get(name, "") for name in columns] for thing in things])
+
+
+def strip_head(resolution: str) -> str:
+    """Return a playbook without its title and its line of figures, which its page has elsewhere."""
+    return _HEAD.sub("", resolution)
+
+
+def break_lines(playbook: str) -> str:
+    """Return a playbook whose steps keep their lines when it is read as Markdown."""
+    return _WITHIN_STEP.sub("  \n\\1", playbook)

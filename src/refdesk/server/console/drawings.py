@@ -97,3 +97,96 @@ def draw_star(links: Sequence[Mapping[str, Any]], row: float = 44.0) -> Star:
 
 def _spread(place: int, count: int, height: float) -> float:
     return height * (place + 0.5) / count
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A report in a plot: its place, and what it said."""
+
+    x: float
+    y: float
+    outcome: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """How often following a skill worked, report by report.
+
+    Attributes:
+        lines: A line for each version that was followed: its number, an SVG path, and where its name goes.
+        marks: A mark for each report, on the line.
+        last: The rate after the last report.
+    """
+
+    width: float
+    height: float
+    lines: Sequence[tuple[int, str, float, float]]
+    marks: Sequence[Mark]
+    last: float
+
+
+SHARES = {"resolved": (1.0, 0.0), "likely_resolved": (0.5, 0.0), "likely_failed": (0.0, 0.5), "failed": (0.0, 1.0)}
+"""What an outcome counts as: success, failure."""
+
+
+def draw_rates(reports: Sequence[tuple[int, str]], width: float = 640.0, height: float = 140.0) -> Rates:
+    """Return the expected rate of success after each report, of the version that was followed.
+
+    Args:
+        reports: The version and the outcome of each, oldest first.
+        width: Of the drawing.
+        height: Of the drawing; a rate of 1 is at its top.
+    """
+    tallies = dict[int, tuple[float, float]]()
+    places = dict[int, list[tuple[float, float]]]()
+    marks, last = list[Mark](), 0.5
+    for number, (version, outcome) in enumerate(reports):
+        good, bad = (old + new for old, new in zip(tallies.get(version, (0, 0)), SHARES[outcome], strict=True))
+        tallies[version] = good, bad
+        last = (1 + good) / (2 + good + bad)
+        x, y = round(_spread(number, len(reports), width), 1), round(height * (1 - last), 1)
+        places.setdefault(version, []).append((x, y))
+        marks.append(Mark(x, y, outcome))
+    lines = [
+        (version, "M" + "L".join(f"{x} {y}" for x, y in points), *points[-1]) for version, points in places.items()
+    ]
+    return Rates(width, height, lines, marks, last)
+
+
+@dataclass(frozen=True, slots=True)
+class Month:
+    """A month on a time line.
+
+    Attributes:
+        name: Such as `2027-03`.
+        things: What falls into it, in order.
+    """
+
+    name: str
+    x: float
+    things: Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class TimeLine:
+    """Months in order, without a gap."""
+
+    width: float
+    step: float
+    most: int
+    months: Sequence[Month]
+
+
+def draw_months(things: Mapping[str, Sequence[Mapping[str, Any]]], first: str, count: int) -> TimeLine:
+    """Return a time line of so many months from the first on, with what falls into each.
+
+    Args:
+        things: By month, such as `2027-03`.
+        first: A month.
+        count: How many.
+    """
+    step = 40.0
+    year, month = int(first[:4]), int(first[5:7])
+    names = [f"{year + (month - 1 + n) // 12:04}-{(month - 1 + n) % 12 + 1:02}" for n in range(count)]
+    months = [Month(name, step * (n + 0.5), things.get(name, ())) for n, name in enumerate(names)]
+    return TimeLine(step * count, step, max((len(each.things) for each in months), default=0), months)

@@ -21,6 +21,7 @@ DONE = {
     "withdraw_outcome": ("Your report is taken back.", None),
     "merge_skills": ("The skills are one now.", "unmerge_skills"),
     "unmerge_skills": ("It is a skill of its own again.", None),
+    "judge_impact": ("Your judgement is kept.", None),
     "retry_embeddings": ("What could not be embedded is tried again.", None),
     "sync_toolset": ("The sync runs. This page shows how far it is.", None),
 }

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from refdesk import errors
 from refdesk.server import answers, calls, json_types
-from refdesk.server.console import entries
+from refdesk.server.console import entries, notes, sections
 from refdesk.server.console.arranging import arrange
 
 if TYPE_CHECKING:
@@ -17,9 +17,6 @@ if TYPE_CHECKING:
 
     from refdesk.core.operations import Operation, Resource
     from refdesk.server.console.visits import Visit
-
-PAGES = {entries.GET_KNOWLEDGE: "note.html"}
-"""Templates of things that have a page of their own, by the operation that reads one."""
 
 CHOICES = frozenset({"compare", "did", "undo"})
 """What an address may say beside an operation's arguments."""
@@ -40,17 +37,20 @@ async def show_answer(visit: Visit) -> Response:
         "operation": operation,
         "warnings": answers.get_warnings(answer.meta),
         "raw": json.dumps(thing, indent=2, ensure_ascii=False),
-        "sections": await entries.build_sections(visit, operation.name, thing),
+        "sections": (),
     }
-    if operation.name in PAGES:
-        return visit.show(PAGES[operation.name], {**values, "thing": thing})
-    return visit.show("read.html", {**values, "thing": arrange(thing, operation.title)})
+    page = entries.PAGES.get(operation.name)
+    found = page.find(thing) if page is not None else None
+    if page is None or found is None:
+        return visit.show("read.html", {**values, "thing": arrange(thing, operation.title)})
+    built = await sections.build(visit, page.sections, found)
+    return visit.show(page.template, {**values, "thing": found, "sections": built})
 
 
 def _explain_absence(
     visit: Visit, operation: Operation, given: Mapping[str, str], error: errors.NotFoundError
 ) -> Response:
-    is_withdrawn = operation.name == entries.GET_KNOWLEDGE and (error.details or {}).get("state") == "withdrawn"
+    is_withdrawn = operation.name == notes.GET_KNOWLEDGE and (error.details or {}).get("state") == "withdrawn"
     if not (is_withdrawn and visit.may("restore_knowledge")):
         return visit.refuse(error)
     return visit.show("refused.html", {"error": error, "remedy": ("restore_knowledge", {"id": given["id"]})}, 404)

@@ -16,6 +16,7 @@ from starlette.responses import HTMLResponse
 
 from refdesk import __version__
 from refdesk.core.sanitizer import clean
+from refdesk.server.console.arranging import break_lines, strip_head
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -62,6 +63,7 @@ def _environment() -> Environment:
         "marked": mark_words,
         "moment": show_moment,
         "plain": clean,
+        "playbook": show_playbook,
         "query": make_query,
         "words": show_words,
     }
@@ -110,6 +112,11 @@ def _lower_headings(tokens: Sequence[Token], below: int) -> None:
 def show_brief(text: str) -> str:
     """Return Markdown as plain text for a snippet: without the signs that only make it bold, code or a heading."""
     return _SIGNS.sub("", clean(text))
+
+
+def show_playbook(resolution: str) -> str:
+    """Return a playbook as Markdown for its page."""
+    return break_lines(strip_head(resolution))
 
 
 def mark_words(text: str, question: str) -> Markup:

@@ -10,7 +10,8 @@ from starlette.responses import RedirectResponse
 from starlette.routing import Route
 
 from refdesk import errors
-from refdesk.server.console import acting, browsing, reading, searching, sessions, start
+from refdesk.server.console import acting, browsing, feed, overseeing, reading, searching, sessions, start
+from refdesk.server.console.live import Changes
 from refdesk.server.console.tickets import Tickets
 from refdesk.server.console.visits import Site, Visit
 from refdesk.server.credentials import find_caller
@@ -36,12 +37,20 @@ class Console:
 
     site: Site
     tickets: Tickets = field(default_factory=Tickets)
+    changes: Changes = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "changes", Changes(self.site.desk))
 
     def build_routes(self) -> list[Route]:
         """Return the routes."""
         pages: list[tuple[str, Show, list[str]]] = [
             ("/console/browse", browsing.lead_on, READ),
             ("/console/browse/{toolset}", browsing.show_shelf, READ),
+            ("/console/feed", feed.show_feed, READ),
+            ("/console/desk", overseeing.show_work, READ),
+            ("/console/desk/keys", overseeing.show_keys, READ),
+            ("/console/desk/audit", overseeing.show_audit, READ),
             ("/console/read/{operation}", reading.show_answer, READ),
             ("/console/show/{toolset}/{resource}", reading.show_resource, READ),
             ("/console/do/{operation}", acting.show_or_do, WRITE),
@@ -49,6 +58,7 @@ class Console:
         return [
             Route("/", self._start),
             *(Route(path, self._guarded(show), methods=methods) for path, show, methods in pages),
+            Route("/console/events", self._guarded(self.changes.follow)),
             Route("/console/sign-in", self._sign_in, methods=WRITE),
             Route("/console/sign-out", self._sign_out, methods=["POST"]),
         ]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from refdesk import errors
+from refdesk.server.console import impacts
+from refdesk.server.console.overseeing import STATUS_WORDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -13,12 +15,7 @@ if TYPE_CHECKING:
 
     from refdesk.server.console.visits import Visit
 
-STATUS_WORDS = {
-    "ok": "Everything works",
-    "degraded": "It works, but not all of it",
-    "failing": "It does not work",
-}
-MOST_NOTES = 6
+MOST_NOTES, MOST_IMPACTS = 6, 3
 
 
 async def show_start(visit: Visit) -> Response:
@@ -32,6 +29,7 @@ async def show_start(visit: Visit) -> Response:
             "status": STATUS_WORDS[health.status],
             "toolsets": [(toolset, health.toolsets.get(toolset.name)) for toolset in site.desk.toolsets],
             "addresses": _list_addresses(base, sse=site.sse),
+            "impacts": await _list_impacts(visit) if health.status != "failing" else (),
             "notes": await _list_notes(visit) if health.status != "failing" else (),
             "url": base,
         },
@@ -54,5 +52,15 @@ async def _list_notes(visit: Visit) -> Sequence[Mapping[str, object]]:
         return ()
     try:
         return (await visit.ask("list_knowledge", {"limit": MOST_NOTES}))["entries"]
+    except errors.RefdeskError:
+        return ()
+
+
+async def _list_impacts(visit: Visit) -> Sequence[Mapping[str, object]]:
+    """Return what announcements change soonest; nothing where that is not for who looks."""
+    if not visit.may(impacts.LIST_IMPACTS):
+        return ()
+    try:
+        return await impacts.list_impacts(visit, {"limit": MOST_IMPACTS})
     except errors.RefdeskError:
         return ()

@@ -132,6 +132,7 @@ class Visit:
             "path": self.request.url.path,
             "here": _write_here(self.request),
             "now": self.site.clock.now(),
+            "is_live": who is not None and status == 200 and not self.site.desk.settings.audit_reads,
             "did": find_notice(self.query, self.may),
             "question": "",
             "chosen": [],
@@ -144,8 +145,10 @@ class Visit:
 
     def _list_pages(self) -> list[tuple[str, str]]:
         """Return the pages that are led to from everywhere: name and address."""
-        has_shelves = any(self.site.find_operation(name) is not None for name in LISTED)
-        return [("Browse", "/console/browse")] if has_shelves else []
+        browse = [("Browse", "/console/browse")] if any(self.site.find_operation(name) for name in LISTED) else []
+        feed = [("Feed", "/console/feed")] if self.site.find_operation("search_azure_updates") is not None else []
+        desk = [("Desk", "/console/desk")] if self.site.find_operation("show_syncs") is not None else []
+        return [*browse, *feed, *desk]
 
 
 def _write_here(request: Request) -> str:

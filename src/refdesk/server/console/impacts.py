@@ -1,0 +1,66 @@
+"""The section of what announcements change of a thing, on the page of either side."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode
+
+from refdesk.server.console.sections import Section, Values
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from refdesk.server.console.visits import Visit
+
+LIST_IMPACTS = "list_impacts"
+MOST_SHOWN = 20
+READERS = {
+    "azure-updates": ("search_azure_updates", "id"),
+    "knowledge": ("get_knowledge", "id"),
+    "skills": ("get_skill", "skill_id"),
+}
+"""What reads a thing, by the toolset that keeps it, and the argument for its id."""
+
+
+async def list_impacts(visit: Visit, asked: Mapping[str, object]) -> Sequence[Values]:
+    """Return impacts with the addresses of both sides and the arguments of judging each."""
+    found = await visit.ask(LIST_IMPACTS, {"limit": MOST_SHOWN, **asked})
+    return [_show(each) for each in found["impacts"]]
+
+
+def _show(impact: Values) -> Values:
+    announced = impact["announcement"]
+    return {
+        **impact,
+        "announced_at": _address(announced["toolset"], announced["id"]),
+        "kept_at": _address(impact["toolset"], impact["id"]),
+        "judging": {"announcement": announced["id"], "toolset": impact["toolset"], "id": impact["id"]},
+    }
+
+
+def _address(toolset: str, id: str) -> str:
+    operation, argument = READERS.get(toolset, ("", ""))
+    return f"/console/read/{operation}?{urlencode({argument: id})}" if operation else ""
+
+
+async def _build(visit: Visit, asked: Mapping[str, object]) -> Values | None:
+    impacts = await list_impacts(visit, asked)
+    return {"impacts": impacts} if impacts else None
+
+
+def make_section(toolset: str, id_field: str) -> Section:
+    """Return the section of what a toolset keeps."""
+
+    async def build(visit: Visit, thing: Values) -> Values | None:
+        return await _build(visit, {"toolset": toolset, "id": thing[id_field]})
+
+    return Section("impacts", "What announcements change of it", (LIST_IMPACTS,), "impacts.html", build)
+
+
+async def _build_of_announcement(visit: Visit, announcement: Values) -> Values | None:
+    return await _build(visit, {"announcement": announcement["id"]})
+
+
+OF_ANNOUNCEMENT = Section(
+    "impacts", "What it changes of what is written", (LIST_IMPACTS,), "impacts.html", _build_of_announcement
+)

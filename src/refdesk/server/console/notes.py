@@ -1,0 +1,66 @@
+"""The sections of an entry's page: the chain it belongs to, what changed along it, and its links."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from refdesk.server.console import differences, drawings, impacts
+from refdesk.server.console.sections import Section, Values
+
+if TYPE_CHECKING:
+    from refdesk.server.console.visits import Visit
+
+GET_KNOWLEDGE = "get_knowledge"
+READERS = {"knowledge": (GET_KNOWLEDGE, "id"), "skills": ("get_skill", "skill_id")}
+"""What reads the other end of a link, by the toolset that keeps it, and the argument for its id."""
+
+
+async def _build_history(visit: Visit, note: Values) -> Values | None:
+    """Return the chain of an entry, and how the entry differs from one of it: what it replaced, or which was chosen."""
+    chain: list[Values] = note["chain"][::-1]
+    if len(chain) < 2:
+        return None
+    replaced = [each["id"] for each in chain if each.get("supersededBy") == note["id"]]
+    chosen = visit.query.get("compare") or next(iter(replaced), None)
+    rail = drawings.draw_rail([each["id"] for each in chain], {each["id"]: each.get("supersededBy") for each in chain})
+    compared = await _compare_notes(visit, note, chosen) if chosen is not None and chosen != note["id"] else None
+    rows = list(zip(chain, rail.dots, strict=True))
+    return {"rows": rows, "rail": rail, "compared": compared, "older": note.get("nextChainOffset"), "id": note["id"]}
+
+
+async def _compare_notes(visit: Visit, note: Values, id: str) -> Values:
+    other = await visit.ask(GET_KNOWLEDGE, {"id": id})
+    older, newer = sorted((other, note), key=lambda each: each["createdAt"])
+    return {
+        "older": older,
+        "newer": newer,
+        "title": differences.compare(older["title"], newer["title"]),
+        "body": differences.compare(older["body"], newer["body"]),
+        "facts": [
+            (name, older.get(name), newer.get(name))
+            for name in ("tags", "confidence", "expiresAt", "author")
+            if older.get(name) != newer.get(name)
+        ],
+    }
+
+
+async def _build_links(_: Visit, note: Values) -> Values | None:
+    links = [{**link, "address": _find_address(link)} for link in note["links"]]
+    if not links:
+        return None
+    return {"links": links[::-1], "star": drawings.draw_star(links), "omitted": note.get("omittedLinks")}
+
+
+def _find_address(link: Values) -> str | None:
+    """Return where the other end of a link is shown; `None` for what is kept elsewhere."""
+    if link["toolset"] not in READERS:
+        return None
+    operation, argument = READERS[link["toolset"]]
+    return f"/console/read/{operation}?{argument}={link['id']}"
+
+
+SECTIONS = (
+    impacts.make_section("knowledge", "id"),
+    Section("history", "History", (GET_KNOWLEDGE,), "history.html", _build_history),
+    Section("links", "Links", (), "links.html", _build_links),
+)

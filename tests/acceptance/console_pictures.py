@@ -1,0 +1,54 @@
+"""Takes the pictures of the console that the docs show: python -m tests.acceptance.console_pictures [FOLDER]."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from tests import npm
+from tests.acceptance.browser import find_browser
+from tests.acceptance.console_world import World, open_world
+from tests.conftest import REPOSITORY
+
+SOURCE = Path(__file__).parent / "console_node"
+PICTURES = REPOSITORY / "docs" / "pictures"
+TOOLS = REPOSITORY / ".pytest_cache" / "d" / "tools" / "console-node"
+"""Where the tests keep the browser's driver."""
+
+WIDE, HIGH = 1100, 760
+
+
+def list_pages(world: World) -> dict[str, str]:
+    """Return the pages that are pictured, by the name of the picture."""
+    return {
+        "console-search": "/?q=refund+limit",
+        "console-entry": f"/console/read/get_knowledge?id={world.note}",
+        "console-feed": "/console/feed",
+        "console-skill": f"/console/read/get_skill?skill_id={world.skill}#outcomes",
+    }
+
+
+def take(folder: Path) -> None:
+    """Write the pictures into a folder."""
+    npm.install(SOURCE, TOOLS, "the browser's driver")
+    (TOOLS / "visit.mjs").write_text((SOURCE / "visit.mjs").read_text())
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as home, open_world(Path(home)) as world:
+        pages = list_pages(world)
+        plan = {
+            "pages": [world.url + path for path in pages.values()],
+            "names": list(pages),
+            "looks": [["light", WIDE], ["dark", WIDE]],
+            "height": HIGH,
+            "key": world.key,
+            "shots": str(folder.resolve()),
+        }
+        node = ["node", "visit.mjs", find_browser()]
+        subprocess.run(node, cwd=TOOLS, input=json.dumps(plan), text=True, check=True, stdout=subprocess.DEVNULL)
+
+
+if __name__ == "__main__":
+    take(Path(sys.argv[1]) if len(sys.argv) > 1 else PICTURES)

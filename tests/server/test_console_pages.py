@@ -1,0 +1,124 @@
+"""The console's pages of the feed, of announcements, of skills, and of those who run the desk."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from refdesk.app import Desk, open_desk
+from refdesk.factories.toolsets import load_toolsets
+from refdesk.model import Principal
+from sample_world.azure_updates.process import RunningEmulator, running_emulator
+from tests.server.conftest import open_http
+from tests.server.echo import make_settings
+from tests.server.test_console_forms import TALK, send
+from tests.server.test_keys import make_key
+
+READS = frozenset({"updates:read", "knowledge:read", "skills:read"})
+RUNNER = Principal("acme", "root", READS | {"skills:write", "admin"})
+READER = Principal("acme", "ann", READS)
+
+
+@pytest.fixture(scope="module")
+async def feed(anyio_backend: str) -> AsyncGenerator[RunningEmulator]:
+    assert anyio_backend == "asyncio"
+    async with running_emulator() as emulator:
+        yield emulator
+
+
+@pytest.fixture
+async def desk(tmp_path: Path, feed: RunningEmulator) -> AsyncGenerator[Desk]:
+    await feed.set_world(day=1)
+    store = f"sqlite:///{tmp_path / 'desk.sqlite3'}"
+    settings = make_settings(tmp_path, store=store, azure_updates_url=feed.url)
+    async with open_desk(
+        settings, load_toolsets(("azure-updates", "knowledge", "skills")), in_background=False
+    ) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def browser(desk: Desk) -> AsyncGenerator[httpx2.AsyncClient]:
+    async with open_http(desk, RUNNER) as client:
+        yield client
+
+
+async def read(browser: httpx2.AsyncClient, address: str) -> str:
+    page = await browser.get(address)
+    assert page.status_code == 200, page.text
+    return page.text
+
+
+async def sync(browser: httpx2.AsyncClient) -> None:
+    done = await browser.post("/syncs", json={"toolset": "azure-updates", "full": True})
+    assert done.json()["outcome"] == "succeeded"
+
+
+async def test_a_sync_begins_when_its_form_is_sent_and_shows_on_the_desk(browser: httpx2.AsyncClient) -> None:
+    done = await send(browser, "sync_toolset", toolset="azure-updates")
+    assert done.headers["location"] == "/console/desk?did=sync_toolset"
+    assert "The sync runs" in await read(browser, done.headers["location"])
+
+
+async def test_the_feed_says_what_is_coming_and_what_changed(
+    browser: httpx2.AsyncClient, feed: RunningEmulator
+) -> None:
+    assert "never synced" in await read(browser, "/console/feed")
+    await sync(browser)
+    await feed.set_world(day=2)
+    await sync(browser)
+    page = await read(browser, "/console/feed")
+    assert "7 added" in page
+    assert page.count("<circle") > 5
+    listed = re.search(r'<dl class="coming">(.*?)</dl>', page, re.DOTALL)
+    assert listed is not None
+    assert "Retirement: " in listed[1]
+    changed = re.findall(r'mark changed">changed</span> <a href="([^"]+)"', page)
+    shown = await read(browser, changed[0])
+    assert "How it changed" in shown
+    assert "<del>" in shown
+    assert "<ins>" in shown
+
+
+async def test_a_skill_shows_how_it_went_and_what_supports_it(browser: httpx2.AsyncClient) -> None:
+    learned = await send(browser, "create_skill", conversation=TALK)
+    address = learned.headers["location"].partition("&")[0]
+    skill = address.partition("skill_id=")[2]
+    assert "Nobody has reported yet" in await read(browser, address)
+    for outcome in ("resolved", "failed"):
+        await send(browser, "report_outcome", skill_id=skill, outcome=outcome)
+    refined = TALK.replace("open the map again", "restart the app twice")
+    assert (await send(browser, "update_skill", skill_id=skill, conversation=refined)).status_code == 303
+    page = await read(browser, address)
+    assert (page.count('class="resolved"'), page.count('class="failed"')) == (1, 1)
+    assert "2 reports" in page
+    assert "What version 2 changed" in page
+    assert "Learned from 2 conversations" in page
+
+
+async def test_who_runs_the_desk_sees_its_work_its_keys_and_what_was_done(
+    desk: Desk, browser: httpx2.AsyncClient
+) -> None:
+    secret = await make_key(desk, "ann", scopes=("knowledge:read",))
+    work = await read(browser, "/console/desk")
+    for words in ("Syncs", "Embeddings", "Quotas", "knowledge stored"):
+        assert words in work
+    keys = await read(browser, "/console/desk/keys")
+    assert ("ann" in keys, "knowledge:read" in keys, secret in keys) == (True, True, False)
+    assert "keys.create" in await read(browser, "/console/desk/audit")
+    assert "keys.create" not in await read(browser, "/console/desk/audit?action=store_knowledge")
+    assert (await send(browser, "retry_embeddings")).headers["location"].startswith("/console/desk")
+
+
+async def test_others_are_told_what_it_takes(desk: Desk) -> None:
+    async with open_http(desk, READER) as browser:
+        work = await read(browser, "/console/desk")
+        assert "refdesk open" in work
+        assert "Quotas" not in work
+        for address in ("/console/desk/keys", "/console/desk/audit"):
+            assert (await browser.get(address)).status_code == 403
+        assert "/console/do/" not in await read(browser, "/console/feed")
