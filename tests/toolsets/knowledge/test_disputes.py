@@ -75,3 +75,16 @@ async def test_who_says_the_same_is_named(desk: Desk) -> None:
         await examine(desk)
         assert (await ann("get_knowledge", {"id": second}))[1]["caution"] == f"Says the same as {first}."
         assert (await ann("list_cases", {}))[1]["cases"] == []
+
+
+async def test_what_cites_an_entry_that_holds_no_more_is_marked(desk: Desk) -> None:
+    async with call_as(desk, "rest", "ann", *AGENT) as ann:
+        base = await store(ann, ONE)
+        citing = await store(ann, {"title": "Sizing", "body": f"Sized by the limit in {base}: one key is enough."})
+        assert "caution" not in (await ann("get_knowledge", {"id": citing}))[1]
+        new = await store(ann, {"title": "Limits of the API", "body": "There are no limits."})
+        await ann("supersede_knowledge", {"oldId": base, "newId": new})
+        assert f"{base}, superseded by {new}" in (await ann("get_knowledge", {"id": citing}))[1]["caution"]
+        await ann("restore_knowledge", {"id": base})
+        await ann("withdraw_knowledge", {"id": base})
+        assert f"{base}, withdrawn" in (await ann("get_knowledge", {"id": citing}))[1]["caution"]

@@ -15,7 +15,7 @@ from refdesk.errors import Choice, ConflictError, InvalidInputError, NotFoundErr
 from refdesk.kit.cautions import get_cautions
 from refdesk.kit.unknown_ids import Naming
 from refdesk.model import Link, Reference, State
-from refdesk.toolsets.knowledge import TOOLSET_NAME, listing, models, search
+from refdesk.toolsets.knowledge import TOOLSET_NAME, basis, listing, models, search
 from refdesk.toolsets.knowledge.disputes import LIST_CASES, SETTLE_CASE
 from refdesk.toolsets.knowledge.keeping import list_read, put_new
 from refdesk.toolsets.knowledge.models import (
@@ -222,7 +222,8 @@ async def get_knowledge(context: Context, asked: GetInput) -> KnowledgeEntry:
     heads = await supersession.find_heads(base.store, [document])
     members, has_older = await _read_chain(base, collection, heads[document.id], asked)
     links = await base.store.get_links(org, _reference(document))
-    [caution] = await get_cautions(base.store, org, TOOLSET_NAME, [document.id])
+    cautions = await get_cautions(base.store, org, TOOLSET_NAME, [document.id])
+    cautions.append(await basis.find_outdated(base.store, document, base.clock.now()))
     return KnowledgeEntry(
         id=document.id,
         title=document.title,
@@ -242,7 +243,7 @@ async def get_knowledge(context: Context, asked: GetInput) -> KnowledgeEntry:
         task_refs=_list_tasks(links),
         links=[models.to_entry_link(link, document) for link in links[-models.MOST_LINKS :]],
         omitted_links=len(links) - models.MOST_LINKS if len(links) > models.MOST_LINKS else None,
-        caution=caution,
+        caution=" ".join(filter(None, cautions)) or None,
         embedding_status=status,
     )
 

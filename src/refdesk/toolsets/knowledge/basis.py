@@ -1,0 +1,44 @@
+"""What an entry cites that holds no more: entries named by their ids that were superseded, withdrawn or expired."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from refdesk.core.writing import supersession
+from refdesk.core.writing.tombstones import is_erased
+from refdesk.model import State
+from refdesk.toolsets.knowledge import models
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from refdesk.model import Document
+    from refdesk.protocols import Reader
+
+MOST_CITED = 20
+"""So many ids of a text are looked at: the first."""
+
+_ID = re.compile(r"(?<![0-9a-f-])[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?![0-9a-f-])", re.IGNORECASE)
+
+
+async def find_outdated(reader: Reader, entry: Document, now: datetime) -> str | None:
+    """Return in a sentence what an entry cites that holds no more, with what holds instead; `None` for nothing."""
+    cited = dict.fromkeys(match[0].lower() for match in _ID.finditer(entry.body))
+    cited.pop(entry.id, None)
+    if not cited:
+        return None
+    found = await reader.get_documents(entry.collection, list(cited)[:MOST_CITED])
+    there = [each for each in found if each is not None and not is_erased(each)]
+    heads = await supersession.find_heads(reader, [each for each in there if each.state is State.SUPERSEDED])
+    told = [said for each in there if (said := _tell(each, heads.get(each.id), now))]
+    return f"It cites what holds no more: {'; '.join(told)}." if told else None
+
+
+def _tell(cited: Document, head: str | None, now: datetime) -> str | None:
+    if cited.state is State.SUPERSEDED:
+        return f"{cited.id}, superseded by {head}"
+    if cited.state is State.WITHDRAWN:
+        return f"{cited.id}, withdrawn"
+    expiry = models.get_expiry(cited)
+    return f"{cited.id}, expired" if expiry is not None and expiry <= now else None
