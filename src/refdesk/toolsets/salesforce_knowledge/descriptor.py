@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from refdesk.core.descriptors import Check, Live, Means, ToolsetDescriptor
@@ -31,26 +32,32 @@ def _load_settings() -> type[SalesforceKnowledgeSettings]:
 
 
 def _is_configured(settings: SalesforceKnowledgeSettings) -> bool:
-    return settings.salesforce_instance_url is not None
+    return settings.salesforce_instance_url is not None or settings.salesforce_orgs is not None
 
 
 @asynccontextmanager
 async def _connect(settings: SalesforceKnowledgeSettings) -> AsyncGenerator[Live]:
-    from refdesk.toolsets.salesforce_knowledge.articles import SalesforceSource
     from refdesk.toolsets.salesforce_knowledge.operations import make_toolset
-    from refdesk.toolsets.salesforce_knowledge.settings import to_salesforce
+    from refdesk.toolsets.salesforce_knowledge.orgs import open_orgs
+    from refdesk.toolsets.salesforce_knowledge.settings import list_orgs
 
-    async with SalesforceSource(to_salesforce(settings)) as source:
+    async with open_orgs(list_orgs(settings)) as source:
         yield Live(make_toolset(source), lambda: source.problem)
 
 
 async def _check(settings: SalesforceKnowledgeSettings) -> Sequence[Check]:
     from refdesk.toolsets.salesforce_knowledge.check import check_connection
-    from refdesk.toolsets.salesforce_knowledge.settings import to_salesforce
+    from refdesk.toolsets.salesforce_knowledge.settings import list_orgs
 
     if not _is_configured(settings):
         return [Check("salesforce", "ok", "not configured: no help desk is served", ADVICE)]
-    return await check_connection(to_salesforce(settings))
+    orgs = list_orgs(settings)
+    found = {name: await check_connection(org) for name, org in orgs.items()}
+    return [
+        check if len(orgs) == 1 else replace(check, name=f"{check.name} of {name}")
+        for name, checks in found.items()
+        for check in checks
+    ]
 
 
 TOOLSET = ToolsetDescriptor(

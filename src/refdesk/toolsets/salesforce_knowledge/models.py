@@ -158,6 +158,7 @@ class ArticleSummary(_Written):
     url_name: str | None = Field(default=None, description="URL-safe article identifier")
     last_published: AwareDatetime | None = None
     article_type: str | None = None
+    org: str | SkipJsonSchema[None] = Field(default=None, description="Of several orgs, the one that has it.")
     match: Match | SkipJsonSchema[None] = Field(
         default=None,
         description="How well its title and summary match, whatever else was found: comparable between answers.",
@@ -174,6 +175,7 @@ class Article(_Written):
     url_name: str | None = None
     last_published: AwareDatetime | None = None
     article_type: str | None = None
+    org: str | SkipJsonSchema[None] = Field(default=None, description="Of several orgs, the one that has it.")
 
 
 class SearchOutput(_Answer):

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from refdesk.core.context import Context
     from refdesk.core.search.federation import LeftOut, ProviderAnswer, Question
     from refdesk.toolsets.salesforce_knowledge.articles import SalesforceSource
+    from refdesk.toolsets.salesforce_knowledge.orgs import Orgs
 
 SCOPES = frozenset({"articles:read"})
 READS_OUTSIDE = Effects(read_only=True, idempotent=True, open_world=True)
@@ -68,7 +69,7 @@ ERROR_FORMAT = ErrorFormat(
 """The contract knows eight codes; what refdesk itself meets goes under the nearest of them."""
 
 
-def make_toolset(source: SalesforceSource) -> Toolset:
+def make_toolset(source: SalesforceSource | Orgs) -> Toolset:
     """Return the toolset whose answers come from `source`, which must stay open as long as it is called."""
 
     async def search(context: Context, request: SearchInput) -> SearchOutput:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from refdesk.model import TextQuery
     from refdesk.toolsets.salesforce_knowledge.articles import SalesforceSource
     from refdesk.toolsets.salesforce_knowledge.models import ArticleSummary, SearchOutput
+    from refdesk.toolsets.salesforce_knowledge.orgs import Orgs
 
 SOURCE = "Salesforce Knowledge"
 MOST = 25
@@ -28,7 +29,7 @@ NO_WORDS = "Salesforce needs at least two letters or digits: say in words what t
 BY_WORDS = "Full-text search was not available, so only titles and summaries were looked through."
 
 
-async def find(source: SalesforceSource, context: Context, question: Question) -> ProviderAnswer | LeftOut:
+async def find(source: SalesforceSource | Orgs, context: Context, question: Question) -> ProviderAnswer | LeftOut:
     """Return the articles found in the language asked for, else the org's own; the period is of their publication."""
     words = clean_text(question.text)
     if question.tags:
@@ -68,6 +69,6 @@ def _to_hit(article: ArticleSummary, strength: float, text: TextQuery) -> Provid
         snippet=snippet(article.summary or "", text),
         strength=strength,
         freshness=article.last_published,
-        source=SOURCE,
+        source=SOURCE if article.org is None else f"{SOURCE} ({article.org})",
         reference=HitReference("get_article_by_id", {"article_id": article.id}),
     )

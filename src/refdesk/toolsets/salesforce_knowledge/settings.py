@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, cast
 
-from pydantic import BaseModel, Field, SecretStr
+from pydantic import BaseModel, Field, SecretStr, ValidationError
 
+from refdesk.errors import ConfigurationError
 from refdesk.kit.settings import Names
 
 if TYPE_CHECKING:
@@ -18,6 +20,9 @@ class SalesforceKnowledgeSettings(BaseModel):
 
     salesforce_instance_url: str | None = Field(
         None, description="My Domain address of the Salesforce org whose articles are served; without it none are."
+    )
+    salesforce_orgs: Path | None = Field(
+        None, description="A TOML file of further Salesforce orgs, a table for each by its name, asked with the first."
     )
     salesforce_client_id: str | None = Field(None, description="Consumer key of the app that signs in to Salesforce.")
     salesforce_client_secret: SecretStr | None = Field(None, description="Consumer secret of that app.")
@@ -67,3 +72,47 @@ def to_salesforce(settings: SalesforceKnowledgeSettings) -> SalesforceSettings:
         needs_session=settings.salesforce_user_sessions == "required",
         timeout_seconds=settings.salesforce_timeout_seconds,
     )
+
+
+def list_orgs(settings: SalesforceKnowledgeSettings) -> dict[str, SalesforceSettings]:
+    """Return how each org is reached, by name: that of the variables, called `main`, then those of the file.
+
+    A table of the file has `instance_url` and a way to sign in, by the names of the variables without their prefix.
+
+    Raises:
+        ConfigurationError: A setting is missing or malformed, or the file cannot be read.
+    """
+    orgs = {"main": to_salesforce(settings)} if settings.salesforce_instance_url is not None else {}
+    if settings.salesforce_orgs is None:
+        return orgs or {"main": to_salesforce(settings)}
+    for name, table in _read_orgs(settings.salesforce_orgs).items():
+        own = {f"salesforce_{key}": value for key, value in table.items()}
+        try:
+            read = SalesforceKnowledgeSettings.model_validate({**_share(settings), **own})
+            orgs[name] = to_salesforce(read)
+        except (ValidationError, ConfigurationError) as error:
+            reason = error.message if isinstance(error, ConfigurationError) else "a value has the wrong form"
+            raise ConfigurationError(f"Check the table {name} of REFDESK_SALESFORCE_ORGS: {reason}") from None
+    return orgs
+
+
+def _share(settings: SalesforceKnowledgeSettings) -> dict[str, object]:
+    names = ("salesforce_timeout_seconds", "salesforce_user_sessions")
+    return {name: getattr(settings, name) for name in names}
+
+
+def _read_orgs(path: Path) -> dict[str, dict[str, object]]:
+    import tomllib
+
+    try:
+        tables = cast("dict[str, object]", tomllib.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError):
+        raise ConfigurationError("REFDESK_SALESFORCE_ORGS is no TOML file that can be read: check its path.") from None
+    if not tables or not all(_NAME.fullmatch(name) and isinstance(table, dict) for name, table in tables.items()):
+        raise ConfigurationError(
+            "REFDESK_SALESFORCE_ORGS must hold a table for each org, named in small letters, digits and dashes: [emea]."
+        )
+    return cast("dict[str, dict[str, object]]", tables)
+
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
