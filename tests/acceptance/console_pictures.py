@@ -24,10 +24,7 @@ WIDE, HIGH = 1100, 760
 def list_pages(world: World) -> dict[str, str]:
     """Return the pages that are pictured, by the name of the picture."""
     return {
-        "console-search": "/?q=refund+limit",
         "console-entry": f"/console/read/get_knowledge?id={world.note}",
-        "console-feed": "/console/feed",
-        "console-skill": f"/console/read/get_skill?skill_id={world.skill}#outcomes",
     }
 
 
@@ -41,7 +38,7 @@ def take(folder: Path) -> None:
         plan = {
             "pages": [world.url + path for path in pages.values()],
             "names": list(pages),
-            "looks": [["light", WIDE], ["dark", WIDE]],
+            "looks": [["light", WIDE]],
             "height": HIGH,
             "key": world.key,
             "shots": str(folder.resolve()),

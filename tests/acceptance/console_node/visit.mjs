@@ -43,7 +43,8 @@ async function open(url, scheme, width, bare = false) {
   });
   page.on("response", (response) => {
     if (url !== "about:blank" && new URL(response.url()).origin !== new URL(url).origin) errors.push(`elsewhere: ${response.url()}`);
-    bodies.push(response.buffer().then((body) => body.length, () => 0));
+    // A stream of news has no end to wait for.
+    if (!response.url().endsWith("/console/events")) bodies.push(response.buffer().then((body) => body.length, () => 0));
   });
   if (plan.key) await page.setCookie({ name: "refdesk_key", value: plan.key, url });
   await page.setViewport({ width, height: plan.height ?? 900 });
@@ -56,7 +57,7 @@ async function visit(url, scheme, width) {
   const { page, errors, count } = await open(url, scheme, width);
   if (plan.shots) {
     const name = `${plan.shots}/${plan.names[plan.pages.indexOf(url)]}-${scheme}.webp`;
-    await page.screenshot({ path: name, type: "webp", quality: 80 });
+    await page.screenshot({ path: name, type: "webp", quality: 60 });
   }
   const found = await judge(page);
   const violations = found.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join(" ").slice(0, 300)}`);
@@ -136,7 +137,7 @@ async function walk(flow) {
 const pages = plan.pages ?? [];
 const looks = (place) => plan.inTurns ? [plan.looks[place % plan.looks.length]] : plan.looks;
 const waiting = pages.flatMap((url, place) => looks(place).map(([scheme, width]) => [url, scheme, width]));
-await Promise.all(Array.from({ length: 3 }, async () => {
+await Promise.all(Array.from({ length: plan.shots ? 1 : 3 }, async () => {
   while (waiting.length) visits.push(await visit(...waiting.shift()));
 }));
 const keys = plan.keys ? await tryKeys(plan.keys) : null;
