@@ -48,7 +48,7 @@ UNREAD = 64
 PAGE = 200
 IDLE_SECONDS = 1.0
 MOST_SECONDS = 60.0
-RESTS = 2.0
+RESTS = 12.0
 """After a batch it rests so many times as long as the batch took, so that what people wait for goes first."""
 
 CANDIDATES = 400
