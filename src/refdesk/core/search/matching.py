@@ -84,7 +84,8 @@ def judge(
     if cosine is not None and scale is not None:
         meaning = min(1.0, max(0.0, cosines.to_reference(cosine, scale)))
         strength = 1.0 - (1.0 - meaning) * (1.0 - _WORDS_TRUST * words)
-    return strength + _SUMMARY_LIFT * max(0.0, STRONG - strength) if is_summary else strength
+    # What nothing speaks for stays at nothing.
+    return strength + _SUMMARY_LIFT * (STRONG - strength) if is_summary and 0.0 < strength < STRONG else strength
 
 
 def name(strength: float) -> Match:
