@@ -42,9 +42,6 @@ logger = logging.getLogger(__name__)
 LEASE = "impact"
 STATE = "impact_state"
 BATCH = 16
-UNREAD = 64
-"""So many are done at a time while nothing is announced, and so none of them is read."""
-
 PAGE = 200
 IDLE_SECONDS = 1.0
 MOST_SECONDS = 60.0
@@ -144,8 +141,7 @@ class Examiner:
 
     async def _list_pending(self, store: Store) -> list[Metadata]:
         announced = await store.list_metadata(PENDING, org=SHARED_ORG, limit=BATCH)
-        most = BATCH if (await self._get_known()).by_id else UNREAD
-        return announced or await store.list_metadata(PENDING, limit=most)
+        return announced or await store.list_metadata(PENDING, limit=BATCH)
 
     async def _examine(self, store: Store, lease: Lease, pending: Sequence[Metadata]) -> None:
         by_collection: dict[Collection, list[Metadata]] = {}
