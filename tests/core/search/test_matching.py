@@ -89,7 +89,14 @@ def test_what_a_summary_lacks_weighs_less_but_makes_nothing_strong() -> None:
 
 
 def _list_pairs() -> list[tuple[TextQuery, tuple[str, str]]]:
-    questions = ["refund", "refund limit", "who must approve a refund", "turn off the tap", "apple tree in winter"]
+    questions = [
+        "refund",
+        "limit of a card",
+        "refund limit",
+        "who must approve a refund",
+        "turn off the tap",
+        "apple tree in the kitchen",
+    ]
     return [(parse_query(question), note) for question in questions for note in (REFUNDS, TAP)]
 
 
