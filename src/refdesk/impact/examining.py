@@ -41,7 +41,7 @@ logger = logging.getLogger(__name__)
 
 LEASE = "impact"
 STATE = "impact_state"
-BATCH = 16
+BATCH = 2
 PAGE = 200
 IDLE_SECONDS = 1.0
 MOST_SECONDS = 60.0
