@@ -19,7 +19,7 @@ import httpx2
 
 from refdesk.toolsets.salesforce_knowledge import rows, statements
 from refdesk.toolsets.salesforce_knowledge.articles import SalesforceSource
-from refdesk.toolsets.salesforce_knowledge.configuration import API_VERSION, SalesforceSettings
+from refdesk.toolsets.salesforce_knowledge.configuration import NEWEST_VERSION, SalesforceSettings
 from sample_world.salesforce.ids import make_id
 from sample_world.salesforce.process import RunningEmulator, running_emulator
 
@@ -73,7 +73,7 @@ async def measure(emulator: RunningEmulator, rounds: int) -> list[float]:
     """Return the milliseconds that refdesk adds to a search and to a reading."""
     settings = SalesforceSettings(instance_url=emulator.url, access_token=emulator.access_token)
     headers = {"Authorization": f"Bearer {emulator.access_token}"}
-    base = f"{emulator.url}/services/data/{API_VERSION}/"
+    base = f"{emulator.url}/services/data/v{NEWEST_VERSION}.0/"
     id = make_id("ka0", 1001)
     async with (
         SalesforceSource(settings) as source,
