@@ -143,7 +143,7 @@ def test_a_search_of_several_toolsets_is_one_list_and_tells_of_each_toolset(tmp_
     [
         (["refund", "--offset", "10"], "name it with --toolset"),
         (["refund", "--limit", "90"], "at most 50"),
-        (["refund", "--filter", "minScore=0.1"], "one of since, tags, until"),
+        (["refund", "--filter", "minScore=0.1"], "one of language, since, tags, until"),
         (["refund", "--filter", "since=soon"], "2026-03-31"),
         (["refund", "--deadline-ms", "5"], "at least 100"),
         (["refund", "--toolset", "knowledge", "--deadline-ms", "500"], "several toolsets"),

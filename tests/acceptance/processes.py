@@ -103,7 +103,7 @@ class Running:
     def close(self) -> tuple[int, str, str]:
         """Close its stdin and return its status and what was left on stdout and stderr."""
         out, err = self.process.communicate(timeout=WAIT_SECONDS)
-        return self.process.returncode, out.decode(), err.decode()
+        return self.process.returncode, out.decode(), (err or b"").decode()
 
 
 _STARTED: set[int] = set()
@@ -111,15 +111,20 @@ _STARTED: set[int] = set()
 
 
 @contextmanager
-def start(arguments: Sequence[str], home: Path, **variables: str) -> Generator[Running]:
-    """Start a Python module; it is killed if it is still there at the end."""
+def start(
+    arguments: Sequence[str], home: Path, *, log: IO[bytes] | None = None, **variables: str
+) -> Generator[Running]:
+    """Start a Python module; it is killed if it is still there at the end.
+
+    What says more on stderr than a pipe holds, before anybody reads it, needs a file for its `log`.
+    """
     process = subprocess.Popen(
         [sys.executable, *arguments],
         env=make_environment(home, **variables),
         cwd=REPOSITORY,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        stderr=log or subprocess.PIPE,
     )
     _STARTED.add(process.pid)
     try:

@@ -53,11 +53,12 @@ def test_the_era_can_be_set_and_the_later_one_needs_no_handshake(tmp_path: Path)
 
 
 def test_nothing_heavy_is_loaded_before_the_tools_are_listed(tmp_path: Path) -> None:
-    with start(["-X", "importtime", *SERVE], tmp_path) as server:
+    with (tmp_path / "log").open("wb") as log, start(["-X", "importtime", *SERVE], tmp_path, log=log) as server:
         shake_hands(server)
         server.ask(2, "tools/list")
-        status, _, err = server.close()
-    loaded = {line.rpartition("|")[2].strip().partition(".")[0] for line in err.splitlines() if "import time" in line}
+        status, *_ = server.close()
+    lines = (tmp_path / "log").read_text().splitlines()
+    loaded = {line.rpartition("|")[2].strip().partition(".")[0] for line in lines if "import time" in line}
     assert status == 0
     assert "mcp" in loaded
     assert loaded.isdisjoint(HEAVY)

@@ -220,7 +220,7 @@ class Trials:
 
     async def _live(self, nursery: Nursery, ledger: Ledger, done: set[str]) -> None:
         """Check what the last life left, and end this one under load. One that dies at the disk may not get so far."""
-        calls = ledger.random.randrange(1, 400) if self.dies_at_disk and self.kills % 2 else None
+        calls = ledger.random.randrange(1, 600) if self.dies_at_disk and self.kills % 2 else None
         with nursery.start(*self.arguments, calls=calls) as life:
             url = await self._check(life, ledger, done)
             assert url is not None or calls is not None

@@ -13,7 +13,7 @@ from tests.reliability.lives import EARLY
 async def test_a_killed_server_loses_nothing_it_acknowledged(tmp_path: Path) -> None:
     trials = Trials(tmp_path, seed=1)
     assert await trials.run(10) == set(), trials
-    assert trials.kills_under_load > 6
+    assert trials.kills_under_load > 5, "of those that die at the disk one at least has begun to answer"
 
 
 @pytest.mark.soak

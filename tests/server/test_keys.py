@@ -217,7 +217,7 @@ async def test_a_caller_is_shown_what_its_scopes_allow(real: Desk, era: str) -> 
         assert [tool.name for tool in (await client.list_tools()).tools] == [
             *("search_azure_updates", "search_everything")
         ]
-        assert len((await client.list_resources()).resources) == 3
+        assert len((await client.list_resources()).resources) == 4
         assert (await client.list_resource_templates()).resource_templates == []
 
 

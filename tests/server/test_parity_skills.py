@@ -30,6 +30,7 @@ TRANSPORTS = ("rest", *ERAS, "command line")
 [HISTORY] = [operation for operation in TOOLSET.operations if operation.name == "get_skill_history"]
 [EXAMPLE] = CREATE.examples
 WRONG: tuple[dict[str, Any], ...] = ({}, {"nonsense": True}, {"query": "\x00"})
+ADDRESSED = {"skill_id": "x", "version": 1}
 
 OTHER = {
     "conversation": "Customer: The desk lamp flickers.\nAgent: Please screw the bulb in tighter.\nCustomer: Great!"
@@ -86,7 +87,8 @@ async def learn_and_ask(home: Path, transport: str, operation: Operation, argume
 @pytest.mark.parametrize("operation", TOOLSET.operations, ids=lambda operation: operation.name)
 async def test_an_operation_answers_alike_on_every_face(tmp_path: Path, operation: Operation) -> None:
     # What is in the address cannot be left out over REST.
-    wrong = WRONG if operation.route.method == "POST" else ({"skill_id": "x", "nonsense": "true"},)
+    named = {name: value for name, value in ADDRESSED.items() if f"{{{name}}}" in operation.route.path}
+    wrong = WRONG if operation.route.method == "POST" else ({**named, "nonsense": "true"},)
     for arguments in (*operation.examples, *wrong):
         found = [await learn_and_ask(tmp_path, transport, operation, dict(arguments)) for transport in TRANSPORTS]
         assert all(answer == found[0] for answer in found)

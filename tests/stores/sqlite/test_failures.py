@@ -186,6 +186,6 @@ def test_each_failure_says_what_to_do_and_nothing_of_the_engines_words(error: ap
 
 
 def test_what_the_system_refuses_is_said_without_a_path() -> None:
-    with pytest.raises(StoreError, match=r"Permission denied\.$") as caught, translated():
+    with pytest.raises(StoreError, match=r"\(Permission denied\)") as caught, translated():
         raise PermissionError(13, "Permission denied", "/private/place")
     assert "private" not in caught.value.message
