@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 from inspect import iscoroutinefunction
 from pathlib import Path
 
@@ -15,6 +16,10 @@ from refdesk.server import logs
 REPOSITORY = Path(__file__).resolve().parent.parent
 
 os.environ.setdefault("REFDESK_CONFIG", "none")  # whoever runs the tests may have a config file
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell starts what runs in its background so, and every process that a test starts would inherit it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

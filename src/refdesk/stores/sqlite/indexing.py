@@ -147,8 +147,8 @@ class DerivedIndexes:
 
     def take_frozen(self) -> list[Frozen]:
         """Return the parts that were frozen since the last call, to be named."""
-        frozen, self._frozen = self._frozen, []
-        return frozen
+        # The same list always: another thread appends to it.
+        return [self._frozen.pop(0) for _ in range(len(self._frozen))]
 
     def name_parts(self, connection: Connection, frozen: list[Frozen]) -> None:
         """Name the parts in the store, in a transaction that writes."""
@@ -309,9 +309,10 @@ class DerivedIndexes:
         """Write a part that is to be named; return it where that failed."""
         part = freezing.freeze(changes)
         try:
-            self._frozen.append(self._folder.write(changes, part))
+            written = self._folder.write(changes, part)
         except OSError:
             return part
+        self._frozen.append(written)
         return None
 
 
