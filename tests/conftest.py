@@ -22,6 +22,12 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Run long forms only when they are asked for."""
+    if item.get_closest_marker("soak") and not os.environ.get("REFDESK_SOAK"):
+        pytest.skip("the long form runs by `make soak`")
+
+
 @pytest.fixture(scope="session")
 def anyio_backend() -> str:
     return "asyncio"

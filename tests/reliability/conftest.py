@@ -1,16 +1,10 @@
-"""Long forms run only when they are asked for."""
+"""What the long forms begin with."""
 
 from __future__ import annotations
 
 import os
 
 import pytest
-
-
-@pytest.fixture(autouse=True)
-def only_when_asked_for(request: pytest.FixtureRequest) -> None:
-    if request.node.get_closest_marker("soak") and not os.environ.get("REFDESK_SOAK"):
-        pytest.skip("the long form runs by `make soak`")
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ import threading
 import zlib
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -126,10 +127,10 @@ class DerivedIndexes:
         """See `Store.find`."""
         kept = self._get(request.collection)
         async with kept.lock:
-            try:
-                return await self._readers.run(self._find, kept, request)
-            except OutdatedError:
-                return await self._readers.run(self._find, kept, request)
+            while True:
+                # It comes again only where others have named something else meanwhile.
+                with suppress(OutdatedError):
+                    return await self._readers.run(self._find, kept, request)
 
     def take_renewed(self) -> list[RenewedTerms]:
         """Return what was analysed anew since the last call, to be written back."""
