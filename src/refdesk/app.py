@@ -58,6 +58,12 @@ IDLE_START_SECONDS = 3.0
 SHARED_PART = 8
 """While several callers are active, one in so many of the requests at once is worked on: they share one interpreter."""
 
+QUIET_SECONDS = 0.25
+"""So long after a call nobody is likely to wait for the next one."""
+
+MOST_WAIT_SECONDS = 30.0
+"""So long what nobody waits for gives way."""
+
 NOBODY = "nobody embeds it. Restart the server, or run refdesk worker."
 LEFT = (
     "{0}: {1} of its documents are in another store than the one that the settings name for it, and cannot be found: "
@@ -99,6 +105,7 @@ class Desk:
     _opened_at: datetime | None = None
     _wanted: anyio.Event = field(default_factory=anyio.Event)
     _tried: anyio.Event = field(default_factory=anyio.Event)
+    _called_at: float = float("-inf")
 
     def __post_init__(self) -> None:
         most = self.settings.concurrent_requests
@@ -106,8 +113,15 @@ class Desk:
 
     def note_call(self, call: Call) -> None:
         """Report a finished call to the call counter."""
+        self._called_at = anyio.current_time()
         for listener in self.listeners:
             listener(call)
+
+    async def wait_for_quiet(self) -> None:
+        """Return when no call has ended for a moment, and after half a minute whatever goes on."""
+        last = anyio.current_time() + MOST_WAIT_SECONDS
+        while (until := min(self._called_at + QUIET_SECONDS, last)) > anyio.current_time():
+            await anyio.sleep_until(until)
 
     @property
     def tracer(self) -> Tracer | None:
@@ -320,7 +334,7 @@ class Desk:
     def _start_background(self, group: TaskGroup, base: Base) -> None:
         for each in base.each():
             group.start_soon(self._supervise, "embedding", each.indexer.run)
-        group.start_soon(self._supervise, "impacts", partial(keep_impacts, base))
+        group.start_soon(self._supervise, "impacts", partial(keep_impacts, base, self.wait_for_quiet))
         upkeep = self.get_upkeep(base)
         for name in upkeep.list_sources():
             group.start_soon(self._supervise, f"sync of {name}", partial(upkeep.keep_current, name))
@@ -378,12 +392,14 @@ async def _open_desk(
         raise failure
 
 
-async def keep_impacts(base: Base) -> None:
+async def keep_impacts(base: Base, give_way: Callable[[], Awaitable[None]]) -> None:
     """Find what announcements mean for what is known, whenever something is new, until cancelled."""
     await anyio.sleep(IDLE_START_SECONDS)  # nobody waits for it, and everybody for the start
     from refdesk.factories.impact import choose_examiner
 
-    await choose_examiner(lambda name: base.of(name).knowledge_base.store).run()
+    examiner = choose_examiner(lambda name: base.of(name).knowledge_base.store)
+    examiner.give_way = give_way
+    await examiner.run()
 
 
 async def keep_backups(settings: Settings, base: Base) -> None:

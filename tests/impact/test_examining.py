@@ -4,6 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 
+import anyio
+import anyio.lowlevel
 import pytest
 
 from refdesk.core.clock import FixedClock
@@ -182,3 +184,25 @@ async def test_where_nothing_is_announced_no_note_is_read(desk: Desk, monkeypatc
     assert read_notes == []
     await desk.put(make(FEED, "1", RETIREMENT))
     assert read_notes == ["Booking site"]
+
+
+async def test_it_works_when_nobody_waits_for_anything_else(desk: Desk) -> None:
+    asked, quiet = anyio.Event(), anyio.Event()
+
+    async def give_way() -> None:
+        asked.set()
+        await quiet.wait()
+
+    desk.examiner.give_way = give_way
+    note, announcement = make(notes("acme"), "n", "Sessions", RELIES), make(FEED, "1", RETIREMENT)
+    async with desk.store.transaction() as transaction:
+        await transaction.put_documents([note, announcement])
+        await transaction.put_metadata([make_pending(note), make_pending(announcement)])
+    async with anyio.create_task_group() as group:
+        group.start_soon(desk.examiner.run)
+        await asked.wait()
+        assert not await desk.list_impacts("acme", "n")
+        quiet.set()
+        while not await desk.list_impacts("acme", "n"):  # noqa: ASYNC110
+            await anyio.lowlevel.checkpoint()
+        group.cancel_scope.cancel()

@@ -8,7 +8,7 @@ nothing was ever examined, everything is, page by page. One process at a time do
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cache
@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import anyio
+import anyio.lowlevel
 import anyio.to_thread
 
 from refdesk import errors
@@ -69,6 +70,7 @@ class Examiner:
         announcing: What loads the reader of each toolset's announcements.
         relying: The toolsets whose documents may be made wrong.
         disputing: The toolsets whose documents may contradict each other.
+        give_way: Awaited before each batch that `run` examines: returns when nobody waits for anything else.
     """
 
     stores: Mapping[str, Store]
@@ -77,6 +79,7 @@ class Examiner:
     clock: Clock
     disputing: frozenset[str] = frozenset()
     holder: Holder = field(default_factory=Holder)
+    give_way: Callable[[], Awaitable[None]] = anyio.lowlevel.checkpoint
     trouble: str | None = None
     _known: KnownChanges | None = None
     _counts: list[Metadata | None] = field(default_factory=list["Metadata | None"])
@@ -86,6 +89,7 @@ class Examiner:
         """Work until cancelled. Trouble is logged and tried again, later each time; it never ends the loop."""
         pause = IDLE_SECONDS
         while True:
+            await self.give_way()
             begun = anyio.current_time()
             try:
                 worked = await self.run_once()
