@@ -120,7 +120,7 @@ class Desk:
     async def wait_for_quiet(self) -> None:
         """Return when no call has ended for a moment, and after half a minute whatever goes on."""
         last = anyio.current_time() + MOST_WAIT_SECONDS
-        while (until := min(self._called_at + QUIET_SECONDS, last)) > anyio.current_time():
+        while (until := min(self._called_at + QUIET_SECONDS, last)) > anyio.current_time():  # noqa: ASYNC110
             await anyio.sleep_until(until)
 
     @property

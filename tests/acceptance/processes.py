@@ -112,7 +112,7 @@ _STARTED: set[int] = set()
 
 @contextmanager
 def start(
-    arguments: Sequence[str], home: Path, *, log: IO[bytes] | None = None, **variables: str
+    arguments: Sequence[str], home: Path, log: IO[bytes] | None = None, /, **variables: str
 ) -> Generator[Running]:
     """Start a Python module; it is killed if it is still there at the end.
 

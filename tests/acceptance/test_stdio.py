@@ -53,7 +53,7 @@ def test_the_era_can_be_set_and_the_later_one_needs_no_handshake(tmp_path: Path)
 
 
 def test_nothing_heavy_is_loaded_before_the_tools_are_listed(tmp_path: Path) -> None:
-    with (tmp_path / "log").open("wb") as log, start(["-X", "importtime", *SERVE], tmp_path, log=log) as server:
+    with (tmp_path / "log").open("wb") as log, start(["-X", "importtime", *SERVE], tmp_path, log) as server:
         shake_hands(server)
         server.ask(2, "tools/list")
         status, *_ = server.close()

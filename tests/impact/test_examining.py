@@ -203,6 +203,6 @@ async def test_it_works_when_nobody_waits_for_anything_else(desk: Desk) -> None:
         await asked.wait()
         assert not await desk.list_impacts("acme", "n")
         quiet.set()
-        while not await desk.list_impacts("acme", "n"):  # noqa: ASYNC110
+        while not await desk.list_impacts("acme", "n"):
             await anyio.lowlevel.checkpoint()
         group.cancel_scope.cancel()
