@@ -29,8 +29,9 @@ PIECE = 1 << 13
 CHUNK, ROW_CHUNK = 1 << 15, 1 << 12
 """Codes compared at a time: what is computed of them stays in the processor's cache."""
 
-CLUSTERED_FROM = 16_384
-"""From so many vectors on there are clusters, as many as the root of their number."""
+CLUSTERED_FROM, CLUSTERS = 16_384, 4
+"""From so many vectors on there are clusters: so many times the root of their number. A cluster that holds the members
+of many groups has a centre near none of them, and the nearest vectors are then looked for in half of all clusters."""
 
 TRIALS, TOP = 128, 10
 """Questions tried, and how many nearest of each must be found."""
@@ -176,7 +177,7 @@ def _cut(vectors: NDArray[np.float16]) -> Iterator[tuple[int, Floats32]]:
 
 def _find_centres(vectors: NDArray[np.float16]) -> Floats32:
     """Return the centres of clusters, by some rounds of spherical k-means over a sample."""
-    count = isqrt(len(vectors)) if len(vectors) >= CLUSTERED_FROM else 1
+    count = CLUSTERS * isqrt(len(vectors)) if len(vectors) >= CLUSTERED_FROM else 1
     generator = np.random.default_rng(len(vectors))
     sample = vectors[np.sort(generator.choice(len(vectors), max(count, len(vectors) // TRAINED_SHARE), replace=False))]
     centres = sample[generator.choice(len(sample), count, replace=False)].astype(np.float32)

@@ -32,6 +32,10 @@ OVER_FETCH, SIFTED_FETCH = 4, 8
 """How many times as many passages as documents wanted survive the comparison of codes, at least; the second where a
 filter leaves so few that some of the nearest are hardly nearer than the rest, which a bit a component cannot tell."""
 
+LOOKED_AT = 10
+"""Among how many times as many passages as survive they are looked for, at least: the nearest ten may stand in fewer
+clusters than the next hundred."""
+
 GROWTH = 4
 
 PIECE = 512
@@ -126,7 +130,8 @@ class Passages:
             return None
         over_fetch = OVER_FETCH if wanted.is_everything else SIFTED_FETCH
         survivors = max(codes.survivors, over_fetch * max(depth, effort))
-        probes = -(-codes.probes * groups // count)
+        enough = LOOKED_AT * survivors * len(codes.centres) // len(self.vectors)
+        probes = -(-max(codes.probes, enough) * groups // count)
         few = self._find_passages(wanted) if SIFT_SHARE * count <= groups else None
         while True:
             passages, differing = codes.find_near(query, probes, few)
