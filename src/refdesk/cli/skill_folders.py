@@ -49,13 +49,14 @@ def export(form: str, folder: Path, ids: tuple[str, ...], org: str | None, agent
     """
     del form
     settings = invocation.load(org, agent)
-    count = 0
+    count, unknown = 0, list[str]()
     for exported in invocation.ask_pages(settings, TOOLSET, "export_skills", {"skill_ids": list(ids) or None}):
         for skill in exported["folders"]:
             _write(folder, skill)
             count += 1
-    if ids and count < len(set(ids)):
-        raise errors.NotFoundError(f"{len(set(ids)) - count} of these skills are not there; {count} were written.")
+        unknown += [each["reason"] for each in exported.get("unknown", ())]
+    if unknown:
+        raise errors.NotFoundError(" ".join([*unknown, f"{count} skill{'' if count == 1 else 's'} written."]))
     click.echo(f"{count} skill{'' if count == 1 else 's'} written to {folder}.", err=True)
 
 

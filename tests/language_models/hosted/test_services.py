@@ -11,9 +11,10 @@ import anyio
 import pytest
 
 from refdesk.errors import LanguageModelError
+from refdesk.kit import masking
 from refdesk.language_models.rules import RulesModel
 from refdesk.playbooks import Case, SkillDraft, Turn
-from refdesk.toolsets.skills import masking, transcripts
+from refdesk.toolsets.skills import transcripts
 from tests.emulators.language_models import read_requests
 from tests.language_models.hosted.conftest import OpenModel, Writer
 

@@ -331,8 +331,12 @@ async def test_pages_of_an_export_hold_every_skill_once() -> None:
             break
         after = page["next"]
     assert sorted(names) == [f"form-{number}" for number in range(5)]
-    [one] = (await call("export_skills", skill_ids=[after, "unknown"]))["folders"]
+    answer = await call("export_skills", skill_ids=[after, "unknown", after[:-1], "unknown"])
+    [one] = answer["folders"]
     assert one["skill_id"] == after
+    assert [each["skill_id"] for each in answer["unknown"]] == ["unknown", after[:-1]]
+    assert all(f"There is no skill {each['skill_id']}." in each["reason"] for each in answer["unknown"])
+    assert "unknown" not in await call("export_skills", skill_ids=[after])
 
 
 def test_no_path_that_some_system_cannot_have_is_portable() -> None:

@@ -7,9 +7,10 @@ from time import process_time
 
 import pytest
 
+from refdesk.kit import masking
+from refdesk.kit.masking import mask, mask_turns, mask_value
 from refdesk.playbooks import Turn
-from refdesk.toolsets.skills import masking, transcripts
-from refdesk.toolsets.skills.masking import mask, mask_turns, mask_value
+from refdesk.toolsets.skills import transcripts
 from tests.toolsets.skills.conftest import Desk, ScriptedModel
 
 CARDS = ("4111 1111 1111 1111", "4111-1111-1111-1111", "4111111111111111", "378282246310005", "4111.1111.1111.1111")

@@ -9,11 +9,12 @@ from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 
 from refdesk.core.operations import READS, Effects, Operation, Route, Shortening
+from refdesk.toolsets.skills import missing
 from refdesk.toolsets.skills.models import Message, Result, SkillId
 from refdesk.toolsets.skills.queries import get_queries
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection, Sequence
 
     from refdesk.core.context import Context
     from refdesk.toolsets.skills.learning import Learner
@@ -53,10 +54,20 @@ class ExportInput(Message):
     after: str = Field("", max_length=200, description="The `next` of the page before.")
 
 
+class UnknownSkill(Message):
+    """An id that no skill has."""
+
+    skill_id: str
+    reason: str = Field(description="What became of it, or which ids are nearly like it.")
+
+
 class ExportOutput(Message):
     """What `export_skills` answers."""
 
     folders: list[SkillFolder]
+    unknown: list[UnknownSkill] | SkipJsonSchema[None] = Field(
+        None, description="Those of `skill_ids` that are not exported, for there is no such skill; absent for none."
+    )
     next: str | SkipJsonSchema[None] = Field(None, description="Absent on the last page.")
 
 
@@ -88,7 +99,7 @@ class ImportOutput(Message):
 
 
 async def export_skills(context: Context, asked: ExportInput) -> ExportOutput:
-    """Return skills as folders; those of `skill_ids` that are not there are left out."""
+    """Return skills as folders, and which of `skill_ids` are not there."""
     from refdesk.toolsets.skills import exchange
 
     queries = get_queries(context)
@@ -103,7 +114,18 @@ async def export_skills(context: Context, asked: ExportInput) -> ExportOutput:
         )
         for skill, folder in await exchange.export_folders(queries, page)
     ]
-    return ExportOutput(folders=exported, next=page[-1] if len(page) < len(ids) else None)
+    unknown = await _explain_unknown(context, asked.skill_ids or (), {folder.skill_id for folder in exported})
+    return ExportOutput(folders=exported, unknown=unknown or None, next=page[-1] if len(page) < len(ids) else None)
+
+
+async def _explain_unknown(context: Context, ids: Sequence[str], there: Collection[str | None]) -> list[UnknownSkill]:
+    queries, unknown = get_queries(context), list[UnknownSkill]()
+    for id in dict.fromkeys(ids):
+        if id not in there:
+            error = await missing.explain(queries.store, queries.org, id)
+            named = await missing.NAMING.explain(context, error)
+            unknown.append(UnknownSkill(skill_id=id, reason=named.message))
+    return unknown
 
 
 async def _import(learner: Learner, context: Context, asked: ImportInput) -> ImportOutput:

@@ -15,12 +15,12 @@ import anyio.to_thread
 
 from refdesk.core.search.passages import embedding_text
 from refdesk.errors import ConflictError, InvalidInputError, LanguageModelError
+from refdesk.kit import masking
 from refdesk.playbooks import Playbook, SkillDraft
 from refdesk.toolsets.skills import (
     cases,
     changes,
     limits,
-    masking,
     missing,
     openings,
     outcomes,

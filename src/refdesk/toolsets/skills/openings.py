@@ -37,7 +37,7 @@ def says_nothing(text: str) -> bool:
     """Return whether a text is a greeting, a name or a bare call for help: nothing says yet what it is about."""
     if len(text.split()) > MOST_WORDS:
         return False
-    from refdesk.toolsets.skills import personal_names
+    from refdesk.kit import personal_names
 
     bare = _PLACEHOLDER.sub(" ", personal_names.mask_names(text, personal_names.find_in(text)))
     return not set(analyse(bare)) - _get_civil()
@@ -48,8 +48,7 @@ def leave_pleasantries(question: str) -> str:
 
     Else "I need a ride. My name is John" is near to every John.
     """
-    from refdesk.kit import sentences
-    from refdesk.toolsets.skills import personal_names
+    from refdesk.kit import personal_names, sentences
 
     masked = personal_names.mask_names(question, personal_names.find_in(question))
     return " ".join(sentences.split(masked)) or question

@@ -143,7 +143,7 @@ async def _offer_skills(context: Context, asked: UpdateInput, error: NotFoundErr
     """Return the error with the skills that the id or the conversation may be about, for somebody to choose one."""
     if READ_SCOPE not in context.principal.scopes:
         return error
-    from refdesk.toolsets.skills import masking
+    from refdesk.kit import masking
 
     queries = get_queries(context)
     for text in (asked.skill_id, asked.conversation[:QUERY_CHARACTERS]):
@@ -158,7 +158,7 @@ async def _offer_skills(context: Context, asked: UpdateInput, error: NotFoundErr
 
 async def report_outcome(context: Context, report: OutcomeInput) -> OutcomeOutput:
     """Move a skill's confidence by how it went."""
-    from refdesk.toolsets.skills import masking
+    from refdesk.kit import masking
 
     evidence, id = masking.mask(report.evidence), context.knowledge_base.identifiers.new()
     made = reports.Report(id, context.principal.agent, report.outcome, report.version, evidence)
@@ -274,7 +274,7 @@ def _keep(asked: CreateInput | UpdateInput) -> dict[str, JsonValue]:
     Raises:
         InvalidInputError: The conversation holds no word.
     """
-    from refdesk.toolsets.skills import masking
+    from refdesk.kit import masking
     from refdesk.toolsets.skills.learning import prepare
 
     masked = masking.mask_value(asked.model_dump(mode="json", exclude={"conversation", "client_token"}))

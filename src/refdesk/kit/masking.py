@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 
 import regex
 
-from refdesk.playbooks import Turn
-from refdesk.toolsets.skills import mask_patterns, personal_names
-from refdesk.toolsets.skills.mask_patterns import (
+from refdesk.kit import mask_patterns, personal_names
+from refdesk.kit.mask_patterns import (
     ACCOUNT,
     ADDRESS,
     BIRTH,
@@ -32,6 +31,7 @@ from refdesk.toolsets.skills.mask_patterns import (
     SECRET,
     SOCIAL_SECURITY,
 )
+from refdesk.playbooks import Turn
 
 if TYPE_CHECKING:
     from refdesk.model import JsonValue

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import regex
 
-from refdesk.toolsets.skills.masking import mask
+from refdesk.kit.masking import mask
 
 LINES = (Path(__file__).parent / "masking_lines.txt").read_text(encoding="utf-8").splitlines()
 ABROAD = (Path(__file__).parent / "masking_lines_abroad.txt").read_text(encoding="utf-8").splitlines()
