@@ -12,7 +12,16 @@ from refdesk.core.clock import FixedClock
 from refdesk.impact import examining
 from refdesk.impact.changes import Announcement
 from refdesk.impact.examining import Examiner
-from refdesk.impact.records import Impact, Learned, get_impacts, judge, make_pending, read_impact, summarise
+from refdesk.impact.records import (
+    Impact,
+    Learned,
+    judge,
+    make_mark_keys,
+    make_pending,
+    read_impact,
+    read_impacts,
+    summarise,
+)
 from refdesk.model import SHARED_ORG, Collection, Document, MetadataKey, State
 from refdesk.protocols import Store
 from refdesk.stores.memory import MemoryStore
@@ -54,7 +63,7 @@ class Desk:
         await self.examiner.run_until_done()
 
     async def list_impacts(self, org: str, id: str, toolset: str = "notes") -> list[Impact]:
-        [found] = await get_impacts(self.store, org, toolset, [id])
+        [found] = read_impacts(org, await self.store.get_many_metadata(make_mark_keys(org, toolset, [id])))
         return found
 
     async def judge(self, impact: Impact, status: str) -> None:

@@ -90,6 +90,8 @@ async def test_many_records_come_in_the_order_asked(store: Store) -> None:
     keys = [second.key, missing, other.key, first.key, second.key]
     assert await store.get_many_metadata(keys) == [second, None, other, first, second]
     assert await store.get_many_metadata([]) == []
+    many = [MetadataKey(key.org, key.kind, f"{key.name}{number}") for number in range(150) for key in keys[:1]]
+    assert await store.get_many_metadata([*many, *keys]) == [*([None] * 150), second, None, other, first, second]
 
 
 async def test_a_record_that_is_not_there_is_none(store: Store) -> None:

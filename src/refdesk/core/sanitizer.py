@@ -59,6 +59,8 @@ _SUSPECT_SIGN = re.compile("[" + _INVISIBLE[1:-2] + r"\r\x1B\x9B\u2028\u2029]")
 _SUSPECT_MARKUP = re.compile(r"<[!|A-Za-z\u0080-\U0010FFFF]")
 """Most texts hold none of either, and are done with."""
 
+_WITHOUT_TEXT = frozenset((int, float, bool, type(None)))
+
 _FENCED = (
     r"(?m:^ {0,3}(?<ticks>`{3,}|~{3,})[^\n]*\n(?s:.*?)(?:^ {0,3}(?P=ticks)[`~]*[ \t]*$|\Z))",
     r"(?<!`)(?<span>`{1,8})(?!`)[^\n]+?(?<!`)(?P=span)(?!`)",
@@ -78,8 +80,9 @@ def clean(text: str) -> str:
 
 def _is_suspect(text: str) -> bool:
     """Return whether something may have to go: nothing is taken out of a text that holds no beginning of it."""
+    # What is printable ASCII, as most of a result is, needs no look at its signs.
     return (
-        _SUSPECT_SIGN.search(text) is not None
+        (not (text.isascii() and text.isprintable()) and _SUSPECT_SIGN.search(text) is not None)
         or ("<" in text and _SUSPECT_MARKUP.search(text) is not None)
         or "![" in text
         or ";base64," in text
@@ -91,7 +94,8 @@ def clean_json(value: Any) -> Any:  # noqa: ANN401 - JSON in, JSON of the same s
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, dict):
-        return {key: clean_json(item) for key, item in cast("dict[str, Any]", value).items()}
+        items = cast("dict[str, Any]", value).items()
+        return {key: item if type(item) in _WITHOUT_TEXT else clean_json(item) for key, item in items}
     if isinstance(value, list):
         return [clean_json(item) for item in cast("list[Any]", value)]
     return value

@@ -169,13 +169,21 @@ async def settle(transaction: Transaction, case: Case, standing: Standing, by: s
     return settled
 
 
-async def get_disputes(reader: Reader, org: str, toolset: str, ids: Sequence[str]) -> list[Disputed]:
-    """Return for each note what contradicts it, as far as that is open, and what it repeats."""
-    records = await reader.get_many_metadata([make_disputed_key(org, toolset, id) for id in ids])
+async def get_disputes(
+    reader: Reader, org: str, ids: Sequence[str], records: Sequence[Metadata | None]
+) -> list[Disputed]:
+    """Return for each note what contradicts it, as far as that is open, and what it repeats.
+
+    Args:
+        reader: Tells which cases are open.
+        org: Whose the notes are.
+        ids: The notes.
+        records: What is kept of each; see `make_disputed_key`.
+    """
     found = [read_disputed(record) for record in records]
     keys = [make_key(org, id, other) for id, each in zip(ids, found, strict=True) for other in each.contradicts]
     cases = await reader.get_many_metadata(keys) if keys else []
-    is_open = {record.key for record in cases if record is not None and read_case(org, record.value).standing == "open"}
+    is_open = {record.key for record in cases if record is not None and record.value["standing"] == "open"}
     return [
         replace(each, contradicts=tuple(other for other in each.contradicts if make_key(org, id, other) in is_open))
         for id, each in zip(ids, found, strict=True)

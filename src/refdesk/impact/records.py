@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from refdesk.impact.changes import Change
     from refdesk.impact.matching import Match
     from refdesk.model import Document, JsonObject, JsonValue
-    from refdesk.protocols import Reader, Transaction
+    from refdesk.protocols import Transaction
 
 PENDING = "impact_pending"
 """A document that is to be examined: written in the commit that embeds it."""
@@ -192,13 +192,16 @@ def read_impact(org: str, value: JsonObject) -> Impact:
     )
 
 
-async def get_impacts(reader: Reader, org: str, toolset: str, ids: Sequence[str]) -> list[list[Impact]]:
-    """Return for each document the impacts on it that are sure enough to be shown; of another org's there are none."""
-    keys = [MetadataKey(org, MARKS, f"{toolset}/{id}") for id in ids]
-    *marks, learned = await reader.get_many_metadata([*keys, make_learned_key(org)])
+def make_mark_keys(org: str, toolset: str, ids: Sequence[str]) -> list[MetadataKey]:
+    """Return where it is kept what `read_impacts` reads."""
+    return [*(MetadataKey(org, MARKS, f"{toolset}/{id}") for id in ids), make_learned_key(org)]
+
+
+def read_impacts(org: str, records: Sequence[Metadata | None]) -> list[list[Impact]]:
+    """Return for each document the impacts on it that are sure enough to be shown; see `make_mark_keys`."""
+    *marks, learned = records
     known = read_learned(learned)
-    found = [list_marked(org, record) for record in marks]
-    return [[impact for impact in impacts if known.is_told(impact)] for impacts in found]
+    return [[impact for impact in list_marked(org, record) if known.is_told(impact)] for record in marks]
 
 
 def list_marked(org: str, record: Metadata | None) -> list[Impact]:

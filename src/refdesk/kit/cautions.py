@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from refdesk.impact.cases import Disputed, get_disputes
-from refdesk.impact.records import Impact, get_impacts, summarise
+from refdesk.impact.cases import Disputed, get_disputes, make_disputed_key
+from refdesk.impact.records import Impact, make_mark_keys, read_impacts, summarise
 from refdesk.model import Collection, State
 
 if TYPE_CHECKING:
@@ -28,8 +28,12 @@ async def get_cautions(reader: Reader, org: str, toolset: str, ids: Sequence[str
     """Return for each document of an org what to heed, in a sentence or two; `None` for nothing."""
     if not ids:
         return []
-    impacts = await get_impacts(reader, org, toolset, ids)
-    disputes = await get_disputes(reader, org, toolset, ids)
+    keys = [*make_mark_keys(org, toolset, ids), *(make_disputed_key(org, toolset, id) for id in ids)]
+    records = await reader.get_many_metadata(keys)
+    if not any(records):
+        return [None] * len(ids)
+    impacts = read_impacts(org, records[: -len(ids)])
+    disputes = await get_disputes(reader, org, ids, records[-len(ids) :])
     current = await _find_current(reader, Collection(org, toolset), disputes)
     return [
         " ".join(filter(None, (_tell_impacts(mine), _tell_disputes(disputed, current)))) or None

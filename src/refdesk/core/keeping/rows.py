@@ -5,14 +5,20 @@ An engine that keeps instants in another way says how they are read.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
-from refdesk.core.keeping.encoding import check_texts, decode_instant, encode_date_ranges, encode_instant, encode_json
+from refdesk.core.keeping.encoding import (
+    check_texts,
+    decode_instant,
+    decode_json,
+    encode_date_ranges,
+    encode_instant,
+    encode_json,
+)
 from refdesk.errors import InvalidInputError
 from refdesk.model import AuditEntry, DateRange, Document, Link, Metadata, MetadataKey, Reference, Revision, State
 
@@ -67,7 +73,7 @@ def decode_document(
         date_ranges=decode_date_ranges(spans, read_instant),
         state=State(state),
         version=version,
-        data=json.loads(data),
+        data=decode_json(data),
     )
 
 
@@ -93,12 +99,12 @@ def restore_bodies(rows: Sequence[Columns]) -> list[Columns]:
 
 def decode_facets(text: str) -> dict[str, tuple[str, ...]]:
     """Return facets as a document has them."""
-    return {name: tuple(values) for name, values in cast("dict[str, list[str]]", json.loads(text)).items()}
+    return {name: tuple(values) for name, values in cast("dict[str, list[str]]", decode_json(text)).items()}
 
 
 def decode_date_ranges(text: str, read_instant: ReadInstant = decode_instant) -> dict[str, tuple[DateRange, ...]]:
     """Return spans as a document has them."""
-    encoded: Mapping[str, list[tuple[Any, Any]]] = json.loads(text)
+    encoded: Mapping[str, list[tuple[Any, Any]]] = decode_json(text)
     return {
         name: tuple(DateRange(read_instant(start), read_instant(end)) for start, end in ends)
         for name, ends in encoded.items()
@@ -148,7 +154,7 @@ def encode_audit(entry: AuditEntry) -> tuple[str, int, int, str, str, str]:
 def decode_audit(columns: Columns, read_instant: ReadInstant = decode_instant) -> AuditEntry:
     """Return the entry of what `encode_audit` gives."""
     org, number, at, act, previous, digest = columns
-    return AuditEntry(org, number, read_instant(at), json.loads(act), previous, digest)
+    return AuditEntry(org, number, read_instant(at), decode_json(act), previous, digest)
 
 
 def encode_metadata(record: Metadata) -> tuple[str, str, str, int | None, str]:
@@ -166,4 +172,4 @@ def encode_metadata(record: Metadata) -> tuple[str, str, str, int | None, str]:
 def decode_metadata(columns: Columns, read_instant: ReadInstant = decode_instant) -> Metadata:
     """Return the record of what `encode_metadata` gives."""
     org, kind, name, due_at, value = columns
-    return Metadata(MetadataKey(org, kind, name), json.loads(value), None if due_at is None else read_instant(due_at))
+    return Metadata(MetadataKey(org, kind, name), decode_json(value), None if due_at is None else read_instant(due_at))

@@ -102,14 +102,15 @@ def convex(lexical: Sequence[float], cosine: Sequence[float | None], dense_weigh
     best_lexical = max(lexical, default=0.0)
     best_cosine = max((value for value in cosine if value is not None), default=0.0)
     words = 1.0 - dense_weight if best_lexical > 0.0 else 0.0
-    scores: list[float] = []
-    for bm25, similarity in zip(lexical, cosine, strict=True):
-        dense = dense_weight if similarity is not None and best_cosine > 0.0 else 0.0
-        score = words * bm25 / best_lexical if words else 0.0
-        if similarity is not None and dense:
-            score += dense * max(similarity, 0.0) / best_cosine
-        scores.append(score / (words + dense) if words + dense else 0.0)
-    return scores
+    dense = dense_weight if best_cosine > 0.0 else 0.0
+    both = words + dense
+    best_lexical, best_cosine = best_lexical or 1.0, best_cosine or 1.0
+    return [
+        (words * bm25 / best_lexical / words if words else 0.0)
+        if similarity is None or not dense
+        else (words * bm25 / best_lexical + (dense * similarity / best_cosine if similarity > 0.0 else 0.0)) / both
+        for bm25, similarity in zip(lexical, cosine, strict=True)
+    ]
 
 
 def reciprocal_rank(

@@ -9,7 +9,8 @@ how well it tells questions about the subject from others.
 
 from __future__ import annotations
 
-from collections import Counter
+from functools import lru_cache
+from itertools import chain
 from math import sqrt
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -20,7 +21,7 @@ from refdesk.core.search.inflection import MARK, get_language
 from refdesk.core.search.snippets import find_terms
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence, Set
 
     from refdesk.model import CosineScale, TextQuery
 
@@ -103,22 +104,27 @@ def _judge_words(text: TextQuery, title: str, excerpt: str) -> float:
 
     In a long text some stand by chance, and a word of the title counts twice.
     """
-    asked = {*text.terms, *(term for phrase in text.phrases for term in phrase)}
-    inflected = {term for term in asked if get_language(term)}
+    asked, inflected = _read_asked(text)
     if not inflected:
         written = _find_together(excerpt, find_terms(excerpt, asked))
-        return _weigh(asked, set(analyse(title)) | _find_parts(fold(title), asked), written, excerpt)
+        return _weigh(asked, asked.intersection(analyse(title)) | _find_parts(fold(title), asked), written, excerpt)
     # What is asked in another language is looked for in its forms, and as words of any language.
     titled, written = (set(terms) for terms in analyse_document(title, excerpt))
     return max(
-        _weigh(each, titled, _find_together(excerpt, each & written), excerpt)
+        _weigh(each, each & titled, _find_together(excerpt, each & written), excerpt)
         for each in (inflected, asked - inflected)
     )
 
 
-def _weigh(asked: set[str], titled: set[str], written: set[str], excerpt: str) -> float:
-    in_title = asked & titled
-    found = len(in_title | (asked & written))
+@lru_cache(maxsize=256)
+def _read_asked(text: TextQuery) -> tuple[frozenset[str], frozenset[str]]:
+    """Return all terms of a question, and those of them that are of another language than English."""
+    asked = frozenset((*text.terms, *chain.from_iterable(text.phrases)))
+    return asked, frozenset(filter(get_language, asked))
+
+
+def _weigh(asked: Set[str], in_title: Set[str], written: Set[str], excerpt: str) -> float:
+    found = len(in_title | written)
     evidence = found * (found + len(in_title)) / max(1, len(asked))
     evidence /= max(1.0, len(excerpt) / _USUAL_LENGTH) ** 0.25
     return sqrt(evidence) / (sqrt(evidence) + sqrt(_USUAL_EVIDENCE))
@@ -129,7 +135,7 @@ def _find_parts(title: str, terms: Iterable[str]) -> set[str]:
     return {term for term in terms if len(term) >= _LEAST_PART and term in title}
 
 
-def _find_together(excerpt: str, found: set[str]) -> set[str]:
+def _find_together(excerpt: str, found: Set[str]) -> Set[str]:
     """Return those of the terms found in a text that stand together within a `WINDOW`: the most there are anywhere.
 
     Terms whose place is not seen at once, since they are written otherwise than their words, count as being there.
@@ -137,28 +143,36 @@ def _find_together(excerpt: str, found: set[str]) -> set[str]:
     if len(excerpt) <= WINDOW or len(found) < 2:
         return found
     text = excerpt.lower() if excerpt.isascii() else fold(excerpt)
-    places = sorted((place, term) for term in found for place in _list_places(text, term.rpartition(MARK)[2]))
-    unseen = found - {term for _, term in places}
-    return unseen | max(_slide(places), key=len, default=set[str]())
+    written = {term: term.rpartition(MARK)[2] for term in found}
+    first = {term: place for term, word in written.items() if (place := text.find(word)) >= 0}
+    if len(first) < 2 or max(first.values()) - min(first.values()) <= WINDOW:
+        return found
+    places = sorted(
+        (place, term) for term, start in first.items() for place in _list_places(text, written[term], start)
+    )
+    return (found - first.keys()) | _slide(places, len(first))
 
 
-def _slide(places: Sequence[tuple[int, str]]) -> Iterator[set[str]]:
-    """Yield the terms in each window that ends with one of the places, which are in order, where they are the more."""
-    counts, first, most = Counter[str](), 0, 0
+def _slide(places: Sequence[tuple[int, str]], most: int) -> set[str]:
+    """Return the terms of a window that holds as many as any; of `most` terms that have the places, in order."""
+    counts, begin, best = dict[str, int](), 0, set[str]()
     for place, term in places:
-        counts[term] += 1
-        while places[first][0] < place - WINDOW:
-            counts[places[first][1]] -= 1
-            if not counts[places[first][1]]:
-                del counts[places[first][1]]
-            first += 1
-        if len(counts) > most:
-            most = len(counts)
-            yield set(counts)
+        counts[term] = counts.get(term, 0) + 1
+        while places[begin][0] < place - WINDOW:
+            left = places[begin][1]
+            counts[left] -= 1
+            if not counts[left]:
+                del counts[left]
+            begin += 1
+        if len(counts) > len(best):
+            best = set(counts)
+            if len(best) == most:
+                break
+    return best
 
 
-def _list_places(text: str, term: str) -> Iterator[int]:
-    place = text.find(term)
+def _list_places(text: str, term: str, place: int) -> Iterator[int]:
+    """Yield where a term stands in a text, from one place where it does."""
     while place >= 0:
         yield place
         place = text.find(term, place + len(term))

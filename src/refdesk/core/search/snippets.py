@@ -10,7 +10,7 @@ from itertools import islice
 
 import regex
 
-from refdesk.core.search.analysis import analyse, is_unspaced, locate
+from refdesk.core.search.analysis import analyse, is_unspaced, locate, locate_first
 from refdesk.core.search.folding import fold
 from refdesk.core.search.inflection import MARK, get_language
 from refdesk.model import TextQuery
@@ -34,6 +34,9 @@ _BEGINNING = 4
 
 _MAX_LOOKS = 300
 """After so many words that only begin like the one looked for, all are analysed in one go."""
+
+_EVERY_TEXT = (None,)
+"""The languages of terms that every text gives."""
 
 _IN_WORD = regex.compile(r"[^\W_]['’]?$")
 _GRAPHEME = regex.compile(r"\X")
@@ -157,6 +160,9 @@ def _find_beginning(body: str, lowered: str, beginning: str, wanted: _Wanted, st
 
 
 def _match_at(body: str, start: int, wanted: _Wanted) -> tuple[int, int] | None:
+    if wanted.longest == 1 and wanted.languages == _EVERY_TEXT:
+        first = locate_first(body, start)
+        return first[:2] if first is not None and first[2] in wanted.runs else None
     for language in wanted.languages:
         located = list(islice(locate(body, start, language), wanted.longest if language is None else 1))
         if match := _match(located, 0, wanted):

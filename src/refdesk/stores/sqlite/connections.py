@@ -11,6 +11,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from time import perf_counter
 from typing import Concatenate, ParamSpec, TypeVar
 
 import anyio
@@ -36,6 +37,9 @@ SLICE_MILLISECONDS = 250
 
 PATIENCE_MILLISECONDS = 10_000
 """Only a transaction that writes waits for another; everything waits while a process recovers or resets the WAL."""
+
+PAUSE_SECONDS = 0.001
+"""How long reads on the event loop's thread follow each other before other tasks have their turn."""
 
 _FULL = 2
 
@@ -115,6 +119,7 @@ class Readers:
         self._translated = translated(damage.note)
         self._threads = Threads("refdesk-reader", READERS)
         self._idle: list[Connection] = []
+        self._looked_at = 0.0
 
     async def run(self, function: Callable[Concatenate[Connection, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Return what `function` returns; all it reads is of one moment, after every commit made before the call."""
@@ -126,8 +131,15 @@ class Readers:
         return await self._threads.run(call)
 
     async def run_here(self, function: Callable[Concatenate[Connection, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Do the same in this thread, for a few rows; where that would have to wait for something, in another one."""
-        await anyio.lowlevel.checkpoint()
+        """Do the same in this thread, for a few rows; where that would have to wait for something, in another one.
+
+        Other tasks have their turn before, unless this thread has just looked after them.
+        """
+        if perf_counter() - self._looked_at < PAUSE_SECONDS:
+            await anyio.lowlevel.checkpoint_if_cancelled()
+        else:
+            await anyio.lowlevel.checkpoint()
+            self._looked_at = perf_counter()
         if self._idle:
             with self._translated, suppress(apsw.BusyError):
                 return self._call(lambda connection: function(connection, *args, **kwargs), 0)
@@ -140,7 +152,6 @@ class Readers:
             self._idle.pop().close()
 
     def _call(self, function: Callable[[Connection], R], patience_milliseconds: int = PATIENCE_MILLISECONDS) -> R:
-        self._presence.require()
         connection = self._take()
         try:
             connection.set_busy_timeout(patience_milliseconds)
@@ -162,6 +173,7 @@ class Readers:
             return self._open()
 
     def _open(self) -> Connection:
+        self._presence.require()
         connection = Connection(self._path, PATIENCE_MILLISECONDS)
         connection.set_pragma("query_only", 1)
         connection.set_pragma("mmap_size", 0)

@@ -72,8 +72,13 @@ _GET_LINKS = """
     ORDER BY created_at, kind, source_toolset, source_id, target_toolset, target_id
 """
 _GET_RECORD = "SELECT org, kind, name, due_at, value, checksum FROM records WHERE org = ? AND kind = ? AND name = ?"
-FEW_RECORDS = 4
-"""So many are read by one statement: what a write asks first."""
+_GET_RECORDS = """
+    WITH asked(of_org, of_kind, of_name) AS (VALUES {keys})
+    SELECT org, kind, name, due_at, value, checksum
+    FROM asked CROSS JOIN records ON org = of_org AND kind = of_kind AND name = of_name
+"""
+RECORDS_AT_ONCE = 64
+"""So many are read by one statement."""
 
 _LIST_RECORDS = """
     SELECT org, kind, name, due_at, value, checksum FROM records WHERE kind = :kind
@@ -170,16 +175,18 @@ def get_metadata(connection: Connection, key: MetadataKey) -> Metadata | None:
 
 def get_many_metadata(connection: Connection, keys: Sequence[MetadataKey]) -> list[Metadata | None]:
     """See `Reader.get_many_metadata`."""
-    if not 0 < len(keys) <= FEW_RECORDS:
-        return [get_metadata(connection, key) for key in keys]
-    rows = connection.execute(_get_few(len(keys)), [part for key in keys for part in (key.org, key.kind, key.name)])
-    found = {record.key: record for record in (decode_metadata(require_row(row)) for row in rows)}
-    return [found.get(key) for key in keys]
+    found: dict[MetadataKey, Metadata] = {}
+    for first in range(0, len(keys), RECORDS_AT_ONCE):
+        part = keys[first : first + RECORDS_AT_ONCE]
+        bindings = [each for key in part for each in (key.org, key.kind, key.name)]
+        rows = connection.execute(_get_records(len(part)), bindings)
+        found.update((record.key, record) for record in (decode_metadata(require_row(row)) for row in rows))
+    return [found.get(key) for key in keys] if found else [None] * len(keys)
 
 
 @cache
-def _get_few(count: int) -> str:
-    return " UNION ALL ".join([_GET_RECORD] * count)
+def _get_records(count: int) -> str:
+    return _GET_RECORDS.format(keys=", ".join(["(?, ?, ?)"] * count))
 
 
 def list_metadata(

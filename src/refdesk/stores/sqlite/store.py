@@ -79,7 +79,10 @@ WRITTEN_HERE, ROWS_HERE = 64_000, 8
 
 
 READ_HERE = 16
-"""Documents, or other rows, that are read on the event loop's thread for the same reason."""
+"""Documents that are read on the event loop's thread for the same reason."""
+
+RECORDS_HERE = reads.RECORDS_AT_ONCE
+"""The same of records, which are small."""
 
 
 class _Runner(Protocol):
@@ -94,15 +97,10 @@ class _SqliteReader:
     def __init__(self, runner: _Runner) -> None:
         self._runner = runner
 
-    async def _read(
-        self, rows: int, function: Callable[Concatenate[Connection, P], R], *args: P.args, **kwargs: P.kwargs
-    ) -> R:
-        run = self._runner.run_here if rows <= READ_HERE else self._runner.run
-        return await run(function, *args, **kwargs)
-
     async def get_documents(self, collection: Collection, ids: Sequence[str]) -> list[Document | None]:
         """See `Reader.get_documents`."""
-        return await self._read(len(ids), reads.get_documents, collection, ids)
+        run = self._runner.run_here if len(ids) <= READ_HERE else self._runner.run
+        return await run(reads.get_documents, collection, ids)
 
     async def get_revisions(self, collection: Collection, id: str) -> list[Revision]:
         """See `Reader.get_revisions`."""
@@ -118,7 +116,8 @@ class _SqliteReader:
 
     async def get_embedded(self, collection: Collection, model: str, ids: Sequence[str]) -> frozenset[str]:
         """See `Reader.get_embedded`."""
-        return await self._read(len(ids), reads.get_embedded, collection, model, ids)
+        run = self._runner.run_here if len(ids) <= READ_HERE else self._runner.run
+        return await run(reads.get_embedded, collection, model, ids)
 
     async def get_links(self, org: str, reference: Reference) -> list[Link]:
         """See `Reader.get_links`."""
@@ -130,7 +129,8 @@ class _SqliteReader:
 
     async def get_many_metadata(self, keys: Sequence[MetadataKey]) -> list[Metadata | None]:
         """See `Reader.get_many_metadata`."""
-        return await self._read(len(keys), reads.get_many_metadata, keys)
+        run = self._runner.run_here if len(keys) <= RECORDS_HERE else self._runner.run
+        return await run(reads.get_many_metadata, keys)
 
     async def list_metadata(
         self, kind: str, *, org: str | None = None, due_until: datetime | None = None, limit: int = 1000

@@ -42,8 +42,7 @@ def rank(
     newest_first = sorted(candidates, key=attrgetter("id"))
     newest_first.sort(key=attrgetter("modified_at"), reverse=True)
     scores = _fuse_scores(newest_first, text, trust) if how == "convex" else _fuse_ranks(newest_first, trust)
-    ranked = [(candidate, scores[candidate.id]) for candidate in newest_first if candidate.id in scores]
-    return sorted(ranked, key=itemgetter(1), reverse=True)
+    return sorted([(newest_first[place], score) for place, score in scores.items()], key=itemgetter(1), reverse=True)
 
 
 def is_in_words(candidate: Candidate) -> bool:
@@ -51,33 +50,36 @@ def is_in_words(candidate: Candidate) -> bool:
     return candidate.lexical > 0 or candidate.as_written
 
 
-def _fuse_ranks(newest_first: Sequence[Candidate], trust: float) -> dict[str, float]:
-    """Return the scores by reciprocal rank.
+def _fuse_ranks(newest_first: Sequence[Candidate], trust: float) -> dict[int, float]:
+    """Return the scores by reciprocal rank, by place and in its order.
 
     An entry without a vector is scored by keywords alone in the hybrid list. In the keyword list those that hold the
     question as it is written come first, where the engine marks them; it decides alone where nothing has a vector.
     """
-    worded = [c for c in newest_first if is_in_words(c)]
+    hybrid = _combine(newest_first, trust)
+    worded = {place: c.lexical for place, c in enumerate(newest_first) if c.lexical > 0 or c.as_written}
+    by_words = sorted(worded, key=worded.__getitem__, reverse=True)
     lists = [
-        [id for id, _ in sorted(_combine(newest_first, trust).items(), key=itemgetter(1), reverse=True)],
-        [c.id for c in sorted(worded, key=attrgetter("as_written", "lexical"), reverse=True)],
-        [c.id for c in newest_first if c.title_contains],
+        sorted(hybrid, key=hybrid.__getitem__, reverse=True),
+        sorted(by_words, key=lambda place: newest_first[place].as_written, reverse=True),
+        [place for place, c in enumerate(newest_first) if c.title_contains],
     ]
-    pending = {c.id: (_HYBRID,) for c in newest_first if c.cosine is None}
-    return fusion.reciprocal_rank(lists, weights=WEIGHTS, absent=pending)
+    pending = {place: (_HYBRID,) for place, c in enumerate(newest_first) if c.cosine is None}
+    scores = fusion.reciprocal_rank(lists, weights=WEIGHTS, absent=pending)
+    return {place: scores[place] for place in sorted(scores)}
 
 
-def _combine(candidates: Sequence[Candidate], trust: float) -> dict[str, float]:
-    """Return the convex scores of those that words or meaning found; of nobody where nothing has a vector."""
-    found = [c for c in candidates if c.cosine is not None or c.lexical > 0]
-    if all(c.cosine is None for c in found):
+def _combine(candidates: Sequence[Candidate], trust: float) -> dict[int, float]:
+    """Return the convex scores of those that words or meaning found, by place; of nobody where nothing has a vector."""
+    found = [place for place, c in enumerate(candidates) if c.cosine is not None or c.lexical > 0]
+    cosines = [candidates[place].cosine for place in found]
+    if all(cosine is None for cosine in cosines):
         return {}
-    weight = fusion.DENSE_WEIGHT * trust
-    scores = fusion.convex([c.lexical for c in found], [c.cosine for c in found], weight)
-    return {candidate.id: score for candidate, score in zip(found, scores, strict=True)}
+    scores = fusion.convex([candidates[place].lexical for place in found], cosines, fusion.DENSE_WEIGHT * trust)
+    return dict(zip(found, scores, strict=True))
 
 
-def _fuse_scores(candidates: Sequence[Candidate], text: TextQuery, trust: float) -> dict[str, float]:
+def _fuse_scores(candidates: Sequence[Candidate], text: TextQuery, trust: float) -> dict[int, float]:
     scores = zip(candidates, fusion.absolute(candidates, text, trust=trust), strict=True)
-    scored = {candidate.id: score or (TITLE_ALONE if candidate.title_contains else 0.0) for candidate, score in scores}
-    return {id: score for id, score in scored.items() if score > 0.0}
+    scored = [score or (TITLE_ALONE if candidate.title_contains else 0.0) for candidate, score in scores]
+    return {place: score for place, score in enumerate(scored) if score > 0.0}

@@ -194,8 +194,10 @@ async def _name_heads(
     base: KnowledgeBase, collection: Collection, asked: SearchInput, ranked: Sequence[tuple[Candidate, float]]
 ) -> Sequence[tuple[Candidate, float]]:
     """Let each superseded candidate name what heads its chain now, which it need not know itself."""
+    if asked.include_superseded:
+        return ranked
     noted = {candidate.id: candidate.head_id for candidate, _ in ranked if candidate.head_id is not None}
-    if asked.include_superseded or not noted:
+    if not noted:
         return ranked
     heads = await supersession.find_heads_of(base.store, collection, noted)
     return [(each._replace(head_id=heads.get(each.id)), score) for each, score in ranked]
@@ -209,7 +211,7 @@ async def _resolve(
     ranked: Sequence[tuple[Candidate, float]],
 ) -> _Places:
     """Put the head of its chain in the place of each superseded entry, each head once, at its best place."""
-    if asked.include_superseded:
+    if asked.include_superseded or not any(candidate.head_id for candidate, _ in ranked):
         shown = {candidate.id: candidate for candidate, _ in ranked}
         return _Places([(candidate.id, score, candidate) for candidate, score in ranked], shown)
     own = {candidate.id: candidate for candidate, _ in ranked if candidate.head_id is None}
