@@ -116,6 +116,27 @@ async def test_a_text_in_another_language_is_found_by_other_forms_of_its_words_a
         assert await find_ids(store, asking(text)) == ids, text
 
 
+async def test_where_a_text_changes_its_language_each_part_is_found_by_the_forms_of_its_own(store: Store) -> None:
+    english = "The command prints what it does while it runs, and the options below say how much of that is shown. " * 3
+    german = (
+        "Wenn das Serverzertifikat abgelaufen ist, wird es mit diesem Befehl und ohne eine Nachfrage erneuert. " * 3
+    )
+    spanish = "Cuando la impresora no imprime, hay que revisar las configuraciones de la bandeja y de los cables. " * 3
+    await put(
+        store,
+        make_document("half", f"{english}\n{german}\n{english}"),
+        make_document("both", f"{german}\n{spanish}"),
+        make_document("en", english),
+    )
+    for text, ids in {
+        "Wie erneuere ich abgelaufene Zertifikate?": ["both", "half"],
+        "¿Cómo cambio la configuración de impresoras?": ["both"],
+        "printing commands": ["en", "half"],
+        f"{english} {spanish.replace('impresora', 'impresoras')}": ["both", "en", "half"],
+    }.items():
+        assert sorted(await find_ids(store, asking(text))) == ids, text
+
+
 async def test_a_phrase_must_stand_in_order_within_title_or_body(store: Store) -> None:
     await put(
         store,

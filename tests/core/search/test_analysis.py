@@ -208,6 +208,16 @@ def test_a_question_in_another_language_asks_for_both_without_the_stop_words_of_
     )
 
 
+def test_of_a_long_question_each_part_is_asked_for_in_its_own_language() -> None:
+    english = "Since the update of last night the gateway refuses every connection, and this is what its log says. " * 3
+    german = "Der Vorgang wurde abgebrochen, weil die Zertifikate des Servers nicht mehr gültig sind. "
+    terms = parse_query(english + "\n" + german).terms
+    assert {"gateway", "zertifik", "de.zertifikat"} < {*terms}
+    assert not {"de.gateway", "the", "der", "de.die"} & {*terms}
+    assert parse_query(english).terms == tuple(term for term in terms if term in analyse(english))
+    assert parse_query(german + "\n" + english).terms[-1] == "de.gultig"
+
+
 def test_a_question_is_cut_to_its_first_terms() -> None:
     terms = parse_query(" ".join(f"w{number}" for number in range(MAX_TERMS + 1))).terms
     assert terms == tuple(f"w{number}" for number in range(MAX_TERMS))

@@ -2,9 +2,9 @@
 
 A word is a run of letters and digits of any script. It is compared without case, diacritics and compatibility forms,
 and English inflection is taken off (Snowball's English stemmer, "Porter2"; words of other languages pass nearly
-unchanged). A text that is recognised as another language gives a second set of terms, by that language's stemmer,
-behind these, so that nothing depends on its being recognised: what is asked in English, or in too few words to tell,
-finds it as if it were not. Scripts written without blanks (Han, kana, Hangul, Thai, Lao, Khmer, Burmese) give
+unchanged). What is recognised as another language, stretch by stretch, gives a second set of terms, by that language's
+stemmer, behind these, so that nothing depends on its being recognised: what is asked in English, or in too few words to
+tell, finds it as if it were not. Scripts written without blanks (Han, kana, Hangul, Thai, Lao, Khmer, Burmese) give
 overlapping pairs of characters. An emoji is a word of its own: of a joined sequence each part is one, skin tones and
 variation selectors say nothing, and a flag is its pair of letters. Nothing in a text is syntax but the double quotes
 of a question, where they bind.
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from itertools import chain
 from typing import TypeVar
@@ -24,10 +24,11 @@ import Stemmer
 
 from refdesk.core.search.folding import INVISIBLE, fold
 from refdesk.core.search.inflection import inflect
-from refdesk.core.search.languages import ENGLISH, get_stop_words, recognise, recognise_document
+from refdesk.core.search.languages import ENGLISH, get_stop_words
+from refdesk.core.search.languages.stretches import Stretch, find_languages, find_stretches
 from refdesk.model import TextQuery
 
-VERSION = 3
+VERSION = 4
 """Raised by one whenever some text gives other terms than before, so that what was indexed must be analysed anew."""
 
 MAX_TERMS = 64
@@ -106,18 +107,32 @@ def analyse_piece(piece: str) -> tuple[str, ...]:
 def analyse_document(title: str, body: str) -> tuple[list[str], list[str]]:
     """Return the terms of a document's title and of its body, by which it is found.
 
-    They are those of `analyse`; where the document is in another language than English, behind them, the terms of that
+    They are those of `analyse`; behind them, for each stretch in another language than English, the terms of that
     language, in their order.
     """
-    language = recognise_document(title, body)
-    return analyse(title) + inflect_all(title, language), analyse(body) + inflect_all(body, language)
+    pieces = split(body)
+    of_title, of_body = inflect_document(title, body, pieces)
+    return analyse(title) + of_title, [*chain.from_iterable(map(_terms.__getitem__, pieces)), *of_body]
 
 
-def inflect_all(text: str, language: str | None) -> list[str]:
-    """Return the terms of a text in its language, in its order; none of English, where they are those of `analyse`."""
-    if language is None or language == ENGLISH:
-        return []
-    return [term for word in _WORD.findall(text) for term in inflect(word, language)]
+def inflect_document(title: str, body: str, pieces: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the terms of a document's title and body in other languages than English, where it is in such, in order.
+
+    Args:
+        title: Of the document.
+        body: Of the document.
+        pieces: Those of the body, by `split`.
+    """
+    languages = find_languages(title, body, pieces)
+    return (
+        _inflect_all(title, [(0, len(title), languages.of_title)] if languages.of_title else []),
+        _inflect_all(body, languages.of_body),
+    )
+
+
+def _inflect_all(text: str, stretches: Sequence[Stretch]) -> list[str]:
+    words = ((word, language) for start, end, language in stretches for word in _WORD.findall(text[start:end]))
+    return [term for word, language in words for term in inflect(word, language)]
 
 
 def locate(text: str, start: int = 0, language: str | None = None) -> Iterator[tuple[int, int, str]]:
@@ -161,23 +176,24 @@ def parse_query(text: str, *, quotes_bind: bool = False) -> TextQuery:
         return "\n"
 
     plain = _QUOTED.sub(take, text) if quotes_bind else text
-    language = recognise(plain)
     asked = dict.fromkeys(analyse(plain))
-    if language is None or language == ENGLISH:
-        terms = [term for term in asked if term not in get_stop_terms()]
-    else:
-        terms = _ask_in(plain, language)
+    stretches = find_stretches(plain)
+    terms = _ask_in(plain, stretches) if stretches else [term for term in asked if term not in get_stop_terms()]
     if not terms and not phrases:
         terms = list(asked)
     return TextQuery(tuple(terms[:MAX_TERMS]), tuple(phrases))
 
 
-def _ask_in(text: str, language: str) -> list[str]:
-    """Return the terms of a question in another language than English: as all texts give them, then that language's."""
-    stop_words = get_stop_words(language)
-    words = [word for word in _WORD.findall(text) if word.lower() not in stop_words]
-    plain = dict.fromkeys(term for word in words for term in _get_terms(word) if term not in get_stop_terms())
-    inflected = dict.fromkeys(term for word in words for term in inflect(word, language))
+def _ask_in(text: str, stretches: Sequence[Stretch]) -> list[str]:
+    """Return the terms of a question in other languages than English: as all texts give them, then those languages'."""
+    plain, inflected, done = dict[str, None](), dict[str, None](), 0
+    for start, end, language in (*stretches, (len(text), len(text), ENGLISH)):
+        stop_words = get_stop_words(language)
+        words = [word for word in _WORD.findall(text[start:end]) if word.lower() not in stop_words]
+        for word in (*_WORD.findall(text[done:start]), *words):
+            plain.update((term, None) for term in _get_terms(word) if term not in get_stop_terms())
+        inflected.update((term, None) for word in words for term in inflect(word, language))
+        done = end
     if len(plain) + len(inflected) <= MAX_TERMS:
         return [*plain, *inflected]
     return [*list(plain)[: MAX_TERMS // 2], *list(inflected)[: MAX_TERMS // 2]]

@@ -92,6 +92,21 @@ def _recognise(text: str) -> str | None:
     return _choose(evidence, least, lead)
 
 
+def recognise_by_words(text: str, least: float, expected: str | None) -> str | None:
+    """Return the language of a few sentences by their function words, likewise.
+
+    Args:
+        text: Of which the first `MOST_CHARACTERS` are looked at.
+        least: The evidence for another language than the one expected.
+        expected: The language of the preceding ones.
+    """
+    head = text[:MOST_CHARACTERS].lower()
+    words = list(dict.fromkeys(_find_words(head)))
+    evidence = _weigh_words(words)
+    found = _choose(evidence, max(_LEAST_EVIDENCE, _LEAST_SHARE * len(words)), 0.0)
+    return found if found == expected or evidence.get(found or "", 0.0) >= least else None
+
+
 def _find_words(text: str) -> Iterable[str]:
     """Return the runs of letters, without those that have a digit or an underscore beside them."""
     # In ASCII this is what the pattern finds, in half of the time.
@@ -125,14 +140,14 @@ LANGUAGES = (ENGLISH, *sorted(FUNCTION_WORDS))
 
 
 def _weigh_words(words: Sequence[str]) -> dict[str, float]:
-    find, evidence = _read_markers().get, dict[str, float]()
+    find, evidence = get_markers().get, dict[str, float]()
     for language, weight in chain.from_iterable(filter(None, map(find, words))):
         evidence[language] = evidence.get(language, 0.0) + weight
     return evidence
 
 
 @lru_cache(maxsize=1)
-def _read_markers() -> Mapping[str, tuple[tuple[str, float], ...]]:
+def get_markers() -> Mapping[str, tuple[tuple[str, float], ...]]:
     """Return for each function word whose it is, and how much it says for each: the less, the more have it.
 
     A single letter says a third of that: in tables and lists it stands for itself.

@@ -6,8 +6,7 @@ import hashlib
 from functools import lru_cache
 
 from refdesk.core.search import analysis
-from refdesk.core.search.analysis import Pieces, analyse_piece, inflect_all, split
-from refdesk.core.search.languages import recognise_document
+from refdesk.core.search.analysis import Pieces, analyse_piece, inflect_document, split
 
 ANALYSIS_VERSION = 2000 + analysis.VERSION
 """Goes up, by a thousand for another layout, when `encode_terms` would give other bytes for some text; stored bytes of
@@ -30,13 +29,14 @@ def encode_terms(title: str, body: str) -> bytes:
     They are little-endian uint64: how many the title has, then `hash_term` of each of the title's and of the body's,
     as `analyse_document` gives them.
     """
-    language = recognise_document(title, body)
-    in_title, in_body = _encode(title, language), _encode(body, language)
+    pieces = split(body)
+    of_title, of_body = inflect_document(title, body, pieces)
+    in_title, in_body = _encode(split(title), of_title), _encode(pieces, of_body)
     return b"".join([(len(in_title) // 8).to_bytes(8, "little"), in_title, in_body])
 
 
-def _encode(text: str, language: str | None) -> bytes:
-    return b"".join([*map(_pieces.__getitem__, split(text)), *map(_digest, inflect_all(text, language))])
+def _encode(pieces: list[str], inflected: list[str]) -> bytes:
+    return b"".join([*map(_pieces.__getitem__, pieces), *map(_digest, inflected)])
 
 
 _pieces = Pieces(lambda piece: b"".join(map(_digest, analyse_piece(piece))))
