@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _ID = re.compile(r"[0-9A-Za-z-]{1,64}")
+_ID_FIELD = re.compile(r"(.*_)?id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,8 +263,13 @@ def validate(operation: Operation, arguments: object) -> BaseModel:
 
 def _find_subjects(validated: BaseModel) -> dict[str, JsonValue]:
     """Return the ids that an input names, by field: what is asked for, never a text."""
-    named = {name: getattr(validated, name) for name in type(validated).model_fields if re.fullmatch(r"(.*_)?id", name)}
+    named = {name: getattr(validated, name) for name in _list_id_fields(type(validated))}
     return {name: value for name, value in named.items() if isinstance(value, str) and _ID.fullmatch(value)}
+
+
+@cache
+def _list_id_fields(model: type[BaseModel]) -> tuple[str, ...]:
+    return tuple(name for name in model.model_fields if _ID_FIELD.fullmatch(name))
 
 
 @contextmanager

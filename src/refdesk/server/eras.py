@@ -7,6 +7,7 @@ answered on the side until a request really opens the connection.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -16,7 +17,9 @@ from mcp.shared.message import ServerMessageMetadata, SessionMessage
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 if TYPE_CHECKING:
-    from anyio.streams.memory import MemoryObjectSendStream
+    from types import TracebackType
+    from typing import Self
+
     from mcp.server.lowlevel import Server
     from mcp.shared._stream_protocols import ReadStream, WriteStream
 
@@ -30,6 +33,39 @@ UNSUPPORTED_VERSION = -32022
 DISCOVER = "server/discover"
 
 
+class Reading(ABC):
+    """What a client says, as the SDK reads it: item by item in the task that wants the next, with none in between."""
+
+    @abstractmethod
+    async def receive(self) -> Item:
+        """Return the next item.
+
+        Raises:
+            EndOfStream: There is none any more.
+        """
+
+    @abstractmethod
+    async def aclose(self) -> None:
+        """Read nothing more."""
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Item:
+        try:
+            return await self.receive()
+        except anyio.EndOfStream:
+            raise StopAsyncIteration from None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc_val: BaseException | None, exc_tb: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+
 async def run(
     server: Server[Any],
     read: ReadStream[Item],
@@ -41,32 +77,38 @@ async def run(
 
     `caller` is what handlers find as `context.request`, where the stream says nothing of it.
     """
-    send, receive = anyio.create_memory_object_stream[Item](0)
-    async with anyio.create_task_group() as group:
-        group.start_soon(_relay, read, send, write, _gatekeeper(server, era), caller)
-        await server.run(receive, write, server.create_initialization_options())
-        group.cancel_scope.cancel()
+    passed_on = _PassedOn(read, write, _gatekeeper(server, era), caller)
+    await server.run(passed_on, write, server.create_initialization_options())
 
 
-async def _relay(
-    read: ReadStream[Item],
-    send: MemoryObjectSendStream[Item],
-    write: WriteStream[SessionMessage],
-    answer: Answer,
-    caller: object,
-) -> None:
-    """Pass the client's messages on, except those that are answered here."""
-    is_open = False
-    async with read, send:
-        async for item in read:
-            if caller is not None and isinstance(item, SessionMessage):
-                item.metadata = ServerMessageMetadata(request_context=caller)
-            reply = _parse_error() if isinstance(item, Exception) else None if is_open else await answer(item)
-            if reply is not None:
-                await write.send(SessionMessage(reply))
-                continue
-            is_open = is_open or (isinstance(item, SessionMessage) and isinstance(item.message, types.JSONRPCRequest))
-            await send.send(item)
+class _PassedOn(Reading):
+    """The client's messages, except those that are answered here."""
+
+    def __init__(
+        self, read: ReadStream[Item], write: WriteStream[SessionMessage], answer: Answer, caller: object
+    ) -> None:
+        self._read, self._write = read, write
+        self._answer, self._caller = answer, caller
+        self._is_open = False
+
+    async def receive(self) -> Item:
+        while True:
+            item = await self._read.receive()
+            if (reply := await self._find_reply(item)) is None:
+                return item
+            await self._write.send(SessionMessage(reply))
+
+    async def aclose(self) -> None:
+        await self._read.aclose()
+
+    async def _find_reply(self, item: Item) -> types.JSONRPCMessage | None:
+        if isinstance(item, Exception):
+            return _parse_error()
+        if self._caller is not None:
+            item.metadata = ServerMessageMetadata(request_context=self._caller)
+        reply = None if self._is_open else await self._answer(item)
+        self._is_open = self._is_open or (reply is None and isinstance(item.message, types.JSONRPCRequest))
+        return reply
 
 
 def _gatekeeper(server: Server[Any], era: StdioEra) -> Answer:

@@ -15,14 +15,16 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, cast
 import anyio
 import anyio.from_thread
 import anyio.lowlevel
+import mcp_types as types
 from mcp.server.stdio import stdio_server
 from mcp.shared.message import SessionMessage
+from pydantic import ValidationError
 
 from refdesk.server import eras, strict_json
 from refdesk.server.envelopes import NOTHING, find_batch_problem, find_problem, get_wanted_version, parse
+from refdesk.server.eras import Reading
 
 if TYPE_CHECKING:
-    import mcp_types as types
     from anyio.lowlevel import EventLoopToken
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
     from mcp.server.lowlevel import Server
@@ -34,15 +36,22 @@ if TYPE_CHECKING:
 async def serve(server: Server[Any], era: StdioEra, most_bytes: int) -> None:
     """Serve one client over stdin and stdout until stdin ends; messages have at most `most_bytes`."""
     async with _stdin_lines(most_bytes) as lines:
-        await serve_lines(server, lines, era)
+        messages = _Messages(lines, lambda _: None)
+        # The SDK only iterates over it.
+        async with stdio_server(stdin=cast("anyio.AsyncFile[str]", messages)) as (read, write):
+            messages.answer_with(write)
+            try:
+                await eras.run(server, read, write, era)
+            finally:
+                sys.stdout.flush()  # what a handler printed must leave while stdout still points away from the client
 
 
 async def serve_lines(
     server: Server[Any],
     lines: AsyncIterable[str],
     era: StdioEra,
+    out: LineWriter,
     *,
-    out: LineWriter | None = None,
     note: Callable[[object], None] = lambda _: None,
     caller: object = None,
 ) -> None:
@@ -52,19 +61,43 @@ async def serve_lines(
         server: The server.
         lines: What the client says.
         era: Which protocol era is spoken.
-        out: Where answers go; stdout if nothing is given.
+        out: Where answers go.
         note: Called with each message of the client's before it is served, as plain JSON.
         caller: What handlers find as `context.request`.
     """
     messages = _Messages(lines, note)
-    # The SDK only iterates over the one, and writes and flushes the other.
-    stdin, stdout = cast("anyio.AsyncFile[str]", messages), cast("anyio.AsyncFile[str] | None", out)
-    async with stdio_server(stdin=stdin, stdout=stdout) as (read, write):
-        messages.answer_with(write)
+    write, written = anyio.create_memory_object_stream[SessionMessage](0)
+    messages.answer_with(write)
+    async with anyio.create_task_group() as group, write:
+        group.start_soon(_write_lines, written, out)
+        await eras.run(server, _Read(messages), write, era, caller)
+
+
+async def _write_lines(written: MemoryObjectReceiveStream[SessionMessage], out: LineWriter) -> None:
+    """Write each message whole, though whoever answers is cancelled meanwhile."""
+    async with written:
+        async for message in written:
+            await out.write(message.message.model_dump_json(by_alias=True, exclude_unset=True) + "\n")
+
+
+class _Read(Reading):
+    """Lines as messages; what is none is the error that says so."""
+
+    def __init__(self, lines: _Messages) -> None:
+        self._lines = aiter(lines)
+
+    async def receive(self) -> SessionMessage | Exception:
         try:
-            await eras.run(server, read, write, era, caller)
-        finally:
-            sys.stdout.flush()  # what a handler printed must leave while stdout still points away from the client
+            line = await anext(self._lines)
+        except StopAsyncIteration:
+            raise anyio.EndOfStream from None
+        try:
+            return SessionMessage(types.jsonrpc_message_adapter.validate_json(line, by_name=False))
+        except ValidationError as error:
+            return error
+
+    async def aclose(self) -> None:
+        await self._lines.aclose()
 
 
 class LineWriter(Protocol):
@@ -72,10 +105,6 @@ class LineWriter(Protocol):
 
     async def write(self, text: str) -> int:
         """Write whole lines."""
-        ...
-
-    async def flush(self) -> None:
-        """Return when what was written is on its way."""
         ...
 
 

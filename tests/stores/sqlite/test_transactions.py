@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +17,7 @@ import pytest
 from refdesk.errors import StoreError
 from refdesk.model import Metadata, MetadataKey
 from refdesk.protocols import Store, Transaction
-from refdesk.stores.sqlite import open_store, transactions
+from refdesk.stores.sqlite import connections, open_store, transactions
 from refdesk.stores.sqlite.driver import Connection
 from tests.stores.samples import NOTES, make_document, put
 
@@ -196,3 +197,41 @@ async def test_tasks_cancelled_at_any_point_take_nobody_along(desk: Desk, seed: 
     assert {id[:-1] + other for id in stored for other in "ab"} == stored
     await put(desk.store, make_document("last"))
     assert "last" in desk.list_stored()
+
+
+async def test_a_long_log_is_moved_when_the_commit_that_made_it_so_is_acknowledged(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_move, moved = threading.Event(), list[bool]()
+    checkpoint = Connection.checkpoint
+
+    def move(connection: Connection) -> bool:
+        may_move.wait()
+        moved.append(checkpoint(connection))
+        return moved[-1]
+
+    monkeypatch.setattr(Connection, "checkpoint", move)
+    monkeypatch.setattr(connections, "LONG_LOG_PAGES", 1)
+    await put(desk.store, make_document("second"))
+    assert desk.list_stored() == {"first", "second"}
+    async with anyio.create_task_group() as group:
+        group.start_soon(put, desk.store, make_document("third"))
+        await anyio.wait_all_tasks_blocked()
+        # Whoever reads waits for nothing; whoever writes does.
+        assert await desk.store.get_documents(NOTES, ["second", "third"]) == [make_document("second"), None]
+        monkeypatch.setattr(connections, "LONG_LOG_PAGES", 1000)
+        may_move.set()
+    assert moved == [True]
+    assert desk.list_stored() == {"first", "second", "third"}
+
+
+async def test_the_log_does_not_grow_with_what_is_written(tmp_path: Path) -> None:
+    path = tmp_path / "store.sqlite3"
+    async with open_store(path) as store:
+        longest = 0
+        for number in range(60):
+            await put(store, make_document(f"{number}", body="x" * 200_000))
+            longest = max(longest, (tmp_path / "store.sqlite3-wal").stat().st_size)
+    page = 4096
+    assert path.stat().st_size > 2 * connections.LONG_LOG_PAGES * page
+    assert longest < 2 * connections.LONG_LOG_PAGES * page

@@ -59,9 +59,6 @@ class Lines:
             pass
         return len(text)
 
-    async def flush(self) -> None:
-        """Return at once: nothing is kept back."""
-
     async def _fill(self) -> bool:
         self._searched = len(self._buffer)
         try:
@@ -113,9 +110,6 @@ class Session:
         if answer is not None:
             self._close(answer[1].decode())
         return length
-
-    async def flush(self) -> None:
-        """Return at once: nothing is kept back."""
 
     def _close(self, key: str) -> None:
         self.open_calls.discard(key)

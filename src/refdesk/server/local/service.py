@@ -206,7 +206,7 @@ class LocalService:
                 client.name = client.name or _find_name(message)
 
             era = caller.settings.stdio_era
-            await stdio.serve_lines(server, client.session, era, out=client.session, note=note, caller=caller)
+            await stdio.serve_lines(server, client.session, era, client.session, note=note, caller=caller)
         finally:
             self._clients.discard(client)
 

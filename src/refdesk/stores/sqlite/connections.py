@@ -6,6 +6,7 @@ rows does without one.
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
@@ -40,6 +41,9 @@ PATIENCE_MILLISECONDS = 10_000
 
 PAUSE_SECONDS = 0.001
 """How long reads on the event loop's thread follow each other before other tasks have their turn."""
+
+LONG_LOG_PAGES = 1000
+"""From so many pages on the log is moved into the file; SQLite's own default."""
 
 _FULL = 2
 
@@ -192,8 +196,11 @@ class Writer:
         self._seal = seal
         self._presence = presence
         self._is_marked = False
+        self._log_pages = 0
+        self._moving: asyncio.Task[None] | None = None
         self._patience_seconds = patience_seconds
         self._thread = Threads("refdesk-writer", 1)
+        connection.watch_log(self._note_log)
 
     async def begin(self) -> None:
         """Start a transaction that will not fail for another's sake later.
@@ -201,6 +208,7 @@ class Writer:
         Raises:
             StoreError: Another process held the store for longer than the patience.
         """
+        await self.rest()
         if self.call_here(_try_begin, 0):
             return
         deadline = anyio.current_time() + self._patience_seconds
@@ -224,6 +232,24 @@ class Writer:
             StoreError: It is not, or in another one.
         """
         await self._thread.run_shielded(partial(self.call_here, self._commit))
+
+    def move_long_log(self) -> None:
+        """Begin to move the log into the file, as far as no reader needs it, if it is long; see `rest`."""
+        if self._log_pages >= LONG_LOG_PAGES:
+            self._moving = asyncio.create_task(self._move_log())
+
+    async def rest(self) -> None:
+        """Return when the log is not being moved."""
+        if self._moving is not None:
+            await asyncio.wait((self._moving,))
+            self._moving = None
+
+    async def _move_log(self) -> None:
+        with suppress(StoreError):  # what could not be moved now is moved the next time
+            await self._thread.run_shielded(partial(self.call_here, Connection.checkpoint))
+
+    def _note_log(self, pages: int) -> None:
+        self._log_pages = pages
 
     def close(self) -> None:
         """Close the connection; the last one to go says in the file that it is complete."""

@@ -71,6 +71,16 @@ class Connection:
         ((busy, frames, moved),) = self.execute("PRAGMA wal_checkpoint(PASSIVE)")
         return not busy and frames == moved
 
+    def watch_log(self, note: Callable[[int], None]) -> None:
+        """Have a function told after each commit how many pages the log holds, and leave it there: see `checkpoint`."""
+
+        def hook(connection: object, name: str, pages: int) -> int:
+            del connection, name
+            note(pages)
+            return apsw.SQLITE_OK
+
+        self._driver.set_wal_hook(hook)
+
     def define(self, name: str, function: Callable[..., Value]) -> None:
         """Let statements of this connection call a function of any number of values; equal ones give the same."""
         self._driver.create_scalar_function(name, function, deterministic=True)

@@ -376,6 +376,7 @@ class SqliteStore(_SqliteReader):
         await self._name_frozen()
         if self._naming:
             await asyncio.wait(self._naming)
+        await self._writer.rest()
 
     def close(self) -> None:
         """Stop background work and close every connection; blocks."""

@@ -4,6 +4,9 @@ What a commit costs is the sync to the disk, and one sync carries any number of 
 while others wait for their turn lets them have it first, each within a savepoint of its own, and then commits for all.
 None is acknowledged before that commit is on the disk; one that fails is undone alone; where the commit itself fails,
 all of them fail. With nobody waiting, a transaction is committed the moment it ends.
+
+A log that has become long is moved into the file when the commit that made it so is acknowledged: that takes as long as
+several commits, and whoever comes next has most of its way before it needs the connection.
 """
 
 from __future__ import annotations
@@ -140,6 +143,7 @@ class Transactions:
             self._settle(group, failure)
         else:
             self._settle(group)
+            self._writer.move_long_log()
 
     def _settle(self, group: _Group, failure: StoreError | None = None) -> None:
         self._group = None

@@ -64,7 +64,7 @@ def _fuse_ranks(newest_first: Sequence[Candidate], trust: float) -> dict[int, fl
         sorted(by_words, key=lambda place: newest_first[place].as_written, reverse=True),
         [place for place, c in enumerate(newest_first) if c.title_contains],
     ]
-    pending = {place: (_HYBRID,) for place, c in enumerate(newest_first) if c.cosine is None}
+    pending = {place: (_HYBRID,) for place, c in enumerate(newest_first) if c.cosine is None} if hybrid else None
     scores = fusion.reciprocal_rank(lists, weights=WEIGHTS, absent=pending)
     return {place: scores[place] for place in sorted(scores)}
 
