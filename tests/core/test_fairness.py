@@ -211,3 +211,16 @@ async def test_a_lane_that_nobody_uses_takes_nothing_from_the_others() -> None:
         floor.at[0] += ACTIVE_SECONDS + 1
         await floor.ask("acme", number=20)
         assert len(floor.running) == 8
+
+
+async def test_whoever_has_a_turn_at_once_goes_on_at_once() -> None:
+    others: list[str] = []
+
+    async def note() -> None:
+        others.append("came")
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(note)
+        async with FairTurns(4, 2).take("acme", "ann"):
+            assert others == []
+    assert others == ["came"]

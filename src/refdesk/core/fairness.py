@@ -137,7 +137,8 @@ class FairTurns:
         self._waiting.append(turn)
         try:
             self._hand_out()
-            await turn.granted.wait()
+            if not turn.is_running:
+                await turn.granted.wait()
         except BaseException:
             # Granted, and cancelled before it could work: nobody else would ever give it back.
             self.give_back(turn)
