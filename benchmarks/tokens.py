@@ -32,8 +32,7 @@ def main() -> None:
     for toolset in describe_toolsets():
         tools = [
             tool.model_dump(mode="json", by_alias=True, exclude_none=True)
-            for tool, operation in zip(descriptions.describe_tools(toolset), toolset.operations, strict=True)
-            if operation.listed
+            for tool in descriptions.describe_tools(toolset.listed)
         ]
         total += (tokens := count_tokens(to_text(tools)))
         print(f"{toolset.name:22} {tokens:5}   " + ", ".join(f"{t['name']} {count_tokens(to_text(t))}" for t in tools))

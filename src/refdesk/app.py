@@ -21,6 +21,7 @@ from refdesk import errors
 from refdesk.core.context import Bases, Context, report_nothing
 from refdesk.core.fairness import FairTurns
 from refdesk.core.keeping.acts import MAIN
+from refdesk.core.operations import find_owner
 from refdesk.core.writing.refusals import Refusals
 from refdesk.factories.bases import choose_base
 from refdesk.factories.telemetry import open_telemetry
@@ -197,7 +198,7 @@ class Desk:
 
     def find_toolset(self, entry: Operation | Resource) -> str:
         """Return the name of the toolset that has an entry of this name."""
-        return next(each.name for each in self.toolsets if entry.name in _list_names(each))
+        return find_owner(self.toolsets, entry.name).name
 
     async def get_health(self) -> Health:
         """Return the health of the desk; never raises for what is wrong with it."""
@@ -416,10 +417,6 @@ async def keep_backups(settings: Settings, base: Base) -> None:
     if schedule is not None:
         store, clock = base.knowledge_base.store, base.knowledge_base.clock
         await BackupKeeper(store, clock, schedule, partial(make_backup, settings)).run()
-
-
-def _list_names(toolset: Toolset) -> list[str]:
-    return [entry.name for entry in (*toolset.operations, *toolset.resources)]
 
 
 def count_living(statistics: CollectionStatistics) -> int:

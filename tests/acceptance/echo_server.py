@@ -27,8 +27,8 @@ def main() -> None:
     noisy = Toolset(
         name="echo",
         description="Echoes.",
-        operations=(search, replace(get, handler=shout), fail),
-        resources=echo.NESTED.resources,
+        listed=(search, replace(get, handler=shout), fail),
+        load_rest=echo.NESTED.load_rest,
     )
     serve_stdio(load_settings(), [noisy], "a test")
 

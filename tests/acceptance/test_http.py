@@ -16,8 +16,7 @@ from mcp.client import Client
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
-from refdesk.factories.toolsets import describe_toolsets
-from refdesk.server.mcp import find_message_bytes
+from refdesk.server.mcp import MESSAGE_BYTES
 from tests.acceptance.processes import TOOLS, WAIT_SECONDS, Running, start
 from tests.test_cli import refdesk
 
@@ -90,7 +89,7 @@ def test_requests_that_try_to_slip_past_are_refused(url: str, headers: bytes, st
 
 
 def test_a_body_that_is_too_large_is_refused_on_every_path(url: str) -> None:
-    for path, size in (("/azure-updates/search", 1_100_000), ("/mcp", find_message_bytes(describe_toolsets()))):
+    for path, size in (("/azure-updates/search", 1_100_000), ("/mcp", MESSAGE_BYTES)):
         body = b'{"query": "' + b"x" * size + b'"}'
         headers = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
         assert httpx2.post(url + path, content=body, headers=headers).status_code == 413

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import re
 import signal
-from collections.abc import Generator
+from collections.abc import Generator, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from refdesk.core.operations import Operation
+from refdesk.factories.toolsets import describe_toolsets
 from tests.acceptance.processes import ENVELOPE, HANDSHAKE, TOOLS, Running, shake_hands, start
 from tests.server.test_messages import WRONG
 
@@ -58,10 +60,21 @@ def test_nothing_heavy_is_loaded_before_the_tools_are_listed(tmp_path: Path) -> 
         server.ask(2, "tools/list")
         status, *_ = server.close()
     lines = (tmp_path / "log").read_text().splitlines()
-    loaded = {line.rpartition("|")[2].strip().partition(".")[0] for line in lines if "import time" in line}
+    modules = {line.rpartition("|")[2].strip() for line in lines if "import time" in line}
+    loaded = {module.partition(".")[0] for module in modules}
     assert status == 0
     assert "mcp" in loaded
     assert loaded.isdisjoint(HEAVY)
+    toolsets = describe_toolsets()
+    listed = list_modules(toolset.listed for toolset in toolsets)
+    assert modules & listed
+    assert len(rest := list_modules(toolset.rest.operations for toolset in toolsets) - listed) > 5
+    assert modules.isdisjoint(rest), "what nobody was shown is loaded when it is asked for"
+
+
+def list_modules(groups: Iterable[Sequence[Operation]]) -> set[str]:
+    """Return the modules that have what operations take and answer."""
+    return {model.__module__ for group in groups for each in group for model in (each.input, each.output)}
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from refdesk.core import contracts
 from refdesk.core.context import Context
-from refdesk.core.operations import READS, Operation, Resource, Route, Toolset
+from refdesk.core.operations import READS, Operation, Resource, Rest, Route, Toolset
 
 
 class Place(BaseModel):
@@ -59,7 +59,7 @@ ASK = Operation(
     examples=({"text": "hi"},),
 )
 GUIDE = Resource("things://guide", "Guide", "A guide.", Reply, read, frozenset(), Route("GET", "/guide"))
-THINGS = Toolset("things", "Things.", (ASK,), (GUIDE,))
+THINGS = Toolset("things", "Things.", (ASK,), lambda: Rest(resources=(GUIDE,)))
 
 
 def test_an_input_schema_is_flat_and_keeps_only_defaults_that_say_something() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -24,6 +23,7 @@ from refdesk.core.operations import (
     Operation,
     Resource,
     ResourceTemplate,
+    Rest,
     Route,
     Toolset,
 )
@@ -156,10 +156,22 @@ GET = Operation(
     examples=({"id": "abc", "loud": True},),
 )
 
+GUIDE = Resource(
+    uri="echo://guide",
+    name="Echo guide",
+    description="How to echo.",
+    output=Said,
+    reader=read,
+    scopes=frozenset({"updates:read"}),
+    route=Route("GET", "/echo/guide"),
+    max_age_seconds=90,
+    is_public=True,
+)
+
 NESTED = Toolset(
     name="echo",
     description="Says again what it hears.",
-    operations=(
+    listed=(
         Operation(
             name="search_echo",
             title="Search echoes",
@@ -175,29 +187,16 @@ NESTED = Toolset(
         GET,
         _fail_operation("fail_echo", "/echo/fail", "echo:write"),
     ),
-    resources=(
-        Resource(
-            uri="echo://guide",
-            name="Echo guide",
-            description="How to echo.",
-            output=Said,
-            reader=read,
-            scopes=frozenset({"updates:read"}),
-            route=Route("GET", "/echo/guide"),
-            max_age_seconds=90,
-            is_public=True,
-        ),
-    ),
+    load_rest=lambda: Rest(resources=(GUIDE,)),
+    rest_scopes=frozenset({"updates:read"}),
     templates=(ResourceTemplate("echo://items/{id}", "Echo", "One echo.", GET, complete),),
 )
 
 FLAT = Toolset(
     name="flat",
     description="Fails flatly.",
-    operations=(
-        _fail_operation("fail_flat", "/flat/fail", "flat:read"),
-        replace(_fail_operation("flat_more", "/flat/more", "flat:read"), listed=False),
-    ),
+    listed=(_fail_operation("fail_flat", "/flat/fail", "flat:read"),),
+    load_rest=lambda: Rest((_fail_operation("flat_more", "/flat/more", "flat:read"),)),
     error_format=ErrorFormat(is_flat=True),
 )
 

@@ -166,9 +166,7 @@ def calls(desk: Desk) -> list[tuple[str, dict[str, Any], frozenset[str]]]:
     found: list[tuple[str, dict[str, Any], frozenset[str]]] = []
     for toolset in desk.toolsets:
         found += [
-            ("tools/call", {"name": op.name, "arguments": {}}, op.scopes or op.any_scopes)
-            for op in toolset.operations
-            if op.listed
+            ("tools/call", {"name": op.name, "arguments": {}}, op.scopes or op.any_scopes) for op in toolset.listed
         ]
         found += [("resources/read", {"uri": resource.uri}, resource.scopes) for resource in toolset.resources]
         found += [

@@ -18,7 +18,7 @@ from pydantic import BaseModel, Field
 from benchmarks.agent.scripted import read_recipes, read_steps
 from benchmarks.tokens import count_tokens
 from refdesk.core import contracts
-from refdesk.core.operations import Toolset
+from refdesk.core.operations import LARGEST_REQUEST, Toolset
 from refdesk.discovery import find_descriptors
 from refdesk.factories.toolsets import describe_toolsets
 from refdesk.server import descriptions, openapi, prompts
@@ -34,7 +34,7 @@ each_toolset = pytest.mark.parametrize("toolset", describe_toolsets(), ids=lambd
 
 
 def describe(toolset: Toolset) -> dict[str, Any]:
-    tools = descriptions.describe_tools(toolset)
+    tools = descriptions.describe_tools(toolset.operations)
     resources = [descriptions.describe_resource(resource) for resource in toolset.resources]
     templates = [descriptions.describe_template(template) for template in toolset.templates]
     listed = [prompts.describe_prompt(prompt) for prompt in toolset.prompts]
@@ -44,6 +44,11 @@ def describe(toolset: Toolset) -> dict[str, Any]:
         "templates": [template.model_dump(mode="json", by_alias=True, exclude_none=True) for template in templates],
         "prompts": [prompt.model_dump(mode="json", by_alias=True, exclude_none=True) for prompt in listed],
     }
+
+
+def list_unasked(toolset: Toolset) -> list[dict[str, Any]]:
+    tools = descriptions.describe_tools(toolset.listed)
+    return [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools]
 
 
 def walk(schema: Any) -> Iterator[dict[str, Any]]:  # noqa: ANN401 - any JSON value
@@ -68,17 +73,11 @@ def test_what_clients_are_told_changes_only_on_purpose(toolset: Toolset) -> None
 
 @each_toolset
 def test_the_list_of_tools_fits_its_budget(toolset: Toolset) -> None:
-    # What few agents need is listed only when it is asked for.
-    unasked = {operation.name for operation in toolset.operations if operation.listed}
-    listed = [tool for tool in describe(toolset)["tools"] if tool["name"] in unasked]
-    assert count_tokens(to_text(listed)) <= MOST_TOKENS
+    assert count_tokens(to_text(list_unasked(toolset))) <= MOST_TOKENS
 
 
 def test_the_list_of_all_tools_fits_its_budget() -> None:
-    unasked = {
-        operation.name for toolset in describe_toolsets() for operation in toolset.operations if operation.listed
-    }
-    tools = [tool for toolset in describe_toolsets() for tool in describe(toolset)["tools"] if tool["name"] in unasked]
+    tools = [tool for toolset in describe_toolsets() for tool in list_unasked(toolset)]
     assert count_tokens(to_text({"tools": tools})) <= MOST_TOKENS_IN_ALL
 
 
@@ -99,7 +98,7 @@ def test_the_instructions_tell_the_day_and_the_workflow_in_few_words() -> None:
 
 def test_every_recipe_of_the_instructions_names_tools_that_are_listed_with_arguments_that_they_take() -> None:
     toolsets = describe_toolsets()
-    listed = {each.name: each for toolset in toolsets for each in toolset.operations if each.listed}
+    listed = {each.name: each for toolset in toolsets for each in toolset.listed}
     recipes = read_recipes(descriptions.instructions(toolsets, date(2026, 11, 22)))
     steps = [step for name in recipes for step in read_steps(recipes, name) if "`" not in step.tool]
     assert len(recipes) >= 6
@@ -111,7 +110,7 @@ def test_every_recipe_of_the_instructions_names_tools_that_are_listed_with_argum
 
 @each_toolset
 def test_what_is_listed_of_an_answer_keeps_what_is_required_and_fits_what_the_contract_allows(toolset: Toolset) -> None:
-    for operation, tool in zip(toolset.operations, descriptions.describe_tools(toolset), strict=True):
+    for operation, tool in zip(toolset.operations, descriptions.describe_tools(toolset.operations), strict=True):
         whole = contracts.get_output_schema(operation.output)
         if tool.output_schema is None:
             # A receipt: a few ids, words and numbers, which nobody need know before.
@@ -122,7 +121,9 @@ def test_what_is_listed_of_an_answer_keeps_what_is_required_and_fits_what_the_co
 
 
 def test_a_large_record_says_once_that_its_texts_are_texts() -> None:
-    tools = {tool.name: tool for toolset in describe_toolsets() for tool in descriptions.describe_tools(toolset)}
+    tools = {
+        tool.name: tool for toolset in describe_toolsets() for tool in descriptions.describe_tools(toolset.operations)
+    }
     schema = tools["get_skill"].output_schema or {}
     good: dict[str, Any] = dict.fromkeys(schema["required"], "text")
     good |= {"version": 1, "confidence": 0.5, "times_used": 0, "times_confirmed": 0, "metadata": {}}
@@ -204,6 +205,19 @@ def test_the_searches_that_a_support_agent_chooses_from_say_what_they_are_not_fo
     assert "article" not in told["search_skills"]
 
 
+@each_toolset
+def test_what_is_known_of_the_rest_before_it_is_loaded_is_true_of_it(toolset: Toolset) -> None:
+    entries = (*toolset.rest.operations, *toolset.rest.resources)
+    assert toolset.scopes == {scope for entry in (*toolset.listed, *entries) for scope in entry.scopes}
+    assert not {each.name for each in toolset.listed} & {entry.name for entry in entries}
+
+
+def test_no_operation_takes_a_larger_request_than_is_let_in() -> None:
+    [search, *_] = describe_toolsets()[0].listed
+    with pytest.raises(ValueError, match="at most"):
+        replace(search, most_bytes=LARGEST_REQUEST + 1)
+
+
 def test_no_two_toolsets_share_a_name_or_a_route() -> None:
     toolsets = describe_toolsets()
     assert tuple(toolset.name for toolset in toolsets) == tuple(each.name for each in find_descriptors())
@@ -229,8 +243,7 @@ class ManyWords(BaseModel):
 def test_an_answer_with_what_it_has_only_now_and_then_fits_its_lean_schema() -> None:
     [skills] = [toolset for toolset in describe_toolsets() if toolset.name == "skills"]
     [get] = [operation for operation in skills.operations if operation.name == "get_skill"]
-    toolset = replace(skills, operations=(replace(get, output=ManyWords),))
-    [tool] = descriptions.describe_tools(toolset)
+    [tool] = descriptions.describe_tools([replace(get, output=ManyWords)])
     words = dict.fromkeys(("first", "second", "third", "fourth", "fifth"), "x")
     answer = ManyWords.model_validate({**words, "count": 1, "notes": ["a"]}).model_dump(mode="json")
     assert tool.output_schema is not None

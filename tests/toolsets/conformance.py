@@ -119,7 +119,7 @@ def check_pages(descriptor: ToolsetDescriptor, toolset: Toolset, repository: Pat
 
 def check_transports(descriptor: ToolsetDescriptor, toolset: Toolset, repository: Path) -> Iterator[str]:
     paths: Mapping[str, Mapping[str, object]] = openapi.describe((toolset,))["paths"]
-    for operation, tool in zip(toolset.operations, descriptions.describe_tools(toolset), strict=True):
+    for operation, tool in zip(toolset.operations, descriptions.describe_tools(toolset.operations), strict=True):
         if tool.name != operation.name or not tool.input_schema.get("properties"):
             yield f"transports: MCP does not offer {operation.name}"
         if operation.route.method.lower() not in paths.get(operation.route.path, {}):

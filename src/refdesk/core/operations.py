@@ -1,9 +1,14 @@
-"""The operation table: operations and resources, grouped into toolsets; MCP, REST and the command line serve it."""
+"""The operation table: operations and resources, grouped into toolsets; MCP, REST and the command line serve it.
+
+What MCP lists unasked is in the table from the start. The rest of a toolset, and with it every module that nothing else
+needs, is loaded when it is first asked for: a server that starts pays for none of it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 if TYPE_CHECKING:
@@ -81,6 +86,9 @@ class Route:
     path: str
 
 
+LARGEST_REQUEST = 4 * 1024 * 1024
+"""Bytes that the largest request for any operation may have; known before the operations are."""
+
 TRUNCATED = "truncated"
 """Where an answer over MCP says that it is not whole."""
 
@@ -117,8 +125,7 @@ class Operation:
         errors: Codes a caller can meet, each with a sentence saying when.
         examples: Inputs that work.
         least_seconds: How long it may take even where requests are given less: it waits for a slow service.
-        most_bytes: How large a request for it may be; `None` for what is allowed everywhere.
-        listed: Whether MCP lists it unasked; what few agents need is listed by name or under `--tools all`.
+        most_bytes: How large a request for it may be, up to `LARGEST_REQUEST`; `None` for what is allowed everywhere.
         shortening: How an answer that is too long for a model's context is shortened.
         may_offer: Returns whether a call with these arguments may end in a `Choice`; it looks at nothing else.
         lane: Work of one weight shares a lane, so that what takes long holds up nothing else; empty for what is short.
@@ -140,11 +147,14 @@ class Operation:
     least_seconds: float = 0.0
     most_bytes: int | None = None
     any_scopes: frozenset[str] = frozenset()
-    listed: bool = True
     shortening: Shortening = Shortening()
     may_offer: Callable[[Mapping[str, object]], bool] = lambda _: False
     lane: str = ""
     keep: Callable[[Any], dict[str, JsonValue]] | None = None
+
+    def __post_init__(self) -> None:
+        if (self.most_bytes or 0) > LARGEST_REQUEST:
+            raise ValueError(f"{self.name} may take at most {LARGEST_REQUEST} bytes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,10 +241,21 @@ class Prompt:
 
 
 @dataclass(frozen=True, slots=True)
+class Rest:
+    """What of a toolset nobody is shown unasked: the operations that few agents need, and the resources."""
+
+    operations: tuple[Operation, ...] = ()
+    resources: tuple[Resource, ...] = ()
+
+
+@dataclass(frozen=True)
 class Toolset:
     """A folder under `toolsets/`: its operations, resources and templates, under one server label.
 
     Attributes:
+        listed: The operations that MCP lists unasked. The others are listed by name or under `--tools all`.
+        load_rest: Imports and returns the rest; called when something of it is first asked for.
+        rest_scopes: Those of `rest` that no listed operation needs.
         provider: How it takes part in a search over all toolsets; `None` where it does not.
         recipe: How the usual tasks are done with its tools, each as `Name: tool(argument: value) → tool.`; another
             task's name stands for its tools.
@@ -242,13 +263,59 @@ class Toolset:
 
     name: str
     description: str
-    operations: tuple[Operation, ...]
-    resources: tuple[Resource, ...] = ()
+    listed: tuple[Operation, ...]
+    load_rest: Callable[[], Rest] = Rest
+    rest_scopes: frozenset[str] = frozenset()
     templates: tuple[ResourceTemplate, ...] = ()
     error_format: ErrorFormat = NESTED
     provider: SearchProvider | None = None
     recipe: str = ""
     prompts: tuple[Prompt, ...] = ()
+
+    @cached_property
+    def rest(self) -> Rest:
+        """What is not listed; loaded when it is first asked for."""
+        return self.load_rest()
+
+    @property
+    def operations(self) -> tuple[Operation, ...]:
+        """All of them, those that are listed first; loads the rest."""
+        return (*self.listed, *self.rest.operations)
+
+    @property
+    def resources(self) -> tuple[Resource, ...]:
+        """All of them; loads the rest."""
+        return self.rest.resources
+
+    @property
+    def scopes(self) -> frozenset[str]:
+        """The scopes that some operation or resource needs; loads nothing."""
+        return self.rest_scopes.union(*(operation.scopes for operation in self.listed))
+
+    def find(self, name: str) -> Operation | None:
+        """Return the operation of this name; loads the rest unless it is listed. `None` where there is none."""
+        for operations in (self.listed, self.operations):
+            if found := next((each for each in operations if each.name == name), None):
+                return found
+        return None
+
+
+def find_operation(toolsets: Sequence[Toolset], name: str) -> Operation | None:
+    """Return the operation of this name; loads the rest of toolsets only until it is there. `None` for none."""
+    listed = (operation for toolset in toolsets for operation in toolset.listed if operation.name == name)
+    return next(listed, None) or next(filter(None, (toolset.find(name) for toolset in toolsets)), None)
+
+
+def find_owner(toolsets: Sequence[Toolset], name: str) -> Toolset:
+    """Return the toolset that has an operation or a resource of this name; loads no more than `find_operation`."""
+    for toolset in toolsets:
+        if any(each.name == name for each in toolset.listed):
+            return toolset
+    return next(
+        toolset
+        for toolset in toolsets
+        if any(each.name == name for each in (*toolset.rest.operations, *toolset.rest.resources))
+    )
 
 
 @dataclass(frozen=True, slots=True)

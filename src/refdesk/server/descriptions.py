@@ -58,8 +58,8 @@ MOST_LISTED_STRINGS = 1
 """A record with more plain strings that are never absent says for all of them at once what they are."""
 
 
-def choose_tools(toolsets: Sequence[Toolset], wanted: Sequence[str]) -> frozenset[str]:
-    """Return the names of the tools to offer.
+def choose_tools(toolsets: Sequence[Toolset], wanted: Sequence[str]) -> list[tuple[Toolset, tuple[Operation, ...]]]:
+    """Return the operations to offer as tools, with their toolsets, in the table's order.
 
     Args:
         toolsets: Those in play.
@@ -68,26 +68,25 @@ def choose_tools(toolsets: Sequence[Toolset], wanted: Sequence[str]) -> frozense
     Raises:
         ConfigurationError: There is no tool of such a name.
     """
-    operations = [operation for toolset in toolsets for operation in toolset.operations]
-    names = {operation.name for operation in operations}
-    groups = {"all": names, "default": {operation.name for operation in operations if operation.listed}}
+    if set(wanted) <= {"default"}:
+        return [(toolset, toolset.listed) for toolset in toolsets]
+    names = {operation.name for toolset in toolsets for operation in toolset.operations}
+    groups = {"all": names, "default": {operation.name for toolset in toolsets for operation in toolset.listed}}
     unknown = [name for name in wanted if name not in names | groups.keys()]
     if unknown:
         import difflib  # for this alone
 
         near = difflib.get_close_matches(unknown[0], names, n=1) or [", ".join(sorted(names))]
         raise errors.ConfigurationError(f"There is no tool {unknown[0]}; there is {near[0]}, and `all` or `default`.")
-    return frozenset(tool for name in wanted or ("default",) for tool in groups.get(name, {name}))
+    chosen = {tool for name in wanted for tool in groups.get(name, {name})}
+    return [(toolset, tuple(each for each in toolset.operations if each.name in chosen)) for toolset in toolsets]
 
 
-def describe_tools(toolset: Toolset, chosen: frozenset[str] | None = None) -> list[types.Tool]:
-    """Return what tools/list says of a toolset's operations, or of those of these names, in the table's order."""
-    if chosen is not None and chosen.isdisjoint(each.name for each in toolset.operations):
-        return []  # without a look at schemas that nobody is shown
-    answers = [contracts.get_output_schema(each.output) for each in toolset.operations]
-    records = {_freeze(answer): each.name for answer, each in zip(answers, toolset.operations, strict=True)}
-    pairs = zip(toolset.operations, answers, strict=True)
-    return [_describe_tool(*pair, records) for pair in pairs if chosen is None or pair[0].name in chosen]
+def describe_tools(operations: Sequence[Operation]) -> list[types.Tool]:
+    """Return what tools/list says of those of a toolset's operations that are offered together."""
+    answers = [contracts.get_output_schema(each.output) for each in operations]
+    records = {_freeze(answer): each.name for answer, each in zip(answers, operations, strict=True)}
+    return [_describe_tool(*pair, records) for pair in zip(operations, answers, strict=True)]
 
 
 def _describe_tool(operation: Operation, answer: Mapping[str, Any], records: Mapping[str, str]) -> types.Tool:
@@ -160,7 +159,7 @@ def instructions(toolsets: Sequence[Toolset], today: date, synced: Mapping[str, 
     lines = [
         f"- {toolset.name}: {toolset.description}{_tell_age(known.get(toolset.name))} {toolset.recipe}".rstrip()
         for toolset in toolsets
-        if any(operation.listed for operation in toolset.operations)
+        if toolset.listed
     ]
     first = f"Today is {today:%A}, {today.isoformat()} (UTC). This desk knows:"
     return "\n".join([first, *lines, HEED])

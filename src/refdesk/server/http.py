@@ -82,10 +82,10 @@ def build_app(
     """
     sign_in = _choose_sign_in(desk, clock or SystemClock())
     adapter = make_adapter(desk, partial(_identify, anonymous))
-    server, message_bytes = adapter.build_server(), mcp.find_message_bytes(desk.toolsets)
+    server = adapter.build_server()
     sessions = Sessions(desk.settings.max_sessions)
     revocation = Revocation(sessions, desk.settings.key_check_seconds)
-    streamable = build_streamable(server, message_bytes, adapter.may_ask)
+    streamable = build_streamable(server, mcp.MESSAGE_BYTES, adapter.may_ask)
     probes = Probes(HealthCheck(desk), anonymous)
     desk.listeners.append(probes.metrics.count)
 
@@ -98,7 +98,7 @@ def build_app(
             group.cancel_scope.cancel()
 
     routes: list[BaseRoute] = [
-        Route(MCP, _guard_sessions(streamable, sessions, adapter, message_bytes)),
+        Route(MCP, _guard_sessions(streamable, sessions, adapter)),
         *probes.build_routes(),
         *_own_routes(desk, anonymous, probes, sse=sse, tickets=tickets or Tickets()),
         *rest.routes(desk),
@@ -107,7 +107,7 @@ def build_app(
     get_error_format = partial(_get_error_format, rest.routes_by_format(desk))
     hosts, origins = _lowered(desk.settings.allowed_hosts), _lowered(desk.settings.allowed_origins)
     if sse:
-        routes += streams.build_routes(server, desk.settings.stdio_era, message_bytes, sessions)
+        routes += streams.build_routes(server, desk.settings.stdio_era, mcp.MESSAGE_BYTES, sessions)
     checks = _build_checks(desk, anonymous, get_error_format, sign_in, revocation, partial(_name_address, routes))
     app = Starlette(
         routes=routes,
@@ -118,7 +118,7 @@ def build_app(
             Exception: partial(_break, get_error_format, partial(_name_address, routes)),
         },
     )
-    most_bytes = {**rest.find_most_bytes(desk.toolsets), MCP: message_bytes, streams.MESSAGES: message_bytes}
+    most_bytes = {**rest.find_most_bytes(desk.toolsets), MCP: mcp.MESSAGE_BYTES, streams.MESSAGES: mcp.MESSAGE_BYTES}
     return Gate(app, hosts, origins, takes_addresses, most_bytes, get_error_format)
 
 
@@ -216,9 +216,9 @@ def _own_routes(desk: Desk, anonymous: Principal | None, probes: Probes, *, sse:
     ]
 
 
-def _guard_sessions(app: ASGIApp, sessions: Sessions, adapter: mcp.Adapter, message_bytes: int) -> Messages:
+def _guard_sessions(app: ASGIApp, sessions: Sessions, adapter: mcp.Adapter) -> Messages:
     limited = SessionLimit(app, sessions, get_holder, get_wanted_version)
-    return Messages(StepUp(limited, adapter), message_bytes, sessions.find_version, get_header_session)
+    return Messages(StepUp(limited, adapter), mcp.MESSAGE_BYTES, sessions.find_version, get_header_session)
 
 
 async def _refuse(get_error_format: Callable[[Scope], ErrorFormat], request: Request, error: Exception) -> Response:

@@ -21,7 +21,7 @@ from mcp.shared.exceptions import MCPError
 from refdesk import __version__, errors
 from refdesk.core.clock import SystemClock
 from refdesk.core.context import report_nothing
-from refdesk.core.operations import NESTED, Completions, Resource
+from refdesk.core.operations import LARGEST_REQUEST, NESTED, Completions, Resource
 from refdesk.model import Principal
 from refdesk.server import (
     answers,
@@ -54,7 +54,7 @@ from refdesk.server.tasks import Tasks
 from refdesk.server.telemetry import find_traceparent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     from mcp.server.context import ServerRequestContext
     from mcp.server.lowlevel import Server
@@ -71,6 +71,9 @@ if TYPE_CHECKING:
     Identify: TypeAlias = Callable[[RequestContext], Principal]
 
 LISTS = ("tools/list", "resources/list", "resources/templates/list", "prompts/list", "server/discover")
+MESSAGE_BYTES = LARGEST_REQUEST + strict_json.ENVELOPE_BYTES
+"""How large a message may be."""
+
 LIST_HINT = CacheHint(ttl_ms=300_000, scope="private")
 _FIRST_MODERN = "2026-07-28"
 _FIRST_STRUCTURED = "2025-06-18"
@@ -103,10 +106,6 @@ class Adapter:
     clock: Clock = field(default_factory=SystemClock)
     tools: tuple[str, ...] | None = None
     _entries: dict[str, _Entry] = field(default_factory=dict[str, _Entry])
-    _resources: dict[str, tuple[Resource, types.Resource]] = field(
-        default_factory=dict[str, "tuple[Resource, types.Resource]"]
-    )
-
     _templates: list[tuple[ResourceTemplate, types.ResourceTemplate]] = field(
         default_factory=list["tuple[ResourceTemplate, types.ResourceTemplate]"]
     )
@@ -117,15 +116,11 @@ class Adapter:
 
     def __post_init__(self) -> None:
         wanted = self.desk.settings.tools if self.tools is None else self.tools
-        chosen = choose_tools(self.desk.toolsets, wanted)
-        for toolset in self.desk.toolsets:
-            offered = [operation for operation in toolset.operations if operation.name in chosen]
-            for operation, tool in zip(offered, describe_tools(toolset, chosen), strict=True):
+        for toolset, offered in choose_tools(self.desk.toolsets, wanted):
+            for operation, tool in zip(offered, describe_tools(offered), strict=True):
                 self._entries[operation.name] = _Entry(operation, toolset, tool)
-            for resource in toolset.resources:
-                self._resources[resource.uri] = resource, describe_resource(resource)
             self._templates += [(template, describe_template(template)) for template in toolset.templates]
-        self._prompts = collect_prompts(self.desk.toolsets, chosen)
+        self._prompts = collect_prompts(self.desk.toolsets, self._entries)
         self.tasks = Tasks(self.desk, self.identify, self._redo)
         watcher = partial(Caller, self.desk, transport=subscriptions.WATCH)
         self.subscriptions = Subscriptions(self.desk, lambda each: watcher(self.identify(each)), self.get_fingerprint)
@@ -209,7 +204,7 @@ class Adapter:
         """Return the resources the caller's scopes allow, in the table's order."""
         _refuse_cursor(params)
         caller = self._caller(context)
-        listed = [described for resource, described in self._resources.values() if caller.may(resource.scopes)]
+        listed = [describe_resource(each) for each in self._list_resources() if caller.may(each.scopes)]
         return types.ListResourcesResult(resources=[each.model_copy(update={"icons": get_icons()}) for each in listed])
 
     async def list_resource_templates(
@@ -351,10 +346,13 @@ class Adapter:
             return found.uri if isinstance(found, Resource) else found.operation.name
         return str(method)[:64]
 
+    def _list_resources(self) -> list[Resource]:
+        return [resource for toolset in self.desk.toolsets for resource in toolset.resources]
+
     def _find_address(self, uri: str) -> tuple[Resource | ResourceTemplate | None, dict[str, object]]:
         """Return what is read at an address, and the values in it."""
-        if uri in self._resources:
-            return self._resources[uri][0], {}
+        if found := next((each for each in self._list_resources() if each.uri == uri), None):
+            return found, {}
         for template, _ in self._templates:
             value = _match(template.uri, uri)
             if value is not None:
@@ -412,12 +410,6 @@ def _refuse_cursor(params: types.PaginatedRequestParams | None) -> None:
     """Return unless a further page is asked for: everything fits on one."""
     if params is not None and params.cursor is not None:
         raise MCPError(types.INVALID_PARAMS, "There is no such page: the list has one, so send no cursor.")
-
-
-def find_message_bytes(toolsets: Sequence[Toolset]) -> int:
-    """Return how large a message may be: what the largest request takes, and its envelope."""
-    sizes = [operation.most_bytes or 0 for toolset in toolsets for operation in toolset.operations]
-    return max(strict_json.MAX_BYTES, *sizes) + strict_json.ENVELOPE_BYTES
 
 
 def build_server(desk: Desk, identify: Identify, tools: tuple[str, ...] | None = None) -> Server[Any]:

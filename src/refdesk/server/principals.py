@@ -19,6 +19,5 @@ def local_principal(settings: Settings, toolsets: Sequence[Toolset], agent: str)
 
     What only `admin` may, nobody may without a key: whoever runs the server has the command line.
     """
-    entries = [entry for toolset in toolsets for entry in (*toolset.operations, *toolset.resources)]
-    scopes = frozenset(scope for entry in entries for scope in entry.scopes) - {ADMIN_SCOPE}
+    scopes = frozenset[str]().union(*(toolset.scopes for toolset in toolsets)) - {ADMIN_SCOPE}
     return Principal(settings.org, settings.agent or agent, scopes)

@@ -63,7 +63,7 @@ async def _serve_stdio(settings: Settings, toolsets: Sequence[Toolset]) -> None:
         group.start_soon(_cancel_at_signal, group.cancel_scope)
         server = mcp.build_server(desk, identify)
         keep_what_is_loaded()
-        await stdio.serve(server, settings.stdio_era, mcp.find_message_bytes(desk.toolsets))
+        await stdio.serve(server, settings.stdio_era, mcp.MESSAGE_BYTES)
         group.cancel_scope.cancel()
 
 

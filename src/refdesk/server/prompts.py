@@ -85,10 +85,9 @@ def collect_prompts(toolsets: Iterable[Toolset], offered: Iterable[str]) -> Prom
     """Return the prompts of toolsets whose tools are all among those offered."""
     offered_names, known = set(offered), dict[str, "tuple[Prompt, Toolset, tuple[Operation, ...]]"]()
     for toolset in toolsets:
-        operations = {operation.name: operation for operation in toolset.operations}
         for prompt in toolset.prompts:
             if offered_names.issuperset(prompt.tools):
-                known[prompt.name] = prompt, toolset, tuple(operations[tool] for tool in prompt.tools)
+                known[prompt.name] = prompt, toolset, tuple(filter(None, map(toolset.find, prompt.tools)))
     return Prompts(known)
 
 

@@ -12,15 +12,17 @@ import pytest
 
 from refdesk.core.clock import FixedClock
 from refdesk.core.context import Context
+from refdesk.core.descriptors import Means
 from refdesk.core.identifiers import SequentialIdentifiers
 from refdesk.core.knowledge_base import KnowledgeBase
+from refdesk.core.operations import Toolset
 from refdesk.core.search.semantics import Semantics
 from refdesk.embedders.hashing import HashingEmbedder
 from refdesk.language_models.rules import RulesModel
 from refdesk.model import Principal
 from refdesk.playbooks import Case, EmbedTexts, Grouping, Inducer, Playbook, SkillDraft, Step
 from refdesk.protocols import Store
-from refdesk.toolsets.skills.operations import make_operations
+from refdesk.toolsets.skills.descriptor import TOOLSET
 from refdesk.toolsets.skills.queries import SkillQueries, get_queries
 from tests.stores.conftest import ENGINE_NAMES, ENGINES
 
@@ -66,6 +68,12 @@ class ScriptedModel:
         return Grouping(tuple((number,) for number in range(len(cases))))
 
 
+def describe(model: Inducer) -> Toolset:
+    """Return the toolset that learns with a model."""
+    assert TOOLSET.load is not None
+    return TOOLSET.load(Means(lambda: model, None))
+
+
 @dataclass(frozen=True, slots=True)
 class Desk:
     """The skills toolset over one store."""
@@ -81,7 +89,7 @@ class Desk:
 
     def serve(self, model: Inducer | None = None, **caller: str) -> Call:
         """Return a function that runs an operation by name."""
-        operations = {operation.name: operation for operation in make_operations(model or RulesModel())}
+        operations = {operation.name: operation for operation in describe(model or RulesModel()).operations}
         context = self.context(**caller)
 
         async def call(name: str, **arguments: object) -> dict[str, Any]:

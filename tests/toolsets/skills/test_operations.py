@@ -16,11 +16,10 @@ from refdesk.core.writing.quotas import Quota
 from refdesk.errors import EmbedderError, InvalidInputError, LanguageModelError, NotFoundError, QuotaExceededError
 from refdesk.language_models.rules import RulesModel
 from refdesk.playbooks import Playbook, SkillDraft, Step
-from refdesk.toolsets.skills.operations import make_operations
 from refdesk.toolsets.skills.queries import QUOTA_NAME
 from refdesk.toolsets.skills.reports import CHANGES
 from tests.core.fakes import ScriptedEmbedder
-from tests.toolsets.skills.conftest import INVOICE, Desk, ScriptedModel
+from tests.toolsets.skills.conftest import INVOICE, Desk, ScriptedModel, describe
 
 UNKNOWN = "01930000-0000-7000-8000-000000000009"
 
@@ -72,7 +71,7 @@ async def test_no_answer_carries_a_vector(desk: Desk) -> None:
     assert find_vectors([0.5] * 384)
     assert find_vectors(answers) == []
     assert "embedding" not in json.dumps(answers)
-    schemas = json.dumps([operation.output.model_json_schema() for operation in make_operations(RulesModel())])
+    schemas = json.dumps([operation.output.model_json_schema() for operation in describe(RulesModel()).operations])
     assert "embedding" not in schemas
 
 

@@ -10,7 +10,7 @@ from refdesk.core.operations import Operation
 from refdesk.errors import InvalidInputError
 from refdesk.language_models.rules import RulesModel
 from refdesk.toolsets.skills.learning import prepare
-from refdesk.toolsets.skills.operations import make_operations
+from tests.toolsets.skills.conftest import describe
 
 TALK = """\
 Customer: I cannot sign in. My mail is jane.roe@example.com
@@ -20,7 +20,7 @@ Customer: 4711
 Agent: Please choose Forgotten password.
 Customer: That worked, thanks!
 """
-LEARNING = [each for each in make_operations(RulesModel()) if each.keep is not None]
+LEARNING = [each for each in describe(RulesModel()).operations if each.keep is not None]
 
 
 def keep(operation: Operation, **arguments: object) -> dict[str, object]:

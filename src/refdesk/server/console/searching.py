@@ -47,7 +47,7 @@ def choose_search(toolsets: Sequence[Toolset]) -> tuple[Toolset, Operation]:
     found = [
         (toolset, operation)
         for toolset in toolsets
-        for operation in toolset.operations
+        for operation in toolset.listed
         if operation.name.startswith("search_")
     ]
     if not found:

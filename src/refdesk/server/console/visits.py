@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from refdesk import errors
 from refdesk.core.clock import SystemClock
+from refdesk.core.operations import find_operation
 from refdesk.server.calls import Caller
 from refdesk.server.console.notices import find_notice
 from refdesk.server.credentials import find_caller, get_caller
@@ -55,8 +56,7 @@ class Site:
 
     def find_operation(self, name: str) -> Operation | None:
         """Return a served operation; `None` where there is none of that name."""
-        found = (each for toolset in self.desk.toolsets for each in toolset.operations if each.name == name)
-        return next(found, None)
+        return find_operation(self.desk.toolsets, name)
 
     def find_resource(self, uri: str) -> Resource | None:
         """Return a served resource; `None` where there is none at that address."""

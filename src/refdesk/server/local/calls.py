@@ -8,25 +8,24 @@ from refdesk import errors
 from refdesk.server import answers
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from refdesk.core.operations import Operation, Toolset
 
 TOKEN = "client_token"
 
 
-def describe_calls(toolsets: Sequence[Toolset]) -> dict[str, object]:
-    """Return which tools change nothing, which take an idempotency key, and what to answer for each of the others."""
-    operations = [(toolset, operation) for toolset in toolsets for operation in toolset.operations]
-    return {
-        "reads": [operation.name for _, operation in operations if operation.effects.read_only],
-        "keyed": {operation.name: alias for _, operation in operations if (alias := _find_key(operation))},
-        "unsure": {
-            operation.name: _describe_unsure(toolset, operation)
-            for toolset, operation in operations
-            if not operation.effects.read_only
-        },
-    }
+def describe_calls(offered: Iterable[tuple[Toolset, Sequence[Operation]]]) -> dict[str, object]:
+    """Return which of the tools that are offered change nothing, which take an idempotency key, and what to answer for
+    each of the others."""
+    reads, keyed, unsure = list[str](), dict[str, str](), dict[str, object]()
+    for toolset, operations in offered:
+        looks = [operation.name for operation in operations if operation.effects.read_only]
+        reads += looks
+        keyed |= {operation.name: key for operation in operations if (key := _find_key(operation))}
+        writes = [operation for operation in operations if not operation.effects.read_only]
+        unsure |= {operation.name: _describe_unsure(toolset, operation, looks) for operation in writes}
+    return {"reads": reads, "keyed": keyed, "unsure": unsure}
 
 
 def describe_failure(error: errors.RefdeskError) -> dict[str, object]:
@@ -39,9 +38,8 @@ def _find_key(operation: Operation) -> str | None:
     return (field.alias or TOKEN) if field is not None else None
 
 
-def _describe_unsure(toolset: Toolset, operation: Operation) -> dict[str, Any]:
+def _describe_unsure(toolset: Toolset, operation: Operation, reads: Sequence[str]) -> dict[str, Any]:
     """Return the result, as MCP has it, of a call that may have been carried out or not."""
-    reads = [each.name for each in toolset.operations if each.effects.read_only]
     key = _find_key(operation)
     with_key = f" With a {key} it would have been repeated for you." if key else ""
     error = errors.WorldError(

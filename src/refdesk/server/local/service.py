@@ -16,10 +16,12 @@ import anyio
 from anyio.abc import SocketAttribute, SocketListener
 
 from refdesk import __version__, errors
+from refdesk.core.operations import find_operation
 from refdesk.forwarder import hello, rendezvous
 from refdesk.kit import memory
 from refdesk.server import mcp, stdio
 from refdesk.server.calls import Caller
+from refdesk.server.descriptions import choose_tools
 from refdesk.server.local import callers, syncing, working
 from refdesk.server.local.calls import describe_calls, describe_failure
 from refdesk.server.local.lines import Lines, Session
@@ -30,7 +32,6 @@ if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
 
     from refdesk.app import Desk
-    from refdesk.core.operations import Operation
     from refdesk.forwarder.locking import FileLock
     from refdesk.forwarder.rendezvous import Place
     from refdesk.server.local.links import Links
@@ -135,7 +136,7 @@ class LocalService:
                 logger.exception("a local connection broke")
 
     async def _answer(self, stream: SocketStream) -> None:
-        lines = Lines(stream, max(HELLO_BYTES, mcp.find_message_bytes(self.desk.toolsets)))
+        lines = Lines(stream, max(HELLO_BYTES, mcp.MESSAGE_BYTES))
         with anyio.fail_after(HELLO_SECONDS):
             await self._check_peer(stream, lines)
             said = hello.unpack(await lines.next() or b"") or {}
@@ -197,7 +198,8 @@ class LocalService:
         client = Client(caller, Session(lines, seconds))
         self._clients.add(client)
         try:
-            greeting = {"version": __version__, "pid": os.getpid(), "calls": describe_calls(self.desk.toolsets)}
+            offered = choose_tools(self.desk.toolsets, caller.settings.tools)
+            greeting = {"version": __version__, "pid": os.getpid(), "calls": describe_calls(offered)}
             await _say(lines, greeting)
 
             def note(message: object) -> None:
@@ -219,7 +221,7 @@ class LocalService:
     async def _call(self, said: Mapping[str, Any]) -> dict[str, object]:
         """Return the answer to a single call, or its error."""
         caller = callers.read_caller(self.desk.settings, self.desk.toolsets, said, "cli")
-        operation = self._find_operation(str(said.get("operation")))
+        operation = find_operation(self.desk.toolsets, str(said.get("operation")))
         if operation is None:
             return {"unknown": said.get("operation")}
         if said.get("loads_model"):
@@ -229,10 +231,6 @@ class LocalService:
         except errors.RefdeskError as error:
             return describe_failure(error)
         return {"value": answer.value, "meta": answer.meta}
-
-    def _find_operation(self, name: str) -> Operation | None:
-        operations = (operation for toolset in self.desk.toolsets for operation in toolset.operations)
-        return next((operation for operation in operations if operation.name == name), None)
 
     async def _describe(self) -> dict[str, object]:
         told = None

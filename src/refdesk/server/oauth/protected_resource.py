@@ -106,5 +106,4 @@ def list_scopes(toolsets: Iterable[Toolset]) -> tuple[str, ...]:
     All of them are advertised at once: a tool that its scopes do not reach is not even shown to a client, so it
     would never find out what else to ask for. The issuer decides what of it a caller gets.
     """
-    entries = [entry for toolset in toolsets for entry in (*toolset.operations, *toolset.resources)]
-    return tuple(sorted({scope for entry in entries for scope in entry.scopes} - {ADMIN_SCOPE}))
+    return tuple(sorted({scope for toolset in toolsets for scope in toolset.scopes} - {ADMIN_SCOPE}))

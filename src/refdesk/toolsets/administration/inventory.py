@@ -169,7 +169,6 @@ INVENTORY = (
         errors=ERRORS,
         shortening=Shortening("keys", rest="Ask for fewer at once.", pages=True),
         examples=({}, {"limit": 20}),
-        listed=False,
     ),
     Operation(
         name="show_usage",
@@ -183,6 +182,5 @@ INVENTORY = (
         route=Route("GET", "/usage"),
         errors=ERRORS,
         examples=({}, {"toolset": "knowledge"}),
-        listed=False,
     ),
 )

@@ -120,7 +120,6 @@ OPERATIONS = (
         },
         examples=({"entry": "01930000-0000-7000-8000-000000000001"}, {"agent": "support-bot"}),
         least_seconds=LONG_SECONDS,
-        listed=False,
     ),
     Operation(
         name="show_audit",
@@ -135,7 +134,6 @@ OPERATIONS = (
         errors=ERRORS,
         examples=({"limit": 10}, {"refused": True, "agent": "support-bot"}),
         shortening=Shortening("entries", rest="Ask for fewer at once."),
-        listed=False,
     ),
     Operation(
         name="verify_audit",
@@ -150,7 +148,6 @@ OPERATIONS = (
         errors=ERRORS,
         examples=({}, {"expect": "1204:5d1c"}),
         least_seconds=LONG_SECONDS,
-        listed=False,
     ),
     Operation(
         name="export_audit",
@@ -165,7 +162,6 @@ OPERATIONS = (
         errors=ERRORS,
         examples=({"limit": 100}, {"offset": 100, "limit": 100}),
         shortening=Shortening("entries", rest="Read on from there.", pages=True),
-        listed=False,
     ),
     *UPKEEP,
     *INVENTORY,

@@ -172,7 +172,6 @@ UPKEEP = (
         },
         examples=({"toolset": "azure-updates"}, {"toolset": "azure-updates", "full": True}),
         least_seconds=SYNC_SECONDS,
-        listed=False,
         keep=_keep,
     ),
     Operation(
@@ -187,7 +186,6 @@ UPKEEP = (
         route=Route("GET", "/syncs"),
         errors=ERRORS,
         examples=({}, {"toolset": "azure-updates"}),
-        listed=False,
     ),
     Operation(
         name="show_embeddings",
@@ -202,7 +200,6 @@ UPKEEP = (
         errors=ERRORS,
         examples=({}, {"limit": 100}),
         shortening=Shortening("failures", rest="Ask for fewer at once."),
-        listed=False,
     ),
     Operation(
         name="retry_embeddings",
@@ -216,6 +213,5 @@ UPKEEP = (
         route=Route("POST", "/embeddings/retry"),
         errors=ERRORS,
         examples=({}, {"toolset": "knowledge"}),
-        listed=False,
     ),
 )

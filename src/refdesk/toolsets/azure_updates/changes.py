@@ -146,7 +146,6 @@ LIST_CHANGES = Operation(
     errors=ERRORS,
     shortening=Shortening("changes", pages=True),
     examples=({"dateFrom": "2026-11-01", "dateTo": "2026-11-30", "kinds": ["withdrawn"]}, {"limit": 20, "offset": 20}),
-    listed=False,
 )
 
 GET_HISTORY = Operation(
@@ -162,5 +161,4 @@ GET_HISTORY = Operation(
     errors={**ERRORS, "NOT_FOUND": "There never was an update of this id."},
     shortening=Shortening("versions", ("fields",), pages=True),
     examples=({"id": "569743"},),
-    listed=False,
 )

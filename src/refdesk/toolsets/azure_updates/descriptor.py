@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from refdesk.core.background.records import ToDocument
     from refdesk.core.descriptors import ExportRequest
-    from refdesk.core.operations import Toolset
+    from refdesk.core.operations import Rest, Toolset
     from refdesk.model import Document
     from refdesk.protocols import Source
     from refdesk.toolsets.azure_updates.settings import AzureUpdatesSettings
@@ -24,12 +24,21 @@ CHECK_SECONDS = 5.0
 
 def _load(means: Means) -> Toolset:
     from refdesk.core.operations import Toolset
-    from refdesk.toolsets.azure_updates.operations import OPERATIONS, RESOURCES
+    from refdesk.toolsets.azure_updates.operations import SEARCH_UPDATES
     from refdesk.toolsets.azure_updates.prompts import PROMPTS
     from refdesk.toolsets.azure_updates.provider import PROVIDER
 
     del means
-    return Toolset(TOOLSET_NAME, DESCRIPTION, OPERATIONS, RESOURCES, provider=PROVIDER, recipe=RECIPE, prompts=PROMPTS)
+    listed = (SEARCH_UPDATES,)
+    return Toolset(TOOLSET_NAME, DESCRIPTION, listed, _load_rest, provider=PROVIDER, recipe=RECIPE, prompts=PROMPTS)
+
+
+def _load_rest() -> Rest:
+    from refdesk.core.operations import Rest
+    from refdesk.toolsets.azure_updates.changes import GET_HISTORY, LIST_CHANGES
+    from refdesk.toolsets.azure_updates.resources import RESOURCES
+
+    return Rest((LIST_CHANGES, GET_HISTORY), RESOURCES)
 
 
 def _load_settings() -> type[AzureUpdatesSettings]:

@@ -1,18 +1,10 @@
-"""The operations of azure-updates."""
+"""The operation of azure-updates that MCP lists unasked."""
 
 from __future__ import annotations
 
-from refdesk.core.operations import READS, Operation, Resource, Route, Shortening
-from refdesk.toolsets.azure_updates.changes import GET_HISTORY, LIST_CHANGES
-from refdesk.toolsets.azure_updates.errors import ERRORS, READ_ERRORS, SCOPES
-from refdesk.toolsets.azure_updates.models import (
-    Changelog,
-    Guide,
-    SearchInput,
-    SearchOutput,
-    Statistics,
-)
-from refdesk.toolsets.azure_updates.resources import read_changelog, read_guide, read_statistics
+from refdesk.core.operations import READS, Operation, Route, Shortening
+from refdesk.toolsets.azure_updates.errors import ERRORS, SCOPES
+from refdesk.toolsets.azure_updates.models import SearchInput, SearchOutput
 from refdesk.toolsets.azure_updates.search import may_offer, search_updates
 
 SEARCH_UPDATES = Operation(
@@ -49,48 +41,5 @@ SEARCH_UPDATES = Operation(
         {"query": "keep secrets out of code", "includeDescription": False},
         {"facets": ["productCategories", "status"], "sortBy": "created:desc", "limit": 1},
         {"id": "AZ-123e4567-e89b-12d3-a456-426614174000"},
-    ),
-)
-
-OPERATIONS = (SEARCH_UPDATES, LIST_CHANGES, GET_HISTORY)
-
-RESOURCES = (
-    Resource(
-        uri="azure-updates://guide",
-        name="Azure Updates Search Guide",
-        description=(
-            "Available filter values and usage guide: every tag, category, product, status and ring that "
-            "search_azure_updates can filter by, how many updates there are and how fresh they are."
-        ),
-        output=Guide,
-        reader=read_guide,
-        scopes=SCOPES,
-        route=Route("GET", "/azure-updates/guide"),
-        is_public=True,
-        errors=READ_ERRORS,
-        volatile=frozenset({"dataFreshnessHours"}),
-    ),
-    Resource(
-        uri="azure-updates://changelog",
-        name="Azure Updates Changelog",
-        description="The recent syncs of the feed and what each added, changed, withdrew or restored, field by field.",
-        output=Changelog,
-        reader=read_changelog,
-        scopes=SCOPES,
-        route=Route("GET", "/azure-updates/changelog"),
-        is_public=True,
-        errors=READ_ERRORS,
-    ),
-    Resource(
-        uri="azure-updates://stats",
-        name="Azure Updates Statistics",
-        description="Counts by status, tag, category, product and ring, and by month over the last year.",
-        output=Statistics,
-        reader=read_statistics,
-        scopes=SCOPES,
-        route=Route("GET", "/azure-updates/stats"),
-        is_public=True,
-        errors=READ_ERRORS,
-        max_age_seconds=300,
     ),
 )

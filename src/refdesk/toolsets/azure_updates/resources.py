@@ -7,11 +7,13 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal, cast
 
 from refdesk.core.background import sync_log
+from refdesk.core.operations import Resource, Route
 from refdesk.core.search.retrieval import SearchRequest
 from refdesk.kit.age import get_age_hours
 from refdesk.model import Overlaps, facet_key
 from refdesk.toolsets.azure_updates import TOOLSET_NAME
 from refdesk.toolsets.azure_updates.comparing import compare
+from refdesk.toolsets.azure_updates.errors import READ_ERRORS, SCOPES
 from refdesk.toolsets.azure_updates.models import (
     COLLECTION,
     FACETS,
@@ -157,3 +159,45 @@ async def _describe_change(knowledge_base: KnowledgeBase, change: Change) -> Upd
     shown = UpdateChange(id=change.id, title=after.title, change=change.kind, version=change.version)
     fields = compare(before, after) if before is not None else []
     return shown.model_copy(update={"fields": fields}) if fields else shown
+
+
+RESOURCES = (
+    Resource(
+        uri="azure-updates://guide",
+        name="Azure Updates Search Guide",
+        description=(
+            "Available filter values and usage guide: every tag, category, product, status and ring that "
+            "search_azure_updates can filter by, how many updates there are and how fresh they are."
+        ),
+        output=Guide,
+        reader=read_guide,
+        scopes=SCOPES,
+        route=Route("GET", "/azure-updates/guide"),
+        is_public=True,
+        errors=READ_ERRORS,
+        volatile=frozenset({"dataFreshnessHours"}),
+    ),
+    Resource(
+        uri="azure-updates://changelog",
+        name="Azure Updates Changelog",
+        description="The recent syncs of the feed and what each added, changed, withdrew or restored, field by field.",
+        output=Changelog,
+        reader=read_changelog,
+        scopes=SCOPES,
+        route=Route("GET", "/azure-updates/changelog"),
+        is_public=True,
+        errors=READ_ERRORS,
+    ),
+    Resource(
+        uri="azure-updates://stats",
+        name="Azure Updates Statistics",
+        description="Counts by status, tag, category, product and ring, and by month over the last year.",
+        output=Statistics,
+        reader=read_statistics,
+        scopes=SCOPES,
+        route=Route("GET", "/azure-updates/stats"),
+        is_public=True,
+        errors=READ_ERRORS,
+        max_age_seconds=300,
+    ),
+)

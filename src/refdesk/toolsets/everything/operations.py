@@ -124,6 +124,6 @@ def _describe(
         name=TOOLSET_NAME,
         description=DESCRIPTION,
         recipe="Find: search_everything → what `read` names.",
-        operations=(operation,),
+        listed=(operation,),
         prompts=(ASK,),
     )

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from refdesk.core.descriptors import ToolsetDescriptor
-from refdesk.toolsets.impact import DESCRIPTION, TOOLSET_NAME
+from refdesk.toolsets.impact import DESCRIPTION, SCOPES, TOOLSET_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from anyio.abc import TaskGroup
 
-    from refdesk.core.operations import Toolset
+    from refdesk.core.operations import Rest, Toolset
 
 
 def _join(toolsets: Sequence[Toolset], names: Sequence[str], group: TaskGroup | None) -> Toolset:
-    from refdesk.toolsets.impact.operations import make_toolset
+    from refdesk.core.operations import Toolset
 
     del names, group
-    return make_toolset(toolsets)
+    return Toolset(TOOLSET_NAME, DESCRIPTION, (), partial(_load_rest, toolsets), rest_scopes=SCOPES)
+
+
+def _load_rest(toolsets: Sequence[Toolset]) -> Rest:
+    from refdesk.toolsets.impact.operations import make_rest
+
+    return make_rest(toolsets)
 
 
 TOOLSET = ToolsetDescriptor(name=TOOLSET_NAME, description=DESCRIPTION, join=_join)

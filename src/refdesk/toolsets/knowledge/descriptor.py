@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from refdesk.core.descriptors import ExportRequest
-    from refdesk.core.operations import Toolset
+    from refdesk.core.operations import Rest, Toolset
     from refdesk.core.writing.quotas import Quota
     from refdesk.toolsets.knowledge.settings import KnowledgeSettings
     from refdesk.toolsets.knowledge.transfer.reports import ExportFormat
@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 
 def _load(means: Means) -> Toolset:
     from refdesk.core.operations import Toolset
-    from refdesk.toolsets.knowledge.editing import EDIT_KNOWLEDGE
-    from refdesk.toolsets.knowledge.importing import IMPORT_KNOWLEDGE
-    from refdesk.toolsets.knowledge.operations import OPERATIONS
+    from refdesk.toolsets.knowledge.operations import LISTED
     from refdesk.toolsets.knowledge.prompts import PROMPTS
     from refdesk.toolsets.knowledge.provider import PROVIDER
     from refdesk.toolsets.knowledge.resources import TEMPLATES
@@ -30,12 +28,24 @@ def _load(means: Means) -> Toolset:
     return Toolset(
         TOOLSET_NAME,
         DESCRIPTION,
-        (*OPERATIONS, EDIT_KNOWLEDGE, IMPORT_KNOWLEDGE),
+        LISTED,
+        _load_rest,
         templates=TEMPLATES,
         provider=PROVIDER,
         recipe=RECIPE,
         prompts=PROMPTS,
     )
+
+
+def _load_rest() -> Rest:
+    from refdesk.core.operations import Rest
+    from refdesk.toolsets.knowledge.disputes import LIST_CASES, SETTLE_CASE
+    from refdesk.toolsets.knowledge.editing import EDIT_KNOWLEDGE
+    from refdesk.toolsets.knowledge.importing import IMPORT_KNOWLEDGE
+    from refdesk.toolsets.knowledge.listing import LIST_AUTHORS, LIST_KNOWLEDGE, LIST_TAGS
+
+    lists = LIST_KNOWLEDGE, LIST_TAGS, LIST_AUTHORS
+    return Rest((*lists, LIST_CASES, SETTLE_CASE, EDIT_KNOWLEDGE, IMPORT_KNOWLEDGE))
 
 
 def _load_settings() -> type[KnowledgeSettings]:

@@ -177,7 +177,6 @@ LIST_CASES = Operation(
     },
     examples=({}, {"id": "01930000-0000-7000-8000-000000000001"}),
     shortening=Shortening("cases", rest="Ask for fewer at once.", pages=True),
-    listed=False,
 )
 
 SETTLE_CASE = Operation(
@@ -204,5 +203,4 @@ SETTLE_CASE = Operation(
             "reason": "The first for dealers, the second for everybody else.",
         },
     ),
-    listed=False,
 )

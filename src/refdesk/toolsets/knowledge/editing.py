@@ -143,5 +143,4 @@ EDIT_KNOWLEDGE = Operation(
         ),
     },
     examples=({"id": "01930000-0000-7000-8000-000000000001", "body": "Above that a director approves."},),
-    listed=False,
 )

@@ -106,7 +106,6 @@ IMPORT_KNOWLEDGE = Operation(
     ),
     least_seconds=IMPORT_SECONDS,
     most_bytes=MOST_BYTES,
-    listed=False,
     shortening=Shortening("problems", ("message",), "Import it in parts to see the others."),
     keep=_keep,
 )

@@ -142,7 +142,6 @@ LIST_KNOWLEDGE = Operation(
     errors=_ERRORS,
     shortening=Shortening("entries", pages=True),
     examples=({}, {"tags": ["refunds"], "limit": 20, "offset": 20}),
-    listed=False,
 )
 
 LIST_TAGS = Operation(
@@ -158,7 +157,6 @@ LIST_TAGS = Operation(
     errors=_ERRORS,
     shortening=Shortening("tags", pages=True),
     examples=({},),
-    listed=False,
 )
 
 LIST_AUTHORS = Operation(
@@ -174,5 +172,4 @@ LIST_AUTHORS = Operation(
     errors=_ERRORS,
     shortening=Shortening("authors", pages=True),
     examples=({},),
-    listed=False,
 )

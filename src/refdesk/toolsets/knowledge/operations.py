@@ -16,7 +16,6 @@ from refdesk.kit.cautions import get_cautions
 from refdesk.kit.unknown_ids import Naming
 from refdesk.model import Link, Reference, State
 from refdesk.toolsets.knowledge import TOOLSET_NAME, basis, listing, models, search
-from refdesk.toolsets.knowledge.disputes import LIST_CASES, SETTLE_CASE
 from refdesk.toolsets.knowledge.keeping import list_read, put_new
 from refdesk.toolsets.knowledge.models import (
     GetInput,
@@ -438,16 +437,11 @@ GET_KNOWLEDGE = Operation(
     examples=({"id": "01930000-0000-7000-8000-000000000001"},),
 )
 
-OPERATIONS = (
+LISTED = (
     STORE_KNOWLEDGE,
     SEARCH_KNOWLEDGE,
     SUPERSEDE_KNOWLEDGE,
     GET_KNOWLEDGE,
     WITHDRAW_KNOWLEDGE,
     RESTORE_KNOWLEDGE,
-    listing.LIST_KNOWLEDGE,
-    listing.LIST_TAGS,
-    LIST_CASES,
-    SETTLE_CASE,
-    listing.LIST_AUTHORS,
 )

@@ -126,7 +126,7 @@ def _describe(
         name=TOOLSET_NAME,
         description=DESCRIPTION,
         recipe="Read: search_articles → get_article_by_id.",
-        operations=(_describe_search(search), _describe_get(get)),
+        listed=(_describe_search(search), _describe_get(get)),
         error_format=ERROR_FORMAT,
         provider=SearchProvider("search_articles", SCOPES, find),
     )

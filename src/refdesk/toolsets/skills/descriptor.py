@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from refdesk.core.descriptors import Means, ToolsetDescriptor
 from refdesk.toolsets.skills import DESCRIPTION, RECIPE, TOOLSET_NAME
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from refdesk.core.operations import Toolset
+    from refdesk.core.operations import Rest, Toolset
     from refdesk.core.writing.quotas import Quota
+    from refdesk.playbooks import Inducer
+    from refdesk.toolsets.skills.learning import Learner
     from refdesk.toolsets.skills.settings import SkillsSettings
 
 
@@ -19,23 +22,42 @@ def _load(means: Means) -> Toolset:
     from random import Random
 
     from refdesk.core.operations import FLAT, Toolset
-    from refdesk.toolsets.skills.operations import make_operations
+    from refdesk.toolsets.skills.operations import make_listed
     from refdesk.toolsets.skills.prompts import PROMPTS
     from refdesk.toolsets.skills.provider import PROVIDER
     from refdesk.toolsets.skills.resources import TEMPLATES
 
     random = Random() if means.settings is not None and means.settings.skills_explore else None
-    operations = make_operations(means.choose_language_model(), random)
+    get_learner = cache(partial(_load_learner, means.choose_language_model()))
     return Toolset(
         TOOLSET_NAME,
         DESCRIPTION,
-        operations,
+        make_listed(get_learner, random),
+        partial(_load_rest, get_learner),
         templates=TEMPLATES,
         error_format=FLAT,
         provider=PROVIDER,
         recipe=RECIPE,
         prompts=PROMPTS,
     )
+
+
+def _load_learner(language_model: Inducer) -> Learner:
+    # What learning takes is loaded when somebody learns: a server that only answers starts without it.
+    from refdesk.toolsets.skills.learning import Learner
+
+    return Learner(language_model)
+
+
+def _load_rest(get_learner: Callable[[], Learner]) -> Rest:
+    from refdesk.core.operations import Rest
+    from refdesk.toolsets.skills.exchange_operations import EXPORT, make_import
+    from refdesk.toolsets.skills.history_operations import HISTORY, make_merge, make_split, make_unmerge
+    from refdesk.toolsets.skills.listing import LIST
+    from refdesk.toolsets.skills.version_operations import OUTCOMES, VERSION
+
+    mending = make_merge(get_learner), make_unmerge(get_learner), make_split(get_learner)
+    return Rest((LIST, HISTORY, VERSION, OUTCOMES, *mending, EXPORT, make_import(get_learner)))
 
 
 def _load_settings() -> type[SkillsSettings]:

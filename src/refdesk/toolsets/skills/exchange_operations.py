@@ -168,7 +168,6 @@ def make_import(get_learner: Callable[[], Learner]) -> Operation:
             "EMBEDDER_UNAVAILABLE": "The embedding model failed; folders before the one that was embedded are in.",
         },
         examples=({"folders": [_EXAMPLE], "dry_run": True},),
-        listed=False,
         lane="learning",
     )
 
@@ -194,5 +193,4 @@ EXPORT = Operation(
     errors={"INVALID_INPUT": "An argument is malformed or out of range."},
     shortening=Shortening("folders", (), "Ask for fewer at once."),
     examples=({"limit": 5},),
-    listed=False,
 )

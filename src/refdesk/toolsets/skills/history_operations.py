@@ -74,7 +74,6 @@ HISTORY = Operation(
     errors={"INVALID_INPUT": _INVALID, "NOT_FOUND": _UNKNOWN},
     shortening=Shortening("versions", (), "REST and the command line have all of it."),
     examples=({"skill_id": _IDS[0]},),
-    listed=False,
 )
 
 
@@ -109,7 +108,6 @@ def make_merge(get_learner: Callable[[], Learner]) -> Operation:
         least_seconds=MERGE_SECONDS,
         errors=_MERGE_ERRORS,
         examples=({"skill_id": _IDS[0], "other_id": _IDS[1]},),
-        listed=False,
         lane="refining",
     )
 
@@ -142,7 +140,6 @@ def make_unmerge(get_learner: Callable[[], Learner]) -> Operation:
         least_seconds=MERGE_SECONDS,
         errors=_MERGE_ERRORS,
         examples=({"skill_id": _IDS[1]},),
-        listed=False,
         lane="refining",
     )
 
@@ -190,6 +187,5 @@ def make_split(get_learner: Callable[[], Learner]) -> Operation:
         least_seconds=MERGE_SECONDS,
         errors=_SPLIT_ERRORS,
         examples=({"skill_id": _IDS[0]}, {"skill_id": _IDS[0], "dry_run": True}),
-        listed=False,
         lane="refining",
     )

@@ -118,5 +118,4 @@ LIST = Operation(
     errors={"INVALID_INPUT": "An argument is malformed or out of range."},
     shortening=Shortening("skills", pages=True),
     examples=({}, {"product_area": "billing", "limit": 20}),
-    listed=False,
 )

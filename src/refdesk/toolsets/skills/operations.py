@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from functools import cache
 from time import perf_counter
 from typing import TYPE_CHECKING, TypeVar
 
@@ -19,9 +18,6 @@ from refdesk.core.writing.idempotency import Once, Token
 from refdesk.errors import Choice, NotFoundError, RefdeskError, StoreError
 from refdesk.kit.cautions import get_cautions
 from refdesk.toolsets.skills import TOOLSET_NAME, missing, models, openings, reports
-from refdesk.toolsets.skills.exchange_operations import EXPORT, make_import
-from refdesk.toolsets.skills.history_operations import HISTORY, make_merge, make_split, make_unmerge
-from refdesk.toolsets.skills.listing import LIST
 from refdesk.toolsets.skills.models import (
     CreateInput,
     CreateOutput,
@@ -36,7 +32,6 @@ from refdesk.toolsets.skills.models import (
     WithdrawOutcomeInput,
 )
 from refdesk.toolsets.skills.queries import get_queries
-from refdesk.toolsets.skills.version_operations import OUTCOMES, VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -47,7 +42,7 @@ if TYPE_CHECKING:
     from refdesk.core.search.matching import Match
     from refdesk.core.search.semantics import Semantics
     from refdesk.model import CosineScale, JsonObject, JsonValue
-    from refdesk.playbooks import Inducer, Turn
+    from refdesk.playbooks import Turn
     from refdesk.protocols import Embedder
     from refdesk.toolsets.skills.learning import Learner
     from refdesk.toolsets.skills.queries import Creation, FoundSkill, SkillQueries
@@ -236,36 +231,13 @@ _CONVERSATION = (
 _ID = "01930000-0000-7000-8000-000000000001"
 
 
-def make_operations(language_model: Inducer, random: Random | None = None) -> tuple[Operation, ...]:
-    """Return the toolset's operations, which learn with a language model; for `random` see `SkillQueries`."""
-
-    @cache
-    def get_learner() -> Learner:
-        # What learning takes is loaded when somebody learns: a server that only answers starts without it.
-        from refdesk.toolsets.skills.learning import Learner
-
-        return Learner(language_model)
+def make_listed(get_learner: Callable[[], Learner], random: Random | None = None) -> tuple[Operation, ...]:
+    """Return the operations that MCP lists unasked; for `random` see `SkillQueries`."""
 
     async def search(context: Context, asked: SearchInput) -> SearchOutput:
         return await search_skills(context, asked, random)
 
-    return (
-        replace(SEARCH, handler=search),
-        GET,
-        _make_create(get_learner),
-        _make_update(get_learner),
-        REPORT,
-        WITHDRAW,
-        EXPORT,
-        make_import(get_learner),
-        HISTORY,
-        make_merge(get_learner),
-        make_unmerge(get_learner),
-        make_split(get_learner),
-        LIST,
-        VERSION,
-        OUTCOMES,
-    )
+    return replace(SEARCH, handler=search), GET, _make_create(get_learner), _make_update(get_learner), REPORT, WITHDRAW
 
 
 def _keep(asked: CreateInput | UpdateInput) -> dict[str, JsonValue]:

@@ -103,7 +103,6 @@ VERSION = Operation(
     errors={"INVALID_INPUT": _INVALID, "NOT_FOUND": "There is no such skill, or no such version of it."},
     shortening=Shortening("", ("resolution",), "REST and the command line have all of it."),
     examples=({"skill_id": _ID, "version": 1},),
-    listed=False,
 )
 
 OUTCOMES = Operation(
@@ -119,5 +118,4 @@ OUTCOMES = Operation(
     errors={"INVALID_INPUT": _INVALID, "NOT_FOUND": _UNKNOWN},
     shortening=Shortening("outcomes", ("evidence",), "Ask for fewer at once."),
     examples=({"skill_id": _ID},),
-    listed=False,
 )
