@@ -38,26 +38,8 @@ def ask(
     Raises:
         RefdeskError: What the operation raised, or `WorldError` where the desk ended during the call.
     """
-    settings = identity.read_settings()
-    asked = {
-        "ask": "call",
-        "version": __version__,
-        "pid": os.getpid(),
-        "org": org or settings.get("ORG"),
-        "agent": agent or settings.get("AGENT"),
-        "operation": operation,
-        "arguments": dict(arguments),
-        "loads_model": loads_model,
-    }
-    for place, found in _list_candidates(names):
-        said = exchange(place, found, asked)
-        if said == {}:
-            raise errors.WorldError(LOST.format(operation))
-        if said is not None and "value" in said:
-            return said
-        if said is not None and "failed" in said:
-            raise _to_error(said["failed"])
-    return None
+    what = {"operation": operation, "arguments": dict(arguments), "loads_model": loads_model}
+    return _ask_each(names, _introduce("call", org, agent) | what, operation)
 
 
 def sync(toolset: str, *, full: bool, force: bool, show: Show | None) -> dict[str, Any] | None:
@@ -72,15 +54,15 @@ def sync(toolset: str, *, full: bool, force: bool, show: Show | None) -> dict[st
     Raises:
         RefdeskError: The sync failed, or `WorldError` where the desk ended meanwhile.
     """
-    asked = {"ask": "sync", "version": __version__, "toolset": toolset, "full": full, "force": force}
+    asked = _introduce("sync") | {"toolset": toolset, "full": full, "force": force}
 
     def note(said: Mapping[str, Any]) -> None:
         if show is not None:
             done, total = said["progress"]
             show(int(done), int(total) if total is not None else None)
 
-    done = _ask_each((toolset,), asked, "the sync", note)
-    return done[0] if done is not None else None
+    said = _ask_each((toolset,), asked, "the sync", note)
+    return said["value"] if said is not None else None
 
 
 def work(
@@ -107,28 +89,31 @@ def work(
     Raises:
         RefdeskError: What the work raised, or `WorldError` where the desk ended meanwhile.
     """
+    asked = _introduce("work", org, agent) | {"work": name, "arguments": dict(arguments), "texts": len(texts)}
+    said = _ask_each(names, asked, f"the work ({name})", lambda said: show(int(said["progress"][0])), texts)
+    return (said["value"],) if said is not None else None
+
+
+def _introduce(ask: str, org: str | None = None, agent: str | None = None) -> dict[str, object]:
+    """Return the head of what a desk is asked: what for, and who asks; the settings say who, unless that is given."""
     settings = identity.read_settings()
-    asked = {
-        "ask": "work",
+    return {
+        "ask": ask,
         "version": __version__,
         "pid": os.getpid(),
         "org": org or settings.get("ORG"),
         "agent": agent or settings.get("AGENT"),
-        "work": name,
-        "arguments": dict(arguments),
-        "texts": len(texts),
     }
-    return _ask_each(names, asked, f"the work ({name})", lambda said: show(int(said["progress"][0])), texts)
 
 
 def _ask_each(
     names: Sequence[str],
     asked: Mapping[str, object],
     what: str,
-    note: Callable[[Mapping[str, Any]], None],
+    note: Callable[[Mapping[str, Any]], None] = lambda _: None,
     more: Sequence[Mapping[str, object]] = (),
-) -> tuple[Any] | None:
-    """Return the value that the first desk answers that does what is asked, in a tuple, or `None`."""
+) -> dict[str, Any] | None:
+    """Return what the first desk says that does what is asked: its `value`, and what goes beside it; or `None`."""
     for place, found in _list_candidates(names):
         said = exchange(place, found, asked, note, more)
         if said == {}:
@@ -136,7 +121,7 @@ def _ask_each(
         if said is not None and "failed" in said:
             raise _to_error(said["failed"])
         if said is not None and "value" in said:
-            return (said["value"],)
+            return said
     return None
 
 
