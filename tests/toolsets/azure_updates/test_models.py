@@ -9,7 +9,8 @@ from pydantic import ValidationError
 
 from refdesk.core import contracts
 from refdesk.factories.toolsets import load_toolsets
-from refdesk.toolsets.azure_updates.models import FACETS, RINGS, Guide, SearchInput, SearchOutput
+from refdesk.toolsets.azure_updates.models import FACETS, RINGS, SearchInput, SearchOutput
+from refdesk.toolsets.azure_updates.resource_models import Guide
 
 [TOOLSET] = load_toolsets(["azure-updates"])
 

@@ -7,7 +7,7 @@ import pytest
 
 from refdesk import errors
 from refdesk.toolsets.knowledge import editing
-from refdesk.toolsets.knowledge.models import EditInput, EditOutput
+from refdesk.toolsets.knowledge.editing import EditInput, EditOutput
 from tests.core.fakes import NOW
 from tests.toolsets.knowledge.conftest import Desk
 

@@ -6,7 +6,8 @@ import pytest
 from pydantic import ValidationError
 
 from refdesk.toolsets.knowledge import listing
-from refdesk.toolsets.knowledge.models import AuthorsInput, ListInput, ListOutput, TagsInput, UnknownTag
+from refdesk.toolsets.knowledge.listing_models import AuthorsInput, ListInput, ListOutput, TagsInput
+from refdesk.toolsets.knowledge.models import UnknownTag
 from tests.core.fakes import NOW
 from tests.toolsets.knowledge.conftest import Desk
 

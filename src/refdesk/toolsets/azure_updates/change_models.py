@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import AfterValidator, Field, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
 from refdesk.kit.wire import Day, LastDay, Number, refuse_nul
-from refdesk.toolsets.azure_updates.models import Answer, ChangeKind, FieldChange, Input, UpdateChange, Values
+from refdesk.toolsets.azure_updates.models import Answer, Input, Values
+
+ChangeKind: TypeAlias = Literal["added", "changed", "withdrawn", "restored"]
 
 
 class ChangesInput(Input):
@@ -34,6 +36,24 @@ class ChangesInput(Input):
         if self.date_from and self.date_to and self.date_from > self.date_to:
             raise ValueError(f"dateFrom {self.date_from} is after dateTo {self.date_to}: swap them or widen the range")
         return self
+
+
+class FieldChange(Answer):
+    """One field of an update before and after. Of descriptions only a history quotes."""
+
+    field: str
+    before: str | list[str] | None = None
+    after: str | list[str] | None = None
+
+
+class UpdateChange(Answer):
+    """What one sync did to one update."""
+
+    id: str
+    title: str
+    change: ChangeKind
+    version: int
+    fields: list[FieldChange] = Field(default_factory=list[FieldChange])
 
 
 class DatedChange(UpdateChange):

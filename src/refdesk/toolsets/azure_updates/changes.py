@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from refdesk.core.context import Context
     from refdesk.core.knowledge_base import KnowledgeBase
     from refdesk.model import Revision
-    from refdesk.toolsets.azure_updates.models import ChangeKind
+    from refdesk.toolsets.azure_updates.change_models import ChangeKind
 
 MOST_READ = 500
 """How many documents are read at once to see their products."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from refdesk.toolsets.azure_updates.models import FACETS, FieldChange
+from refdesk.toolsets.azure_updates.change_models import FieldChange
+from refdesk.toolsets.azure_updates.models import FACETS
 from refdesk.toolsets.azure_updates.results import get_description, show_instant
 
 if TYPE_CHECKING:

@@ -12,19 +12,17 @@ from refdesk.core.search.retrieval import SearchRequest
 from refdesk.kit.age import get_age_hours
 from refdesk.model import Overlaps, facet_key
 from refdesk.toolsets.azure_updates import TOOLSET_NAME
+from refdesk.toolsets.azure_updates.change_models import UpdateChange
 from refdesk.toolsets.azure_updates.comparing import compare
 from refdesk.toolsets.azure_updates.errors import READ_ERRORS, SCOPES
-from refdesk.toolsets.azure_updates.models import (
-    COLLECTION,
-    FACETS,
-    RINGS,
+from refdesk.toolsets.azure_updates.models import COLLECTION, FACETS, RINGS
+from refdesk.toolsets.azure_updates.resource_models import (
     Changelog,
     Guide,
     MonthCount,
     QuarantinedRecord,
     Statistics,
     SyncRun,
-    UpdateChange,
 )
 from refdesk.toolsets.azure_updates.results import show_counts, show_instant
 from refdesk.toolsets.azure_updates.state import describe_data

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import Field
+from pydantic.json_schema import SkipJsonSchema
 
 from refdesk.core.operations import Effects, Operation, Route
 from refdesk.core.writing import idempotency, supersession
 from refdesk.core.writing.idempotency import Token
 from refdesk.core.writing.tombstones import is_erased
 from refdesk.errors import ConflictError, InvalidInputError, NotFoundError
+from refdesk.kit.wire import Message, Text, Uuid
 from refdesk.model import Reference, State
 from refdesk.toolsets.knowledge import TOOLSET_NAME, models
 from refdesk.toolsets.knowledge.keeping import put_new
-from refdesk.toolsets.knowledge.models import EditInput, EditOutput, StoreInput
+from refdesk.toolsets.knowledge.models import Instant, StoreInput, Tags
 from refdesk.toolsets.knowledge.operations import (
     NAMING,
     NO_SUCH_ENTRY,
@@ -29,6 +34,36 @@ if TYPE_CHECKING:
     from refdesk.protocols import Reader, Transaction
 
 _KEPT = ("title", "body", "tags", "confidence")
+
+
+class EditInput(Message):
+    """What `edit_knowledge` takes: what is left out stays as it is."""
+
+    id: Uuid = Field(description="The entry's.")
+    title: Annotated[Text, Field(min_length=1, max_length=200)] | SkipJsonSchema[None] = Field(
+        None, description="In one line."
+    )
+    body: Annotated[Text, Field(min_length=1, max_length=32000)] | SkipJsonSchema[None] = Field(
+        None, description="In full, as text or Markdown."
+    )
+    tags: Tags | SkipJsonSchema[None] = Field(None, description="All it is to have; an empty list for none.")
+    confidence: Annotated[int, Field(ge=0, le=100)] | SkipJsonSchema[None] = Field(None, description="In percent.")
+    expires_at: Instant | SkipJsonSchema[None] = Field(None, description="When it ceases to hold; in the future.")
+    never_expires: bool = Field(False, description="Take its expiry away.")
+    client_token: Uuid | SkipJsonSchema[None] = Field(
+        None, description="Made by you, new for each edit. Repeating the call with it within 60 s edits nothing twice."
+    )
+
+
+class EditOutput(Message):
+    """What `edit_knowledge` answers: the new version is committed; its vector follows in the background."""
+
+    id: str = Field(description="The new version's.")
+    old_id: str = Field(description="The entry's that it supersedes.")
+    head_id: str = Field(description="What holds now.")
+    created_at: datetime
+    replayed: bool = Field(description="Whether this is the first answer to the same `clientToken` again.")
+    duplicate_of: str | SkipJsonSchema[None] = Field(None, description="Another entry that says the same; else absent.")
 
 
 async def edit_knowledge(context: Context, asked: EditInput) -> EditOutput:

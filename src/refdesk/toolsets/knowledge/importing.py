@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import anyio.to_thread
+from pydantic import Field
 
 from refdesk.core.context import Context
 from refdesk.core.operations import Effects, Operation, Route, Shortening
 from refdesk.errors import PermissionDeniedError
-from refdesk.toolsets.knowledge.models import ImportInput, ImportOutput, ImportProblem
+from refdesk.kit.wire import Message
 from refdesk.toolsets.knowledge.operations import WRITE_OTHERS_SCOPE, WRITE_SCOPE
 
 if TYPE_CHECKING:
@@ -21,6 +22,37 @@ IMPORT_SECONDS = 120.0
 
 MOST_BYTES = 2 * 1024 * 1024
 """Of a request: larger files are for the command `refdesk import`."""
+
+
+class ImportInput(Message):
+    """What `import_knowledge` takes."""
+
+    format: Literal["jsonl", "mcp-memory", "mem0"] = Field(
+        description="`jsonl` is refdesk's own; `mcp-memory` that of the MCP memory server; `mem0` that of mem0."
+    )
+    text: str = Field(min_length=1, description="The file's text.")
+    dry_run: bool = Field(False, description="Change nothing, only say what would be done.")
+
+
+class ImportProblem(Message):
+    """Why something was not taken over."""
+
+    kind: Literal["conflict", "invalid", "quota", "left_out"]
+    place: str
+    message: str
+
+
+class ImportOutput(Message):
+    """What `import_knowledge` answers."""
+
+    added: int = Field(description="Entries that were not there.")
+    unchanged: int = Field(description="Entries that were there already, the same.")
+    conflicts: int = Field(description="Entries whose id is taken by other content, which stays.")
+    invalid: int = Field(description="Records that are no valid entry, or whose chain does not hold.")
+    over_quota: int = Field(description="Entries that the quota had no room for.")
+    left_out: int = Field(description="Parts of records that have no place in an entry.")
+    dry_run: bool
+    problems: list[ImportProblem] = Field(description="In the order they were met.")
 
 
 async def import_knowledge(context: Context, asked: ImportInput) -> ImportOutput:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from refdesk.core.operations import READS, Operation, Route, Shortening
 from refdesk.core.search.retrieval import SearchRequest
-from refdesk.kit.nearest import find_nearest
-from refdesk.model import And, Filter, HasAll, InState, Not, Overlaps, SortKey, State
+from refdesk.model import And, Filter, HasAll, InState, Overlaps, SortKey, State
 from refdesk.toolsets.knowledge import models
-from refdesk.toolsets.knowledge.models import (
+from refdesk.toolsets.knowledge.counting import count, find_unknown_tags, has_not_expired
+from refdesk.toolsets.knowledge.listing_models import (
     AuthorCount,
     AuthorsInput,
     AuthorsOutput,
@@ -19,14 +19,11 @@ from refdesk.toolsets.knowledge.models import (
     TagCount,
     TagsInput,
     TagsOutput,
-    UnknownTag,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from refdesk.core.context import Context
-    from refdesk.model import Document, FacetCount
+    from refdesk.model import Document
 
 NEWEST_FIRST = (SortKey("created", descending=True), SortKey("id"))
 FARTHEST = 10**9
@@ -46,7 +43,7 @@ async def list_knowledge(context: Context, asked: ListInput) -> ListOutput:
     if not asked.include_superseded:
         conditions.append(InState((State.CURRENT,)))
     if not asked.include_expired:
-        conditions.append(_has_not_expired(context))
+        conditions.append(has_not_expired(context))
     found = await context.knowledge_base.search(
         SearchRequest(
             models.get_collection(context.principal.org),
@@ -85,27 +82,6 @@ async def list_authors(context: Context, asked: AuthorsInput) -> AuthorsOutput:
         total=len(counts),
         has_more=asked.offset + asked.limit < len(counts),
     )
-
-
-async def find_unknown_tags(context: Context, tags: Sequence[str]) -> list[UnknownTag] | None:
-    """Return those of the tags that no entry has, each with the nearest that some have; `None` where all are known."""
-    if not tags:
-        return None
-    known: Mapping[str, int] = {each.value: each.count for each in await count(context, models.TAGS)}
-    unknown = [UnknownTag(tag=tag, did_you_mean=find_nearest(tag, known)) for tag in tags if tag not in known]
-    return unknown or None
-
-
-async def count(context: Context, facet: str) -> Sequence[FacetCount]:
-    """Return how many of the entries that hold now have each value of a facet, most first."""
-    where = And((InState((State.CURRENT,)), _has_not_expired(context)))
-    place = models.get_collection(context.principal.org)
-    found = await context.knowledge_base.search(SearchRequest(place, where=where, limit=1, facets=(facet,)))
-    return found.facets.get(facet, ())
-
-
-def _has_not_expired(context: Context) -> Filter:
-    return Not(Overlaps((models.EXPIRES,), until=context.knowledge_base.clock.now()))
 
 
 def _to_entry(document: Document) -> ListedEntry:

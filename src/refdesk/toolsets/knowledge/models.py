@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, time
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias, cast
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic.json_schema import SkipJsonSchema
 
 from refdesk.core.search.matching import Match
 from refdesk.core.writing import supersession
-from refdesk.kit.wire import Message, Text, Time, Uuid, parse_time
+from refdesk.kit.wire import Message, Text, Uuid
 from refdesk.model import Collection, DateRange, Document, Reference, State
 from refdesk.toolsets.knowledge import TOOLSET_NAME
 from refdesk.toolsets.knowledge.tags import MOST_TAGS, normalise_tags
@@ -147,107 +147,6 @@ class SearchOutput(Message):
     )
 
 
-class ListInput(Message):
-    """What `list_knowledge` takes."""
-
-    tags: Tags = Field(default_factory=list[str], description="Only entries with all of these.")
-    author: Annotated[str, Field(max_length=200)] | SkipJsonSchema[None] = Field(
-        None, description="Only entries of this agent."
-    )
-    since: Time | SkipJsonSchema[None] = Field(
-        None, description="First day or instant, UTC, included, on which it was written.", examples=["2026-01-01"]
-    )
-    until: Time | SkipJsonSchema[None] = Field(
-        None, description="Last day or instant, UTC, included.", examples=["2026-03-31"]
-    )
-    limit: int = Field(50, ge=1, le=200, description="At most this many.")
-    offset: int = Field(0, ge=0, description="How many to skip: the next page starts at `offset` + `limit`.")
-    include_superseded: bool = Field(False, description="Also entries that others replaced.")
-    include_expired: bool = Field(False, description="Also entries whose time is over.")
-
-    @model_validator(mode="after")
-    def _refuse_reversed(self) -> ListInput:
-        first, last = self.period
-        if first and last and first > last:
-            raise ValueError(f"since {self.since} is after until {self.until}: swap them or widen the range")
-        return self
-
-    @property
-    def period(self) -> tuple[datetime | None, datetime | None]:
-        """What lies between the two, both included: a whole day where a day is named."""
-        return (
-            parse_time(self.since, time.min) if self.since is not None else None,
-            parse_time(self.until, time.max) if self.until is not None else None,
-        )
-
-
-class ListedEntry(Message):
-    """One entry, without its body."""
-
-    id: str
-    title: str
-    tags: list[str]
-    confidence: int
-    author: str
-    created_at: datetime
-    expires_at: datetime | SkipJsonSchema[None] = None
-    is_superseded: bool
-
-
-class ListOutput(Message):
-    """One page of the entries, newest first."""
-
-    entries: list[ListedEntry]
-    total: int = Field(description="How many there are in all.")
-    offset: int
-    has_more: bool
-    unknown_tags: list[UnknownTag] | SkipJsonSchema[None] = Field(None, description="The reason for no entries.")
-
-
-class TagsInput(Message):
-    """What `list_tags` takes."""
-
-    limit: int = Field(200, ge=1, le=1000, description="At most this many.")
-    offset: int = Field(0, ge=0, description="How many to skip.")
-
-
-class TagCount(Message):
-    """A tag, and how many entries have it that hold now."""
-
-    tag: str
-    entries: int
-
-
-class TagsOutput(Message):
-    """The tags of entries that hold now, most frequent first."""
-
-    tags: list[TagCount]
-    total: int = Field(description="How many different tags there are.")
-    has_more: bool
-
-
-class AuthorsInput(Message):
-    """What `list_authors` takes."""
-
-    limit: int = Field(200, ge=1, le=1000, description="At most this many.")
-    offset: int = Field(0, ge=0, description="How many to skip.")
-
-
-class AuthorCount(Message):
-    """An agent, and how many entries of it hold now."""
-
-    author: str
-    entries: int
-
-
-class AuthorsOutput(Message):
-    """The agents that wrote entries which hold now, those with the most first."""
-
-    authors: list[AuthorCount]
-    total: int = Field(description="How many agents there are.")
-    has_more: bool
-
-
 class SupersedeInput(Message):
     """What `supersede_knowledge` takes."""
 
@@ -261,36 +160,6 @@ class SupersedeOutput(Message):
     old_id: str
     new_id: str
     head_id: str = Field(description="The entry at the end of the chain: what holds now.")
-
-
-class EditInput(Message):
-    """What `edit_knowledge` takes: what is left out stays as it is."""
-
-    id: Uuid = Field(description="The entry's.")
-    title: Annotated[Text, Field(min_length=1, max_length=200)] | SkipJsonSchema[None] = Field(
-        None, description="In one line."
-    )
-    body: Annotated[Text, Field(min_length=1, max_length=32000)] | SkipJsonSchema[None] = Field(
-        None, description="In full, as text or Markdown."
-    )
-    tags: Tags | SkipJsonSchema[None] = Field(None, description="All it is to have; an empty list for none.")
-    confidence: Annotated[int, Field(ge=0, le=100)] | SkipJsonSchema[None] = Field(None, description="In percent.")
-    expires_at: Instant | SkipJsonSchema[None] = Field(None, description="When it ceases to hold; in the future.")
-    never_expires: bool = Field(False, description="Take its expiry away.")
-    client_token: Uuid | SkipJsonSchema[None] = Field(
-        None, description="Made by you, new for each edit. Repeating the call with it within 60 s edits nothing twice."
-    )
-
-
-class EditOutput(Message):
-    """What `edit_knowledge` answers: the new version is committed; its vector follows in the background."""
-
-    id: str = Field(description="The new version's.")
-    old_id: str = Field(description="The entry's that it supersedes.")
-    head_id: str = Field(description="What holds now.")
-    created_at: datetime
-    replayed: bool = Field(description="Whether this is the first answer to the same `clientToken` again.")
-    duplicate_of: str | SkipJsonSchema[None] = Field(None, description="Another entry that says the same; else absent.")
 
 
 class LifeInput(Message):
@@ -369,37 +238,6 @@ class KnowledgeEntry(Message):
     omitted_links: int | SkipJsonSchema[None] = Field(None, description="How many older links there are.")
     caution: str | SkipJsonSchema[None] = Field(None, description="What to heed before you rely on it.")
     embedding_status: EmbeddingStatus
-
-
-class ImportInput(Message):
-    """What `import_knowledge` takes."""
-
-    format: Literal["jsonl", "mcp-memory", "mem0"] = Field(
-        description="`jsonl` is refdesk's own; `mcp-memory` that of the MCP memory server; `mem0` that of mem0."
-    )
-    text: str = Field(min_length=1, description="The file's text.")
-    dry_run: bool = Field(False, description="Change nothing, only say what would be done.")
-
-
-class ImportProblem(Message):
-    """Why something was not taken over."""
-
-    kind: Literal["conflict", "invalid", "quota", "left_out"]
-    place: str
-    message: str
-
-
-class ImportOutput(Message):
-    """What `import_knowledge` answers."""
-
-    added: int = Field(description="Entries that were not there.")
-    unchanged: int = Field(description="Entries that were there already, the same.")
-    conflicts: int = Field(description="Entries whose id is taken by other content, which stays.")
-    invalid: int = Field(description="Records that are no valid entry, or whose chain does not hold.")
-    over_quota: int = Field(description="Entries that the quota had no room for.")
-    left_out: int = Field(description="Parts of records that have no place in an entry.")
-    dry_run: bool
-    problems: list[ImportProblem] = Field(description="In the order they were met.")
 
 
 def get_collection(org: str) -> Collection:

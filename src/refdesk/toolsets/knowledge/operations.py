@@ -15,7 +15,7 @@ from refdesk.errors import Choice, ConflictError, InvalidInputError, NotFoundErr
 from refdesk.kit.cautions import get_cautions
 from refdesk.kit.unknown_ids import Naming
 from refdesk.model import Link, Reference, State
-from refdesk.toolsets.knowledge import TOOLSET_NAME, basis, listing, models, search
+from refdesk.toolsets.knowledge import TOOLSET_NAME, basis, counting, models, search
 from refdesk.toolsets.knowledge.keeping import list_read, put_new
 from refdesk.toolsets.knowledge.models import (
     GetInput,
@@ -97,7 +97,7 @@ async def search_knowledge(context: Context, asked: SearchInput) -> SearchOutput
     """Find entries by hybrid search."""
     results = await search.search(context.knowledge_base, models.get_collection(context.principal.org), asked)
     notice = matching.get_notice([result.match for result in results])
-    unknown = None if results else await listing.find_unknown_tags(context, asked.tags)
+    unknown = None if results else await counting.find_unknown_tags(context, asked.tags)
     return SearchOutput(notice=notice, results=results, query=asked.query, unknown_tags=unknown)
 
 

@@ -9,7 +9,7 @@ from refdesk.core.search.analysis import parse_query
 from refdesk.core.search.federation import HitReference, LeftOut, ProviderAnswer, ProviderHit, Question, SearchProvider
 from refdesk.core.search.snippets import snippet
 from refdesk.kit.unknown_tags import explaining
-from refdesk.toolsets.knowledge import listing, models, search
+from refdesk.toolsets.knowledge import counting, models, search
 from refdesk.toolsets.knowledge.models import SearchInput
 from refdesk.toolsets.knowledge.operations import GET_KNOWLEDGE, READ_SCOPE, SEARCH_KNOWLEDGE
 from refdesk.toolsets.knowledge.tags import normalise_tags
@@ -52,7 +52,7 @@ def _to_hit(match: Match, entry: Document, text: TextQuery, score: float) -> Pro
 
 
 async def _list_tags(context: Context) -> list[str]:
-    return [each.value for each in await listing.count(context, models.TAGS)]
+    return [each.value for each in await counting.count(context, models.TAGS)]
 
 
 PROVIDER = SearchProvider(SEARCH_KNOWLEDGE.name, frozenset({READ_SCOPE}), explaining(find, _list_tags))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
@@ -11,7 +12,7 @@ from refdesk.core.operations import READS, Operation, Route, Shortening
 from refdesk.core.search.retrieval import SearchRequest
 from refdesk.model import And, Filter, HasAll, SortKey
 from refdesk.toolsets.skills import records
-from refdesk.toolsets.skills.models import Message, SkillSummary
+from refdesk.toolsets.skills.models import Message
 from refdesk.toolsets.skills.queries import get_queries
 
 if TYPE_CHECKING:
@@ -37,6 +38,23 @@ class ListInput(Message):
     issue_type: Value = Field(None, description="Only skills of this type of issue.")
     limit: int = Field(50, ge=1, le=200, description="At most this many.")
     offset: int = Field(0, ge=0, description="How many to skip: the next page starts at `offset` + `limit`.")
+
+
+class SkillSummary(Message):
+    """A skill, without its playbook."""
+
+    skill_id: str
+    title: str
+    version: int
+    problem: str
+    product_area: str
+    issue_type: str
+    confidence: float = Field(description="In [0, 1]; below 0.3 distrust it, above 0.7 follow it closely.")
+    times_used: int
+    times_confirmed: int
+    author: str = Field(description="The agent whose conversation began it.")
+    created_at: datetime
+    updated_at: datetime
 
 
 class Count(Message):

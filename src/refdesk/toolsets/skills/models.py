@@ -157,23 +157,6 @@ class SkillDocument(Message):
     caution: str | SkipJsonSchema[None] = Field(None, description="What to heed before you rely on it.")
 
 
-class SkillSummary(Message):
-    """A skill, without its playbook."""
-
-    skill_id: str
-    title: str
-    version: int
-    problem: str
-    product_area: str
-    issue_type: str
-    confidence: float = Field(description="In [0, 1]; below 0.3 distrust it, above 0.7 follow it closely.")
-    times_used: int
-    times_confirmed: int
-    author: str = Field(description="The agent whose conversation began it.")
-    created_at: datetime
-    updated_at: datetime
-
-
 class CreateInput(Message):
     """What `create_skill` takes."""
 
