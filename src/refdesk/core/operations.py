@@ -294,10 +294,8 @@ class Toolset:
 
     def find(self, name: str) -> Operation | None:
         """Return the operation of this name; loads the rest unless it is listed. `None` where there is none."""
-        for operations in (self.listed, self.operations):
-            if found := next((each for each in operations if each.name == name), None):
-                return found
-        return None
+        listed = next((each for each in self.listed if each.name == name), None)
+        return listed or next((each for each in self.rest.operations if each.name == name), None)
 
 
 def find_operation(toolsets: Sequence[Toolset], name: str) -> Operation | None:
