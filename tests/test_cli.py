@@ -11,6 +11,7 @@ from pathlib import Path
 
 import anyio
 import anyio.to_thread
+import click
 import pytest
 from click.testing import CliRunner, Result
 
@@ -61,10 +62,19 @@ def test_help_needs_neither_the_models_nor_the_protocol() -> None:
     assert done.stdout.strip() == "[]"
 
 
+def test_a_command_imports_no_other() -> None:
+    script = (
+        "import sys, click; from refdesk.cli import cli; cli.get_command(click.Context(cli), 'serve');"
+        "print(*sorted(name for name in sys.modules if name.startswith('refdesk.cli')))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=30)
+    assert set(done.stdout.split()) <= {"refdesk.cli", "refdesk.cli.serve", "refdesk.cli.invocation"}
+
+
 def test_every_command_explains_itself(tmp_path: Path) -> None:
     listed = refdesk(tmp_path, ["--help"])
     assert listed.exit_code == 0
-    for name in cli.commands:
+    for name in cli.list_commands(click.Context(cli)):
         assert name in listed.stdout
         assert refdesk(tmp_path, [name, "--help"]).exit_code == 0
 

@@ -160,8 +160,10 @@ def _default(value: object) -> str:
 def _walk(command: click.Command, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], click.Command]]:
     yield path, command
     if isinstance(command, click.Group):
-        for name in sorted(command.commands):
-            yield from _walk(command.commands[name], (*path, name))
+        context = click.Context(command)
+        for name in sorted(command.list_commands(context)):
+            if (each := command.get_command(context, name)) is not None:
+                yield from _walk(each, (*path, name))
 
 
 def _scopes(operation: Operation) -> str:

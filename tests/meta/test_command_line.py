@@ -81,8 +81,10 @@ NEEDS_NO_SETTINGS = {"completion", "logs", "stop", "connect"}
 
 def walk(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[str, click.Command]]:
     if isinstance(command, click.Group):
-        for name, each in command.commands.items():
-            yield from walk(each, (*path, name))
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            if (each := command.get_command(context, name)) is not None:
+                yield from walk(each, (*path, name))
     else:
         yield " ".join(path), command
 

@@ -1,42 +1,31 @@
 """The command line: `refdesk serve`, `search`, `keys` and the rest.
 
-Commands import what they need when they run, so that `refdesk --help` costs next to nothing.
+Only the command that is given is imported, and it imports what it needs when it runs.
 """
 
 from __future__ import annotations
 
 import traceback
-from typing import Any
+from importlib import import_module
+from typing import Any, cast
 
 import click
 
 from refdesk import __version__, errors
-from refdesk.cli.articles import articles
-from refdesk.cli.audit import audit
-from refdesk.cli.backup import backup, restore
-from refdesk.cli.completion import completion
-from refdesk.cli.config import config
-from refdesk.cli.connect import connect
-from refdesk.cli.desk import status, stop
-from refdesk.cli.desk_log import logs
-from refdesk.cli.doctor import doctor
-from refdesk.cli.embeddings import embeddings
-from refdesk.cli.erase import erase
-from refdesk.cli.export import export
-from refdesk.cli.impact import impact
-from refdesk.cli.importing import import_
-from refdesk.cli.keys import keys
-from refdesk.cli.knowledge import knowledge
-from refdesk.cli.migrate import migrate
-from refdesk.cli.models import models
-from refdesk.cli.opening import open_console
-from refdesk.cli.search import search
-from refdesk.cli.serve import serve
-from refdesk.cli.skills import skills
-from refdesk.cli.sync import sync
-from refdesk.cli.updates import updates
-from refdesk.cli.worker import worker
 from refdesk.forwarder.config_file import UnreadableError
+
+_COMMANDS = {
+    **{name: f"{name}:{name}" for name in ("articles", "audit", "backup", "completion", "config", "connect", "doctor")},
+    **{name: f"{name}:{name}" for name in ("embeddings", "erase", "export", "impact", "keys", "knowledge", "migrate")},
+    **{name: f"{name}:{name}" for name in ("models", "search", "serve", "skills", "sync", "updates", "worker")},
+    "import": "importing:import_",
+    "logs": "desk_log:logs",
+    "open": "opening:open_console",
+    "restore": "backup:restore",
+    "status": "desk:status",
+    "stop": "desk:stop",
+}
+"""Each command's module here, and its name there."""
 
 
 class _CallerMistake(click.ClickException):
@@ -44,7 +33,17 @@ class _CallerMistake(click.ClickException):
 
 
 class _Commands(click.Group):
-    """Ends every error in one sentence on stderr: exit status 2 when the caller can mend it, else 1."""
+    """Imports a command when it is asked for, and ends every error in one sentence on stderr: exit status 2 when the
+    caller can mend it, else 1."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        module, _, name = _COMMANDS[cmd_name].partition(":")
+        return cast("click.Command", getattr(import_module(f"{__name__}.{module}"), name))
 
     def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - as click has it
         try:
@@ -84,15 +83,6 @@ def cli(context: click.Context) -> None:
         from refdesk.cli import overview
 
         overview.show()
-
-
-for command in (
-    *(serve, open_console, connect, status, logs, stop, worker, sync),
-    *(search, knowledge, skills, updates, articles, impact),
-    *(export, import_, migrate, backup, restore),
-    *(keys, audit, erase, models, embeddings, config, completion, doctor),
-):
-    cli.add_command(command)
 
 
 def main(no_desk: str | None = None) -> None:
