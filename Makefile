@@ -6,7 +6,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 PORT ?= 8350
 
-.PHONY: help setup serve demo test test-engines conformance packaging soak soak-engines check bench bench-engines eval eval-agent docs new-toolset lock clean
+.PHONY: help setup serve demo test test-engines conformance packaging site soak soak-engines check bench bench-engines eval eval-agent docs new-toolset lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -40,6 +40,9 @@ conformance: $(READY) ## the protocol's own suite and inspector against the serv
 
 packaging: .venv/.release ## the wheel in clean environments, and what it is shipped with; installs their checkers
 	REFDESK_PACKAGING=1 $(BIN)/python -m pytest tests/packaging
+
+site: .venv/.release ## the documentation as a site, in build/site
+	.venv/release/bin/zensical build --strict
 
 .venv/.release: $(READY) requirements/release.txt
 	test -x .venv/release/bin/python || $(BIN)/uv venv --quiet --python $(BIN)/python .venv/release
