@@ -56,8 +56,10 @@ site: .venv/.release ## the documentation as a site, in build/site
 	$(BIN)/python -m tests.engines.keycloak
 	@touch $@
 
-soak: $(READY) ## the long forms of the tests
-	REFDESK_SOAK=1 $(BIN)/python -m pytest -m "not engines" --timeout 3600
+soak: $(READY) ## the long forms of the tests; their counts into docs/benchmarks/reliability.md
+	mkdir -p .benchmarks && rm -f .benchmarks/counts.jsonl
+	REFDESK_SOAK=1 REFDESK_COUNTS=$(CURDIR)/.benchmarks/counts.jsonl $(BIN)/python -m pytest -m "not engines" --timeout 3600
+	$(BIN)/python -m benchmarks.reliability .benchmarks/counts.jsonl --write
 
 soak-engines: .venv/.engines ## the long forms on PostgreSQL, Redis and Neo4j
 	REFDESK_SOAK=1 REFDESK_TEST_ENGINES=postgres,redis,neo4j,keycloak $(BIN)/python -m pytest -m "engines and soak" --timeout 3600
@@ -124,6 +126,14 @@ lock: ## write the pinned requirement files anew
 		--no-header pyproject.toml -o requirements/run.txt
 	$(BIN)/uv pip compile --quiet --universal --no-emit-index-url --generate-hashes --python-version 3.11 \
 		--no-header pyproject.toml --all-extras -c requirements/dev.txt -o requirements/server.txt
+
+.PHONY: peers report
+peers: $(READY) ## beside other memory servers, which it installs; into docs/benchmarks/peers.md. FORM=small is short
+	$(BIN)/python -m benchmarks.peers --form $(or $(FORM),full) $(if $(PARTS),--parts $(PARTS)) --write
+
+report: $(READY) ## what bench and eval print, kept in docs/benchmarks/
+	$(BIN)/python -m benchmarks.report speed
+	$(BIN)/python -m benchmarks.report quality
 
 clean: ## remove what the targets made
 	rm -rf .venv .pytest_cache .ruff_cache .hypothesis .import_linter_cache build dist

@@ -13,6 +13,9 @@ OF_THE_TESTS = {
     "REFDESK_SOAK",
     "REFDESK_CONFORMANCE",
     "REFDESK_PACKAGING",
+    "REFDESK_COUNTS",
+    "REFDESK_PEERS",
+    "REFDESK_PEERS_VECTORS",
 } | {"REFDESK_UPDATE_SNAPSHOTS"}
 OF_THE_READERS = {"REFDESK_KEY"}  # where the how-to on clients keeps a key
 OF_THE_EXAMPLE = {"REFDESK_OUR_NEWS_URL", "REFDESK_OUR_NEWS_STALE_HOURS"}  # the toolset that the how-to makes

@@ -18,6 +18,7 @@ import pytest
 from refdesk.errors import StoreError
 from refdesk.stores.sqlite import open_store
 from tests.reliability import damage
+from tests.reliability.counting import count
 from tests.reliability.damage import DAMAGES, DAMAGES_OF_LOG, NAME, Damage, Originals
 from tests.stores.samples import make_document, put
 
@@ -62,6 +63,7 @@ def test_no_damaged_file_is_served_as_if_it_were_whole(originals: Originals, tmp
     sys.stdout.write(f"{files} damaged files: {dict(outcomes)}\n")
     assert faults == []
     assert outcomes["refused"] > files / 2
+    count("damaged files", files)
 
 
 @pytest.mark.parametrize("harm", [damage.forge, damage.withhold])

@@ -9,6 +9,7 @@ import pytest
 
 from tests.acceptance.processes import list_desks, shake_hands, start
 from tests.acceptance.test_desk import HASHING, SERVE, list_processes
+from tests.reliability.counting import count
 from tests.reliability.desk_kills import DeskKills
 
 SAYS_STORED = """
@@ -65,6 +66,7 @@ async def test_a_killed_desk_costs_its_clients_nothing(tmp_path: Path) -> None:
     trials = DeskKills(tmp_path, seed=1, clients=3)
     assert await trials.run(4) == set(), trials
     assert trials.stored
+    count("kills of desks", 4)
 
 
 @pytest.mark.timeout(300)
@@ -80,6 +82,7 @@ async def test_a_thousand_killed_desks_cost_ten_clients_nothing(tmp_path: Path, 
     for seed in range(first_seed, first_seed + 10):
         trials = DeskKills(tmp_path / str(seed), seed, clients=10)
         assert await trials.run(100) == set(), trials
+        count("kills of desks", 100)
 
 
 @pytest.mark.timeout(300)

@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -19,6 +20,7 @@ import pytest
 from refdesk.core.writing import audit
 from refdesk.stores.sqlite import open_store
 from tests.conftest import REPOSITORY
+from tests.reliability.counting import count
 from tests.reliability.eraser import NOTES
 
 KILLS = 300 if os.environ.get("REFDESK_SOAK") == "1" else 4
@@ -74,7 +76,7 @@ def find_canaries(folder: Path) -> set[str]:
 
 @pytest.mark.parametrize("kills", [pytest.param(KILLS, marks=pytest.mark.soak if KILLS > 10 else ())])
 def test_what_was_erased_stays_gone_and_no_act_is_missed(tmp_path: Path, kills: int) -> None:
-    words = set[str]()
+    words = Counter[str]()
     for first in range(0, kills, GENERATION):
         path, said = tmp_path / str(first) / "store.sqlite3", list[list[str]]()
         for seed in range(first, min(first + GENERATION, kills)):
@@ -82,8 +84,10 @@ def test_what_was_erased_stays_gone_and_no_act_is_missed(tmp_path: Path, kills: 
             if kills <= CHECKED_EVERY or seed % CHECKED_EVERY == 0:
                 assert anyio.run(find_faults, path, said) == [], f"after {seed + 1} kills"
         assert anyio.run(find_faults, path, said) == [], f"after {first + GENERATION} kills"
-        words |= {word for word, _, _ in said}
-    assert words == {"stored", "erased"}
+        words.update(word for word, _, _ in said)
+    assert set(words) == {"stored", "erased"}
+    count("kills while erasing", kills)
+    count("erasures", words["erased"])
 
 
 @pytest.mark.parametrize(("fault", "sign"), [("unaudited", "not on record"), ("unscrubbed", "a trace is left")])

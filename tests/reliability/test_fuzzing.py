@@ -22,6 +22,7 @@ import httpx2
 import pytest
 
 from tests.acceptance.processes import HANDSHAKE, Running, run, shake_hands, start, watching
+from tests.reliability.counting import count
 from tests.reliability.fuzzing import Fuzz
 
 Send: TypeAlias = Callable[[int, bytes], Awaitable[tuple[int, str]]]
@@ -262,6 +263,7 @@ async def test_nothing_that_is_sent_breaks_the_server_and_the_good_client_is_ser
     tmp_path: Path, transport: str
 ) -> None:
     assert await fuzz(tmp_path, transport, MESSAGES, *PLAIN) == []
+    count("fuzzed messages", MESSAGES)
 
 
 @pytest.mark.timeout(120)

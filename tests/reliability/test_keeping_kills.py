@@ -28,6 +28,7 @@ from refdesk.stores.sqlite.checking import list_faults_of_file
 from refdesk.stores.sqlite.driver import open_snapshot
 from refdesk.stores.sqlite.lineage import read_marks
 from tests.conftest import REPOSITORY
+from tests.reliability.counting import count
 from tests.reliability.keeper import NAME, NOTES
 
 pytestmark = pytest.mark.timeout(3600)
@@ -192,6 +193,10 @@ def test_backups_are_whole_what_was_erased_stays_gone_and_no_act_is_missed(tmp_p
         shutil.rmtree(folder)
     sys.stdout.write(f"{dict(counts)}\n")
     assert min(counts[word] for word in ("stored", "erased", "backed", "restored")) > 0
+    count("kills while backing up and restoring", kills)
+    count("backups", counts["backed"])
+    count("restores", counts["restored"])
+    count("erasures", counts["erased"])
 
 
 @pytest.mark.parametrize(("fault", "sign"), [("copied", "the backup"), ("naive", "came back")])

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.reliability.counting import count
 from tests.reliability.kills import Trials
 from tests.reliability.lives import EARLY
 
@@ -14,6 +15,7 @@ async def test_a_killed_server_loses_nothing_it_acknowledged(tmp_path: Path) -> 
     trials = Trials(tmp_path, seed=1)
     assert await trials.run(10) == set(), trials
     assert trials.kills_under_load > 5, "of those that die at the disk one at least has begun to answer"
+    count("kills of servers", trials.kills)
 
 
 @pytest.mark.soak
@@ -21,6 +23,7 @@ async def test_five_hundred_killed_servers_lose_nothing_they_acknowledged(tmp_pa
     for seed in range(first_seed, first_seed + 10):
         trials = Trials(tmp_path / str(seed), seed)
         assert await trials.run(50) == set(), trials
+        count("kills of servers", trials.kills)
 
 
 async def test_the_proof_catches_a_server_that_answers_before_it_commits(tmp_path: Path) -> None:

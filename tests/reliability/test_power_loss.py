@@ -10,6 +10,7 @@ import pytest
 
 from tests.acceptance.processes import WAIT_SECONDS, make_environment
 from tests.conftest import REPOSITORY
+from tests.reliability.counting import count
 from tests.reliability.power import Losses, Recording, fail_often
 from tests.reliability.recording import LIVES
 
@@ -31,6 +32,7 @@ async def test_some_hundred_power_losses_take_nothing_that_was_acknowledged(tmp_
     losses = await fail_often(recording, tmp_path, 200, seed=1)
     assert losses.images == 200
     assert losses.is_none, losses
+    count("power-loss images", losses.images)
 
 
 @pytest.mark.soak
@@ -40,6 +42,7 @@ async def test_a_hundred_thousand_power_losses_take_nothing_that_was_acknowledge
     for seed in range(first_seed, first_seed + 20):
         losses = await cut_power(tmp_path, "FULL", 5_000, seed)
         assert losses.is_none, losses
+        count("power-loss images", losses.images)
 
 
 async def test_the_proof_catches_commits_that_wait_for_the_next_checkpoint(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from refdesk.toolsets.knowledge.keeping import QUOTA_NAME
 from tests.acceptance.processes import Running, start
 from tests.reliability.agents import ORG, Answer
 from tests.reliability.chains import find_broken_chains
+from tests.reliability.counting import count
 
 COLLECTION = Collection(ORG, TOOLSET_NAME)
 Answers: TypeAlias = list[list[list[Answer]]]
@@ -150,6 +151,7 @@ async def check_token_race(path: Path, pairs: int, seed: int) -> None:
     documents = await read(path)
     assert len({document.title for document in documents}) == len(documents) == pairs
     assert min(winners[0], winners[1]) >= pairs // 50, "one process was always first: this was no race"
+    count("racing calls", 2 * pairs)
 
 
 async def test_racing_calls_with_one_token_make_one_note(tmp_path: Path) -> None:
@@ -206,6 +208,7 @@ async def check_supersede_race(path: Path, pairs: int) -> None:
     assert ends == {"CONFLICT done": pairs}
     assert await find_broken(path) == []
     assert min(winners[0], winners[1]) >= pairs // 50, "one process was always first: this was no race"
+    count("racing calls", 2 * pairs)
 
 
 async def test_racing_supersedes_close_no_circle_and_leave_true_heads(tmp_path: Path) -> None:

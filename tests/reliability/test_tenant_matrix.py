@@ -19,6 +19,7 @@ import pytest
 from refdesk.core.clock import FixedClock
 from refdesk.protocols import Store
 from tests.core.fakes import NOW
+from tests.reliability.counting import count
 from tests.reliability.faults import WithoutTenants
 from tests.reliability.worlds import OTHERS, OWN, World, list_calls, list_word_calls, open_world
 from tests.server.conftest import open_http
@@ -165,6 +166,7 @@ async def test_what_others_have_is_answered_like_what_there_is_not(tmp_path: Pat
     calls, different = await find_differences(tmp_path, **part)
     assert different == {}
     assert calls >= LEAST, calls
+    count("tenant calls", calls)
 
 
 @pytest.mark.timeout(3600 if SOAK else 120)

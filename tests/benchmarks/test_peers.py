@@ -1,0 +1,166 @@
+"""The comparison with rivals measures what it says, and notices who loses notes or answers with what is outdated."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from benchmarks.peers import page
+from benchmarks.peers.client import PeerError, list_marked
+from benchmarks.peers.installing import install, list_rivals
+from benchmarks.peers.libraries import Library
+from benchmarks.peers.material import KINDS, Writer, make_facts
+from benchmarks.peers.measuring import (
+    FORMS,
+    measure_corrections,
+    measure_kills,
+    measure_searches,
+    measure_start,
+    measure_stores,
+)
+from benchmarks.peers.servers import Refdesk
+from benchmarks.results import describe_run
+
+TINY = FORMS["tiny"]
+
+
+class Honest(Library):
+    """A rival that keeps what it acknowledges."""
+
+    name = "honest"
+    package = "none"
+    script = "none"
+    settings = "none"
+    corrects = "`replace`"
+    manner: ClassVar[str] = "honest"
+
+    def command(self, home: Path) -> Sequence[str]:
+        return [sys.executable, str(Path(__file__).with_name("library.py")), self.manner]
+
+
+class Late(Honest):
+    """One that answers before it writes."""
+
+    name = manner = "late"
+
+
+class Stale(Honest):
+    """One that shows what was replaced."""
+
+    name = manner = "stale"
+
+
+def test_who_loses_what_it_acknowledged_is_found_out(tmp_path: Path) -> None:
+    figures = measure_kills([Honest(tmp_path), Late(tmp_path)], TINY)
+    assert figures["honest"]["lost"] == 0
+    assert figures["late"]["lost"] > 0
+    assert all(each["acknowledged"] >= each["kills"] == TINY.kills for each in figures.values())
+    stores = measure_stores([Honest(tmp_path), Late(tmp_path)], TINY)
+    assert [stores["honest"][clients]["lost"] for clients in ("1", "2")] == [0, 0]
+    assert stores["late"]["2"]["lost"] > 0
+
+
+def test_who_answers_with_what_is_outdated_is_found_out(tmp_path: Path) -> None:
+    figures = measure_corrections([Honest(tmp_path), Stale(tmp_path)], TINY)
+    assert [figures["honest"]["corrected"][kind]["outdated shown"] for kind in KINDS] == [0, 0, 0]
+    assert figures["honest"]["corrected"]["new wording"]["current first"] == TINY.facts
+    assert figures["stale"]["corrected"]["old wording"]["outdated first"] == TINY.facts
+    # Whoever only adds has the older ones, however honest the store is.
+    assert figures["honest"]["added"]["old wording"]["outdated shown"] == TINY.facts
+
+
+def test_searches_are_timed_and_nothing_is_left_running(tmp_path: Path) -> None:
+    rival = Honest(tmp_path)
+    figures = measure_searches([rival], TINY, tmp_path / "vectors")["honest"]["30"]
+    assert figures["count"] == TINY.searches
+    assert figures["p50"] <= figures["p95"]
+    assert figures["memory"] > 1_000_000
+    assert figures["disk"] > 0
+    assert "seconds" in measure_start([rival], TINY, len)["honest"]
+    client = rival.open(tmp_path)
+    assert len(list_marked(client.mark)) == 1
+    client.close()
+    assert list_marked(client.mark) == []
+
+
+def test_who_cannot_be_started_is_said_so_and_costs_nobody_else(tmp_path: Path) -> None:
+    class Broken(Honest):
+        name = "broken"
+
+        def command(self, home: Path) -> Sequence[str]:
+            return [sys.executable, "-c", "raise SystemExit(1)"]
+
+    rivals = [Broken(tmp_path), Honest(tmp_path)]
+    assert "ended" in measure_stores(rivals, TINY)["broken"]["1"]["error"]
+    figures = measure_kills(rivals, TINY)
+    assert "ended" in figures["broken"]["error"]
+    assert figures["honest"]["kills"] == TINY.kills
+
+
+def test_refdesk_is_asked_as_everybody_is(tmp_path: Path) -> None:
+    rival = Refdesk(tmp_path)
+    home = tmp_path / "home"
+    home.mkdir()
+    first, second = Writer().write(2)
+    rival.fill(home, [first], tmp_path / "vectors", 300)
+    client = rival.open(home)
+    try:
+        handle = rival.store(client, second)
+        assert rival.search(client, second.title)[0].key == second.key
+        assert rival.correct(client, handle, second) != handle
+    finally:
+        client.close()
+    assert rival.list_keys(home) == {first.key, second.key}
+
+
+def test_facts_have_values_of_their_own_that_no_question_gives_away() -> None:
+    facts = make_facts(300)
+    values = [value for fact in facts for value in fact.values]
+    assert len(set(values)) == len(values) == 900
+    assert len({fact.notes[0].title for fact in facts}) == 300
+    for fact in facts:
+        assert all(value in note.body for value, note in zip(fact.values, fact.notes, strict=True))
+        assert not any(value in question for value in fact.values for question in fact.questions.values())
+
+
+def make_result(**stores: float) -> dict[str, Any]:
+    figures = {name: {"1": {"p50": p50, "p95": 2 * p50, "lost": 0, "acknowledged": 9}} for name, p50 in stores.items()}
+    part = {**describe_run(), "form": "tiny", "seconds": 1, "figures": figures}
+    facts = {"version": "1", "package": "p", "door": "d", "settings": "s", "corrects": "", "server": True}
+    return {"rivals": dict.fromkeys(stores, facts), "absent": {"gone": "no node"}, "parts": {"stores": part}}
+
+
+def test_the_page_says_first_where_a_rival_is_ahead() -> None:
+    text = page.render(make_result(refdesk=30.0, quick=10.0, slow=90.0))
+    assert text.index("## Where others are ahead") < text.index("## Stores")
+    assert "| [a store, 1 clients, p50](#stores) | 30.0 ms | quick: 10.0 ms | 3.00 × |" in text
+    assert page.REASONS["stores"] in text
+    assert "gone is not compared: no node" in text
+    assert "Nowhere in this run." in page.render(make_result(refdesk=5.0, slow=90.0))
+
+
+def test_who_loses_notes_is_not_ranked_by_the_time_of_its_stores() -> None:
+    result = make_result(refdesk=30.0, quick=10.0)
+    result["parts"]["stores"]["figures"]["quick"]["1"]["lost"] = 3
+    text = page.render(result)
+    assert "Nowhere in this run." in text
+    assert "quick: 3 of 9 with 1 clients" in text
+
+
+def test_the_smallest_rival_is_installed_and_compared() -> None:
+    if os.environ.get("REFDESK_PEERS") != "1":
+        pytest.skip("installs a rival: REFDESK_PEERS=1 asks for it")
+    [rival] = list_rivals(["server-memory"])
+    try:
+        install(rival)
+    except PeerError as error:
+        pytest.skip(str(error))
+    assert measure_start([rival], TINY, len)["server-memory"]["tools"] == 9
+    assert measure_kills([rival], TINY)["server-memory"]["kills"] == 1
+    corrected = measure_corrections([rival], TINY)["server-memory"]["corrected"]
+    assert corrected["new wording"]["current first"] == TINY.facts
