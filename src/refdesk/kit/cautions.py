@@ -11,6 +11,7 @@ from refdesk.model import Collection, State
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from refdesk.model import Document
     from refdesk.protocols import Reader
 
 _CHANGES = {
@@ -24,8 +25,13 @@ _CHANGES = {
 }
 
 
-async def get_cautions(reader: Reader, org: str, toolset: str, ids: Sequence[str]) -> list[str | None]:
-    """Return for each document of an org what to heed, in a sentence or two; `None` for nothing."""
+async def get_cautions(
+    reader: Reader, org: str, toolset: str, ids: Sequence[str], known: Sequence[Document] = ()
+) -> list[str | None]:
+    """Return for each document of an org what to heed, in a sentence or two; `None` for nothing.
+
+    `known` are documents of the toolset as they were just read: others are read only where one of these is disputed.
+    """
     if not ids:
         return []
     keys = [*make_mark_keys(org, toolset, ids), *(make_disputed_key(org, toolset, id) for id in ids)]
@@ -34,18 +40,21 @@ async def get_cautions(reader: Reader, org: str, toolset: str, ids: Sequence[str
         return [None] * len(ids)
     impacts = read_impacts(org, records[: -len(ids)])
     disputes = await get_disputes(reader, org, ids, records[-len(ids) :])
-    current = await _find_current(reader, Collection(org, toolset), disputes)
+    current = await _find_current(reader, Collection(org, toolset), disputes, known)
     return [
         " ".join(filter(None, (_tell_impacts(mine), _tell_disputes(disputed, current)))) or None
         for mine, disputed in zip(impacts, disputes, strict=True)
     ]
 
 
-async def _find_current(reader: Reader, collection: Collection, disputes: Sequence[Disputed]) -> frozenset[str]:
+async def _find_current(
+    reader: Reader, collection: Collection, disputes: Sequence[Disputed], known: Sequence[Document]
+) -> frozenset[str]:
     """Return which of the documents hold now that contradict others or are repeated."""
-    ids = sorted({id for each in disputes for id in (*each.contradicts, *each.repeats)})
+    wanted = {id for each in disputes for id in (*each.contradicts, *each.repeats)}
+    ids = sorted(wanted.difference(each.id for each in known))
     found = await reader.get_documents(collection, ids) if ids else []
-    return frozenset(each.id for each in found if each is not None and each.state is State.CURRENT)
+    return frozenset(each.id for each in (*known, *found) if each is not None and each.state is State.CURRENT)
 
 
 def _tell_impacts(impacts: Sequence[Impact]) -> str:
