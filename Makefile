@@ -33,7 +33,7 @@ test: $(READY) ## the tests
 	$(BIN)/python -m pytest -n 3 -m "not soak and not engines"
 
 test-engines: .venv/.engines ## the same suites on PostgreSQL, Redis and Neo4j, and sign-in with Keycloak, installed and started for it
-	REFDESK_TEST_ENGINES=postgres,redis,neo4j,keycloak $(BIN)/python -m pytest -n 2 -m "engines and not soak" --timeout 300
+	REFDESK_TEST_ENGINES=postgres,citus,redis,neo4j,keycloak $(BIN)/python -m pytest -n 2 -m "engines and not soak" --timeout 300
 
 conformance: $(READY) ## the protocol's own suite and inspector against the server; installs them
 	REFDESK_CONFORMANCE=1 $(BIN)/python -m pytest tests/protocol
@@ -62,7 +62,7 @@ soak: $(READY) ## the long forms of the tests; their counts into docs/benchmarks
 	$(BIN)/python -m benchmarks.reliability .benchmarks/counts.jsonl --write
 
 soak-engines: .venv/.engines ## the long forms on PostgreSQL, Redis and Neo4j
-	REFDESK_SOAK=1 REFDESK_TEST_ENGINES=postgres,redis,neo4j,keycloak $(BIN)/python -m pytest -m "engines and soak" --timeout 3600
+	REFDESK_SOAK=1 REFDESK_TEST_ENGINES=postgres,citus,redis,neo4j,keycloak $(BIN)/python -m pytest -m "engines and soak" --timeout 3600
 
 check: $(READY) ## format, lint, types, imports
 	$(BIN)/ruff format --check .

@@ -205,9 +205,11 @@ class Desk:
         from refdesk.core.background.health import Health, add_backlogs, measure_backlog
         from refdesk.core.clock import SystemClock
 
+        away = list[str | None]()
         try:
             base = await self.get_base()
             for each in base.each():
+                away += [node.problem for node in await each.knowledge_base.store.list_nodes()]
                 await each.knowledge_base.store.check()
             toolsets = await self._get_toolset_healths(base)
             backlog = add_backlogs([await measure_backlog(each.indexer) for each in base.each()])
@@ -215,12 +217,12 @@ class Desk:
             backed_up_at, backups = await self._look_at_backups(base, now)
             change = await self._measure_change(base)
         except errors.RefdeskError as error:
-            return Health("failing", (error.message,), {}, SystemClock().now())
+            return Health("failing", (error.message, *filter(None, away)), {}, SystemClock().now())
         failures = [f"Background work ended by a bug: {name}; see the log and restart." for name in sorted(self.broken)]
         trouble = next((each.indexer.trouble for each in base.each() if each.indexer.trouble), None)
         if self.obstacle is None and backlog.is_stalled(now, self._opened_at or now):
             failures.append(f"What is written does not become searchable by meaning: {trouble or NOBODY}")
-        problems = [*filter(None, (self.obstacle, *(one.problem for one in toolsets.values())))]
+        problems = [*filter(None, (self.obstacle, *away, *(one.problem for one in toolsets.values())))]
         if trouble and not failures:
             problems.append(f"Embedding pauses and will be tried again: {trouble}")
         if base.keys.file is not None and base.keys.file.trouble:

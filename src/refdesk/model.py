@@ -436,6 +436,21 @@ class EmbeddedPassage:
 
 
 @dataclass(frozen=True, slots=True)
+class StoreNode:
+    """A server that a store is spread over or copied to.
+
+    Attributes:
+        name: Host and port.
+        holds: Its part, for people.
+        problem: What is wrong with it, in a sentence, or `None`.
+    """
+
+    name: str
+    holds: str
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class CollectionStatistics:
     """Counts of one collection: documents by state, and vectors by model (documents that have them, in any state but
     withdrawn)."""

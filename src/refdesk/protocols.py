@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         MetadataKey,
         Reference,
         Revision,
+        StoreNode,
         Vector,
     )
 
@@ -253,6 +254,10 @@ class Store(Reader, Archive, Protocol):
     @property
     def obstacle(self) -> str | None:
         """Why nothing can be written, in a sentence, where the store can only be read: else `None`."""
+        ...
+
+    async def list_nodes(self) -> list[StoreNode]:
+        """Return the servers that the store is spread over or copied to, in order; none where it is one place."""
         ...
 
     def transaction(self) -> AbstractAsyncContextManager[Transaction]:

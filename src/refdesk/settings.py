@@ -79,6 +79,11 @@ class Settings(BaseSettings):
         description="Where everything is kept, as a URL: `sqlite:///file`, `postgresql://…`, `neo4j://…` or "
         "`memory://`. Default: a file in the home.",
     )
+    store_read: SecretStr | None = Field(
+        None,
+        description="Replicas of a store on PostgreSQL, as URLs separated by blanks: searches are asked of them where "
+        "they have all that was written.",
+    )
     redis: SecretStr | None = Field(
         None, description="Redis, as a URL: hands embedding to workers, and shares tokens and limits between servers."
     )
@@ -294,6 +299,11 @@ class Settings(BaseSettings):
         if self.store is not None:
             return self.store.get_secret_value()
         return f"sqlite:///{quote(str(self.home / 'refdesk.sqlite3'))}"
+
+    @property
+    def store_read_urls(self) -> tuple[str, ...]:
+        """The URLs of the store's replicas."""
+        return tuple(self.store_read.get_secret_value().split()) if self.store_read is not None else ()
 
 
 @cache

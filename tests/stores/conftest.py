@@ -38,12 +38,20 @@ def open_postgres(folder: Path, clock: FixedClock) -> AbstractAsyncContextManage
     return open_store(get_store_url(folder), clock=clock)
 
 
+def open_citus(folder: Path, clock: FixedClock) -> AbstractAsyncContextManager[Store]:
+    from refdesk.stores.postgres import open_store
+    from tests.engines.citus import get_store_url
+
+    return open_store(get_store_url(folder), clock=clock)
+
+
 EMBEDDED = ("memory", "sqlite")
 ENGINES: dict[str, Callable[[Path, FixedClock], AbstractAsyncContextManager[Store]]] = {
     "memory": open_memory,
     "sqlite": open_sqlite,
     "neo4j": open_neo4j,
     "postgres": open_postgres,
+    "citus": open_citus,
 }
 """How to open a store. The same folder is the same store: what one wrote there, another one sees."""
 

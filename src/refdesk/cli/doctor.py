@@ -109,9 +109,7 @@ async def _look(desk: Desk) -> AsyncIterator[Check]:
         yield Check("store", "fail", error.message, "Nothing can be answered until the store opens.")
         return
     for name, each in (("store", base), *((f"{name} store", other) for name, other in base.apart.items())):
-        engine = each.knowledge_base.store.engine
-        yield Check(name, "ok", f"{engine}: opens, is safe, takes writes; schema is current")
-        async for check in _check_sizes(name, each, desk.settings.max_org_bytes):
+        async for check in _check_store(name, each, desk.settings.max_org_bytes):
             yield check
     yield _check_queue(base)
     for check in await _check_toolsets(desk):
@@ -126,6 +124,16 @@ async def _look(desk: Desk) -> AsyncIterator[Check]:
     for check in (*await _check_sources(desk.settings), *_check_packages(desk.settings)):
         yield check
     for check in await check_sign_in(desk.settings):
+        yield check
+
+
+async def _check_store(name: str, base: Base, most: int | None) -> AsyncIterator[Check]:
+    store = base.knowledge_base.store
+    yield Check(name, "ok", f"{store.engine}: opens, is safe, takes writes; schema is current")
+    for node in await store.list_nodes():
+        described = f"{node.name}, {node.holds}"
+        yield Check(f"{name} node", "warn" if node.problem else "ok", described, node.problem or "")
+    async for check in _check_sizes(name, base, most):
         yield check
 
 

@@ -70,7 +70,7 @@ def choose_base(settings: Settings, toolsets: Sequence[Toolset], tracer: Tracer 
         ConfigurationError: A setting names what there is not.
         MissingDependencyError: What a setting names needs an extra that is not installed.
     """
-    open_store = choose_store(settings.store_url)
+    open_store = choose_store(settings.store_url, read=settings.store_read_urls)
     own = choose_own_stores(settings, [toolset.name for toolset in toolsets])
     apart = {name: choose_store(url, variable) for name, (url, variable) in own.items()}
     check_coordination(settings)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -32,12 +32,13 @@ class Coordination:
     scratchpad: Scratchpad | None = None
 
 
-def choose_store(url: str, variable: str = "REFDESK_STORE") -> OpenStore:
+def choose_store(url: str, variable: str = "REFDESK_STORE", read: Sequence[str] = ()) -> OpenStore:
     """Return how to open the store at a URL.
 
     Args:
         url: Where it is.
         variable: The setting or option that it came from, for messages.
+        read: Where its replicas are.
 
     Raises:
         ConfigurationError: The URL names an engine that there is not, or no file.
@@ -46,6 +47,10 @@ def choose_store(url: str, variable: str = "REFDESK_STORE") -> OpenStore:
     scheme, separator, rest = url.partition("://")
     if not separator:
         raise errors.ConfigurationError(f"{variable} is no URL; write sqlite:///path/to/file or memory://.")
+    if read and scheme not in _POSTGRES:
+        raise errors.ConfigurationError(
+            "REFDESK_STORE_READ names replicas, which only a store on PostgreSQL has: leave it out."
+        )
     if scheme == "memory":
         return _open_memory
     if scheme == "sqlite":
@@ -55,7 +60,7 @@ def choose_store(url: str, variable: str = "REFDESK_STORE") -> OpenStore:
         return partial(_open_sqlite, path)
     if scheme in _POSTGRES:
         _require("psycopg", variable, "PostgreSQL", "postgres")
-        return partial(_open_postgres, url)
+        return partial(_open_postgres, url, read)
     if scheme in _NEO4J:
         _require("neo4j", variable, "Neo4j", "neo4j")
         return partial(_open_neo4j, url)
@@ -104,10 +109,10 @@ async def _open_sqlite(path: Path) -> AsyncGenerator[Store]:
 
 
 @asynccontextmanager
-async def _open_postgres(url: str) -> AsyncGenerator[Store]:
+async def _open_postgres(url: str, read: Sequence[str]) -> AsyncGenerator[Store]:
     from refdesk.stores.postgres import open_store
 
-    async with open_store(url) as store:
+    async with open_store(url, read=read) as store:
         yield store
 
 

@@ -33,6 +33,7 @@ from refdesk.model import (
     Reference,
     Revision,
     State,
+    StoreNode,
     Vector,
 )
 from refdesk.stores.memory.search import Content, find, get_living
@@ -252,6 +253,10 @@ class MemoryStore(_MemoryReader):
     async def scrub(self) -> bool:
         """See `Store.scrub`; there are no files."""
         return True
+
+    async def list_nodes(self) -> list[StoreNode]:
+        """See `Store.list_nodes`."""
+        return []
 
     async def get_statistics(self) -> list[CollectionStatistics]:
         """See `Store.get_statistics`."""

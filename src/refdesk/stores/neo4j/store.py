@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         Metadata,
         MetadataKey,
         Revision,
+        StoreNode,
     )
     from refdesk.protocols import Clock, DocumentVectors, Store
 
@@ -211,6 +212,10 @@ class Neo4jStore(Neo4jReader):
         Neo4j uses the room of removed records again without overwriting it before, and offers no means to.
         """
         return False
+
+    async def list_nodes(self) -> list[StoreNode]:
+        """See `Store.list_nodes`."""
+        return []
 
     async def get_statistics(self) -> list[CollectionStatistics]:
         """See `Store.get_statistics`."""

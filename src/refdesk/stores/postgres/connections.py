@@ -93,10 +93,15 @@ def _quote_all(values: list[object]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """SQL and what it is given: in order for `%s`, by name for `%(name)s`; a `Text` has it in itself."""
+    """SQL and what it is given: in order for `%s`, by name for `%(name)s`; a `Text` has it in itself.
+
+    Attributes:
+        scope: Whose rows are seen from here on, of a statement that says so.
+    """
 
     text: LiteralString | SQL | Composed | Text
     values: Sequence[object] | dict[str, object] = ()
+    scope: Scope | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +121,7 @@ class Scope:
             "set_config('refdesk.any', '{0}', true), set_config('refdesk.all', '{-1}', true), "
             "set_config('enable_bitmapscan', 'off', true)",
             (self.org or "", "off" if self.org is not None else "on"),
+            self,
         )
 
 
@@ -159,7 +165,7 @@ class Connections:
     def __init__(self, url: str, patience_seconds: float) -> None:
         self.patience_seconds = patience_seconds
         self.pool = Pool(url, patience_seconds)
-        self._prepared: WeakKeyDictionary[Connection, _Prepared] = WeakKeyDictionary()
+        self._prepared: WeakKeyDictionary[Connection, Prepared] = WeakKeyDictionary()
 
     async def read(self, scope: Scope, *statements: Statement) -> list[list[Row]]:
         """Return the rows of each statement; all are of one moment, after every commit made before the call.
@@ -180,7 +186,7 @@ class Connections:
             ", set_config('statement_timeout', {}, true), set_config('enable_seqscan', 'off', true), "
             "set_config('jit', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true)"
         ).format(quote(f"{int(self.patience_seconds * 1000)}ms"))
-        return Statement(Text(_to_text(scope.statement) + limits))
+        return Statement(Text(to_text(scope.statement) + limits), scope=scope)
 
     async def send(
         self, connection: Connection, *statements: Statement, seconds: float | None = None
@@ -197,7 +203,7 @@ class Connections:
         """
         cursor = connection.cursor()
         with translated(), _answered_within((seconds or self.patience_seconds) + GRACE_SECONDS):
-            prepared = await self._get_prepared(connection)
+            prepared = await self.get_prepared(connection)
             # One message: the driver's pipeline would send each statement by itself, and wake the server for each.
             watch = _Watch(self.pool, connection)
             try:
@@ -210,15 +216,16 @@ class Connections:
             finally:
                 watch.end()
 
-    async def _get_prepared(self, connection: Connection) -> _Prepared:
+    async def get_prepared(self, connection: Connection) -> Prepared:
+        """Return what the server of a connection has prepared for it."""
         if connection not in self._prepared:
             if not is_idle(connection):
-                return _Prepared(is_direct=False)
+                return Prepared(is_direct=False)
             cursor = await connection.execute("SELECT pg_backend_pid()")
             is_direct = await cursor.fetchone() == (connection.info.backend_pid,)
             if is_direct:
                 await connection.execute("DEALLOCATE ALL")
-            self._prepared[connection] = _Prepared(is_direct=is_direct)
+            self._prepared[connection] = Prepared(is_direct=is_direct)
         return self._prepared[connection]
 
     async def send_alone(self, connection: Connection, statement: Statement, seconds: float = 3600.0) -> None:
@@ -229,10 +236,10 @@ class Connections:
 
 def spell(statement: Statement) -> str:
     """Return the statement with its values in it."""
-    return _to_text(statement).replace(_EDGE, "")
+    return to_text(statement).replace(_EDGE, "")
 
 
-def _to_text(statement: Statement) -> Text:
+def to_text(statement: Statement) -> Text:
     """Return the statement with its values in it, marked as such."""
     text, values = statement.text, statement.values
     if isinstance(text, Text):
@@ -246,11 +253,12 @@ def _to_text(statement: Statement) -> Text:
     return Text("".join([piece + value for piece, value in zip(pieces, [*map(quote, values), ""], strict=True)]))
 
 
-def _name(structure: str) -> str:
+def name_structure(structure: str) -> str:
+    """Return under which name a statement is prepared."""
     return "refdesk_" + hashlib.blake2b(structure.encode(), digest_size=12).hexdigest()
 
 
-class _Prepared:
+class Prepared:
     """The statements that the server of one connection has prepared for it: it plans each once.
 
     Behind a pooler, which hands its connections from transaction to transaction, nothing is prepared: there the number
@@ -263,12 +271,12 @@ class _Prepared:
 
     def spell(self, statements: Sequence[Statement]) -> str:
         """Return statements as one text, in which each is prepared that was not before."""
-        return ";".join([self._spell(_to_text(statement)) for statement in statements])
+        return ";".join([self._spell(to_text(statement)) for statement in statements])
 
     def _spell(self, text: Text) -> str:
-        structure, literals = _part(text)
+        structure, literals = part(text)
         is_planned = len(structure) >= _SHORT and structure.split(None, 1)[0] in _PLANNED
-        name = _name(structure) if self._is_direct and is_planned else ""
+        name = name_structure(structure) if self._is_direct and is_planned else ""
         if not name or (name not in self._names and len(self._names) >= MOST_PREPARED):
             return text.replace(_EDGE, "")
         call = f"EXECUTE {name}({','.join(literals)})" if literals else f"EXECUTE {name}"
@@ -278,7 +286,7 @@ class _Prepared:
         return f"PREPARE {name} AS {structure};{call}"
 
 
-def _part(text: Text) -> tuple[str, list[str]]:
+def part(text: Text) -> tuple[str, list[str]]:
     """Return the text with `$1`, `$2`, … for its values, and these."""
     pieces = text.split(_EDGE)
     literals = pieces[1::2]

@@ -45,6 +45,8 @@ _COUNT = """
     VALUES (%(org)s, %(toolset)s, %(model)s, %(change)s)
     ON CONFLICT (org, toolset, model) DO UPDATE SET passages = kept.passages + excluded.passages
 """
+# Searches on a standby wait for it.
+_NOTE_CHANGE = "UPDATE orgs SET changes = changes + 1 WHERE org = %(org)s"
 _REMOVE = "DELETE FROM vectors WHERE model = %s RETURNING org, document"
 
 
@@ -118,7 +120,7 @@ class Vectors:
                 "model": key,
                 "change": change,
             }
-            await self._session.post(Scope(collection.org), Statement(_COUNT, values))
+            await self._session.post(Scope(collection.org), Statement(_COUNT, values), Statement(_NOTE_CHANGE, values))
         self._changes.clear()
 
     async def _get_model(self, model: EmbeddingModel, values: dict[str, object]) -> int | None:
@@ -143,7 +145,7 @@ class Vectors:
         if not documents:
             return None
         made, there = await self._session.send(
-            scope, Statement(_MAKE_MODEL, (model.name, model.dimensions)), Statement(_GET_MODEL, (model.name,))
+            Scope(""), Statement(_MAKE_MODEL, (model.name, model.dimensions)), Statement(_GET_MODEL, (model.name,))
         )
         # Where another org's transaction makes it at the same time, its end is waited for.
         if made and not self._is_loading:

@@ -34,8 +34,8 @@ _GET_BUILT = """
     WHERE indrelid = 'vectors'::regclass AND amname = 'hnsw' ORDER BY relname
 """
 _GET_MODELS = """
-    SELECT key, dimensions, (SELECT coalesce(sum(embeddings.passages), 0)::bigint FROM embeddings WHERE model = key)
-    FROM models ORDER BY key
+    WITH counts AS (SELECT model, sum(passages)::bigint AS passages FROM embeddings GROUP BY model)
+    SELECT key, dimensions, coalesce(passages, 0) FROM models LEFT JOIN counts ON model = key ORDER BY key
 """
 _MAKE = "CREATE INDEX {} ON vectors USING hnsw ((vector::halfvec({})) halfvec_ip_ops) WHERE model = {}"
 # Workers would share the graph in /dev/shm, of which a container has 64 MB unless told otherwise.

@@ -107,6 +107,9 @@ async def migrate(session: Session, migrations: list[Migration], now: int) -> No
 
 
 async def _make_extension(session: Session) -> None:
+    (rows,) = await session.send(NOBODY, Statement("SELECT extversion FROM pg_extension WHERE extname = 'vector'"))
+    if rows:
+        return
     try:
         await session.send(NOBODY, Statement("CREATE EXTENSION IF NOT EXISTS vector"))
     except StoreError as error:

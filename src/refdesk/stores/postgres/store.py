@@ -16,12 +16,14 @@ from psycopg.errors import LockNotAvailable
 
 from refdesk.core.clock import SystemClock
 from refdesk.core.keeping.encoding import encode_instant
-from refdesk.errors import StoreError
+from refdesk.errors import ConfigurationError, StoreError
 from refdesk.model import Revision
-from refdesk.stores.postgres import archive, backfill, hnsw, reads, scrubbing, writes
+from refdesk.stores.postgres import archive, backfill, distribution, hnsw, reads, scrubbing, writes
+from refdesk.stores.postgres.citus import CitusConnections
 from refdesk.stores.postgres.connections import Connections
 from refdesk.stores.postgres.embeddings import Embedded, Vectors
 from refdesk.stores.postgres.migrations import examine, get_missing, load_migrations, migrate
+from refdesk.stores.postgres.replicas import Replicas, open_replicas
 from refdesk.stores.postgres.rows import encode_passages
 from refdesk.stores.postgres.search import Limits, Searcher
 from refdesk.stores.postgres.transactions import LONG_SECONDS, Session, Turns, open_session
@@ -40,8 +42,10 @@ if TYPE_CHECKING:
         Metadata,
         MetadataKey,
         Reference,
+        StoreNode,
     )
     from refdesk.protocols import Clock, DocumentVectors, Store
+    from refdesk.stores.postgres.distribution import Cluster
 
 logger = logging.getLogger(__name__)
 
@@ -221,13 +225,22 @@ class PostgresStore(_PostgresReader):
         connections: To the database.
     """
 
-    def __init__(self, connections: Connections, clock: Clock, engine: str, searcher: Searcher) -> None:
+    def __init__(
+        self,
+        connections: Connections,
+        clock: Clock,
+        engine: str,
+        searcher: Searcher,
+        replicas: Replicas | None = None,
+    ) -> None:
         super().__init__(connections)
         self.connections = connections
         self._clock = clock
         self._engine = engine
         self._searcher = searcher
+        self._replicas = replicas
         self._turns = Turns()
+        self._is_distributed = isinstance(connections, CitusConnections)
         self._loads = 0
         self._building: asyncio.Task[None] | None = None
 
@@ -248,7 +261,8 @@ class PostgresStore(_PostgresReader):
 
     async def find(self, request: FindRequest) -> Found:
         """See `Store.find`."""
-        return await self._searcher.find(request)
+        found = await self._replicas.find(request) if self._replicas is not None else None
+        return await self._searcher.find(request) if found is None else found
 
     async def scrub(self) -> bool:
         """See `Store.scrub`.
@@ -258,6 +272,11 @@ class PostgresStore(_PostgresReader):
         """
         await scrubbing.vacuum(self.connections)
         return False
+
+    async def list_nodes(self) -> list[StoreNode]:
+        """See `Store.list_nodes`."""
+        nodes = await distribution.list_nodes(self.connections) if self._is_distributed else []
+        return nodes + (await self._replicas.list_nodes() if self._replicas is not None else [])
 
     async def get_statistics(self) -> list[CollectionStatistics]:
         """See `Store.get_statistics`."""
@@ -365,6 +384,7 @@ async def open_store(
     clock: Clock | None = None,
     patience_seconds: float = PATIENCE_SECONDS,
     limits: Limits | None = None,
+    read: Sequence[str] = (),
 ) -> AsyncGenerator[Store, None]:
     """Yield the store kept in a PostgreSQL database; its tables are made where there are none.
 
@@ -375,6 +395,7 @@ async def open_store(
         clock: Says when revisions were recorded; the machine's clock by default.
         patience_seconds: How long a transaction waits for another's, and any one answer is waited for.
         limits: Up to what size searches do everything; small collections are searched as exactly as by any engine.
+        read: The URLs of standbys that searches may be asked of.
 
     Raises:
         ConfigurationError: The database cannot serve, or is of a newer refdesk or another program.
@@ -383,14 +404,26 @@ async def open_store(
     clock = clock or SystemClock()
     connections = Connections(url, patience_seconds)
     try:
+        cluster = await distribution.find_cluster(connections)
         engine = await _prepare(connections, clock)
-        store = PostgresStore(connections, clock, engine, Searcher(connections, limits or Limits()))
-        if await hnsw.is_missing(connections):
-            store.begin_building()
-        try:
-            yield store
-        finally:
-            await store.stop_building()
+        if cluster is not None:
+            if read:
+                raise ConfigurationError(
+                    "REFDESK_STORE names a Citus cluster, whose searches go to its nodes: leave REFDESK_STORE_READ out."
+                )
+            connections = await _join_cluster(connections, cluster)
+            engine = f"Citus {cluster.version} on {cluster.nodes} nodes, {engine}"
+        if await backfill.is_outdated(connections):
+            await _work(connections, backfill.rebuild)
+        limits = limits or Limits()
+        async with open_replicas(connections, read, limits) as replicas:
+            store = PostgresStore(connections, clock, engine, Searcher(connections, limits), replicas)
+            if await hnsw.is_missing(connections):
+                store.begin_building()
+            try:
+                yield store
+            finally:
+                await store.stop_building()
     finally:
         with anyio.CancelScope(shield=True):
             await connections.pool.close()
@@ -401,9 +434,13 @@ async def _prepare(connections: Connections, clock: Clock) -> str:
     migrations = load_migrations()
     if not has_schema or await get_missing(connections, migrations):
         await _work(connections, lambda session: migrate(session, migrations, encode_instant(clock.now())))
-    if await backfill.is_outdated(connections):
-        await _work(connections, backfill.rebuild)
     return engine
+
+
+async def _join_cluster(connections: Connections, cluster: Cluster) -> Connections:
+    if not await distribution.is_complete(connections):
+        await _work(connections, distribution.distribute)
+    return CitusConnections(connections, cluster.path, await distribution.list_tables(connections))
 
 
 class _HeldError(StoreError):

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
         MetadataKey,
         Reference,
         Revision,
+        StoreNode,
     )
     from refdesk.protocols import Clock, DocumentVectors, Store
 
@@ -319,6 +320,10 @@ class SqliteStore(_SqliteReader):
         await self._readers.run(self._indexes.remove_unnamed)
         await scrub(self._transactions, self._patience_seconds)
         return True
+
+    async def list_nodes(self) -> list[StoreNode]:
+        """See `Store.list_nodes`."""
+        return []
 
     async def get_statistics(self) -> list[CollectionStatistics]:
         """See `Store.get_statistics`."""

@@ -1,0 +1,237 @@
+"""Citus: tables are distributed by org, and what a transaction does for an org is done where its rows are.
+
+The coordinator hands everything that is sent for an org to the node that holds it, in one call of a function that Citus
+delegates. There the statements run on the org's own shards, which are tables like any other: they are the statements of
+one node, prepared once, and see what the ones before them have set. What is for all orgs goes to all nodes as Citus
+does it.
+
+A transaction that writes first counts up the org's change sequence by way of the coordinator. By that Citus knows that
+the node is written to: it commits on several nodes together or not at all, and moves no shard from under a transaction.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, TypeAlias
+from weakref import WeakKeyDictionary
+
+from psycopg.adapt import Transformer
+from psycopg.pq import Format
+
+from refdesk.errors import StoreError
+from refdesk.stores.postgres.connections import (
+    Connections,
+    Prepared,
+    Scope,
+    Statement,
+    name_structure,
+    part,
+    to_text,
+)
+from refdesk.stores.postgres.failures import translated
+from refdesk.stores.postgres.pool import Connection, Row
+
+_BEGINS = "BEGIN"
+_READS = "READ ONLY"
+_ENDS = {"COMMIT", "ROLLBACK"}
+_DEFINES = ("CREATE", "DROP", "ALTER")
+
+# The transaction has a number of its own, by which others see that something changed; and one connection to each node,
+# on which statements for all orgs see what was written for one.
+_PREPARE_WRITING = """
+    SELECT pg_current_xact_id(), set_config('citus.multi_shard_modify_mode', 'sequential', true)
+"""
+_PROPAGATE = "SELECT set_config('citus.propagate_set_commands', 'local', true)"
+_SEE_ALL = "SET LOCAL refdesk.all_orgs TO 'on'"
+_COUNT_UP = """
+    INSERT INTO orgs (org, changes) VALUES (%s, 1) ON CONFLICT (org) DO UPDATE SET changes = orgs.changes + 1
+"""
+_RUN = "SELECT refdesk_run(%s, %s, %s)"
+_LIMIT = """
+    SELECT set_config('lock_timeout', %s, true), set_config('statement_timeout', %s, true),
+        set_config('plan_cache_mode', 'force_generic_plan', true),
+        set_config('synchronous_commit', coalesce(nullif(current_setting('synchronous_commit'), 'off'), 'on'), true)
+"""
+_TABLE = r"\b(FROM|JOIN|INTO|UPDATE)(\s+)({})\b(?!\s*\.)(\s+AS\b|\s+(?!(?:{})\b)[a-z_]\w*)?"
+_NO_ALIAS = (
+    "CROSS|DEFAULT|EXCEPT|FETCH|FOR|FROM|FULL|GROUP|HAVING|INNER|INTERSECT|JOIN|LEFT|LIMIT|NATURAL|OFFSET|ON|ORDER|"
+    "RETURNING|RIGHT|SELECT|SET|UNION|USING|VALUES|WHERE|WINDOW"
+)
+_GRAPH, _GRAPH_OF_SHARD = "'vectors_of_model_' || key", "'vectors_of_model_' || key || '_' || {{#vectors}}"
+_FIELD = re.compile(r',(?:"((?:[^"\\]+|""|\\.)*)"|([^",]*))', re.DOTALL)
+_ESCAPED = re.compile(r'""|\\(.)', re.DOTALL)
+
+Load: TypeAlias = Callable[[bytes], Any]
+
+
+@dataclass(slots=True)
+class _Transaction:
+    """What a connection is in: whose rows are seen, and where it has been."""
+
+    writes: bool = False
+    scope: Scope | None = None
+    orgs: set[str] = field(default_factory=set[str])
+
+    @property
+    def org(self) -> str | None:
+        """The org whose rows are seen; empty for none, `None` for all."""
+        return self.scope.org if self.scope is not None else ""
+
+
+@dataclass(slots=True)
+class _Piece:
+    """What is sent to the coordinator as one statement.
+
+    Attributes:
+        statements: One; or where an org is given all that are run where that is.
+        unasked: Of how many of them, the first ones, nobody asked for the rows.
+        is_alone: Nothing is sent together with it.
+    """
+
+    statements: list[Statement]
+    org: str = ""
+    unasked: int = 0
+    is_alone: bool = False
+
+
+class CitusConnections(Connections):
+    """Connections to the coordinator of a cluster."""
+
+    def __init__(self, plain: Connections, path: str, tables: Iterable[str]) -> None:
+        """Make them.
+
+        Args:
+            plain: Those to the same database, whose pool is used.
+            path: The search path, for other nodes.
+            tables: Those that are distributed or copied to each node.
+        """
+        super().__init__("", plain.patience_seconds)
+        self.pool = plain.pool
+        self._path = path
+        self._places = re.compile(_TABLE.format("|".join(sorted(tables)), _NO_ALIAS))
+        self._transactions: WeakKeyDictionary[Connection, _Transaction] = WeakKeyDictionary()
+        self._place = lru_cache(1024)(self._place_tables)
+
+    async def send(
+        self, connection: Connection, *statements: Statement, seconds: float | None = None
+    ) -> list[list[Row]]:
+        """See `Connections.send`."""
+        rows: list[list[Row]] = []
+        message: list[_Piece] = []
+        for piece in [*self._direct(connection, statements), None]:
+            # Citus hands on settings and definitions by the whole text that they came with.
+            if message and (piece is None or piece.is_alone or message[-1].is_alone):
+                rows += await self._send_message(connection, message, seconds)
+                message = []
+            message += [piece] if piece is not None else []
+        return rows
+
+    async def _send_message(
+        self, connection: Connection, pieces: Sequence[_Piece], seconds: float | None
+    ) -> list[list[Row]]:
+        with translated():
+            texts = [self._delegate(piece) if piece.org else piece.statements[0] for piece in pieces]
+        every = await super().send(connection, *texts, seconds=seconds)
+        rows: list[list[Row]] = []
+        for piece, found in zip(pieces, every, strict=True):
+            answers = _decode(connection, found[0][0]) if piece.org else [found]
+            rows += answers[piece.unasked :]
+        return rows
+
+    async def get_prepared(self, connection: Connection) -> Prepared:
+        """See `Connections.get_prepared`: nothing, for the coordinator plans by the values: they say who is asked."""
+        return Prepared(is_direct=False)
+
+    def _direct(self, connection: Connection, statements: Iterable[Statement]) -> list[_Piece]:
+        """Return what is sent to the coordinator in place of statements."""
+        pieces: list[_Piece] = []
+        for statement in statements:
+            text = statement.text if isinstance(statement.text, str) else to_text(statement)
+            if text.startswith(_BEGINS):
+                self._transactions[connection] = _Transaction(writes=_READS not in text)
+                pieces.append(_Piece([statement]))
+                pieces += [_Piece([Statement(_PREPARE_WRITING)], unasked=1)] if _READS not in text else []
+                continue
+            if text in _ENDS:
+                self._transactions.pop(connection, None)
+            transaction = self._transactions.setdefault(connection, _Transaction())
+            if statement.scope is not None:
+                transaction.scope = statement.scope
+                pieces.append(_Piece([statement]))
+                pieces += self._enter(transaction, statement)
+            elif not transaction.org:
+                pieces.append(_Piece([statement], is_alone=text.startswith(_DEFINES)))
+            elif pieces and pieces[-1].org:
+                pieces[-1].statements.append(statement)
+            else:
+                pieces.append(_Piece([statement], transaction.org))
+        return pieces
+
+    def _enter(self, transaction: _Transaction, statement: Statement) -> list[_Piece]:
+        """Return what has the nodes show the rows that the coordinator shows from here on."""
+        org = transaction.org
+        if org is None:
+            return [_Piece([Statement(_PROPAGATE)], unasked=1), _Piece([Statement(_SEE_ALL)], unasked=1, is_alone=True)]
+        if not org:
+            return []
+        entered = [_Piece([self._limit, statement], org, 2)]
+        if transaction.writes and org not in transaction.orgs:
+            transaction.orgs.add(org)
+            entered.append(_Piece([Statement(_COUNT_UP, (org,))], unasked=1))
+        return entered
+
+    @property
+    def _limit(self) -> Statement:
+        milliseconds = int(self.patience_seconds * 1000)
+        return Statement(_LIMIT, (f"{milliseconds}ms", f"{milliseconds + 1000}ms"))
+
+    def _delegate(self, piece: _Piece) -> Statement:
+        steps: list[tuple[str, str, str]] = []
+        for statement in piece.statements:
+            structure, literals = part(to_text(statement))
+            values = f"({','.join(literals)})" if literals else ""
+            steps.append((name_structure(structure), self._place(structure), values))
+        return Statement(_RUN, (piece.org, self._path, json.dumps(steps, ensure_ascii=False)))
+
+    def _place_tables(self, structure: str) -> str:
+        """Return the statement with marks for the shards of the tables that it names."""
+
+        def mark(found: re.Match[str]) -> str:
+            before, blank, table, alias = found.groups()
+            return f"{before}{blank}{{{{{table}}}}}" + (alias or f" AS {table}")
+
+        return self._places.sub(mark, structure).replace(_GRAPH, _GRAPH_OF_SHARD)
+
+
+def _decode(connection: Connection, answer: str) -> list[list[Row]]:
+    """Return the rows of each statement that a node ran; it says of which types the columns are."""
+    loaders = Transformer(connection)
+    every: list[list[Row]] = []
+    for types, rows in json.loads(answer):
+        loads = [loaders.get_loader(int(oid), Format.TEXT).load for oid in types]
+        every.append([_load_row(loads, row) for row in rows])
+    return every
+
+
+def _load_row(loads: Sequence[Load], row: str) -> Row:
+    """Return the values of a row as PostgreSQL writes it: in brackets, between commas, quoted where needed."""
+    inner = row[1:-1]
+    if '"' not in inner:
+        fields: list[str | None] = [each or None for each in inner.split(",")]
+    else:
+        fields = [_unescape(quoted) if plain is None else plain or None for quoted, plain in _list_fields(inner)]
+    if len(fields) != len(loads):
+        raise StoreError("A node's answer cannot be read. Repeat the question.")
+    return tuple([None if text is None else load(text.encode()) for load, text in zip(loads, fields, strict=True)])
+
+
+def _list_fields(inner: str) -> list[tuple[str, str | None]]:
+    return [(found[1] or "", None if found[1] is not None else found[2]) for found in _FIELD.finditer(f",{inner}")]
+
+
+def _unescape(quoted: str) -> str:
+    return _ESCAPED.sub(lambda found: found[1] or '"', quoted)

@@ -1,0 +1,135 @@
+"""Searches on standbys of the primary server: each is asked only where it has all that was written for the org.
+
+Before a search the primary says how far the org's change sequence has come, which takes a fraction of a search, and
+the standby how far it is. One that is behind, or does not answer, is passed over, and in the end the primary searches
+itself. So a search finds what anybody stored before it, in whatever process. While the primary does not answer, what
+this process saw of the sequence last has to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from typing import TYPE_CHECKING
+
+import anyio
+
+from refdesk.errors import StoreError
+from refdesk.model import StoreNode
+from refdesk.stores.postgres.connections import Connections, Scope, Statement
+from refdesk.stores.postgres.search import Limits, Searcher
+
+if TYPE_CHECKING:
+    from refdesk.model import FindRequest, Found
+
+REST_SECONDS = 5.0
+"""How long a standby that did not answer is left alone."""
+
+PATIENCE_SECONDS = 5.0
+"""How long a standby is waited for: the primary, asked next, needs time, too."""
+
+MOST_KNOWN = 10_000
+"""Orgs of which it is kept how far they were."""
+
+_GET_CHANGES = "SELECT changes FROM orgs WHERE org = %s"
+_GET_PRIMARY = "SELECT pg_is_in_recovery(), CASE WHEN NOT pg_is_in_recovery() THEN pg_current_wal_lsn() - '0/0' END"
+_GET_STANDBY = """
+    SELECT pg_is_in_recovery(), pg_last_wal_replay_lsn() - '0/0',
+        extract(epoch FROM clock_timestamp() - pg_last_xact_replay_timestamp())::float8
+"""
+
+
+@dataclass(slots=True)
+class Replica:
+    """A standby."""
+
+    name: str
+    connections: Connections
+    searcher: Searcher
+    rests_until: float = 0.0
+
+
+@dataclass(slots=True)
+class Replicas:
+    """The standbys of a primary, asked in turn."""
+
+    primary: Connections
+    replicas: Sequence[Replica]
+    _known: dict[str, int] = field(default_factory=dict[str, int])
+    _turns: count[int] = field(default_factory=count)
+
+    async def find(self, request: FindRequest) -> Found | None:
+        """Return what a standby finds, or `None` where none has all that was written, or answers."""
+        awake = [each for each in self.replicas if each.rests_until <= anyio.current_time()]
+        if not awake:
+            return None
+        org, first = request.collection.org, next(self._turns) % len(awake)
+        needed = await self._get_needed(org)
+        for replica in (*awake[first:], *awake[:first]):
+            try:
+                if await _get_changes(replica.connections, org) >= needed:
+                    return await replica.searcher.find(request)
+            except StoreError:
+                replica.rests_until = anyio.current_time() + REST_SECONDS
+        return None
+
+    async def list_nodes(self) -> list[StoreNode]:
+        """Return the standbys, and how far behind each is."""
+        try:
+            ((_, written),) = (await self.primary.read(Scope(""), Statement(_GET_PRIMARY)))[0]
+        except StoreError:
+            written = None
+        return [await _describe(replica, written) for replica in self.replicas]
+
+    async def _get_needed(self, org: str) -> int:
+        try:
+            needed = await _get_changes(self.primary, org)
+        except StoreError:
+            return self._known.get(org, 0)
+        if len(self._known) >= MOST_KNOWN:
+            self._known.clear()
+        self._known[org] = needed
+        return needed
+
+
+@asynccontextmanager
+async def open_replicas(primary: Connections, urls: Sequence[str], limits: Limits) -> AsyncGenerator[Replicas | None]:
+    """Yield the standbys at these URLs, which need not be there yet; `None` without any."""
+    if not urls:
+        yield None
+        return
+    async with AsyncExitStack() as stack:
+        replicas: list[Replica] = []
+        for url in urls:
+            connections = Connections(url, min(PATIENCE_SECONDS, primary.patience_seconds))
+            stack.push_async_callback(connections.pool.close)
+            replicas.append(Replica(_name(url), connections, Searcher(connections, limits)))
+        yield Replicas(primary, replicas)
+
+
+async def _get_changes(connections: Connections, org: str) -> int:
+    (rows,) = await connections.read(Scope(org), Statement(_GET_CHANGES, (org,)))
+    return rows[0][0] if rows else 0
+
+
+async def _describe(replica: Replica, written: object) -> StoreNode:
+    try:
+        (((is_standby, replayed, age),),) = await replica.connections.read(Scope(""), Statement(_GET_STANDBY))
+    except StoreError:
+        reason = f"The replica {replica.name} does not answer: the primary searches instead. Look whether it runs."
+        return StoreNode(replica.name, "replica", reason)
+    if not is_standby:
+        return StoreNode(replica.name, "replica that is a primary now")
+    if written is None:
+        return StoreNode(replica.name, "replica; the primary does not say how far it is")
+    behind = max(0, int(str(written)) - int(replayed or 0))
+    late = f", {age:.0f} s after its last change" if behind and age is not None else ""
+    return StoreNode(replica.name, f"replica: {behind} bytes behind{late}")
+
+
+def _name(url: str) -> str:
+    """Return host and port, without what is secret."""
+    place = url.partition("://")[2].partition("/")[0].partition("?")[0]
+    return place.rpartition("@")[2]

@@ -1,0 +1,122 @@
+"""Searches on a standby that streams from the primary: nobody misses what was written, whoever is gone."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import anyio
+import pytest
+
+from refdesk.errors import StoreError
+from refdesk.protocols import Store
+from refdesk.stores.postgres import open_store
+from tests.engines.postgres import PostgresServer, fetch, make_database
+from tests.stores.samples import asking, find_ids, make_document, put
+
+pytestmark = pytest.mark.engines
+
+WAIT_SECONDS = 60
+
+
+@dataclass
+class Pair:
+    """A primary, which acknowledges what the standby has, too, and its standby."""
+
+    primary: PostgresServer
+    standby: PostgresServer
+
+    def ask(self, server: PostgresServer, statement: str) -> object:
+        with server.connect() as connection:
+            return fetch(connection, statement)[0][0]
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether the standby lacks anything."""
+        written = self.ask(self.primary, "SELECT pg_current_wal_lsn()")
+        return self.ask(self.standby, f"SELECT pg_last_wal_replay_lsn() < '{written}'") is True
+
+    @asynccontextmanager
+    async def open(self) -> AsyncGenerator[Store]:
+        async with open_store(self.primary.get_url(), read=[self.standby.get_url()]) as store:
+            yield store
+
+
+@pytest.fixture
+def pair() -> Generator[Pair]:
+    servers: list[PostgresServer] = []
+    try:
+        servers.append(PostgresServer())
+        servers[0].start()
+        make_database(servers[0])
+        servers.append(servers[0].copy_as_standby())
+        servers[1].start()
+        yield Pair(*servers)
+    finally:
+        for server in reversed(servers):
+            server.remove()
+
+
+async def wait_until_level(pair: Pair) -> None:
+    with anyio.fail_after(WAIT_SECONDS):
+        while pair.is_behind:  # noqa: ASYNC110 - what is waited for happens in other processes
+            await anyio.sleep(0.02)
+
+
+async def test_a_standby_searches_and_goes_on_while_the_primary_is_gone(pair: Pair) -> None:
+    async with pair.open() as store:
+        await put(store, make_document("first", "apple pie"))
+        await wait_until_level(pair)
+        assert await find_ids(store, asking("apple")) == ["first"]
+        pair.primary.kill()
+        assert await find_ids(store, asking("apple")) == ["first"], "only the standby can have answered"
+        with pytest.raises(StoreError):
+            await put(store, make_document("second", "apple tart"))
+        pair.primary.start()
+        await put(store, make_document("second", "apple tart"))
+
+
+async def test_what_is_stored_is_found_at_once_by_every_server_while_the_standby_is_behind(pair: Pair) -> None:
+    async with pair.open() as store, pair.open() as other:
+        await put(store, make_document("first", "apple pie"))
+        await wait_until_level(pair)
+        pair.ask(pair.standby, "SELECT pg_wal_replay_pause()::text")
+        await put(store, make_document("second", "apple tart"))
+        assert pair.is_behind
+        for each in (store, other):
+            assert sorted(await find_ids(each, asking("apple"))) == ["first", "second"]
+        (node,) = await store.list_nodes()
+        assert (node.problem, " 0 bytes" in node.holds) == (None, False)
+        pair.ask(pair.standby, "SELECT pg_wal_replay_resume()::text")
+        await wait_until_level(pair)
+        (node,) = await store.list_nodes()
+        assert node.holds == "replica: 0 bytes behind"
+
+
+async def test_the_primary_searches_where_the_standby_is_gone(pair: Pair) -> None:
+    async with pair.open() as store:
+        await put(store, make_document("first", "apple pie"))
+        pair.standby.kill()
+        assert await find_ids(store, asking("apple")) == ["first"]
+        (node,) = await store.list_nodes()
+        assert node.problem is not None
+        assert str(pair.standby.port) in node.problem
+        assert "postgres" not in node.problem, "no secret, no role"
+
+
+async def test_a_standby_takes_the_place_of_its_primary(pair: Pair) -> None:
+    both = f"127.0.0.1:{pair.primary.port},127.0.0.1:{pair.standby.port}"
+    url = f"postgresql://refdesk@{both}/refdesk?target_session_attrs=read-write"
+    async with open_store(url, read=[pair.standby.get_url()]) as store:
+        with pair.primary.connect() as connection:
+            connection.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
+            connection.execute("SELECT pg_reload_conf()")
+        await put(store, make_document("first", "apple pie"))
+        pair.primary.kill()
+        pair.ask(pair.standby, "SELECT pg_promote()")
+        with pair.standby.connect() as connection:
+            connection.execute("ALTER SYSTEM RESET synchronous_standby_names")
+            connection.execute("SELECT pg_reload_conf()")
+        await put(store, make_document("second", "apple tart"))
+        assert sorted(await find_ids(store, asking("apple"))) == ["first", "second"]
