@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,7 +48,14 @@ class _KeptEmbedder(LocalEmbedder):
         return True
 
     async def embed_query(self, text: str) -> Vector:
-        return self._vectors[text]
+        kept = self._vectors.get(text)
+        return await self._embedder.embed_query(text) if kept is None else kept
+
+    async def load(self) -> None:
+        await self._embedder.load()
+
+    async def embed_passages(self, texts: Sequence[str]) -> list[Vector]:
+        return await self._embedder.embed_passages(texts)
 
 
 async def ask_search_knowledge(
@@ -67,10 +74,20 @@ async def ask_search_knowledge(
     with tempfile.TemporaryDirectory() as folder:
         async with open_store(Path(folder) / "store.sqlite3") as store:
             await load(store, place, collection, vectors)
-            base = KnowledgeBase(store, Semantics(store, embedder), options=options or {})
+            semantics = Semantics(store, embedder)
+            if model:
+                await find_scale(semantics, collection.queries[0])
+            base = KnowledgeBase(store, semantics, options=options or {})
             context = Context(Principal(ORG, "reader", frozenset({"knowledge:read"})), base)
             answers = [
                 await search_knowledge(context, SearchInput.model_validate({"query": query, "limit": LIMIT}))
                 for query in collection.queries
             ]
     return [[int(result.id) for result in answer.results] for answer in answers]
+
+
+async def find_scale(semantics: Semantics, question: str) -> None:
+    """Have the scale of a model's cosines measured, as a desk does in the background after the first question."""
+    await semantics.wanted.load()
+    await semantics.embed_query(question, ORG)
+    await semantics.measure_if_asked()

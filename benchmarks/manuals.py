@@ -1,6 +1,6 @@
 """Collections in German and Spanish, for which no judged one is at hand: made of manuals that Debian ships.
 
-    python -m benchmarks.manuals [FOLDER]           fetch the packages, write the collections below FOLDER/retrieval
+    python -m benchmarks.manuals [--documents N] [FOLDER]       write the collections below FOLDER/retrieval
     REFDESK_TEST_DATA=FOLDER python -m benchmarks.quality
 
 Needs Debian's `apt-get` and `dpkg-deb`. FOLDER is `.benchmarks/manuals` unless named. Each collection names its
@@ -31,8 +31,8 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from benchmarks.quality import REPOSITORY
 
 DEFAULT = REPOSITORY / ".benchmarks" / "manuals"
-MOST = 900
-"""Documents of a collection."""
+DOCUMENTS = 900
+"""Of a collection at most, unless said otherwise."""
 LEAST_CHARACTERS = 200
 LEAST_QUESTION = 20
 
@@ -123,8 +123,8 @@ COLLECTIONS: Mapping[str, tuple[str, Reader]] = {
 """Package and reader of each."""
 
 
-def choose(found: Iterable[Asked]) -> list[Asked]:
-    """Return at most `MOST` documents, evenly from all, without what is too short and what was read before."""
+def choose(found: Iterable[Asked], most: int) -> list[Asked]:
+    """Return some documents, evenly from all, without what is too short and what was read before."""
     kept: dict[str, Asked] = {}
     asked = set[str]()
     for each in found:
@@ -134,8 +134,8 @@ def choose(found: Iterable[Asked]) -> list[Asked]:
             asked.update(questions)
             kept[body] = Asked(each.title, body, questions)
     documents = list(kept.values())
-    step = max(1.0, len(documents) / MOST)
-    return [documents[int(number * step)] for number in range(min(MOST, len(documents)))]
+    step = max(1.0, len(documents) / most)
+    return [documents[int(number * step)] for number in range(min(most, len(documents)))]
 
 
 def write(folder: Path, documents: Sequence[Asked]) -> None:
@@ -170,9 +170,11 @@ def main() -> None:
     """Fetch the packages and write the collections."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", nargs="?", type=Path, default=DEFAULT)
-    folder: Path = parser.parse_args().folder
+    parser.add_argument("--documents", type=int, default=DOCUMENTS, metavar="N", help="at most so many in each")
+    options = parser.parse_args()
+    folder: Path = options.folder
     for name, (package, read) in COLLECTIONS.items():
-        documents = choose(read(fetch(package, folder / "packages"), name.rsplit("-", 1)[-1]))
+        documents = choose(read(fetch(package, folder / "packages"), name.rsplit("-", 1)[-1]), options.documents)
         write(folder / "retrieval" / name, documents)
         print(f"{name}: {len(documents)} documents, {sum(len(each.questions) for each in documents)} questions")
 

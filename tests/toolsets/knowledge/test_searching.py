@@ -7,10 +7,11 @@ from datetime import timedelta
 import pytest
 from pydantic import ValidationError
 
+from refdesk.core.search.cosines import REFERENCE
 from refdesk.core.search.matching import NOTHING_BETTER
-from refdesk.model import Candidate, Collection, Document, TextQuery
+from refdesk.model import Candidate, Collection, CosineScale, Document, TextQuery
 from refdesk.toolsets.knowledge.models import SearchInput
-from refdesk.toolsets.knowledge.options import Options
+from refdesk.toolsets.knowledge.options import Fusion, Options
 from refdesk.toolsets.knowledge.ranking import rank
 from tests.core.fakes import NOW
 from tests.toolsets.knowledge.conftest import Desk
@@ -249,6 +250,16 @@ def test_meaning_counts_by_how_near_it_is_and_not_by_its_place() -> None:
     found = [*vague, Candidate("words", NOW, lexical=4.0, cosine=0.2)]
     assert rank(found, ASKED)[0][0].id == "words"
     assert rank([*vague, Candidate("near", NOW, cosine=0.9), found[-1]], ASKED)[0][0].id == "words"
+
+
+@pytest.mark.parametrize("how", ["rrf", "convex"])
+def test_meaning_counts_as_much_by_a_model_that_puts_all_texts_near_each_other(how: Fusion) -> None:
+    found = [Candidate("near", NOW, lexical=0.9, cosine=0.42), Candidate("words", NOW, lexical=2.0, cosine=0.2)]
+    narrow = CosineScale(unrelated=0.2, related=0.42)
+    assert [candidate.id for candidate, _ in rank(found, ASKED, how)] == ["words", "near"]
+    in_order = [candidate for candidate, _ in rank(found, ASKED, how, scale=narrow)]
+    assert in_order == found
+    assert rank(found, ASKED, how, scale=REFERENCE) == rank(found, ASKED, how)
 
 
 async def test_the_convex_fusion_can_be_chosen_and_its_scores_are_absolute(desk: Desk) -> None:

@@ -10,11 +10,12 @@ from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING
 
 from refdesk.core.search import fusion
+from refdesk.core.search.cosines import REFERENCE, to_reference
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from refdesk.model import Candidate, TextQuery
+    from refdesk.model import Candidate, CosineScale, TextQuery
     from refdesk.toolsets.knowledge.options import Fusion
 
 WEIGHTS = (0.9, 0.1, 0.3)
@@ -29,7 +30,11 @@ TITLE_ALONE = 0.01
 
 
 def rank(
-    candidates: Sequence[Candidate], text: TextQuery, how: Fusion = "rrf", trust: float = 1.0
+    candidates: Sequence[Candidate],
+    text: TextQuery,
+    how: Fusion = "rrf",
+    trust: float = 1.0,
+    scale: CosineScale | None = None,
 ) -> list[tuple[Candidate, float]]:
     """Return the candidates with their fused scores in (0, 1], best first, ties newest first, then by id.
 
@@ -38,11 +43,18 @@ def rank(
         text: What was asked.
         how: By ranks or by scores.
         trust: How much vectors count, see `VectorQuery`.
+        scale: Of the model's cosines; those of a model that puts all texts near each other would say less than words.
     """
     newest_first = sorted(candidates, key=attrgetter("id"))
     newest_first.sort(key=attrgetter("modified_at"), reverse=True)
-    scores = _fuse_scores(newest_first, text, trust) if how == "convex" else _fuse_ranks(newest_first, trust)
+    placed = newest_first if scale is None or scale == REFERENCE else [_place(each, scale) for each in newest_first]
+    scores = _fuse_scores(placed, text, trust) if how == "convex" else _fuse_ranks(placed, trust)
     return sorted([(newest_first[place], score) for place, score in scores.items()], key=itemgetter(1), reverse=True)
+
+
+def _place(candidate: Candidate, scale: CosineScale) -> Candidate:
+    """Return a candidate with the cosine that the packaged model would give it."""
+    return candidate if candidate.cosine is None else candidate._replace(cosine=to_reference(candidate.cosine, scale))
 
 
 def is_in_words(candidate: Candidate) -> bool:

@@ -127,12 +127,12 @@ async def find(base: KnowledgeBase, collection: Collection, asked: SearchInput, 
     """Return the best entries of a collection that were created in a period, at most as many as requested."""
     text = parse_query(asked.query)
     vector = await base.embed_question(asked.query, collection.org)
-    trust = vector.trust if vector is not None else 1.0
+    trust, scale = (vector.trust, vector.scale) if vector is not None else (1.0, None)
     now, depth, seen = base.clock.now(), DEPTH, -1
     while True:
         wanted = _get_filter(asked, period, now)
         found = await base.store.find(_find_request(collection, asked, wanted, text, vector, depth))
-        in_order = rank(found.candidates, text, get_options(base).fusion, trust)
+        in_order = rank(found.candidates, text, get_options(base).fusion, trust, scale)
         in_order = await rerank(base.store, base.reranker, collection, asked.query, in_order)
         ranked = await _name_heads(base, collection, asked, in_order)
         places = await _resolve(base, collection, asked, wanted, ranked)
