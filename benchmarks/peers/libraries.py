@@ -77,8 +77,8 @@ class Txtai(Library):
     script = "txtai_door.py"
     batch = 100_000
     settings = (
-        "`content`, `hybrid`, faiss, common encoder as its external transform; a store is one `upsert` and one `save`, "
-        "for without the latter nothing is kept; the package without torch"
+        "`content`, `hybrid`, faiss, common encoder as its external transform; a store is one `upsert` and one `save` "
+        "in place, for without the latter nothing is kept; the package without torch"
     )
     corrects = "`upsert` under the same id: the text is replaced"
 

@@ -185,6 +185,9 @@ def _list_keys(figures: Mapping[str, Result]) -> list[str]:
 
 def _render_standing(result: Result) -> Iterable[str]:
     measures = list_measures(result)
+    if not measures:
+        yield "No times, sizes or quality have been measured yet: `make peers` measures them.\n"
+        return
     behind = sorted((m for m in measures if m.best() != OURS), key=lambda m: -m.behind())
     yield "## Where others are ahead\n"
     if behind:
