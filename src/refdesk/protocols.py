@@ -121,6 +121,15 @@ class Transaction(Reader, Protocol):
     commits and returns once the commit is durable; leaving it by an exception undoes everything.
     """
 
+    async def expect(self, documents: Sequence[Document], keys: Sequence[MetadataKey]) -> None:
+        """Take note of all that a brief transaction of one org will write, and of the records it will read.
+
+        Called before all else; changes nothing. An engine behind a network asks for all of it at once, and brief
+        transactions that stand in line for one org may share a commit: each is undone alone, and all return once that
+        commit is durable.
+        """
+        ...
+
     async def put_documents(self, documents: Sequence[Document]) -> None:
         """Add or replace documents. A replaced version is kept and stays readable by `get_revisions`.
 

@@ -68,6 +68,9 @@ class DelegatingReader(Generic[R]):
 
 
 class DelegatingTransaction(DelegatingReader[Transaction]):
+    async def expect(self, documents: Sequence[Document], keys: Sequence[MetadataKey]) -> None:
+        await self.inner.expect(documents, keys)
+
     async def put_documents(self, documents: Sequence[Document]) -> None:
         await self.inner.put_documents(documents)
 

@@ -26,6 +26,33 @@ FULL = make_document(
 )
 
 
+async def test_to_expect_something_changes_nothing(store: Store) -> None:
+    key, other = MetadataKey("acme", "job", "n"), make_document("other")
+    async with store.transaction() as transaction:
+        await transaction.expect([FULL, other], [key])
+        assert await transaction.get_documents(NOTES, ["full", "other"]) == [None, None]
+        assert await transaction.get_metadata(key) is None
+        await transaction.put_documents([FULL])
+        await transaction.put_documents([revise(FULL, body="Another body.")])
+        await transaction.put_metadata([Metadata(key, {"a": 1})])
+    assert [document and document.version for document in await store.get_documents(NOTES, ["full", "other"])] == [
+        2,
+        None,
+    ]
+    async with store.transaction() as transaction:
+        await transaction.expect([FULL], [key])
+        assert await transaction.get_metadata(key) == Metadata(key, {"a": 1})
+        with pytest.raises(ConflictError):
+            await transaction.put_documents([FULL])
+    elsewhere = make_document("elsewhere", collection=Collection("acme", "skills"))
+    async with store.transaction() as transaction:
+        await transaction.expect([other, elsewhere], [])
+        await transaction.put_documents([other, elsewhere])
+    assert [each and each.id for each in await store.get_documents(elsewhere.collection, ["elsewhere"])] == [
+        "elsewhere"
+    ]
+
+
 async def test_a_document_comes_back_as_it_was_put(store: Store) -> None:
     await put(store, FULL)
     assert await store.get_documents(NOTES, ["full"]) == [FULL]

@@ -120,6 +120,9 @@ class MemoryTransaction(_MemoryReader):
         super().__init__(content)
         self._clock = clock
 
+    async def expect(self, documents: Sequence[Document], keys: Sequence[MetadataKey]) -> None:
+        """See `Transaction.expect`."""
+
     async def put_documents(self, documents: Sequence[Document]) -> None:
         """See `Transaction.put_documents`."""
         now = self._clock.now()

@@ -106,6 +106,9 @@ class Neo4jTransaction(Neo4jReader):
         self._place = place
         self._clock = clock
 
+    async def expect(self, documents: Sequence[Document], keys: Sequence[MetadataKey]) -> None:
+        """See `Transaction.expect`."""
+
     async def put_documents(self, documents: Sequence[Document]) -> None:
         """See `Transaction.put_documents`."""
         await self._put(documents, self._clock.now())

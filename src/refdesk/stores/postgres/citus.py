@@ -101,6 +101,8 @@ class _Piece:
 class CitusConnections(Connections):
     """Connections to the coordinator of a cluster."""
 
+    is_one_node = False
+
     def __init__(self, plain: Connections, path: str, tables: Iterable[str]) -> None:
         """Make them.
 

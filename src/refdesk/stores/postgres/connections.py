@@ -12,11 +12,13 @@ import re
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import LiteralString, cast
 from weakref import WeakKeyDictionary
 
 import anyio
 from psycopg import AsyncCursor
+from psycopg.pq import ExecStatus
 from psycopg.sql import SQL, Composed, Literal
 
 from refdesk.errors import StoreError
@@ -35,6 +37,9 @@ WATCH_SECONDS = 2.0
 PROBE_SECONDS = 2.0
 """How long that may take. With the time before it a call that meets a silent server has its error within five seconds,
 as has one that makes its connection first."""
+
+MOST_REMEMBERED = 1024
+"""Orgs of which it is kept how their rows are asked for."""
 
 MOST_PREPARED = 128
 """Statements that are prepared on a connection: their plans stay in the server's memory as long as it does."""
@@ -160,7 +165,13 @@ class _Watch:
 
 
 class Connections:
-    """Runs statements on connections of a pool; none is waited for longer than the patience and some grace."""
+    """Runs statements on connections of a pool; none is waited for longer than the patience and some grace.
+
+    Attributes:
+        is_one_node: Whether one server runs all that is sent, as it is sent.
+    """
+
+    is_one_node = True
 
     def __init__(self, url: str, patience_seconds: float) -> None:
         self.patience_seconds = patience_seconds
@@ -172,21 +183,12 @@ class Connections:
 
         One round trip.
         """
+        limits = _get_limits(scope, int(self.patience_seconds * 1000))
         async with self.pool.lend() as connection:
-            rows = await self.send(connection, _BEGIN_READING, self._get_limits(scope), *statements, _COMMIT)
-            return rows[-1 - len(statements) : -1]
-
-    def _get_limits(self, scope: Scope) -> Statement:
-        """Return the statement that says how a reading transaction runs, and what it sees.
-
-        Whatever a search reads is reached by an index. A statement that is prepared is planned once, whatever it is
-        given; compiling a plan takes longer than any of ours.
-        """
-        limits = Text(
-            ", set_config('statement_timeout', {}, true), set_config('enable_seqscan', 'off', true), "
-            "set_config('jit', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true)"
-        ).format(quote(f"{int(self.patience_seconds * 1000)}ms"))
-        return Statement(Text(to_text(scope.statement) + limits), scope=scope)
+            if len(statements) == 1 and self.is_one_node:
+                # What is sent as one message is one transaction.
+                return (await self.send(connection, limits, *statements))[1:]
+            return (await self.send(connection, _BEGIN_READING, limits, *statements, _COMMIT))[2:-1]
 
     async def send(
         self, connection: Connection, *statements: Statement, seconds: float | None = None
@@ -237,6 +239,20 @@ class Connections:
 def spell(statement: Statement) -> str:
     """Return the statement with its values in it."""
     return to_text(statement).replace(_EDGE, "")
+
+
+@lru_cache(MOST_REMEMBERED)
+def _get_limits(scope: Scope, milliseconds: int) -> Statement:
+    """Return the statement that says how a reading transaction runs, and what it sees.
+
+    Whatever a search reads is reached by an index. A statement that is prepared is planned once, whatever it is given;
+    compiling a plan takes longer than any of ours.
+    """
+    limits = Text(
+        ", set_config('statement_timeout', {}, true), set_config('enable_seqscan', 'off', true), "
+        "set_config('jit', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true)"
+    ).format(quote(f"{milliseconds}ms"))
+    return Statement(Text(to_text(scope.statement) + limits), scope=scope)
 
 
 def to_text(statement: Statement) -> Text:
@@ -299,7 +315,9 @@ async def _fetch_all(cursor: AsyncCursor[Row]) -> list[list[Row]]:
     every: list[list[Row]] = []
     while True:
         if cursor.statusmessage != "PREPARE":
-            every.append(await cursor.fetchall() if cursor.description else [])
+            # What describes the columns is not asked for: it takes longer than the rows.
+            has_rows = cursor.pgresult is not None and cursor.pgresult.status == ExecStatus.TUPLES_OK
+            every.append(await cursor.fetchall() if has_rows else [])
         if not cursor.nextset():
             return every
 

@@ -37,6 +37,33 @@ def find_ways(condition: Filter | None, tokens: Tokens) -> tuple[int, ...] | Non
             return None
 
 
+def is_open(condition: Filter | None) -> bool:
+    """Return whether everything passes that searches may find, by its form: whatever state that is in."""
+    match condition:
+        case None:
+            return True
+        case InState(states):
+            return {State.CURRENT, State.SUPERSEDED} <= {*states}
+        case And(conditions):
+            return all(map(is_open, conditions))
+        case Or(conditions):
+            states = [state for each in conditions for state in _list_states(each)]
+            return {State.CURRENT, State.SUPERSEDED} <= {*states} or any(map(is_open, conditions))
+        case _:
+            return False
+
+
+def _list_states(condition: Filter) -> Sequence[State]:
+    """Return states of which every document passes."""
+    match condition:
+        case InState(states):
+            return states
+        case And(conditions) if len(conditions) == 1:
+            return _list_states(conditions[0])
+        case _:
+            return ()
+
+
 def is_selective(condition: Filter | None) -> bool:
     """Return whether few may pass: who asks for what holds now lets most of it pass."""
     match condition:

@@ -118,12 +118,20 @@ class Question:
 
     Attributes:
         phrases: Numbers of the terms of each phrase, which stand together in a match.
+        places: Columns of `e`: where each term would stand among its terms, `p0`, `p1`, …
+        frequencies: Columns from those: `norm` (the denominator's other part) and how often each occurs, `f0`, `f1`, …
+        score: The BM25 score, from those.
+        all_terms: Whether every term occurs, from those.
     """
 
     def __init__(self, text: TextQuery, tokens: Tokens) -> None:
         self.phrases = [[tokens.of_term(term) for term in phrase] for phrase in text.phrases]
         self._ways = list(dict.fromkeys(map(tokens.of_term, text.terms)))
         self._terms = list(dict.fromkeys([*self._ways, *self.held]))
+        self.places = self._make_places()
+        self.frequencies = self._make_frequencies()
+        self.score = self._make_score()
+        self.all_terms = self._join_ways(Text(" AND "), Text("true"))
 
     @property
     def held(self) -> list[int]:
@@ -148,12 +156,12 @@ class Question:
         values["prune_above"] = 2**62 if prune_above is None else prune_above
         return Statement(_WEIGH, values)
 
-    def make_places(self) -> Text:
+    def _make_places(self) -> Text:
         """Return columns of `e`: where each term would stand among its terms, `p0`, `p1`, …"""
         places = [_PLACE.format(quote(t), Text(f"p{i}")) for i, t in enumerate(self._terms)]
         return Text("").join(Text(", ") + place for place in places)
 
-    def make_frequencies(self) -> Text:
+    def _make_frequencies(self) -> Text:
         """Return columns from those: `norm` (the denominator's other part) and how often each occurs, `f0`, `f1`, …"""
         mean = _WEIGHT.format(1)
         columns = [_NORM.format(k1=quote(K1), rest=quote(1.0 - B), b=quote(B), mean=mean)]
@@ -162,24 +170,20 @@ class Question:
             columns.append(_FREQUENCY.format(term=quote(term), place=place, name=name))
         return Text("").join(Text(", ") + column for column in columns)
 
-    def make_score(self) -> Text:
-        """Return the BM25 score, from the columns of `make_frequencies`."""
+    def _make_score(self) -> Text:
+        """Return the BM25 score, from the columns of `frequencies`."""
         parts: list[Text] = [Text("0::float8")]
         for index in range(len(self._terms)):
             weight, tf = _WEIGHT.format(index + 2), Text(f"f{index}")
             parts.append(_TERM_SCORE.format(weight=weight, tf=tf))
         return Text(" + ").join(parts)
 
-    def make_all_terms(self) -> Text:
-        """Return whether every term of the question occurs, from the columns of `make_frequencies`."""
-        return self._join_ways(Text(" AND "), Text("true"))
-
     def make_any_term(self) -> Text:
-        """Return whether a term that makes a match occurs, from the columns of `make_frequencies`."""
+        """Return whether a term that makes a match occurs, from the columns of `frequencies`."""
         return self._join_ways(Text(" OR "), Text("false"))
 
     def make_phrases(self) -> Text:
-        """Return whether every phrase occurs, from the columns of `make_frequencies`."""
+        """Return whether every phrase occurs, from the columns of `frequencies`."""
         tests: list[Text] = [Text("true")]
         tests += [Text("{} > 0").format(Text(f"f{self._terms.index(number)}")) for number in self.held]
         for phrase in self.phrases:

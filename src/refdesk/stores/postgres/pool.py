@@ -95,6 +95,8 @@ class Pool:
             await connection.close()
 
     async def _wait_for_place(self) -> None:
+        with suppress(anyio.WouldBlock):
+            return self._places.acquire_nowait()
         try:
             with anyio.fail_after(self._patience_seconds):
                 await self._places.acquire()

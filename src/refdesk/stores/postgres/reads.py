@@ -152,15 +152,23 @@ async def get_metadata(source: Statements, key: MetadataKey) -> Metadata | None:
 
 async def get_many_metadata(source: Statements, keys: Sequence[MetadataKey]) -> list[Metadata | None]:
     """See `Reader.get_many_metadata`; one round trip for each org."""
-    found: dict[MetadataKey, Metadata] = {}
+    every: list[list[Row]] = []
     for org in dict.fromkeys(key.org for key in keys):
-        names: defaultdict[str, list[str]] = defaultdict(list)
-        for key in keys:
-            if key.org == org:
-                names[key.kind].append(key.name)
-        statements = [Statement(_GET_RECORDS, (org, kind, some)) for kind, some in names.items()]
-        every = [decode_metadata(row) for rows in await source.read(Scope(org), *statements) for row in rows]
-        found.update({record.key: record for record in every})
+        every += await source.read(Scope(org), *ask_for_metadata([key for key in keys if key.org == org]))
+    return match_metadata(keys, every)
+
+
+def ask_for_metadata(keys: Sequence[MetadataKey]) -> list[Statement]:
+    """Return what reads the records of an org."""
+    names: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    for key in keys:
+        names[key.org, key.kind].append(key.name)
+    return [Statement(_GET_RECORDS, (*place, some)) for place, some in names.items()]
+
+
+def match_metadata(keys: Sequence[MetadataKey], every: Sequence[Sequence[Row]]) -> list[Metadata | None]:
+    """Return the record of each key from the rows that `ask_for_metadata` gave."""
+    found = {record.key: record for rows in every for record in map(decode_metadata, rows)}
     return [found.get(key) for key in keys]
 
 

@@ -20,8 +20,9 @@ MOST_DIMENSIONS = 16_000
 
 def encode_vector(vector: Vector) -> str:
     """Return the vector as pgvector reads it; it reads back the same number for each component."""
+    # Nine digits tell any two numbers of single precision apart, and are read in half the time of all.
     components: list[float] = vector.tolist()
-    return f"[{','.join(map(repr, components))}]"
+    return f"[{','.join([f'{component:.9g}' for component in components])}]"
 
 
 def encode_passages(model: EmbeddingModel, passages: Sequence[EmbeddedPassage]) -> list[tuple[int, int, str]]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from refdesk.core.keeping.encoding import decode_instant, is_storable
 from refdesk.model import Candidate, Collection, FacetCount, FindRequest, Found, State
 from refdesk.stores.postgres.connections import Connections, Scope, Statement
-from refdesk.stores.postgres.filters import is_selective
+from refdesk.stores.postgres.filters import is_open, is_selective
 from refdesk.stores.postgres.pool import Row
 from refdesk.stores.postgres.statements import Search, Step
 from refdesk.stores.postgres.vectors import Model, choose_graph, get_exact_limit
@@ -29,6 +29,8 @@ _GET_MODEL = """
         WHERE name = %s AND embeddings.org = %s AND embeddings.toolset = %s
     ) model
 """
+
+_STATES = {state.value: state for state in State}
 
 MOST_KNOWN = 10_000
 """Collections of which it is kept how many vectors they have."""
@@ -84,7 +86,7 @@ class _Answer:
         depth = self.search.request.depth
         expected = min(depth, self.total) if self.search.request.counts else depth
         return (self.is_pruned and self.listed < expected) or (
-            self.search.graph is not None and self.candidates[0][0] < depth
+            self.search.graph is not None and sum(row[0] for row in self.candidates) < depth
         )
 
 
@@ -95,11 +97,16 @@ class Searcher:
         self._connections = connections
         self._limits = limits
         self._models: dict[tuple[Collection, str], Model] = {}
+        self._crowded: set[tuple[Collection, str]] = set()
 
     async def find(self, request: FindRequest) -> Found:
         """Return what matches."""
         answer = await self._ask(self.plan(request))
         if _is_outdated(answer):
+            answer = await self._ask(self.plan(request))
+        if answer.is_short and answer.search.is_open and not answer.is_pruned:
+            # Withdrawn documents may have vectors, and stand in the graph's way.
+            self._crowded.add((request.collection, request.vector.model if request.vector else ""))
             answer = await self._ask(self.plan(request))
         if answer.is_short:
             answer = await self._ask(Search(request, answer.model, None, None, None))
@@ -116,6 +123,8 @@ class Searcher:
         if limit is None:
             return Search(request, model, None, None, prune_above)
         graph = choose_graph(model, documents, request.depth, request.effort, documents)
+        if is_open(request.where) and vector and (request.collection, vector.model) not in self._crowded:
+            return Search(request, model, graph, None, prune_above, is_open=True)
         return Search(request, model, graph, limit if is_selective(request.where) else None, prune_above)
 
     async def _ask(self, search: Search) -> _Answer:
@@ -134,6 +143,7 @@ class Searcher:
             key = (request.collection, request.vector.model)
             if len(self._models) >= MOST_KNOWN:
                 self._models.clear()
+                self._crowded.clear()
             if model is None:
                 self._models.pop(key, None)
             else:
@@ -152,13 +162,13 @@ def _is_outdated(answer: _Answer) -> bool:
 
 
 def _make_found(request: FindRequest, answer: _Answer) -> Found:
-    candidates = tuple(_make_candidate(row[1:-1]) for row in answer.candidates if row[1] is not None)
+    candidates = tuple(map(_make_candidate, answer.candidates))
     facets = answer.rows.get("facets", [])
     return Found(candidates, answer.total, {name: _count_facet(name, facets) for name in request.facets})
 
 
 def _make_candidate(row: Row) -> Candidate:
-    id, modified_at, lexical, all_terms, as_written, title_contains, cosine, start, end, state, head_id = row
+    _, id, modified_at, lexical, all_terms, as_written, title_contains, cosine, start, end, state, head_id = row
     return Candidate(
         id=id,
         modified_at=decode_instant(modified_at),
@@ -168,7 +178,7 @@ def _make_candidate(row: Row) -> Candidate:
         all_terms=all_terms,
         title_contains=title_contains,
         as_written=as_written,
-        state=State(state),
+        state=_STATES[state],
         head_id=head_id,
     )
 

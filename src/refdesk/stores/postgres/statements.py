@@ -38,7 +38,7 @@ _PREPARE = """
     SELECT set_config('refdesk.listed', '{}', true), set_config('refdesk.titled', '{}', true),
         set_config('refdesk.written', '{}', true), set_config('refdesk.passing', '', true),
         set_config('refdesk.weights', '{}', true), set_config('refdesk.ways', '{-1}', true),
-        set_config('refdesk.chosen', '{-1}', true), set_config('refdesk.vector', %s, true),
+        set_config('refdesk.chosen', '{-1}', true),
         set_config('refdesk.forms', ARRAY(
             SELECT refdesk_form(word, %s) FROM unnest(tsvector_to_array(to_tsvector('simple', %s))) AS word
         )::text, true) \1
@@ -96,20 +96,18 @@ _FIND_PASSING = Text("""
     ) AS documents OFFSET 0) passing
 """)
 _CHOOSE = Text("""
-    WITH listed AS (
+    WITH asked AS MATERIALIZED (SELECT {vector}::vector AS vector), listed AS (
         SELECT document, place
         FROM unnest(current_setting('refdesk.listed', true)::bigint[]) WITH ORDINALITY AS l (document, place)
-    ), near AS MATERIALIZED ({near}), joining AS (
+    ), {near}, joining AS (
         SELECT unnest(current_setting('refdesk.titled', true)::bigint[]) AS document
         UNION SELECT document FROM near EXCEPT SELECT document FROM listed
     ), chosen AS MATERIALIZED (
         SELECT document FROM listed UNION ALL SELECT document FROM joining
     ), best AS MATERIALIZED ({best})
-    SELECT near, found.* FROM (SELECT count(*) AS near FROM near) counts LEFT JOIN (
-        SELECT id, modified_at, lexical, all_terms, as_written, {is_titled}, cosine, starts_at, ends_at,
-            state, {head} AS head_id, listed.place AS place
-        FROM ({scored}) scored LEFT JOIN listed USING (document) LEFT JOIN best USING (document)
-    ) found ON true
+    SELECT document IN (SELECT document FROM near), id, modified_at, lexical, all_terms, as_written, {is_titled},
+        cosine, starts_at, ends_at, state, {head} AS head_id
+    FROM ({scored}) scored LEFT JOIN listed USING (document) LEFT JOIN best USING (document)
     ORDER BY place NULLS LAST, cosine DESC NULLS LAST, id
 """)
 # Only few are superseded, so only their records are looked into.
@@ -125,7 +123,7 @@ _NO_PASSAGE = Text("""
     WHERE false
 """)
 # Cosines are those of the whole query with the halves that are kept: pgvector would round the query too.
-_COSINE = Text("least(1, greatest(-1, -(v.vector::vector <#> (SELECT current_setting('refdesk.vector')::vector))))")
+_COSINE = Text("least(1, greatest(-1, -(v.vector::vector <#> (SELECT vector FROM asked))))")
 # An array is looked up in one pass over the index. A plain join, where statistics are missing or old, may read all of
 # one table for each row of the other; by an array, or behind the barrier (OFFSET 0), it cannot.
 _NEAR = Text("""
@@ -139,6 +137,21 @@ _NEAR = Text("""
         WHERE e.org = {org} AND e.toolset = {toolset} AND e.document = compared.document OFFSET 0
     ) e ORDER BY cosine DESC, id LIMIT {depth}
 """)
+_NEAR_ALONE = Text("near AS MATERIALIZED ({})")
+# Where all that has a vector passes, what the graph gives is read at once: one by one takes three times as long.
+_NEAR_AT_ONCE = Text("""
+    fetched AS MATERIALIZED (
+        SELECT v.document, v.number, {cosine} AS cosine, v.first AS starts_at, v.last AS ends_at FROM vectors v
+        WHERE v.model = {model} AND v.org = {org}
+        ORDER BY v.vector::halfvec({width}) <#> (SELECT vector::halfvec({width}) FROM asked)
+        LIMIT {fetch}
+    ), compared AS MATERIALIZED (
+        SELECT DISTINCT ON (document) document, cosine, starts_at, ends_at FROM fetched
+        ORDER BY document, cosine DESC, number
+    ), near AS MATERIALIZED (
+        SELECT * FROM compared ORDER BY cosine DESC, document LIMIT {depth}
+    )
+""")
 _NEAR_BY_GRAPH = Text("""
     SELECT document FROM (
         SELECT document, id, max(cosine) AS cosine FROM (
@@ -148,7 +161,7 @@ _NEAR_BY_GRAPH = Text("""
                 WHERE e.org = {org} AND e.toolset = {toolset} AND e.document = v.document AND {passing} OFFSET 0
             ) e
             WHERE v.model = {model} AND v.org = {org} AND {applies}
-            ORDER BY v.vector::halfvec({width}) <#> (SELECT current_setting('refdesk.vector')::halfvec({width}))
+            ORDER BY v.vector::halfvec({width}) <#> (SELECT vector::halfvec({width}) FROM asked)
             LIMIT {fetch}
         ) fetched GROUP BY document, id
     ) compared ORDER BY cosine DESC, id LIMIT {depth}
@@ -159,9 +172,12 @@ _PASSING = Text("SELECT unnest(nullif(current_setting('refdesk.passing', true), 
 _BEST = Text("""
     SELECT DISTINCT ON (document) document, cosine, starts_at, ends_at FROM (
         SELECT v.document, v.number, {cosine} AS cosine, v.first AS starts_at, v.last AS ends_at FROM vectors v
-        WHERE v.org = {org} AND v.document = ANY(ARRAY(SELECT document FROM chosen)) AND v.model = {model} OFFSET 0
+        WHERE v.org = {org} AND v.document = ANY(ARRAY({documents})) AND v.model = {model} OFFSET 0
     ) compared ORDER BY document, cosine DESC, number
 """)
+_CHOSEN = Text("SELECT document FROM chosen")
+_OTHERS = Text("SELECT document FROM chosen EXCEPT SELECT document FROM near")
+_BEST_OF_NEAR = Text("SELECT document, cosine, starts_at, ends_at FROM near UNION ALL ({others})")
 MOST_GRAMS = 8
 """About so many pieces of a title are looked up: they leave few titles, which are looked at."""
 
@@ -206,6 +222,7 @@ class Search:
     Attributes:
         model: Of the request's vector; `None` when nothing of the collection was embedded with it.
         graph: How the model's graph is asked, or `None` to compare all.
+        is_open: Whether all that has a vector passes the filter, as far as is known.
         few: Where so few pass the filter, these are compared all the same; `None` where that is not looked for.
         prune_above: Documents from which on frequent terms make no candidates; `None` where all do.
     """
@@ -215,18 +232,20 @@ class Search:
     graph: Graph | None
     few: int | None
     prune_above: int | None
+    is_open: bool = False
     tokens: Tokens = field(init=False)
     question: Question | None = field(init=False)
+    passing: Text = field(init=False)
 
     def __post_init__(self) -> None:
         self.tokens = Tokens(self.request.collection)
+        self.passing = compile_filter(self.request.where, self.tokens)
         self.question = Question(self.request.text, self.tokens) if self.request.text else None
 
     def list_steps(self) -> list[Step]:
         """Return everything that is to be run, in order."""
         written = self.request.as_written or ""
-        vector = encode_vector(self.request.vector.vector) if self.request.vector is not None else ""
-        asked = (vector, self.tokens.of_collection, written if self.question and is_storable(written) else "")
+        asked = (self.tokens.of_collection, written if self.question and is_storable(written) else "")
         steps = [Step(Statement(_PREPARE, asked)), *self._find_matches(), *self._find_titled(), *self._find_few()]
         steps += [_see([EVERY], [NONE], by_words=False), *([self.graph.settings] if self.graph else [])]
         return _join([*steps, Step(self._choose(), "choice")])
@@ -246,7 +265,7 @@ class Search:
         place = (self.request.collection.org, self.request.collection.toolset)
         steps: list[Step | Text] = [Step(question.weigh(*place, self.prune_above if is_by_score else None), "weights")]
         if self.request.as_written:
-            matching = self._score(self._filter(), is_marked=False, matches=question.make_phrases())
+            matching = self._score(self.passing, is_marked=False, matches=question.make_phrases())
             found = Statement(_FIND_WRITTEN.format(matching=matching))
             steps += [_SEE_FORMS, Step(found)]
         if question.phrases:
@@ -286,7 +305,7 @@ class Search:
         grams = self.tokens.of_title(facet_key(needle))
         text = _FIND_TITLED.format(
             place=self._name_place(),
-            passing=self._filter(),
+            passing=self.passing,
             has_title=self._test_title(Text("e")),
             depth=quote(self.request.depth),
         )
@@ -298,12 +317,14 @@ class Search:
         if self.few is None or self.request.vector is None:
             return []
         ways = find_ways(self.request.where, self.tokens)
-        text = _FIND_PASSING.format(limit=quote(self.few), place=self._name_place(), passing=self._filter())
+        text = _FIND_PASSING.format(limit=quote(self.few), place=self._name_place(), passing=self.passing)
         seen = _see([EVERY], [NONE], by_words=False) if ways is None else _see(ways or [NONE], [NONE], by_words=True)
         return [seen, Step(Statement(text))]
 
     def _choose(self) -> Statement:
+        vector = None if self.request.vector is None else encode_vector(self.request.vector.vector)
         text = _CHOOSE.format(
+            vector=quote(vector),
             near=self._find_near(),
             is_titled=self._test_title(Text("scored")),
             head=_HEAD.format(name=Text(f"'{HEAD}'"), org=quote(self.request.collection.org)),
@@ -320,7 +341,7 @@ class Search:
             if self.question.needs_way:
                 way = Text("({} OR {})").format(self.question.make_any_term(), _IS_WRITTEN)
                 matches = Text("{} AND {}").format(matches, way)
-        return self._score(self._filter(), is_marked=True, matches=matches)
+        return self._score(self.passing, is_marked=True, matches=matches)
 
     def _score(self, passing: Text, *, is_marked: bool, matches: Text) -> Text:
         """Return entries that pass, with their scores."""
@@ -328,16 +349,13 @@ class Search:
         return _SCORED.format(
             place=self._name_place(),
             passing=passing,
-            places=question.make_places() if question else nothing,
-            frequencies=question.make_frequencies() if question else nothing,
-            score=question.make_score() if question else Text("0::float8"),
-            all_terms=question.make_all_terms() if question else _FALSE,
+            places=question.places if question else nothing,
+            frequencies=question.frequencies if question else nothing,
+            score=question.score if question else Text("0::float8"),
+            all_terms=question.all_terms if question else _FALSE,
             as_written=_IS_WRITTEN if question and is_marked and self.request.as_written else _FALSE,
             matches=matches,
         )
-
-    def _filter(self) -> Text:
-        return compile_filter(self.request.where, self.tokens)
 
     def _name_place(self) -> Text:
         org, toolset = quote(self.request.collection.org), quote(self.request.collection.toolset)
@@ -351,8 +369,8 @@ class Search:
 
     def _find_near(self) -> Text:
         if self.request.vector is None or self.model is None:
-            return _NO_DOCUMENT
-        passing = self._filter()
+            return _NEAR_ALONE.format(_NO_DOCUMENT)
+        passing = self.passing
         parts = {
             "cosine": _COSINE,
             "org": quote(self.request.collection.org),
@@ -363,24 +381,31 @@ class Search:
         }
         if self.graph is None:
             every = Text("SELECT e.document FROM entries e WHERE {} AND {}")
-            return _NEAR.format(**parts, documents=every.format(self._name_place(), passing), applies=_TRUE)
-        graph = {"passing": passing, "fetch": quote(self.graph.fetch)}
-        graph["width"] = Text(str(self.model.dimensions))
+            documents = every.format(self._name_place(), passing)
+            return _NEAR_ALONE.format(_NEAR.format(**parts, documents=documents, applies=_TRUE))
+        graph = {"fetch": quote(self.graph.fetch), "width": Text(str(self.model.dimensions))}
+        if self.is_open:
+            return _NEAR_AT_ONCE.format(**parts, **graph)
+        graph["passing"] = passing
         if self.few is None:
-            return _NEAR_BY_GRAPH.format(**parts, **graph, applies=_TRUE)
-        return Text("({}) UNION ALL ({})").format(
+            return _NEAR_ALONE.format(_NEAR_BY_GRAPH.format(**parts, **graph, applies=_TRUE))
+        both = Text("({}) UNION ALL ({})").format(
             _NEAR.format(**parts, documents=_PASSING, applies=_ARE_FEW),
             _NEAR_BY_GRAPH.format(**parts, **graph, applies=_ARE_MANY),
         )
+        return _NEAR_ALONE.format(both)
 
     def _find_best(self) -> Text:
         if self.request.vector is None or self.model is None:
             return _NO_PASSAGE
-        return _BEST.format(
-            cosine=_COSINE,
-            org=quote(self.request.collection.org),
-            model=quote(self.model.key),
-        )
+        parts = {
+            "cosine": _COSINE,
+            "org": quote(self.request.collection.org),
+            "model": quote(self.model.key),
+        }
+        if self.is_open:
+            return _BEST_OF_NEAR.format(others=_BEST.format(**parts, documents=_OTHERS))
+        return _BEST.format(**parts, documents=_CHOSEN)
 
     def _sort(self) -> list[Text]:
         keys: list[Text] = []

@@ -20,7 +20,7 @@ from refdesk.errors import ConfigurationError, StoreError
 from refdesk.model import Revision
 from refdesk.stores.postgres import archive, backfill, distribution, hnsw, reads, scrubbing, writes
 from refdesk.stores.postgres.citus import CitusConnections
-from refdesk.stores.postgres.connections import Connections
+from refdesk.stores.postgres.connections import Connections, Scope
 from refdesk.stores.postgres.embeddings import Embedded, Vectors
 from refdesk.stores.postgres.migrations import examine, get_missing, load_migrations, migrate
 from refdesk.stores.postgres.replicas import Replicas, open_replicas
@@ -112,6 +112,7 @@ class Known:
     """What a transaction has read or written, and need not read again: the locks of their orgs keep others out."""
 
     records: dict[MetadataKey, Metadata | None] = field(default_factory=dict["MetadataKey", "Metadata | None"])
+    contents: dict[Collection, writes.Content] = field(default_factory=dict["Collection", writes.Content])
     last_audits: dict[str, AuditEntry | None] = field(default_factory=dict[str, "AuditEntry | None"])
 
 
@@ -142,6 +143,25 @@ class PostgresTransaction(_PostgresReader):
             self._known.last_audits[org] = await reads.get_last_audit(self._session, org)
         return self._known.last_audits[org]
 
+    async def expect(self, documents: Sequence[Document], keys: Sequence[MetadataKey]) -> None:
+        """See `Transaction.expect`."""
+        by_collection: defaultdict[Collection, list[str]] = defaultdict(list)
+        for document in documents:
+            by_collection[document.collection].append(document.id)
+        orgs = {key.org for key in keys} | {collection.org for collection in by_collection}
+        if len(orgs) != 1 or self._session.has_begun:
+            return
+        self._session.is_brief = True
+        contents = [writes.Asked(collection, ids) for collection, ids in by_collection.items()]
+        asked = [statement for content in contents for statement in content.statements]
+        scope, records = Scope(orgs.pop()), reads.ask_for_metadata(keys)
+        rows = await self._session.send(scope, *asked, *records)
+        for content in contents:
+            opened = content.read([rows.pop(0) for _ in content.statements])
+            self._known.contents[content.collection] = opened
+            self._known.last_audits[content.collection.org] = opened.last_audit
+        self._known.records.update(zip(keys, reads.match_metadata(keys, rows), strict=True))
+
     async def put_documents(self, documents: Sequence[Document]) -> None:
         """See `Transaction.put_documents`."""
         now = self._clock.now()
@@ -152,7 +172,7 @@ class PostgresTransaction(_PostgresReader):
         rows = await writes.prepare(revisions)
         # Of vectors that are replaced the count is taken at once.
         await self._vectors.count()
-        ends = await writes.put_revisions(self._session, rows)
+        ends = await writes.put_revisions(self._session, rows, self._known.contents)
         self._known.last_audits.update(ends)
 
     async def put_vectors(
@@ -190,6 +210,7 @@ class PostgresTransaction(_PostgresReader):
         now = self._clock.now()
         rows = writes.prepare_revisions([Revision(document, now) for document in documents])
         await self._vectors.count()
+        self._known.contents.clear()
         await writes.erase_documents(self._session, rows)
 
     async def put_links(self, links: Sequence[Link]) -> None:

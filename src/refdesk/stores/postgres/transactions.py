@@ -8,21 +8,23 @@ Work on the whole store (migrations, graphs, the vectors of a model) keeps every
 which all others hold a share.
 
 Nothing that is written is answered but by success, so writes travel with the next read, or with the commit: a
-transaction takes a round trip for each of its reads and one for its end.
+transaction takes a round trip for each of its reads and one for its end. Brief ones of an org that stand in line in one
+process share a transaction of the database and its commit; see decision 16.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import AsyncGenerator
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, field
 
 import anyio
 import psycopg
 
 from refdesk.errors import StoreError
 from refdesk.stores.postgres import failures
-from refdesk.stores.postgres.connections import Connections, Scope, Statement
+from refdesk.stores.postgres.connections import Connections, Scope, Statement, Text
 from refdesk.stores.postgres.failures import translated
 from refdesk.stores.postgres.pool import Connection, Row, is_in_transaction
 
@@ -51,32 +53,81 @@ BATCH = 256
 """Statements that wait to be sent, at most."""
 
 
+MOST_SHARING = 16
+"""Brief transactions that share a commit, at most: none waits for longer than so many take."""
+
+
+@dataclass(slots=True)
+class Shared:
+    """A transaction of the database in which brief ones of an org follow each other, and its end.
+
+    Attributes:
+        members: How many have been in it.
+        ended: Set when all of them are committed, or none.
+        error: Why none is.
+    """
+
+    connection: Connection
+    members: int = 1
+    ended: anyio.Event = field(default_factory=anyio.Event)
+    error: StoreError | None = None
+
+    def end(self, error: StoreError | None = None) -> None:
+        """Let those know who wait for it."""
+        self.error = error
+        self.ended.set()
+
+
 class Turns:
-    """Lines up the tasks of one process, so that they do not hold connections while they wait for one another."""
+    """Lines up the tasks of one process, so that they do not hold connections while they wait for one another.
+
+    Attributes:
+        brief: How many brief transactions stand in line for an org.
+        open: Of an org whose turn is free: the shared transaction that whoever takes the turn goes on with, or commits.
+    """
 
     def __init__(self) -> None:
         self._places = anyio.Semaphore(MOST_WRITERS)
         self._orgs: defaultdict[str, anyio.Lock] = defaultdict(anyio.Lock)
+        self.brief: Counter[str] = Counter()
+        self.open: dict[str, Shared] = {}
 
     @asynccontextmanager
-    async def take(self, scope: Scope, seconds: float) -> AsyncGenerator[None, None]:
-        """Hold the turn of an org, where the scope is one, and a place among those who write.
+    async def take(self, org: str, seconds: float, *, is_brief: bool = False) -> AsyncGenerator[None, None]:
+        """Hold the turn of an org; `""` is none.
 
         Raises:
             StoreError: Others kept it too long.
         """
-        key = scope.org or ""
-        turn = self._orgs[key] if key else anyio.Lock()
-        async with _taking(turn, seconds), _taking(self._places, seconds):
+        turn = self._orgs[org] if org else anyio.Lock()
+        self.brief[org] += is_brief
+        async with AsyncExitStack() as stack:
+            try:
+                await stack.enter_async_context(_taking(turn, seconds))
+            finally:
+                self.brief[org] -= is_brief
+                self.brief += Counter()
             try:
                 yield
             finally:
-                if key and not turn.statistics().tasks_waiting:
-                    self._orgs.pop(key, None)
+                if org and not turn.statistics().tasks_waiting:
+                    self._orgs.pop(org, None)
+
+    def take_place(self, seconds: float) -> AbstractAsyncContextManager[None]:
+        """Hold a place among those who write; errors as in `take`."""
+        return _taking(self._places, seconds)
 
 
 class Session:
-    """One transaction that writes: begins at the first statement, so that nobody waits while rows are prepared."""
+    """One transaction that writes: begins at the first statement, so that nobody waits while rows are prepared.
+
+    A brief one leaves the commit to the next in line for its org, where that is brief too, and waits for it: what one
+    does is undone alone, by a savepoint, and none is answered before all are on the disk.
+
+    Attributes:
+        has_begun: Whether statements have been sent.
+        is_brief: Whether it does nothing but what is asked for at once, in one org.
+    """
 
     def __init__(self, connections: Connections, turns: Turns, stack: AsyncExitStack, *, is_alone: bool) -> None:
         """Make it.
@@ -95,7 +146,11 @@ class Session:
         self._scope: Scope | None = None
         self._orgs: set[str] = set()
         self._waiting: list[Statement] = []
-        self._has_begun = False
+        self.has_begun = False
+        self.is_brief = False
+        self._turn = AsyncExitStack()
+        self._shared: Shared | None = None
+        self._savepoint = ""
         self._seconds: float | None = None
         self._has_ended = False
 
@@ -107,9 +162,9 @@ class Session:
         """
         connection = await self._enter(scope)
         before, self._waiting = self._waiting, []
-        if self._has_begun and not is_in_transaction(connection):
+        if self.has_begun and not is_in_transaction(connection):
             raise StoreError("An earlier failure has undone this transaction. Repeat all of it.")
-        self._has_begun = True
+        self.has_begun = True
         rows = await self._connections.send(connection, *before, *statements, seconds=self._seconds)
         return rows[len(before) :]
 
@@ -148,26 +203,108 @@ class Session:
         """
         if self._connection is None:
             return
-        if self._has_begun and not is_in_transaction(self._connection):
+        if self.has_begun and not is_in_transaction(self._connection):
             raise StoreError("An earlier failure has undone this transaction. Repeat all of it.")
         with anyio.CancelScope(shield=True):
-            await self._commit(self._connection)
+            if self._is_followed:
+                await self._leave(self._connection)
+            else:
+                await self._commit(self._connection)
+
+    @property
+    def _is_followed(self) -> bool:
+        if not self.is_brief or len(self._orgs) != 1 or not self._connections.is_one_node:
+            return False
+        members = self._shared.members if self._shared else 1
+        return members < MOST_SHARING and self._turns.brief[next(iter(self._orgs))] > 0
+
+    async def _leave(self, connection: Connection) -> None:
+        """Leave the transaction to the next in line, and return when it is committed."""
+        (org,) = self._orgs
+        waiting, self._waiting = self._waiting, []
+        await self._connections.send(connection, *waiting)
+        shared = self._shared
+        if shared is not None:
+            await self._pass_on(org, shared)
+        else:
+            shared = self._shared = Shared(connection)
+            await self._pass_on(org, shared)
+            await self._see_to_end(org, shared)
+        await shared.ended.wait()
+        if shared.error is not None:
+            raise StoreError(shared.error.message) from shared.error
+
+    async def _pass_on(self, org: str, shared: Shared) -> None:
+        self._turns.open[org] = shared
+        await self._turn.aclose()
+
+    async def _see_to_end(self, org: str, shared: Shared) -> None:
+        """Return when the transaction has ended: it stands in line, in case nobody who did goes on with it."""
+
+        async def stand_in_line() -> None:
+            async with self._turns.take(org, LONG_SECONDS):
+                await self._end_shared(org)
+            group.cancel_scope.cancel()
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(stand_in_line)
+            await shared.ended.wait()
+            group.cancel_scope.cancel()
+
+    async def _end_shared(self, org: str) -> None:
+        """Commit the transaction that others have left open, if there is one; they learn how it went."""
+        shared = self._turns.open.pop(org, None)
+        if shared is None:
+            return None
+        if not is_in_transaction(shared.connection):
+            return shared.end(StoreError(failures.LOST))
+        try:
+            await self._connections.send(shared.connection, Statement("COMMIT"))
+        except StoreError as error:
+            shared.end(StoreError(error.message if _is_refusal(error.__cause__) else failures.UNCERTAIN))
+        else:
+            shared.end()
 
     async def end(self) -> None:
         """Roll back, as far as the server is still reachable."""
         self._has_ended = True
+        if self._shared is not None:
+            with anyio.CancelScope(shield=True):
+                await self._undo_own(self._shared)
+            return
         if self._connection is not None and not self._connection.closed and not _is_idle(self._connection):
             # The reason for the undoing matters more than that the server could not be told: it notices by itself.
             with anyio.CancelScope(shield=True), suppress(StoreError):
                 await self._connections.send(self._connection, Statement("ROLLBACK"))
 
-    async def _commit(self, connection: Connection) -> None:
+    async def _undo_own(self, shared: Shared) -> None:
+        """Undo what this member of a shared transaction did, unless it has ended, and pass the others' on."""
+        (org,) = self._orgs
+        if shared.ended.is_set() or self._turns.open.get(org) is shared:
+            return
         try:
+            await self._connections.send(shared.connection, Statement(Text(f"ROLLBACK TO SAVEPOINT {self._savepoint}")))
+        except StoreError as error:
+            shared.end(error)
+        else:
+            await self._pass_on(org, shared)
+
+    async def _commit(self, connection: Connection) -> None:
+        shared = self._shared
+        try:
+            if shared is not None:
+                # What fails of its own must not undo the others'.
+                waiting, self._waiting = self._waiting, []
+                await self._connections.send(connection, *waiting)
             await self._connections.send(connection, *self._waiting, Statement("COMMIT"), seconds=self._seconds)
         except StoreError as error:
             if _is_refusal(error.__cause__):
                 raise
+            if shared is not None:
+                shared.end(StoreError(failures.UNCERTAIN))
             raise StoreError(failures.UNCERTAIN) from error
+        if shared is not None:
+            shared.end()
 
     async def _enter(self, scope: Scope) -> Connection:
         """Return the connection, after what begins the transaction and lets it see and hold the scope was queued."""
@@ -175,13 +312,32 @@ class Session:
             raise RuntimeError("this transaction has ended")
         if self._connection is None:
             patience = self._connections.patience_seconds
-            await self._stack.enter_async_context(self._turns.take(scope, patience))
+            await self._stack.enter_async_context(self._turn)
+            await self._turn.enter_async_context(self._turns.take(scope.org or "", patience, is_brief=self.is_brief))
+            if (connection := self._join(scope)) is not None:
+                return connection
+            await self._end_shared(scope.org or "")
+            await self._stack.enter_async_context(self._turns.take_place(patience))
             self._connection = await self._stack.enter_async_context(self._connections.pool.lend())
             self._waiting += [_BEGIN, self._limits, _LOCK if self._is_alone else _SHARE]
         if scope != self._scope:
             self._waiting += [scope.statement, *self._hold(scope)]
             self._scope = scope
         return self._connection
+
+    def _join(self, scope: Scope) -> Connection | None:
+        """Go on with the transaction that another brief one of the org has left open, if there is one."""
+        org = scope.org or ""
+        shared = self._turns.open.get(org)
+        if shared is None or not self.is_brief or not is_in_transaction(shared.connection):
+            return None
+        del self._turns.open[org]
+        shared.members += 1
+        self._shared, self._connection, self._scope, self._orgs = shared, shared.connection, scope, {org}
+        self._savepoint = f"member_{shared.members}"
+        self._waiting.append(Statement(Text(f"SAVEPOINT {self._savepoint}")))
+        self.has_begun = True
+        return shared.connection
 
     def _hold(self, scope: Scope) -> list[Statement]:
         if self._is_alone or scope.org == "" or scope.org in self._orgs:
@@ -203,8 +359,11 @@ class Session:
 @asynccontextmanager
 async def _taking(turn: anyio.Lock | anyio.Semaphore, seconds: float) -> AsyncGenerator[None, None]:
     try:
-        with anyio.fail_after(seconds):
-            await turn.acquire()
+        try:
+            turn.acquire_nowait()
+        except anyio.WouldBlock:
+            with anyio.fail_after(seconds):
+                await turn.acquire()
     except TimeoutError as error:
         raise StoreError(failures.HELD) from error
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -23,12 +23,13 @@ from refdesk.stores.postgres.transactions import Session
 if TYPE_CHECKING:
     from refdesk.model import AuditEntry, Link, Metadata, MetadataKey, Revision
 
-_TAKE_NUMBERS = """
-    INSERT INTO orgs (org, changes) VALUES (%s, %s)
-    ON CONFLICT (org) DO UPDATE SET changes = orgs.changes + excluded.changes RETURNING changes
+_GET_NUMBERS = """
+    SELECT (SELECT changes FROM orgs WHERE org = %(org)s),
+        (SELECT uncounted FROM collections WHERE org = %(org)s AND toolset = %(toolset)s)
 """
-_MAKE_COLLECTION = "INSERT INTO collections (org, toolset) VALUES (%s, %s) ON CONFLICT DO NOTHING"
-_GET_UNCOUNTED = "SELECT uncounted FROM collections WHERE org = %s AND toolset = %s"
+_NOTE_NUMBER = "UPDATE orgs SET changes = %s WHERE org = %s"
+_MAKE_ORG = "INSERT INTO orgs (org, changes) VALUES (%s, %s)"
+_MAKE_COLLECTION = "INSERT INTO collections (org, toolset) VALUES (%s, %s)"
 _GET_BEFORE = """
     SELECT documents.id, key, version, text_digest, entries.document IS NOT NULL, entries.length
     FROM documents LEFT JOIN entries
@@ -193,8 +194,15 @@ async def prepare(revisions: Sequence[Revision]) -> list[DocumentRow]:
     return await anyio.to_thread.run_sync(prepare_revisions, revisions)
 
 
-async def put_revisions(session: Session, rows: Sequence[DocumentRow]) -> dict[str, AuditEntry | None]:
+async def put_revisions(
+    session: Session, rows: Sequence[DocumentRow], known: dict[Collection, Content]
+) -> dict[str, AuditEntry | None]:
     """See `Transaction.put_revisions`. Nothing is written before every version has been checked.
+
+    Args:
+        session: The transaction.
+        rows: What is written.
+        known: Of some collections what is there; used once.
 
     Returns:
         The last audit entry of each org, as it will be asked for: what is written goes on record.
@@ -202,13 +210,16 @@ async def put_revisions(session: Session, rows: Sequence[DocumentRow]) -> dict[s
     by_collection: defaultdict[Collection, list[DocumentRow]] = defaultdict(list)
     for row in rows:
         by_collection[row.collection].append(row)
-    contents = [await open_content(session, collection, rows) for collection, rows in by_collection.items()]
+    contents = [await _get_content(session, known, *each) for each in by_collection.items()]
     for content, rows in zip(contents, by_collection.values(), strict=True):
         content.refuse_conflicts(rows)
+    changes: dict[str, int | None] = {}
     for content, rows in zip(contents, by_collection.values(), strict=True):
+        content.changes = changes.get(content.collection.org, content.changes)
         for wave in _part(rows):
             await content.put(session, wave)
         await session.post(Scope(content.collection.org), *content.settle())
+        changes[content.collection.org] = content.changes
     return {content.collection.org: content.last_audit for content in contents}
 
 
@@ -217,11 +228,14 @@ async def erase_documents(session: Session, rows: Sequence[DocumentRow]) -> None
     by_collection: defaultdict[Collection, list[DocumentRow]] = defaultdict(list)
     for row in rows:
         by_collection[row.collection].append(row)
-    contents = [await open_content(session, collection, rows) for collection, rows in by_collection.items()]
+    contents = [await _get_content(session, {}, *each) for each in by_collection.items()]
     for content, rows in zip(contents, by_collection.values(), strict=True):
         content.refuse_older(rows)
+    changes: dict[str, int | None] = {}
     for content, rows in zip(contents, by_collection.values(), strict=True):
+        content.changes = changes.get(content.collection.org, content.changes)
         await content.erase(session, rows)
+        changes[content.collection.org] = content.changes
 
 
 async def put_links(session: Session, links: Sequence[Link]) -> None:
@@ -282,15 +296,17 @@ class Content:
 
     Attributes:
         stored: What is there under each id.
-        numbers: Of the org's change sequence, one for each version that is written, in their order.
+        ids: Those of which it is known what is there.
+        changes: The last number of the org's change sequence; `None` before the first.
         uncounted: About how many changes searches have to look through, beside what is counted.
         last_audit: The last entry of the org's audit log.
     """
 
     collection: Collection
+    ids: frozenset[str] = frozenset()
     stored: _Stored = field(default_factory=dict["tuple[Collection, str]", _Before])
-    numbers: Iterator[int] = field(default_factory=lambda: iter(()))
-    uncounted: int = 0
+    changes: int | None = None
+    uncounted: int | None = None
     last_audit: AuditEntry | None = None
 
     @property
@@ -324,25 +340,34 @@ class Content:
 
     async def put(self, session: Session, rows: Sequence[DocumentRow]) -> None:
         """Write documents, each at most once."""
-        numbers = [next(self.numbers) for _ in rows]
+        numbered = self._take_numbers(len(rows))
+        numbers = range((self.changes or 0) - len(rows) + 1, (self.changes or 0) + 1)
         known = [self.stored.get((self.collection, row.id)) for row in rows]
         before = [each or _Before(number) for each, number in zip(known, numbers, strict=True)]
         keys = [each.key for each in before]
         statements = [
+            *numbered,
             *self._replace(rows, before, numbers),
             self._put_documents(rows, keys, numbers),
             *self.index(rows, keys),
             *self._change_terms(1, before, numbers),
             self.count(rows, before),
         ]
-        self.uncounted += len(rows)
+        self.uncounted = (self.uncounted or 0) + len(rows)
         for row, key in zip(rows, keys, strict=True):
             self._remember(row, key)
         await session.post(Scope(self.collection.org), *statements)
 
     def settle(self) -> list[Statement]:
         """Return what counts terms, once searches have much to look through beside what is counted."""
-        return self._count_terms() if self.uncounted >= MOST_UNCOUNTED else []
+        return self._count_terms() if (self.uncounted or 0) >= MOST_UNCOUNTED else []
+
+    def _take_numbers(self, count: int) -> list[Statement]:
+        """Take as many of the org's change sequence: nobody else can while this transaction holds the org."""
+        org, last = self.place[0], (self.changes or 0) + count
+        statements = [Statement(_MAKE_COLLECTION, self.place)] if self.uncounted is None else []
+        is_first, self.changes = self.changes is None, last
+        return [*statements, Statement(_MAKE_ORG, (org, last)) if is_first else Statement(_NOTE_NUMBER, (last, org))]
 
     def index(self, rows: Sequence[DocumentRow], keys: Sequence[int]) -> list[Statement]:
         """Let searches find documents; nothing of what they found before may be there any more."""
@@ -422,25 +447,44 @@ class Content:
         self.stored[self.collection, row.id] = _Before(key, version, text_digest, row.is_living, length)
 
 
-async def open_content(session: Session, collection: Collection, rows: Sequence[DocumentRow]) -> Content:
-    """Return the collection, made if absent, with what it holds under the ids of the rows."""
-    place = (collection.org, collection.toolset)
-    numbered, _, collections, found, ends = await session.send(
-        Scope(collection.org),
-        Statement(_TAKE_NUMBERS, (collection.org, len(rows))),
-        Statement(_MAKE_COLLECTION, place),
-        Statement(_GET_UNCOUNTED, place),
-        Statement(_GET_BEFORE, (*place, list({row.id for row in rows}))),
-        Statement(GET_LAST_AUDIT, (collection.org,)),
-    )
-    last = numbered[0][0]
-    return Content(
-        collection,
-        {(collection, row[0]): _decode_before(row[1:]) for row in found},
-        iter(range(last - len(rows) + 1, last + 1)),
-        collections[0][0],
-        decode_audit(ends[0]) if ends else None,
-    )
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A collection and ids of which it is asked what is there."""
+
+    collection: Collection
+    ids: Sequence[str]
+
+    @property
+    def statements(self) -> list[Statement]:
+        """What asks for it, in the transaction that holds the org."""
+        place = (self.collection.org, self.collection.toolset)
+        return [
+            Statement(_GET_NUMBERS, {"org": place[0], "toolset": place[1]}),
+            Statement(_GET_BEFORE, (*place, list(self.ids))),
+            Statement(GET_LAST_AUDIT, (place[0],)),
+        ]
+
+    def read(self, rows: Sequence[Sequence[Row]]) -> Content:
+        """Return what is there, from the rows of the statements."""
+        (((changes, uncounted),), found, ends) = rows
+        stored = {(self.collection, row[0]): _decode_before(row[1:]) for row in found}
+        last_audit = decode_audit(ends[0]) if ends else None
+        return Content(self.collection, frozenset(self.ids), stored, changes, uncounted, last_audit)
+
+
+async def _get_content(
+    session: Session, known: dict[Collection, Content], collection: Collection, rows: Sequence[DocumentRow]
+) -> Content:
+    """Return what is there of the collection under the ids of the rows."""
+    ids = {row.id for row in rows}
+    content = known.pop(collection, None)
+    if content is not None and ids <= content.ids:
+        # Its numbers and counts are as old as the answer: whatever else is written then has its own.
+        known.clear()
+        return content
+    known.clear()
+    asked = Asked(collection, list(ids))
+    return asked.read(await session.send(Scope(collection.org), *asked.statements))
 
 
 def index_anew(collection: Collection, rows: Sequence[DocumentRow], keys: Sequence[int]) -> list[Statement]:

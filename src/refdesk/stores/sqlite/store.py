@@ -163,6 +163,9 @@ class SqliteTransaction(_SqliteReader):
     async def __aexit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         await self._session.__aexit__(kind, *rest)
 
+    async def expect(self, documents: Sequence[Document], keys: Sequence[MetadataKey]) -> None:
+        """See `Transaction.expect`."""
+
     async def put_documents(self, documents: Sequence[Document]) -> None:
         """See `Transaction.put_documents`."""
         await self._put(documents, self._clock.now())

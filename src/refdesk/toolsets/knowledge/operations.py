@@ -65,10 +65,9 @@ async def _store(context: Context, entry: StoreInput, token: Token | None) -> St
     now = base.clock.now()
     document = models.to_document(entry, id=base.identifiers.new(), org=principal.org, author=principal.agent, now=now)
     async with base.store.transaction() as transaction:
-        answer = None
+        answer, keys = None, [] if token is None else [token.key]
+        await transaction.expect([document], [*keys, *list_read(base, document)])
         if token is not None:
-            # What is asked for below, in one go: an engine behind a network need not be asked again.
-            await transaction.get_many_metadata([token.key, *list_read(base, document)])
             answer = await idempotency.recall(transaction, token, context.asked_at or now)
         if answer is not None:
             return StoreOutput.model_validate({**answer, "replayed": True})
