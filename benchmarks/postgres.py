@@ -356,15 +356,18 @@ async def measure_recall(store: Store, connection: AsyncConnection, corpus: Corp
 # Space
 
 
-def count_bytes(url: str) -> dict[str, tuple[int, int]]:
-    """Return of each table its bytes without and with indexes and what it keeps out of line."""
+def count_bytes(url: str) -> tuple[dict[str, tuple[int, int]], int]:
+    """Return of each table its bytes without and with indexes and what it keeps out of line; and how many notes are
+    stored, those of the writers too."""
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("VACUUM")
+        connection.execute("SELECT set_config('refdesk.all_orgs', 'on', false)")
+        (stored,) = connection.execute("SELECT count(*) FROM documents").fetchone() or (0,)
         rows = connection.execute(
             "SELECT relname, pg_table_size(oid), pg_total_relation_size(oid) FROM pg_class "
             "WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p') ORDER BY 3 DESC"
         ).fetchall()
-    return {name: (table, total) for name, table, total in rows}
+    return {name: (table, total) for name, table, total in rows}, stored
 
 
 # The whole
@@ -405,7 +408,7 @@ async def run(url: str, parts: Sequence[str], notes: int, seconds: float) -> dic
                     print(f"recall@10 {recall.name:10} {recall.ours:.3f}{plain}")
                     results[f"recall {recall.name}"] = recall.ours
         if "space" in parts:
-            _print_bytes(count_bytes(url), notes, results)
+            _print_bytes(*count_bytes(url), notes, results)
     return results
 
 
@@ -428,14 +431,14 @@ def _print_times(times: Times, results: dict[str, object]) -> None:
     results[f"search {times.name}"] = times.ratio
 
 
-def _print_bytes(sizes: dict[str, tuple[int, int]], notes: int, results: dict[str, object]) -> None:
+def _print_bytes(sizes: dict[str, tuple[int, int]], stored: int, notes: int, results: dict[str, object]) -> None:
     own = {name: pair for name, pair in sizes.items() if name != "plain_notes"}
     total = sum(whole for _, whole in own.values())
-    print(f"{total / notes:.0f} bytes a note, plain {sizes['plain_notes'][1] / notes:.0f}")
+    print(f"{total / stored:.0f} bytes a note, plain {sizes['plain_notes'][1] / notes:.0f}")
     for name, (table, whole) in own.items():
-        if whole / notes >= 1:
-            print(f"  {name:14} {table / notes:6.0f} + {(whole - table) / notes:6.0f} of indexes")
-    results["bytes"] = total / notes
+        if whole / stored >= 1:
+            print(f"  {name:14} {table / stored:6.0f} + {(whole - table) / stored:6.0f} of indexes")
+    results["bytes"] = total / stored
 
 
 def is_within(results: dict[str, object]) -> bool:

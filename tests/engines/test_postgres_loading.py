@@ -15,6 +15,7 @@ from refdesk.protocols import Store
 from refdesk.stores.memory import MemoryStore
 from refdesk.stores.postgres import Limits, hnsw, open_store
 from refdesk.stores.postgres.connections import Scope, Statement
+from refdesk.stores.postgres.lexical import MOST_UNCOUNTED
 from refdesk.stores.postgres.store import PostgresStore
 from refdesk.stores.postgres.transactions import Session, Turns, open_session
 from tests.engines.postgres import fetch, get_schema, get_server, get_store_url
@@ -26,6 +27,7 @@ pytestmark = pytest.mark.engines
 GRAPH = "vectors_of_model_1"
 BY_GRAPH = Limits(exact_passages=0)
 NOBODY = Scope("")
+NOTES_SCOPE = Scope(NOTES.org)
 
 
 def connect(folder: Path) -> psycopg.Connection:
@@ -225,3 +227,17 @@ async def test_a_graph_is_built_in_memory_by_one_process_for_as_long_as_its_clie
 def test_memory_for_a_graph_is_what_its_nodes_take_up_to_a_limit() -> None:
     assert 100_000 * (720 + 768) < hnsw.get_building_bytes(100_000, 384) < 200 * 2**20
     assert hnsw.get_building_bytes(10**7, 384) == hnsw.MOST_BUILDING_BYTES
+
+
+async def test_terms_are_counted_once_at_the_end_of_a_load(tmp_path: Path) -> None:
+    counted = Statement("SELECT (SELECT count(*) FROM term_counts), (SELECT uncounted FROM collections)")
+    documents = [make_document(f"{number:03}", f"apple word{number}") for number in range(MOST_UNCOUNTED + 2)]
+    async with open_store(get_store_url(tmp_path)) as store:
+        assert isinstance(store, PostgresStore)
+        async with store.loading():
+            await put(store, *documents)
+            assert await store.connections.read(NOTES_SCOPE, counted) == [[(0, len(documents))]]
+            assert await find_ids(store, asking("word7")) == ["007"]
+        ((terms, uncounted),) = (await store.connections.read(NOTES_SCOPE, counted))[0]
+        assert (terms > 0, uncounted) == (True, 0)
+        assert await find_ids(store, asking("word7")) == ["007"]

@@ -17,6 +17,9 @@ FREQUENT_SHARE = 20
 MOST_UNCOUNTED = 128
 """Changes that searches look through beside the counted terms, before these are counted too."""
 
+MOST_UNCOUNTED_IN_LOAD = 50_000
+"""The same while a store is filled: each time counts are written anew, the old ones leave their room behind."""
+
 # Of entries that are counted already. What comes after `counted` is read from the entries themselves.
 CHANGE_TERMS = """
     INSERT INTO term_changes (org, toolset, number, change, terms)
@@ -105,6 +108,9 @@ _FREQUENCY = Text("(CASE WHEN terms[{place}] = {term}::integer THEN frequencies[
 _NORM = Text("{k1}::float8 * ({rest}::float8 + {b}::float8 * coalesce(length::float8 / {mean}, 1.0::float8)) AS norm")
 _TERM_SCORE = Text("{weight} * {tf} / ({tf} + norm)")
 _CHARACTER = Text("chr(CASE WHEN {place} < 55296 THEN greatest({place}, 1) ELSE {place} + 2048 END)")
+
+
+GET_UNCOUNTED = "SELECT org, toolset FROM collections WHERE uncounted > 0 ORDER BY org, toolset"
 
 
 def count_terms(org: str, toolset: str) -> list[Statement]:

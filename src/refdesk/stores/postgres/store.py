@@ -18,11 +18,12 @@ from refdesk.core.clock import SystemClock
 from refdesk.core.keeping.encoding import encode_instant
 from refdesk.errors import ConfigurationError, StoreError
 from refdesk.model import Revision
-from refdesk.stores.postgres import archive, backfill, distribution, hnsw, reads, scrubbing, writes
+from refdesk.stores.postgres import archive, backfill, distribution, hnsw, reads, records, scrubbing, writes
 from refdesk.stores.postgres.citus import CitusConnections
-from refdesk.stores.postgres.connections import Connections, Scope
+from refdesk.stores.postgres.connections import ALL_ORGS, Connections, Scope
 from refdesk.stores.postgres.embeddings import Embedded, Vectors
 from refdesk.stores.postgres.migrations import examine, get_missing, load_migrations, migrate
+from refdesk.stores.postgres.records import put_metadata
 from refdesk.stores.postgres.replicas import Replicas, open_replicas
 from refdesk.stores.postgres.rows import encode_passages
 from refdesk.stores.postgres.search import Limits, Searcher
@@ -123,6 +124,7 @@ class PostgresTransaction(_PostgresReader):
         super().__init__(session)
         self._session = session
         self._clock = clock
+        self._is_loading = is_loading
         self._vectors = Vectors(session, is_loading=is_loading)
         self._known = Known()
 
@@ -154,8 +156,7 @@ class PostgresTransaction(_PostgresReader):
         self._session.is_brief = True
         contents = [writes.Asked(collection, ids) for collection, ids in by_collection.items()]
         asked = [statement for content in contents for statement in content.statements]
-        scope, records = Scope(orgs.pop()), reads.ask_for_metadata(keys)
-        rows = await self._session.send(scope, *asked, *records)
+        rows = await self._session.send(Scope(orgs.pop()), *asked, *reads.ask_for_metadata(keys))
         for content in contents:
             opened = content.read([rows.pop(0) for _ in content.statements])
             self._known.contents[content.collection] = opened
@@ -172,7 +173,7 @@ class PostgresTransaction(_PostgresReader):
         rows = await writes.prepare(revisions)
         # Of vectors that are replaced the count is taken at once.
         await self._vectors.count()
-        ends = await writes.put_revisions(self._session, rows, self._known.contents)
+        ends = await writes.put_revisions(self._session, rows, self._known.contents, is_loading=self._is_loading)
         self._known.last_audits.update(ends)
 
     async def put_vectors(
@@ -215,27 +216,27 @@ class PostgresTransaction(_PostgresReader):
 
     async def put_links(self, links: Sequence[Link]) -> None:
         """See `Transaction.put_links`."""
-        await writes.put_links(self._session, links)
+        await records.put_links(self._session, links)
 
     async def remove_links(self, links: Sequence[Link]) -> None:
         """See `Transaction.remove_links`."""
-        await writes.remove_links(self._session, links)
+        await records.remove_links(self._session, links)
 
     async def put_audit(self, entries: Sequence[AuditEntry]) -> None:
         """See `Transaction.put_audit`."""
         last = {org: end.number if end else 0 for org, end in self._known.last_audits.items()}
-        await writes.put_audit(self._session, entries, last)
+        await records.put_audit(self._session, entries, last)
         for entry in sorted(entries, key=lambda each: each.number):
             self._known.last_audits[entry.org] = entry
 
     async def put_metadata(self, records: Sequence[Metadata]) -> None:
         """See `Transaction.put_metadata`."""
-        await writes.put_metadata(self._session, records)
+        await put_metadata(self._session, records)
         self._known.records.update((record.key, record) for record in records)
 
     async def remove_metadata(self, keys: Sequence[MetadataKey]) -> None:
         """See `Transaction.remove_metadata`."""
-        await writes.remove_metadata(self._session, keys)
+        await records.remove_metadata(self._session, keys)
         self._known.records.update(dict.fromkeys(keys))
 
 
@@ -394,6 +395,8 @@ class PostgresStore(_PostgresReader):
     async def _build_graphs(self) -> None:
         if not self._loads:
             async with open_session(self.connections, self._turns, is_alone=True) as session:
+                await session.take_time(ALL_ORGS)
+                await writes.count_loaded(session)
                 await hnsw.build(session)
             await archive.analyze(self.connections)
 

@@ -1,4 +1,4 @@
-"""Writes documents and metadata, and what searches read of them, in the same transaction."""
+"""Writes documents, and what searches read of them, in the same transaction."""
 
 from __future__ import annotations
 
@@ -10,18 +10,24 @@ from typing import TYPE_CHECKING, TypeAlias
 import anyio.to_thread
 
 from refdesk.core.keeping.encoding import encode_instant
-from refdesk.core.keeping.rows import decode_audit, encode_audit, encode_document, encode_link, encode_metadata
+from refdesk.core.keeping.rows import decode_audit, encode_document
 from refdesk.errors import ConflictError
 from refdesk.model import Collection, State
-from refdesk.stores.postgres.connections import Scope, Statement
+from refdesk.stores.postgres.connections import ALL_ORGS, Scope, Statement
 from refdesk.stores.postgres.indexing import Derived, Tokens, derive
-from refdesk.stores.postgres.lexical import CHANGE_TERMS, MOST_UNCOUNTED, count_terms
+from refdesk.stores.postgres.lexical import (
+    CHANGE_TERMS,
+    GET_UNCOUNTED,
+    MOST_UNCOUNTED,
+    MOST_UNCOUNTED_IN_LOAD,
+    count_terms,
+)
 from refdesk.stores.postgres.pool import Row
 from refdesk.stores.postgres.reads import GET_LAST_AUDIT
 from refdesk.stores.postgres.transactions import Session
 
 if TYPE_CHECKING:
-    from refdesk.model import AuditEntry, Link, Metadata, MetadataKey, Revision
+    from refdesk.model import AuditEntry, Revision
 
 _GET_NUMBERS = """
     SELECT (SELECT changes FROM orgs WHERE org = %(org)s),
@@ -106,23 +112,7 @@ _REMOVE_VECTORS = """
     UPDATE embeddings SET passages = embeddings.passages - counts.passages FROM counts
     WHERE org = %(org)s AND toolset = %(toolset)s AND embeddings.model = counts.model
 """
-_PUT_LINK = "INSERT INTO links VALUES (%s, %s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING"
-_REMOVE_LINK = """
-    DELETE FROM links WHERE org = %s AND source_toolset = %s AND source_id = %s AND kind = %s
-    AND target_toolset = %s AND target_id = %s
-"""
 _REMOVE_REVISIONS = "DELETE FROM revisions WHERE org = %s AND document = ANY(%s::bigint[])"
-_GET_AUDITED = "SELECT number FROM audit WHERE org = %s AND number = ANY(%s::bigint[])"
-_PUT_AUDIT = "INSERT INTO audit (org, number, at, act, previous, digest) VALUES (%s, %s, %s, %s::json, %s, %s)"
-_PUT_RECORDS = """
-    INSERT INTO records (org, kind, name, due_at, value)
-    SELECT %s, * FROM unnest(%s::text[], %s::text[], %s::bigint[], %s::json[])
-    ON CONFLICT (org, kind, name) DO UPDATE SET due_at = excluded.due_at, value = excluded.value
-"""
-_REMOVE_RECORDS = """
-    DELETE FROM records WHERE org = %s AND (kind, name) IN (SELECT * FROM unnest(%s::text[], %s::text[]))
-"""
-
 SHORT = 20_000
 """Code points that are analysed in a few milliseconds, so that handing them to a thread would take longer."""
 
@@ -195,7 +185,7 @@ async def prepare(revisions: Sequence[Revision]) -> list[DocumentRow]:
 
 
 async def put_revisions(
-    session: Session, rows: Sequence[DocumentRow], known: dict[Collection, Content]
+    session: Session, rows: Sequence[DocumentRow], known: dict[Collection, Content], *, is_loading: bool = False
 ) -> dict[str, AuditEntry | None]:
     """See `Transaction.put_revisions`. Nothing is written before every version has been checked.
 
@@ -203,6 +193,7 @@ async def put_revisions(
         session: The transaction.
         rows: What is written.
         known: Of some collections what is there; used once.
+        is_loading: Terms are counted at the end of the load.
 
     Returns:
         The last audit entry of each org, as it will be asked for: what is written goes on record.
@@ -218,7 +209,8 @@ async def put_revisions(
         content.changes = changes.get(content.collection.org, content.changes)
         for wave in _part(rows):
             await content.put(session, wave)
-        await session.post(Scope(content.collection.org), *content.settle())
+        limit = MOST_UNCOUNTED_IN_LOAD if is_loading else MOST_UNCOUNTED
+        await session.post(Scope(content.collection.org), *content.settle(limit))
         changes[content.collection.org] = content.changes
     return {content.collection.org: content.last_audit for content in contents}
 
@@ -238,51 +230,11 @@ async def erase_documents(session: Session, rows: Sequence[DocumentRow]) -> None
         changes[content.collection.org] = content.changes
 
 
-async def put_links(session: Session, links: Sequence[Link]) -> None:
-    """See `Transaction.put_links`."""
-    rows = [encode_link(link) for link in links]
-    for org in dict.fromkeys(row[0] for row in rows):
-        await session.post(Scope(org), *(Statement(_PUT_LINK, row) for row in rows if row[0] == org))
-
-
-async def remove_links(session: Session, links: Sequence[Link]) -> None:
-    """See `Transaction.remove_links`."""
-    rows = [encode_link(link)[:-1] for link in links]
-    for org in dict.fromkeys(row[0] for row in rows):
-        await session.post(Scope(org), *(Statement(_REMOVE_LINK, row) for row in rows if row[0] == org))
-
-
-async def put_audit(session: Session, entries: Sequence[AuditEntry], last: Mapping[str, int]) -> None:
-    """See `Transaction.put_audit`.
-
-    Args:
-        session: The transaction.
-        entries: What is added.
-        last: The highest number of each org's log that this transaction has read; above it nothing is looked for.
-    """
-    for org in dict.fromkeys(entry.org for entry in entries):
-        rows = [encode_audit(entry) for entry in entries if entry.org == org]
-        numbers = [entry.number for entry in entries if entry.org == org]
-        if org not in last or min(numbers) <= last[org] or len(set(numbers)) < len(numbers):
-            (there,) = await session.send(Scope(org), Statement(_GET_AUDITED, (org, numbers)))
-            if there:
-                raise ConflictError("The audit log has an entry of that number: read it again and repeat the change.")
-        await session.post(Scope(org), *(Statement(_PUT_AUDIT, row) for row in rows))
-
-
-async def put_metadata(session: Session, records: Sequence[Metadata]) -> None:
-    """See `Transaction.put_metadata`."""
-    rows = [encode_metadata(record) for record in {record.key: record for record in records}.values()]
-    for org in dict.fromkeys(row[0] for row in rows):
-        columns = map(list, zip(*[row[1:] for row in rows if row[0] == org], strict=True))
-        await session.post(Scope(org), Statement(_PUT_RECORDS, (org, *columns)))
-
-
-async def remove_metadata(session: Session, keys: Sequence[MetadataKey]) -> None:
-    """See `Transaction.remove_metadata`."""
-    for org in dict.fromkeys(key.org for key in keys):
-        columns = [[key.kind for key in keys if key.org == org], [key.name for key in keys if key.org == org]]
-        await session.post(Scope(org), Statement(_REMOVE_RECORDS, (org, *columns)))
+async def count_loaded(session: Session) -> None:
+    """Count the terms of whatever a load has brought; the session works on the whole store."""
+    (collections,) = await session.send(ALL_ORGS, Statement(GET_UNCOUNTED))
+    for org, toolset in collections:
+        await session.post(Scope(org), *count_terms(org, toolset))
 
 
 async def probe(session: Session) -> None:
@@ -358,9 +310,9 @@ class Content:
             self._remember(row, key)
         await session.post(Scope(self.collection.org), *statements)
 
-    def settle(self) -> list[Statement]:
-        """Return what counts terms, once searches have much to look through beside what is counted."""
-        return self._count_terms() if (self.uncounted or 0) >= MOST_UNCOUNTED else []
+    def settle(self, limit: int) -> list[Statement]:
+        """Return what counts terms, once searches have so many changes to look through beside what is counted."""
+        return self._count_terms() if (self.uncounted or 0) >= limit else []
 
     def _take_numbers(self, count: int) -> list[Statement]:
         """Take as many of the org's change sequence: nobody else can while this transaction holds the org."""
