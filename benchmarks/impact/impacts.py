@@ -31,7 +31,9 @@ def run_by_products(data: Path, part: str) -> Figures:
     pairs = read_impacts(part)
     changes = read_changes(data, pairs)
     told = [
-        change is not None and bool(change.products & {mention.product for mention in find_products(pair.other)})
+        change is not None
+        and change.kind != "releases"
+        and bool(change.products & {mention.product for mention in find_products(pair.other)})
         for pair, change in zip(pairs, changes, strict=True)
     ]
     return measure([pair.holds for pair in pairs], told)

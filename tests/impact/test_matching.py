@@ -92,7 +92,7 @@ def test_a_change_says_from_when_and_what_instead() -> None:
 
 
 def test_what_only_offers_something_changes_nothing() -> None:
-    assert read_change(Announcement("1", "Generally Available: Azure Foo in Norway", "Use it from today.")) is None
+    assert read_change(Announcement("1", "Public Preview: Azure Foo in Norway", "Use it from today.")) is None
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,9 @@ _KINDS: dict[ChangeKind, str] = {
 _PATTERNS: dict[ChangeKind, re.Pattern[str]] = {
     kind: re.compile(pattern, re.IGNORECASE | re.VERBOSE) for kind, pattern in _KINDS.items()
 }
+_RELEASED = re.compile(
+    r"\s*(?:generally,?\s+available|general\s+availability|launched|now\s+(?:generally\s+)?available)\b", re.IGNORECASE
+)
 _OF_OFFERS: tuple[ChangeKind, ...] = ("price", "limit", "renames")
 """How what only offers something may still change something else, in passing."""
 
@@ -134,7 +137,7 @@ class Change:
 
 
 def read_change(announcement: Announcement) -> Change | None:
-    """Return what an announcement changes, or `None` where it only offers something."""
+    """Return what an announcement changes, or `None` where it only offers something that is not released yet."""
     title, text = " ".join(announcement.title.split()), announcement.text
     kind, (start, end) = _find_kind(title, text)
     if kind is None:
@@ -160,7 +163,7 @@ def read_change(announcement: Announcement) -> Change | None:
         tiers=find_tiers(text[start:end]),
         former=find_former(f"{title}. {text}") if kind in ("limit", "price", "default") else frozenset(),
         successors=_find_successors(f"{successor} . {' . '.join(m[0] for m in _INSTEAD.finditer(head))}"),
-        due=find_due(announcement, text[start:end]),
+        due=find_due(announcement, text[start:end]) if kind != "releases" else None,
         start=start,
         end=end,
     )
@@ -193,7 +196,7 @@ def _find_kind(title: str, text: str) -> tuple[ChangeKind | None, tuple[int, int
         for each in kinds:
             if _PATTERNS[each].search(text, start, end):
                 return each, (start, end)
-    return None, (0, 0)
+    return ("releases", sentences[0] if sentences else (0, 0)) if _RELEASED.match(title) else (None, (0, 0))
 
 
 def _name_kind(title: str, bare: str) -> ChangeKind | None:

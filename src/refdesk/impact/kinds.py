@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-ChangeKind: TypeAlias = Literal["retires", "breaks", "deprecates", "price", "limit", "renames", "default"]
-"""How an announcement changes something."""
+ChangeKind: TypeAlias = Literal["retires", "breaks", "deprecates", "price", "limit", "renames", "default", "releases"]
+"""How an announcement changes something; what it releases was said not to be there yet."""
 
-SEVERITY: tuple[ChangeKind, ...] = ("retires", "breaks", "deprecates", "default", "limit", "price", "renames")
+SEVERITY: tuple[ChangeKind, ...] = (
+    "retires",
+    "breaks",
+    "deprecates",
+    "default",
+    "limit",
+    "price",
+    "renames",
+    "releases",
+)
 """The worst first."""
 
 Way: TypeAlias = Literal["value", "denial", "state"]

@@ -39,6 +39,8 @@ class KnownChanges:
     def find(self, passages: Sequence[Passage], weights: Mapping[str, float] = WEIGHTS) -> list[tuple[Change, Match]]:
         """Return the changes that a note relies on, surest first, ties by id."""
         ids = {id for passage in passages for key in _list_named(passage) for id in self._by_key.get(key, ())}
+        if not any(passage.awaited for passage in passages):
+            ids = {id for id in ids if self.by_id[id].kind != "releases"}
         found = [(change, match(change, passages, weights)) for change in map(self.by_id.__getitem__, ids)]
         sure = [(change, each) for change, each in found if each is not None and each.confidence >= WORTH_KEEPING]
         return sorted(sure, key=lambda pair: (-pair[1].confidence, pair[0].id))

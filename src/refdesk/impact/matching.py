@@ -19,10 +19,13 @@ from refdesk.impact.qualifiers import find_qualifiers
 from refdesk.impact.series import Series, find_series
 from refdesk.impact.subjects import split_camel
 from refdesk.impact.versions import Version, find_versions
-from refdesk.impact.wording import get_terms, is_gone, is_own, split_sentences
+from refdesk.impact.wording import get_terms, is_awaited, is_gone, is_own, split_sentences
 
 WINDOW = 1
 """So many sentences on each side of a sentence are read with it."""
+
+NAMED = 0.6
+"""A sentence that names so much of a subject's terms, by weight, means it when it says that it is not there yet."""
 
 CLOSE = 2
 """Words no farther from each other than this stand together."""
@@ -94,6 +97,11 @@ class Passage:
     def gone(self) -> tuple[str, ...]:
         """The sentences that say that something was left behind."""
         return tuple(sentence for sentence in self.sentences if is_gone(sentence))
+
+    @cached_property
+    def awaited(self) -> tuple[str, ...]:
+        """The sentences that say that something is not there yet."""
+        return tuple(sentence for sentence in self.sentences if is_awaited(sentence))
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +185,8 @@ def weigh(evidence: Mapping[str, float], weights: Mapping[str, float]) -> float:
 def compare(change: Change, passage: Passage) -> dict[str, float] | None:
     """Return what speaks for and against a passage's relying on what is changed; `None` where it names none of it."""
     parts = _Parts(change, passage)
+    if change.kind == "releases" and not any(map(parts.is_named, passage.awaited)):
+        return None
     product = parts.product
     specific = parts.specific
     identified = parts.identified
@@ -289,6 +299,12 @@ class _Parts:
         if any(own.covers(version) for version in find_versions(sentence) for own in self.change.versions):
             return True
         return bool(set(get_terms(sentence)) & set(self.change.terms))
+
+    def is_named(self, sentence: str) -> bool:
+        """Return whether a sentence names most of what makes the change what it is."""
+        terms = frozenset((*get_terms(sentence), *get_terms(split_camel(sentence))))
+        named = sum(weight for term, weight in self.change.terms.items() if term in terms)
+        return named >= NAMED * sum(self.change.terms.values()) > 0
 
     def _note(self, name: str, weight: float, is_hit: bool) -> None:
         self.wanted[name] = weight

@@ -56,6 +56,20 @@ _OWN = re.compile(
 )
 
 
+_AWAITED = re.compile(
+    r"""\b(?:not|never|isn't|aren't|wasn't|cannot|can't|don't|doesn't|won't)\b[^.;]{0,60}\byet\b
+      | \b(?:is|are|was|were)(?:\s+(?:still\s+)?not|n't)\s+(?:be\s+)?(?:generally\s+)?
+        (?:available|supported|released|offered|possible|ga)\b
+      | \b(?:does|do)(?:\s+(?:still\s+)?not|n't)\s+(?:offer|support|have)\b
+      | \b(?:only|still)\s+(?:a|in)\s+(?:(?:public|private)\s+)?preview\b | \bpreview\s+only\b
+      | \b(?:until|once|as\s+soon\s+as|when|before)\b[^.;]{0,60}\b
+        (?:is|are|becomes?|goes|go|reaches)\s+(?:ga\b|generally\s+available|available|supported|released)
+      | \bwait(?:s|ing)?\s+(?:for|until)\b | \bno\s+support\s+for\b | \bcoming\s+soon\b
+      | \bworkaround\s+until\b""",
+    re.IGNORECASE | re.VERBOSE,
+)
+
+
 def split_sentences(text: str) -> Iterator[tuple[int, int]]:
     """Yield the offsets of the sentences and list items of a text, without blanks around them."""
     start = 0
@@ -77,6 +91,11 @@ def _trim(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 def is_gone(sentence: str) -> bool:
     """Return whether a sentence says that something was left behind, and not that it will be."""
     return _GONE.search(sentence) is not None and _AHEAD.search(sentence) is None
+
+
+def is_awaited(sentence: str) -> bool:
+    """Return whether a sentence says that something is not there yet."""
+    return _AWAITED.search(sentence) is not None
 
 
 def is_own(text: str) -> bool:
