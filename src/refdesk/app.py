@@ -21,9 +21,10 @@ from refdesk import errors
 from refdesk.core.context import Bases, Context, report_nothing
 from refdesk.core.fairness import FairTurns
 from refdesk.core.keeping.acts import MAIN
-from refdesk.core.operations import find_owner
+from refdesk.core.operations import WATCH, find_owner
 from refdesk.core.writing.refusals import Refusals
 from refdesk.factories.bases import choose_base
+from refdesk.factories.gaps import choose_waiting
 from refdesk.factories.telemetry import open_telemetry
 from refdesk.factories.toolsets import (
     choose_own_stores,
@@ -33,6 +34,7 @@ from refdesk.factories.toolsets import (
     join_toolsets,
     list_names,
 )
+from refdesk.gaps.missed import Missed
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -43,10 +45,13 @@ if TYPE_CHECKING:
     from refdesk.core.background.upkeep import EmbeddingState
     from refdesk.core.context import Bases, Report
     from refdesk.core.knowledge_base import KnowledgeBase
-    from refdesk.core.operations import Call, Operation, Resource, Toolset
+    from refdesk.core.operations import Call, Operation, Resource, Toolset, Unanswered
     from refdesk.core.tracing import Tracer
     from refdesk.factories.bases import Base, OpenBase
     from refdesk.factories.upkeep import DeskUpkeep
+    from refdesk.gaps.keeping import Keeper
+    from refdesk.gaps.missed import Waiting
+    from refdesk.impact.examining import Examiner
     from refdesk.model import CollectionStatistics, Principal
     from refdesk.settings import Settings
     from refdesk.telemetry import Telemetry
@@ -87,6 +92,8 @@ class Desk:
         questions: Outlives what was asked, so that an answer in time need not wait for what cannot be stopped.
         listeners: Called with every call that has ended; they must not fail.
         telemetry: Sends traces and metrics, where the settings name a receiver.
+        waiting: The questions that had no answer, until they are grouped; `None` where they are not kept.
+        noted: How often what is kept beside the documents has changed in a way that who is subscribed hears of.
     """
 
     settings: Settings
@@ -99,6 +106,8 @@ class Desk:
     turns: FairTurns = field(init=False)
     listeners: list[Callable[[Call], None]] = field(default_factory=list["Callable[[Call], None]"])
     telemetry: Telemetry | None = None
+    waiting: Waiting | None = field(init=False)
+    noted: int = 0
     refusals: Refusals = field(default_factory=Refusals)
     obstacle: str | None = None
     _base: Base | None = None
@@ -111,12 +120,44 @@ class Desk:
     def __post_init__(self) -> None:
         most = self.settings.concurrent_requests
         self.turns = FairTurns(most, max(1, most // SHARED_PART))
+        self.waiting = choose_waiting(self.settings, self.toolsets)
 
     def note_call(self, call: Call) -> None:
         """Report a finished call to the call counter."""
         self._called_at = anyio.current_time()
         for listener in self.listeners:
             listener(call)
+
+    def note_unanswered(self, principal: Principal, transport: str, unanswered: Unanswered | None) -> None:
+        """Take note of a question that an answer left open, where there is one; it neither waits nor raises."""
+        if unanswered is None or self.waiting is None or self._base is None or transport == WATCH:
+            return
+        if not unanswered.partial.isdisjoint(self.live):
+            return  # what is asked outside is not asked again to see how well it matches
+        now = self._base.knowledge_base.clock.now()
+        self.waiting.note(Missed(principal, unanswered.text, unanswered.toolsets, now))
+
+    def make_gap_keeper(self, base: Base) -> Keeper | None:
+        """Return what groups the questions without an answer; `None` where they are not kept."""
+        if self.waiting is None or self.obstacle is not None:
+            return None
+        from refdesk.factories.gaps import choose_keeper
+
+        served, live = self.toolsets, self.live
+        keeper = choose_keeper(self.settings, base.knowledge_base, self.waiting, served, live, self.get_context)
+        keeper.give_way, keeper.on_change = self.wait_for_quiet, self._note_noted
+        return keeper
+
+    def make_examiner(self, base: Base) -> Examiner:
+        """Return what finds impacts, and which gaps are closed by what is new."""
+        from refdesk.factories.impact import choose_examiner
+
+        keeper = self.make_gap_keeper(base)
+        also = keeper.take_new if keeper is not None else None
+        return choose_examiner(lambda name: base.of(name).knowledge_base.store, also)
+
+    def _note_noted(self) -> None:
+        self.noted += 1
 
     async def wait_for_quiet(self) -> None:
         """Return when no call has ended for a moment, and after half a minute whatever goes on."""
@@ -337,12 +378,27 @@ class Desk:
     def _start_background(self, group: TaskGroup, base: Base) -> None:
         for each in base.each():
             group.start_soon(self._supervise, "embedding", each.indexer.run)
-        group.start_soon(self._supervise, "impacts", partial(keep_impacts, base, self.wait_for_quiet))
+        group.start_soon(self._supervise, "impacts", partial(self._keep_impacts, base))
+        group.start_soon(self._supervise, "gaps", partial(self._keep_gaps, base))
         upkeep = self.get_upkeep(base)
         for name in upkeep.list_sources():
             group.start_soon(self._supervise, f"sync of {name}", partial(upkeep.keep_current, name))
         if self.settings.backup_every is not None:
             group.start_soon(self._supervise, "backups", partial(keep_backups, self.settings, base))
+
+    async def _keep_impacts(self, base: Base) -> None:
+        """Find what announcements mean for what is known, whenever something is new, until cancelled."""
+        await anyio.sleep(IDLE_START_SECONDS)  # nobody waits for it, and everybody for the start
+        examiner = self.make_examiner(base)
+        examiner.give_way = self.wait_for_quiet
+        await examiner.run()
+
+    async def _keep_gaps(self, base: Base) -> None:
+        """Group the questions without an answer, until cancelled; return at once where they are not kept."""
+        await anyio.sleep(IDLE_START_SECONDS)
+        keeper = self.make_gap_keeper(base)
+        if keeper is not None:
+            await keeper.run()
 
     async def _supervise(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
         try:
@@ -393,16 +449,6 @@ async def _open_desk(
         group.cancel_scope.cancel()
     if failure is not None:
         raise failure
-
-
-async def keep_impacts(base: Base, give_way: Callable[[], Awaitable[None]]) -> None:
-    """Find what announcements mean for what is known, whenever something is new, until cancelled."""
-    await anyio.sleep(IDLE_START_SECONDS)  # nobody waits for it, and everybody for the start
-    from refdesk.factories.impact import choose_examiner
-
-    examiner = choose_examiner(lambda name: base.of(name).knowledge_base.store)
-    examiner.give_way = give_way
-    await examiner.run()
 
 
 async def keep_backups(settings: Settings, base: Base) -> None:

@@ -106,7 +106,7 @@ def list_pages(world: World) -> list[str]:
         *(f"/console/desk{part}" for part in ("", "/keys", "/audit")),
         *(f"/console/do/{act}?{note}" for act in ("edit_knowledge", "withdraw_knowledge")),
         *(f"/console/do/{act}?{skill}" for act in ("report_outcome", "merge_skills", "update_skill")),
-        "/console/do/sync_toolset",
+        *("/console/do/sync_toolset", "/console/gaps", "/console/gaps?status=answered", "/console/do/judge_gap?id=x"),
     ]
 
 

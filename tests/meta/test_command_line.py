@@ -72,6 +72,8 @@ ARGUMENTS: Mapping[str, Sequence[str]] = {
     "models remove": ("other",),
     "completion": ("bash",),
     "impact judge": ("confirm", "1", ID),
+    "gaps judge": ("dismiss", ID),
+    "cases settle": ("dismiss", ID, ID),
 }
 """What a command must be given; others need nothing."""
 

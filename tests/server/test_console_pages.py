@@ -58,6 +58,25 @@ async def sync(browser: httpx2.AsyncClient) -> None:
     assert done.json()["outcome"] == "succeeded"
 
 
+async def test_gaps_are_listed_and_judged_on_a_page_of_their_own(desk: Desk) -> None:
+    async with open_http(desk, RUNNER) as browser:
+        question = "who waters the <plants> on the third floor"
+        await browser.post("/knowledge/search", json={"query": question})
+        keeper = desk.make_gap_keeper(await desk.get_base())
+        assert keeper is not None
+        await keeper.run_until_done()
+        page = await read(browser, "/console/gaps")
+        assert "who waters the &lt;plants&gt; on the third floor" in page
+        assert "asked 1 ×" in page
+        found = re.search(r"/console/do/judge_gap\?id=([\w-]+)", page)
+        assert found is not None
+        done = await send(browser, "judge_gap", id=found[1], verdict="dismiss", reason="A plant of plastic.")
+        assert done.headers["location"].startswith("/console/gaps")
+        assert "The gap is as you said." in await read(browser, done.headers["location"])
+        assert "A plant of plastic." in await read(browser, "/console/gaps?status=dismissed")
+        assert "There are none." in await read(browser, "/console/gaps?status=nonsense&page=999999999999")
+
+
 async def test_a_sync_begins_when_its_form_is_sent_and_shows_on_the_desk(browser: httpx2.AsyncClient) -> None:
     done = await send(browser, "sync_toolset", toolset="azure-updates")
     assert done.headers["location"] == "/console/desk?did=sync_toolset"

@@ -145,6 +145,35 @@ async def test_a_client_hears_of_what_it_subscribed_to_and_of_nothing_else(desk:
 
 
 @pytest.mark.parametrize("transport", ["http legacy", f"http {MODERN}"])
+async def test_who_asked_in_vain_hears_when_something_answers(desk: Desk, transport: str) -> None:
+    heard, base = Heard(), await desk.get_base()
+    await run(desk, "search_knowledge", {"query": "who waters the plants on the third floor"})
+    keeper = desk.make_gap_keeper(base)
+    assert keeper is not None
+    await keeper.run_until_done()
+    async with (
+        serve(desk, who(desk)) as reach,
+        reach.connect(transport, message_handler=heard.note) as client,
+        subscribed(client, heard, transport, "gaps://answered", "gaps://open"),
+    ):
+        await run(desk, "store_knowledge", {"title": "Plants on the third floor", "body": "Dana waters the plants."})
+        while await base.indexer.run_once():
+            pass
+        await desk.make_examiner(base).run_until_done()
+        await heard.wait_for("gaps://answered")
+        await heard.wait_for("gaps://open")
+    [gap] = (await run(desk, "list_gaps", {"status": "answered", "mine": True}))["gaps"]
+    heard.uris.clear()
+    async with (
+        serve(desk, who(desk)) as reach,
+        reach.connect(transport, message_handler=heard.note) as client,
+        subscribed(client, heard, transport, "gaps://open"),
+    ):
+        await run(desk, "judge_gap", {"id": gap["id"], "verdict": "reopen"})
+        await heard.wait_for("gaps://open")
+
+
+@pytest.mark.parametrize("transport", ["http legacy", f"http {MODERN}"])
 async def test_what_another_process_wrote_is_noticed_too(desk: Desk, tmp_path: Path, transport: str) -> None:
     things, heard = await make_things(desk), Heard()
     async with (

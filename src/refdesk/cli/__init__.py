@@ -17,6 +17,7 @@ from refdesk.forwarder.config_file import UnreadableError
 _COMMANDS = {
     **{name: f"{name}:{name}" for name in ("articles", "audit", "backup", "completion", "config", "connect", "doctor")},
     **{name: f"{name}:{name}" for name in ("embeddings", "erase", "export", "impact", "keys", "knowledge", "migrate")},
+    **{name: f"{name}:{name}" for name in ("cases", "gaps")},
     **{name: f"{name}:{name}" for name in ("models", "search", "serve", "skills", "sync", "updates", "worker")},
     "import": "importing:import_",
     "logs": "desk_log:logs",

@@ -38,7 +38,7 @@ def impact(context: click.Context, as_json: bool, org: str | None, agent: str | 
     if context.invoked_subcommand is not None:
         return
     arguments = {name: value for name, value in asked.items() if value is not None}
-    answer = invocation.ask(None, "list_impacts", arguments, org, agent, prepare=_examine)
+    answer = invocation.ask(None, "list_impacts", arguments, org, agent, prepare=examine)
     if as_json:
         invocation.print_json(answer)
     else:
@@ -66,19 +66,16 @@ def judge(
     """Confirm an impact, dismiss it for good, or reopen it: of an announcement on an entry or skill, by their ids."""
     given = {"verdict": verdict, "announcement": announcement, "id": id, "toolset": toolset, "reason": reason}
     arguments = {name: value for name, value in given.items() if value is not None}
-    answer = invocation.ask(None, "judge_impact", arguments, org, agent, prepare=_examine)
+    answer = invocation.ask(None, "judge_impact", arguments, org, agent, prepare=examine)
     if as_json:
         invocation.print_json(answer)
     else:
         click.echo(f"The impact of {announcement} on {id} is {answer['status']}.")
 
 
-async def _examine(desk: Desk) -> None:
+async def examine(desk: Desk) -> None:
     """Find what no desk has found yet."""
-    from refdesk.factories.impact import choose_examiner
-
-    base = await desk.get_base()
-    await choose_examiner(lambda name: base.of(name).knowledge_base.store).run_until_done()
+    await desk.make_examiner(await desk.get_base()).run_until_done()
 
 
 def _render(answer: Mapping[str, Any]) -> str:

@@ -111,6 +111,20 @@ class Shortening:
 
 
 @dataclass(frozen=True, slots=True)
+class Unanswered:
+    """A question of which an answer had nothing strong.
+
+    Attributes:
+        toolsets: Those that answered.
+        partial: Those of them of which something matches in part.
+    """
+
+    text: str
+    toolsets: tuple[str, ...]
+    partial: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
 class Operation:
     """One thing a toolset can do.
 
@@ -131,6 +145,8 @@ class Operation:
         lane: Work of one weight shares a lane, so that what takes long holds up nothing else; empty for what is short.
         keep: Given for what may go on as a task: returns the arguments as they may be kept until it has ended, from
             the validated input. Done again after a crash, it gets these; so what must not be kept is masked.
+        find_unanswered: Given for a search: returns the question that its answer left open, from the validated input
+            and the answer; mostly nothing. It must cost next to nothing.
     """
 
     name: str
@@ -151,6 +167,7 @@ class Operation:
     may_offer: Callable[[Mapping[str, object]], bool] = lambda _: False
     lane: str = ""
     keep: Callable[[Any], dict[str, JsonValue]] | None = None
+    find_unanswered: Callable[[Any, Any], Unanswered | None] | None = None
 
     def __post_init__(self) -> None:
         if (self.most_bytes or 0) > LARGEST_REQUEST:
@@ -314,6 +331,10 @@ def find_owner(toolsets: Sequence[Toolset], name: str) -> Toolset:
         for toolset in toolsets
         if any(each.name == name for each in (*toolset.rest.operations, *toolset.rest.resources))
     )
+
+
+WATCH = "watch"
+"""The transport of the server itself, which looks for those who are subscribed whether anything changed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from refdesk.discovery import find_descriptors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable, Sequence
 
     from refdesk.impact.examining import Examiner
-    from refdesk.model import Document, Metadata
+    from refdesk.model import Collection, Document, Metadata
     from refdesk.protocols import Store
 
+    Also: TypeAlias = Callable[[Store, Collection, Sequence[Document]], Awaitable[None]]
 
-def choose_examiner(get_store: Callable[[str], Store]) -> Examiner:
-    """Return what finds impacts in all stores; `get_store` returns a toolset's."""
+
+def choose_examiner(get_store: Callable[[str], Store], also: Also | None = None) -> Examiner:
+    """Return what finds impacts in all stores; `get_store` returns a toolset's. For `also` see `Examiner`."""
     from refdesk.core.clock import SystemClock
     from refdesk.impact.examining import Examiner
 
@@ -23,7 +25,7 @@ def choose_examiner(get_store: Callable[[str], Store]) -> Examiner:
     relying = frozenset(each.name for each in find_descriptors() if each.relies)
     stores = {name: get_store(name) for name in (*announcing, *sorted(relying))}
     disputing = frozenset(each.name for each in find_descriptors() if each.disputes)
-    return Examiner(stores, announcing, relying, SystemClock(), disputing)
+    return Examiner(stores, announcing, relying, SystemClock(), disputing, also=also)
 
 
 def choose_note() -> Callable[[Document], Metadata | None]:

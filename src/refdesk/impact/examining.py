@@ -24,7 +24,8 @@ from refdesk import errors
 from refdesk.core.background.leases import Holder, Lease
 from refdesk.core.search.analysis import analyse, get_stop_terms
 from refdesk.impact.cases import Case, put_cases
-from refdesk.impact.change_rows import read_row, write_change
+from refdesk.impact.change_reading import STATE, ChangeReader, count_write
+from refdesk.impact.change_rows import write_change
 from refdesk.impact.changes import Announcement, Change, read_change
 from refdesk.impact.comparing import compare_notes, read_note, says_the_same
 from refdesk.impact.known_changes import KnownChanges
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 LEASE = "impact"
-STATE = "impact_state"
 BATCH = 2
 PAGE = 200
 IDLE_SECONDS = 1.0
@@ -71,6 +71,8 @@ class Examiner:
         relying: The toolsets whose documents may be made wrong.
         disputing: The toolsets whose documents may contradict each other.
         give_way: Awaited before each batch that `run` examines: returns when nobody waits for anything else.
+        also: Awaited with documents that were just embedded or written anew, before they count as examined; twice
+            where that was cut off.
     """
 
     stores: Mapping[str, Store]
@@ -80,10 +82,13 @@ class Examiner:
     disputing: frozenset[str] = frozenset()
     holder: Holder = field(default_factory=Holder)
     give_way: Callable[[], Awaitable[None]] = anyio.lowlevel.checkpoint
+    also: Callable[[Store, Collection, Sequence[Document]], Awaitable[None]] | None = None
     trouble: str | None = None
-    _known: KnownChanges | None = None
-    _counts: list[Metadata | None] = field(default_factory=list["Metadata | None"])
+    _changes: ChangeReader = field(init=False)
     _seen: dict[int, str] = field(default_factory=dict[int, str])
+
+    def __post_init__(self) -> None:
+        self._changes = ChangeReader([self.stores[name] for name in self.announcing])
 
     async def run(self) -> None:
         """Work until cancelled. Trouble is logged and tried again, later each time; it never ends the loop."""
@@ -153,6 +158,8 @@ class Examiner:
             by_collection.setdefault(Collection(record.key.org, str(record.value["toolset"])), []).append(record)
         for collection, records in by_collection.items():
             documents = await store.get_documents(collection, [str(record.value["id"]) for record in records])
+            if self.also is not None:
+                await self.also(store, collection, [each for each in documents if each is not None])
             if collection.toolset in self.announcing:
                 await self._take_announcements(
                     store, lease, collection.toolset, list(zip(records, documents, strict=True))
@@ -165,7 +172,7 @@ class Examiner:
     ) -> None:
         """Keep what announcements change, and have what may rely on that examined."""
         read = self.announcing[toolset]()
-        known, changed = await self._get_known(), list[tuple[str, Change | None]]()
+        known, changed = await self._changes.get(), list[tuple[str, Change | None]]()
         for record, document in pairs:
             announcement = read(document) if document is not None and _is_current(document) else None
             change = await anyio.to_thread.run_sync(read_change, announcement) if announcement is not None else None
@@ -183,12 +190,12 @@ class Examiner:
             )
             await transaction.remove_metadata([keys[id] for id, change in changed if change is None])
             if changed:
-                await _count_write(transaction)
+                await count_write(transaction)
             await _remove_done(transaction, [record for record, _ in pairs])
 
     async def _take_items(self, store: Store, lease: Lease, pairs: Sequence[tuple[Metadata, Document | None]]) -> None:
         """Keep the impacts on documents."""
-        known, found = await self._get_known(), list[tuple[Metadata, list[Impact]]]()
+        known, found = await self._changes.get(), list[tuple[Metadata, list[Impact]]]()
         disputes = [(record, await self._find_disputes(store, record, document)) for record, document in pairs]
         for record, document in pairs:
             # Where nothing is announced, nothing is read either: that would cost more than to embed it.
@@ -226,17 +233,6 @@ class Examiner:
         ids = [each.id for each in (await store.find(request)).candidates if each.id != document.id][:COMPARED]
         others = [each for each in await store.get_documents(document.collection, ids) if each is not None]
         return await anyio.to_thread.run_sync(compare_with, document, others)
-
-    async def _get_known(self) -> KnownChanges:
-        """Return all changes; they are read anew when another process has written some."""
-        counts = [await self.stores[name].get_metadata(_COUNT_KEY) for name in self.announcing]
-        if self._known is None or self._counts != counts:
-            known = KnownChanges()
-            for name in self.announcing:
-                for record in await self.stores[name].list_metadata(CHANGE, org=SHARED_ORG, limit=100_000):
-                    known.put(read_row(record.value))
-            self._known, self._counts = known, counts
-        return self._known
 
     async def _have_examined(self, id: str, *changes: Change | None) -> None:
         """Have what may rely on an announcement examined, and what did."""
@@ -286,14 +282,6 @@ class Examiner:
 
 
 _STATE_KEY = MetadataKey(SHARED_ORG, STATE, "examined")
-_COUNT_KEY = MetadataKey(SHARED_ORG, STATE, "changes")
-
-
-async def _count_write(transaction: Transaction) -> None:
-    """Let every process see that changes were written."""
-    record = await transaction.get_metadata(_COUNT_KEY)
-    count = cast("int", record.value["count"]) if record is not None else 0
-    await transaction.put_metadata([Metadata(_COUNT_KEY, {"count": count + 1})])
 
 
 def find_impacts(known: KnownChanges, document: Document) -> list[Impact]:

@@ -1,27 +1,46 @@
-"""What to heed of an entry or a skill before one relies on it: what changes under it, and what says otherwise."""
+"""What to heed of a thing before one relies on it: what changes under it, and what says otherwise.
+
+Of an announcement, it is what relies on what it changes.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from refdesk.impact.cases import Disputed, get_disputes, make_disputed_key
-from refdesk.impact.records import Impact, make_mark_keys, read_impacts, summarise
-from refdesk.model import Collection, State
+from refdesk.impact.records import (
+    REACH,
+    Impact,
+    list_reached,
+    make_key,
+    make_learned_key,
+    make_mark_keys,
+    read_impact,
+    read_impacts,
+    read_learned,
+    summarise,
+)
+from refdesk.model import Collection, MetadataKey, State
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import date
 
-    from refdesk.model import Document
+    from refdesk.core.context import Context
+    from refdesk.impact.kinds import ChangeKind
+    from refdesk.model import Document, Principal
     from refdesk.protocols import Reader
 
-_CHANGES = {
-    "retires": "retires",
-    "breaks": "breaks",
-    "deprecates": "deprecates",
-    "default": "changes the default of",
-    "limit": "changes a limit of",
-    "price": "changes the price of",
-    "renames": "renames",
+_CHANGES: dict[ChangeKind, str] = {
+    "retires": "retires what this relies on",
+    "breaks": "breaks what this relies on",
+    "deprecates": "deprecates what this relies on",
+    "default": "changes the default of what this relies on",
+    "limit": "changes a limit of what this relies on",
+    "price": "changes the price of what this relies on",
+    "renames": "renames what this relies on",
+    "releases": "releases what this says is not there yet",
 }
 
 
@@ -47,6 +66,35 @@ async def get_cautions(
     ]
 
 
+async def get_effects(context: Context, ids: Sequence[str]) -> list[str | None]:
+    """Return for each announcement how much of what the caller may read relies on what it changes; `None` for nothing.
+
+    What a toolset keeps counts for who has the scope `TOOLSET:read`.
+    """
+    counts = Counter[str]()
+    for base in context.bases.open.values() if ids else ():
+        counts += await _count_effects(base.store, context.principal, ids)
+    return [_tell_effects(counts[id]) if counts[id] else None for id in ids]
+
+
+async def _count_effects(reader: Reader, principal: Principal, ids: Sequence[str]) -> Counter[str]:
+    org = principal.org
+    reached = await reader.get_many_metadata([MetadataKey(org, REACH, id) for id in ids])
+    items = [(id, item) for id, record in zip(ids, reached, strict=True) for item in list_reached(record)]
+    places = [(id, *item.partition("/")[::2]) for id, item in items]
+    wanted = [make_key(org, *place) for place in places if f"{place[1]}:read" in principal.scopes]
+    if not wanted:
+        return Counter()
+    *found, learned = await reader.get_many_metadata([*wanted, make_learned_key(org)])
+    known = read_learned(learned)
+    impacts = [read_impact(org, record.value) for record in found if record is not None]
+    return Counter(impact.announcement for impact in impacts if known.is_told(impact))
+
+
+def _tell_effects(count: int) -> str:
+    return f"{count} thing{' here relies' if count == 1 else 's here rely'} on what this changes: list_impacts."
+
+
 async def _find_current(
     reader: Reader, collection: Collection, disputes: Sequence[Disputed], known: Sequence[Document]
 ) -> frozenset[str]:
@@ -61,10 +109,14 @@ def _tell_impacts(impacts: Sequence[Impact]) -> str:
     summary = summarise(impacts)
     if summary is None:
         return ""
-    since = f" from {summary.due.isoformat()} on" if summary.due else ""
-    what = f"{_CHANGES[summary.worst]} what this relies on{since}"
-    who = "An announcement" if summary.count == 1 else f"Of {summary.count} announcements the worst"
-    return f"{who} {what}: list_impacts."
+    return f"{tell_change(summary.count, summary.worst, summary.due)}: list_impacts."
+
+
+def tell_change(count: int, worst: ChangeKind, due: date | None) -> str:
+    """Return how so many announcements change what something relies on, the worst of them."""
+    since = f" from {due.isoformat()} on" if due else ""
+    who = "An announcement" if count == 1 else f"Of {count} announcements the worst"
+    return f"{who} {_CHANGES[worst]}{since}"
 
 
 def _tell_disputes(disputed: Disputed, current: frozenset[str]) -> str:

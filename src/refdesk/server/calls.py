@@ -133,6 +133,10 @@ class Caller:
             report,
             operation.lane,
         )
+        if not operation.effects.read_only:
+            self.desk.noted += 1
+        if operation.find_unanswered is not None:
+            self.desk.note_unanswered(self.principal, self.transport, operation.find_unanswered(validated, answer))
         if operation.effects.read_only and self.desk.settings.audit_reads:
             await self._record_read(operation, subjects)
         return Answered(answers.to_json(answer), answers.get_meta(answer), answers.get_choice(answer))

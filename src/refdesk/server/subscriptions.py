@@ -264,7 +264,8 @@ class Subscriptions:
 
     async def _read_mark(self) -> str:
         base = await self.desk.get_base()
-        return " ".join([await each.knowledge_base.store.get_change_mark() for each in base.each()])
+        marks = [await each.knowledge_base.store.get_change_mark() for each in base.each()]
+        return " ".join([*marks, str(self.desk.noted)])
 
 
 def _get_connection(context: RequestContext) -> Connection:

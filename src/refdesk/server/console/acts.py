@@ -193,6 +193,12 @@ _VERDICTS = {
     "reopen": "Leave it open",
 }
 
+_GAP_VERDICTS = {
+    "dismiss": "Nobody needs an answer",
+    "answer": "Something answers it",
+    "reopen": "Leave it open",
+}
+
 ACTS: Mapping[str, Act] = {
     "store_knowledge": Act(
         "New entry",
@@ -303,6 +309,19 @@ ACTS: Mapping[str, Act] = {
             Field("reason", "Why", hint="For others; may be empty."),
         ),
         lambda given, _: (_find_page(given), None),
+    ),
+    "judge_gap": Act(
+        "What becomes of this gap?",
+        "Dismissed, nobody is asked for an answer. To name one, give what keeps it and its id.",
+        "Judge",
+        (
+            _ID,
+            Field("verdict", "Judgement", "choice", words=_GAP_VERDICTS),
+            Field("toolset", "Answered by what this toolset keeps", hint="Only with an answer, such as knowledge."),
+            Field("answerId", "Its id", hint="Only with an answer."),
+            Field("reason", "Why", hint="For others; may be empty."),
+        ),
+        lambda _given, _answer: ("/console/gaps", None),
     ),
     "retry_embeddings": Act(
         "Retry embeddings?",

@@ -32,13 +32,14 @@ def _show(impact: Values) -> Values:
     announced = impact["announcement"]
     return {
         **impact,
-        "announced_at": _address(announced["toolset"], announced["id"]),
-        "kept_at": _address(impact["toolset"], impact["id"]),
+        "announced_at": find_address(announced["toolset"], announced["id"]),
+        "kept_at": find_address(impact["toolset"], impact["id"]),
         "judging": {"announcement": announced["id"], "toolset": impact["toolset"], "id": impact["id"]},
     }
 
 
-def _address(toolset: str, id: str) -> str:
+def find_address(toolset: str, id: str) -> str:
+    """Return the address of a thing's page; empty where it has none."""
     operation, argument = READERS.get(toolset, ("", ""))
     return f"/console/read/{operation}?{urlencode({argument: id})}" if operation else ""
 

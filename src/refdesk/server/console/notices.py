@@ -22,6 +22,7 @@ DONE = {
     "merge_skills": ("The skills are one now.", "unmerge_skills"),
     "unmerge_skills": ("It is a skill of its own again.", None),
     "judge_impact": ("Your judgement is kept.", None),
+    "judge_gap": ("The gap is as you said.", None),
     "retry_embeddings": ("What could not be embedded is tried again.", None),
     "sync_toolset": ("The sync runs. This page shows how far it is.", None),
 }

@@ -147,8 +147,9 @@ class Visit:
         """Return the pages that are led to from everywhere: name and address."""
         browse = [("Browse", "/console/browse")] if any(self.site.find_operation(name) for name in LISTED) else []
         feed = [("Feed", "/console/feed")] if self.site.find_operation("search_azure_updates") is not None else []
+        gaps = [("Gaps", "/console/gaps")] if self.may("list_gaps") else []
         desk = [("Desk", "/console/desk")] if self.site.find_operation("show_syncs") is not None else []
-        return [*browse, *feed, *desk]
+        return [*browse, *feed, *gaps, *desk]
 
 
 def _write_here(request: Request) -> str:

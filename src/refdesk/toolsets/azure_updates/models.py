@@ -245,6 +245,7 @@ class Update(Answer):
         default="weak",
         description="How well it matches, whatever else was found: comparable between answers; only with a query.",
     )
+    caution: str = Field(default="", description="How much of what you may read relies on what it changes.")
 
 
 class FacetValue(Answer):

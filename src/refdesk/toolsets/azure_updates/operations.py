@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from refdesk.core.operations import READS, Operation, Route, Shortening
+from refdesk.core.operations import READS, Operation, Route, Shortening, Unanswered
+from refdesk.kit.unanswered import tell_unanswered
+from refdesk.toolsets.azure_updates import TOOLSET_NAME
 from refdesk.toolsets.azure_updates.errors import ERRORS, SCOPES
 from refdesk.toolsets.azure_updates.models import SearchInput, SearchOutput
 from refdesk.toolsets.azure_updates.search import may_offer, search_updates
+
+
+def _find_unanswered(asked: SearchInput, answer: SearchOutput) -> Unanswered | None:
+    if asked.id or asked.offset or asked.filters.model_fields_set:
+        return None
+    return tell_unanswered(asked.query, [TOOLSET_NAME], ((TOOLSET_NAME, each.match) for each in answer.results))
+
 
 SEARCH_UPDATES = Operation(
     name="search_azure_updates",
@@ -20,6 +29,7 @@ SEARCH_UPDATES = Operation(
     input=SearchInput,
     output=SearchOutput,
     handler=search_updates,
+    find_unanswered=_find_unanswered,
     scopes=SCOPES,
     effects=READS,
     route=Route("POST", "/azure-updates/search"),

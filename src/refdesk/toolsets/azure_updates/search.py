@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from refdesk.core.search import matching
 from refdesk.core.search.retrieval import SearchRequest
 from refdesk.errors import Choice
+from refdesk.kit.cautions import get_effects
 from refdesk.kit.nearest import find_nearest
 from refdesk.model import SHARED_ORG, And, Filter, HasAll, HasAny, Overlaps, SortKey, facet_key
 from refdesk.toolsets.azure_updates.models import (
@@ -63,9 +64,16 @@ ORDERS = {
 
 async def search_updates(context: Context, request: SearchInput) -> SearchOutput:
     """Return one page of the updates that match, or the one that `id` names."""
-    if request.id.strip():
-        return await _get_one(context.knowledge_base, request.id.strip())
-    return await _search(context, request)
+    is_one = bool(request.id.strip())
+    answer = await (_get_one(context.knowledge_base, request.id.strip()) if is_one else _search(context, request))
+    effects = await get_effects(context, [each.id for each in answer.results])
+    if not any(effects):
+        return answer
+    results = [
+        each.model_copy(update={"caution": effect}) if effect else each
+        for each, effect in zip(answer.results, effects, strict=True)
+    ]
+    return answer.model_copy(update={"results": results})
 
 
 async def _get_one(knowledge_base: KnowledgeBase, id: str) -> SearchOutput:

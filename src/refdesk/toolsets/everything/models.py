@@ -124,6 +124,7 @@ class Result(Message):
         None, description="In percent: how sure the agent was that wrote it, or how well the playbook has worked."
     )
     version: int | SkipJsonSchema[None] = Field(None, description="Of a skill, for report_outcome.")
+    caution: str | SkipJsonSchema[None] = Field(None, description="What to heed before you rely on it.")
     uri: str | SkipJsonSchema[None] = Field(None, description="Its address: an MCP resource, or a public page to cite.")
     read: Read = Field(description="The tool that reads it whole, and its arguments.")
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from refdesk.core.operations import Effects, Operation, Route, Shortening, Toolset
+from refdesk.core.operations import Effects, Operation, Route, Shortening, Toolset, Unanswered
 from refdesk.core.search import matching
 from refdesk.core.search.federation import Question
 from refdesk.errors import ConfigurationError
+from refdesk.kit.cautions import get_cautions, get_effects
+from refdesk.kit.unanswered import tell_unanswered
 from refdesk.toolsets.everything import DESCRIPTION, TOOLSET_NAME
 from refdesk.toolsets.everything.members import Members
 from refdesk.toolsets.everything.models import Read, Result, SearchInput, SearchOutput, name_toolsets
@@ -28,6 +30,9 @@ if TYPE_CHECKING:
 READS_OUTSIDE = Effects(read_only=True, idempotent=True, open_world=True)
 LEAST_SECONDS = 15.0
 """The longest deadline, and time to say who missed it."""
+
+_SILENT = frozenset({"late", "failed", "left_out"})
+"""What becomes of toolsets that might have known."""
 
 ERRORS = {
     "INVALID_INPUT": "An argument is missing, malformed or out of range, or there is no toolset of such a name.",
@@ -52,7 +57,7 @@ def make_toolset(toolsets: Sequence[Toolset], names: Sequence[str], group: TaskG
         filters = asked.filters
         question = Question(asked.query, tuple(filters.tags), filters.period, asked.limit, filters.language)
         best, coverage = await members.ask(context, question, names, asked.deadline_ms / 1000)
-        results = [_show(one) for one in best]
+        results = await _add_cautions(context, [_show(one) for one in best])
         notice = matching.get_notice(result.match for result in results)
         return SearchOutput(notice=notice, results=results, query=asked.query, coverage=coverage)
 
@@ -69,6 +74,19 @@ async def _refuse(context: Context, asked: SearchInput) -> SearchOutput:
     raise ConfigurationError("No toolset takes part: serve at least two that can be searched.")
 
 
+async def _add_cautions(context: Context, results: Sequence[Result]) -> list[Result]:
+    """Return the results with what to heed of each."""
+    told = dict[tuple[str, str], str | None]()
+    for name in sorted({result.toolset for result in results}):
+        ids = [result.id for result in results if result.toolset == name]
+        from_source = [result.id for result in results if result.toolset == name and result.source is not None]
+        cautions = await get_cautions(context.of(name).knowledge_base.store, context.principal.org, name, ids)
+        told |= {(name, id): caution for id, caution in zip(ids, cautions, strict=True)}
+        effects = await get_effects(context, from_source)
+        told |= {(name, id): effect for id, effect in zip(from_source, effects, strict=True) if effect}
+    return [each.model_copy(update={"caution": told[each.toolset, each.id]}) for each in results]
+
+
 def _show(one: Ranked) -> Result:
     hit = one.hit
     return Result(
@@ -83,9 +101,19 @@ def _show(one: Ranked) -> Result:
         source=hit.source,
         confidence=hit.confidence,
         version=hit.version,
+        caution=None,
         uri=hit.reference.uri,
         read=Read(tool=hit.reference.operation, arguments=dict(hit.reference.arguments)),
     )
+
+
+def _find_unanswered(asked: SearchInput, answer: SearchOutput) -> Unanswered | None:
+    filters = asked.filters
+    is_narrowed = bool(filters.tags) or filters.period.is_bounded or filters.language is not None
+    if is_narrowed or any(each.status in _SILENT for each in answer.coverage):
+        return None
+    answered = [each.toolset for each in answer.coverage if each.status == "answered"]
+    return tell_unanswered(asked.query, answered, ((each.toolset, each.match) for each in answer.results))
 
 
 def _describe(
@@ -107,6 +135,7 @@ def _describe(
         input=name_toolsets(tuple(names)),
         output=SearchOutput,
         handler=handler,
+        find_unanswered=_find_unanswered,
         scopes=frozenset(),
         any_scopes=frozenset(scope for provider in providers for scope in provider.scopes),
         effects=READS_OUTSIDE,

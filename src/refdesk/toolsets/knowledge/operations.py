@@ -6,13 +6,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from refdesk.core.context import Context
-from refdesk.core.operations import READS, Effects, Operation, Route, Shortening
+from refdesk.core.operations import READS, Effects, Operation, Route, Shortening, Unanswered
 from refdesk.core.search import matching
 from refdesk.core.writing import idempotency, supersession
 from refdesk.core.writing.idempotency import Token
 from refdesk.core.writing.tombstones import is_erased
 from refdesk.errors import Choice, ConflictError, InvalidInputError, NotFoundError, PermissionDeniedError
 from refdesk.kit.cautions import get_cautions
+from refdesk.kit.unanswered import tell_unanswered
 from refdesk.kit.unknown_ids import Naming
 from refdesk.model import Link, Reference, State
 from refdesk.toolsets.knowledge import TOOLSET_NAME, basis, counting, models, search
@@ -336,6 +337,13 @@ STORE_KNOWLEDGE = Operation(
     ),
 )
 
+
+def _find_unanswered(asked: SearchInput, answer: SearchOutput) -> Unanswered | None:
+    if asked.tags or asked.min_score:
+        return None
+    return tell_unanswered(asked.query, [TOOLSET_NAME], ((TOOLSET_NAME, each.match) for each in answer.results))
+
+
 SEARCH_KNOWLEDGE = Operation(
     name="search_knowledge",
     title="Search knowledge",
@@ -345,6 +353,7 @@ SEARCH_KNOWLEDGE = Operation(
     input=SearchInput,
     output=SearchOutput,
     handler=search_knowledge,
+    find_unanswered=_find_unanswered,
     scopes=frozenset({READ_SCOPE}),
     effects=READS,
     route=Route("POST", "/knowledge/search"),

@@ -113,7 +113,7 @@ class GetInput(_Input):
     )
 
 
-_ADDED = frozenset({"match", "notice", "language", "org"})
+_ADDED = frozenset({"match", "notice", "language", "org", "caution"})
 """What the contract does not have is left out where it says nothing."""
 
 
@@ -176,6 +176,7 @@ class Article(_Written):
     last_published: AwareDatetime | None = None
     article_type: str | None = None
     org: str | SkipJsonSchema[None] = Field(default=None, description="Of several orgs, the one that has it.")
+    caution: str | SkipJsonSchema[None] = Field(default=None, description="What to heed before you rely on it.")
 
 
 class SearchOutput(_Answer):

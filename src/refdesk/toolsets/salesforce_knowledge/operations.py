@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from refdesk.core.operations import Effects, ErrorFormat, Operation, Route, Shortening, Toolset
+from refdesk.core.operations import Effects, ErrorFormat, Operation, Route, Shortening, Toolset, Unanswered
 from refdesk.core.search.federation import SearchProvider
+from refdesk.kit.live_cautions import LiveCautions
+from refdesk.kit.unanswered import tell_unanswered
 from refdesk.toolsets.salesforce_knowledge import DESCRIPTION, TOOLSET_NAME, provider
 from refdesk.toolsets.salesforce_knowledge.failures import AuthError
 from refdesk.toolsets.salesforce_knowledge.models import GetInput, GetOutput, SearchInput, SearchOutput
@@ -72,6 +74,8 @@ ERROR_FORMAT = ErrorFormat(
 def make_toolset(source: SalesforceSource | Orgs) -> Toolset:
     """Return the toolset whose answers come from `source`, which must stay open as long as it is called."""
 
+    cautions = LiveCautions()
+
     async def search(context: Context, request: SearchInput) -> SearchOutput:
         async with source.acting_as(context.principal.help_desk_session) as user:
             answer = await user.search(
@@ -86,7 +90,12 @@ def make_toolset(source: SalesforceSource | Orgs) -> Toolset:
     async def get(context: Context, request: GetInput) -> GetOutput:
         context.report(0, 1, "Asking Salesforce")
         async with source.acting_as(context.principal.help_desk_session) as user:
-            return (await user.get_article(request.article_id)).read_on(request.offset)
+            answer = await user.get_article(request.article_id)
+        article = answer.article
+        caution = await cautions.get(context, article.title, article.body)
+        return answer.model_copy(update={"article": article.model_copy(update={"caution": caution})}).read_on(
+            request.offset
+        )
 
     async def find(context: Context, question: Question) -> ProviderAnswer | LeftOut:
         async with source.acting_as(context.principal.help_desk_session) as user:
@@ -132,6 +141,12 @@ def _describe(
     )
 
 
+def _find_unanswered(asked: SearchInput, answer: SearchOutput) -> Unanswered | None:
+    if asked.categories or "language" in asked.model_fields_set:
+        return None
+    return tell_unanswered(asked.query, [TOOLSET_NAME], ((TOOLSET_NAME, each.match) for each in answer.articles))
+
+
 def _describe_search(handler: Callable[[Context, SearchInput], Awaitable[SearchOutput]]) -> Operation:
     return Operation(
         name="search_articles",
@@ -149,6 +164,7 @@ def _describe_search(handler: Callable[[Context, SearchInput], Awaitable[SearchO
         input=SearchInput,
         output=SearchOutput,
         handler=handler,
+        find_unanswered=_find_unanswered,
         scopes=SCOPES,
         effects=READS_OUTSIDE,
         route=Route("POST", "/articles/search"),

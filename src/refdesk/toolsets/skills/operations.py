@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, TypeVar
 import anyio
 
 from refdesk.core.context import Context
-from refdesk.core.operations import READS, Effects, Operation, Route, Shortening
+from refdesk.core.operations import READS, Effects, Operation, Route, Shortening, Unanswered
 from refdesk.core.search import matching
 from refdesk.core.search.analysis import parse_query
 from refdesk.core.writing import idempotency
 from refdesk.core.writing.idempotency import Once, Token
 from refdesk.errors import Choice, NotFoundError, RefdeskError, StoreError
 from refdesk.kit.cautions import get_cautions
+from refdesk.kit.unanswered import tell_unanswered
 from refdesk.toolsets.skills import TOOLSET_NAME, missing, models, openings, reports
 from refdesk.toolsets.skills.models import (
     CreateInput,
@@ -361,6 +362,12 @@ def _make_update(get_learner: Callable[[], Learner]) -> Operation:
     )
 
 
+def _find_unanswered(asked: SearchInput, answer: SearchOutput) -> Unanswered | None:
+    if asked.min_score:
+        return None
+    return tell_unanswered(asked.query, [TOOLSET_NAME], ((TOOLSET_NAME, each.match) for each in answer.matches))
+
+
 SEARCH = Operation(
     name="search_skills",
     title="Search skills",
@@ -371,6 +378,7 @@ SEARCH = Operation(
     input=SearchInput,
     output=SearchOutput,
     handler=search_skills,
+    find_unanswered=_find_unanswered,
     scopes=frozenset({READ_SCOPE}),
     effects=READS,
     route=Route("POST", "/search"),

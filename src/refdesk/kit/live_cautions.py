@@ -1,0 +1,44 @@
+"""What announcements change of a text that is not kept here: read at the moment it is shown, and kept nowhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import anyio.to_thread
+
+from refdesk.impact.change_reading import ChangeReader
+from refdesk.impact.kinds import SEVERITY, THRESHOLD
+from refdesk.impact.matching import read_passages
+from refdesk.kit.cautions import tell_change
+
+if TYPE_CHECKING:
+    from refdesk.core.context import Context
+    from refdesk.impact.known_changes import KnownChanges
+
+MOST_READ = 20_000
+"""Characters of a text that are read."""
+
+
+@dataclass(slots=True)
+class LiveCautions:
+    """Knows what is announced; one serves all calls."""
+
+    _reader: ChangeReader | None = field(default=None)
+
+    async def get(self, context: Context, title: str, text: str) -> str | None:
+        """Return what to heed of a text before one relies on it, in a sentence; `None` for nothing."""
+        stores = [base.store for base in context.bases.open.values()]
+        if self._reader is None or [*map(id, self._reader.stores)] != [*map(id, stores)]:
+            self._reader = ChangeReader(stores)
+        known = await self._reader.get()
+        return await anyio.to_thread.run_sync(_find, known, title, text[:MOST_READ]) if known.by_id else None
+
+
+def _find(known: KnownChanges, title: str, text: str) -> str | None:
+    found = known.find(list(read_passages(title, text)))
+    sure = [change for change, match in found if match.confidence >= THRESHOLD]
+    if not sure:
+        return None
+    worst = min(sure, key=lambda change: SEVERITY.index(change.kind))
+    return f"{tell_change(len(sure), worst.kind, worst.due)}: announcement {worst.id}."

@@ -1,0 +1,28 @@
+"""Tells whether an answer left a question open: what each search says of its own answers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from refdesk.core.operations import Unanswered
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from refdesk.core.search.matching import Match
+
+
+def tell_unanswered(
+    text: str, toolsets: Sequence[str], matches: Iterable[tuple[str, Match | None]]
+) -> Unanswered | None:
+    """Return the question where nothing of what was found is strong, else `None`.
+
+    Args:
+        text: As it was asked.
+        toolsets: Those that answered.
+        matches: Of everything that was found, each with its toolset.
+    """
+    found = set(matches)
+    if not text.strip() or not toolsets or any(match == "strong" for _, match in found):
+        return None
+    return Unanswered(text, tuple(toolsets), frozenset(name for name, match in found if match == "partial"))
