@@ -21,7 +21,13 @@ def test_every_folder_is_a_toolset() -> None:
 def test_who_is_asked_live_comes_after_the_others_and_who_asks_them_last() -> None:
     places = [(each.join is not None, each.connect is not None, each.name) for each in find_descriptors()]
     assert places == sorted(places)
-    assert [each.name for each in find_descriptors()][-4:] == ["administration", "everything", "gaps", "impact"]
+    assert [each.name for each in find_descriptors()][-5:] == [
+        "administration",
+        "everything",
+        "gaps",
+        "impact",
+        "watches",
+    ]
 
 
 def test_a_toolset_is_found_by_its_name_alone() -> None:

@@ -64,6 +64,9 @@ IDLE_START_SECONDS = 3.0
 SHARED_PART = 8
 """While several callers are active, one in so many of the requests at once is worked on: they share one interpreter."""
 
+WATCHING_START_SECONDS = 0.5
+"""So long after the store was opened what watches tell of is looked for; what was written meanwhile is not missed."""
+
 QUIET_SECONDS = 0.25
 """So long after a call nobody is likely to wait for the next one."""
 
@@ -91,6 +94,7 @@ class Desk:
         turns: Who of the callers works when there are too many.
         questions: Outlives what was asked, so that an answer in time need not wait for what cannot be stopped.
         listeners: Called with every call that has ended; they must not fail.
+        news_listeners: Called when agents have news; they must not fail.
         telemetry: Sends traces and metrics, where the settings name a receiver.
         waiting: The questions that had no answer, until they are grouped; `None` where they are not kept.
         noted: How often what is kept beside the documents has changed in a way that who is subscribed hears of.
@@ -105,6 +109,7 @@ class Desk:
     questions: TaskGroup | None = None
     turns: FairTurns = field(init=False)
     listeners: list[Callable[[Call], None]] = field(default_factory=list["Callable[[Call], None]"])
+    news_listeners: list[Callable[[], None]] = field(default_factory=list["Callable[[], None]"])
     telemetry: Telemetry | None = None
     waiting: Waiting | None = field(init=False)
     noted: int = 0
@@ -380,6 +385,7 @@ class Desk:
             group.start_soon(self._supervise, "embedding", each.indexer.run)
         group.start_soon(self._supervise, "impacts", partial(self._keep_impacts, base))
         group.start_soon(self._supervise, "gaps", partial(self._keep_gaps, base))
+        group.start_soon(self._supervise, "watches", partial(self._keep_watching, base))
         upkeep = self.get_upkeep(base)
         for name in upkeep.list_sources():
             group.start_soon(self._supervise, f"sync of {name}", partial(upkeep.keep_current, name))
@@ -399,6 +405,13 @@ class Desk:
         keeper = self.make_gap_keeper(base)
         if keeper is not None:
             await keeper.run()
+
+    async def _keep_watching(self, base: Base) -> None:
+        """Tell agents what is new of what they watch, until cancelled."""
+        await anyio.sleep(WATCHING_START_SECONDS)  # what it takes is loaded when nobody waits for the start any more
+        from refdesk.factories.watching import keep_watching
+
+        await keep_watching(base, self.toolsets, self.listeners, self.news_listeners)
 
     async def _supervise(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
         try:

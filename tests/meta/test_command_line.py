@@ -74,6 +74,9 @@ ARGUMENTS: Mapping[str, Sequence[str]] = {
     "impact judge": ("confirm", "1", ID),
     "gaps judge": ("dismiss", ID),
     "cases settle": ("dismiss", ID, ID),
+    "watch": ("--once",),
+    "watches create": ("product", "AKS"),
+    "watches delete": (ID,),
 }
 """What a command must be given; others need nothing."""
 

@@ -179,6 +179,10 @@ def list_calls(ids: Mapping[str, str], own: tuple[str, str]) -> list[tuple[str, 
             ("show_audit", {"record": id}),
             ("list_impacts", {"id": id}),
             ("list_cases", {"id": id}),
+            ("create_watch", {"kind": "entry", "subject": id}),
+            ("create_watch", {"kind": "skill", "subject": id}),
+            ("delete_watch", {"id": id}),
+            ("list_news", {"watch": id, "after": 0}),
             ("settle_case", {"oneId": id, "otherId": own[0], "verdict": "dismiss"}),
             ("judge_impact", {"announcement": id, "toolset": "knowledge", "id": id, "verdict": "confirm"}),
             ("list_gaps", {"status": "all"}),
@@ -232,6 +236,10 @@ def list_word_calls() -> list[tuple[str, dict[str, Any]]]:
         ("list_tags", {}),
         ("list_authors", {}),
         ("list_skills", {"limit": 200}),
+        ("create_watch", {"kind": "search", "subject": SECRET_TITLE}),
+        ("create_watch", {"kind": "product", "subject": SECRET_TAG}),
+        ("list_watches", {}),
+        ("list_news", {}),
         *(
             ("search_everything", {"deadlineMs": 10_000, "query": word, "limit": 50, "filters": {"tags": [tag]}})
             for word in words

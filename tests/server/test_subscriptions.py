@@ -19,10 +19,12 @@ from mcp_types import ResourceUpdatedNotification
 
 from refdesk.app import Desk, open_desk
 from refdesk.factories.toolsets import load_toolsets
+from refdesk.factories.watching import choose_watcher
 from refdesk.model import Principal
 from refdesk.server import mcp
 from refdesk.server.calls import Caller
 from refdesk.server.principals import local_principal
+from refdesk.server.subscriptions import NEWS
 from refdesk.toolsets.azure_updates.records import to_document
 from tests.server.echo import make_settings
 from tests.server.test_everything import TALK
@@ -142,6 +144,20 @@ async def test_a_client_hears_of_what_it_subscribed_to_and_of_nothing_else(desk:
             await CHANGES[thing](desk, uri)
             await heard.wait_for(uri)
     assert sorted(set(heard.uris)) == sorted(things.values())
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+async def test_news_reach_their_subscribers_though_no_document_changes_with_them(desk: Desk, transport: str) -> None:
+    heard, watcher = Heard(), choose_watcher(await desk.get_base())
+    await run(desk, "create_watch", {"kind": "search", "subject": "refund limit"})
+    async with (
+        serve(desk, who(desk)) as reach,
+        reach.connect(transport, message_handler=heard.note) as client,
+        subscribed(client, heard, transport, NEWS),
+    ):
+        await run(desk, "store_knowledge", NOTE)
+        await watcher.run_once()
+        await heard.wait_for(NEWS)
 
 
 @pytest.mark.parametrize("transport", ["http legacy", f"http {MODERN}"])

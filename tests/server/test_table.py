@@ -29,6 +29,7 @@ MOST_TOKENS, MOST_TOKENS_IN_ALL = 1_000, 4_500
 """Of one toolset's tools/list as compact JSON, and of that of all of them, as o200k counts."""
 
 OWN = {"azure-updates", "knowledge", "skills", "salesforce-knowledge", "everything", "administration", "impact", "gaps"}
+OWN |= {"watches"}
 
 each_toolset = pytest.mark.parametrize("toolset", describe_toolsets(), ids=lambda toolset: toolset.name)
 
@@ -87,9 +88,12 @@ def test_the_instructions_tell_the_day_and_the_workflow_in_few_words() -> None:
     assert "kept current. Synced 2026-11-22 06:00." in text
     assert text.startswith("Today is Sunday, 2026-11-22 (UTC).")
     told = {toolset.name for toolset in describe_toolsets() if f"- {toolset.name}: {toolset.description}" in text}
-    assert {toolset.name for toolset in describe_toolsets()} - told == {"administration", "gaps", "impact"}, (
-        "few agents need them"
-    )
+    assert {toolset.name for toolset in describe_toolsets()} - told == {
+        "administration",
+        "gaps",
+        "impact",
+        "watches",
+    }, "few agents need them"
     assert "never an instruction" in text
     further = tuple(f"- {name}:" for name in told - OWN)
     own = [line for line in text.splitlines() if not (further and line.startswith(further))]

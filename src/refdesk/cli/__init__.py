@@ -25,6 +25,8 @@ _COMMANDS = {
     "restore": "backup:restore",
     "status": "desk:status",
     "stop": "desk:stop",
+    "watch": "watch:watch",
+    "watches": "watch:watches",
 }
 """Each command's module here, and its name there."""
 

@@ -17,7 +17,7 @@ from starlette.routing import BaseRoute, Match, Mount, Route
 from refdesk import errors
 from refdesk.core.clock import SystemClock
 from refdesk.core.operations import NESTED
-from refdesk.server import cors, mcp, openapi, pages, rest, streams
+from refdesk.server import cors, mcp, news_feed, openapi, pages, rest, streams
 from refdesk.server.console.routes import Console
 from refdesk.server.console.sessions import CookieKey
 from refdesk.server.console.tickets import Tickets
@@ -211,6 +211,7 @@ def _own_routes(desk: Desk, anonymous: Principal | None, probes: Probes, *, sse:
     return [
         Route("/openapi.json", described),
         *Console(Site(desk, anonymous, probes.get_shown, find_base, sse), tickets).build_routes(),
+        *news_feed.build_routes(desk, find_base),
         Route("/docs", docs),
         Route("/assets/{name}", pages.asset),
     ]

@@ -37,6 +37,15 @@ logger = logging.getLogger(__name__)
 POLL_SECONDS = 2.0
 """How soon a write of another process is noticed."""
 
+NEWS = "watches://news"
+"""What has something new though no document changed."""
+
+NEWS_SECONDS = 0.5
+"""How soon news that another process has found are noticed."""
+
+REST = 10.0
+"""Looking for news takes at most one part in so many of a processor."""
+
 PAUSE_SECONDS = 0.25
 """Between two looks at what is watched, however much is written."""
 
@@ -107,6 +116,7 @@ class Subscriptions:
         server.add_request_handler("resources/unsubscribe", types.UnsubscribeRequestParams, self.unsubscribe)
         server.add_request_handler("subscriptions/listen", types.SubscriptionsListenRequestParams, self.listen)
         self.desk.listeners.append(self._note_call)
+        self.desk.news_listeners.append(self._note_news)
 
     def __len__(self) -> int:
         """Return how many addresses are watched."""
@@ -226,16 +236,23 @@ class Subscriptions:
         if self.is_looking and call.transport != WATCH:
             self._poke.set()
 
+    def _note_news(self) -> None:
+        self._poke.set()
+
     async def _poll(self) -> None:
         """Look whether anything changed, for as long as anybody is subscribed."""
+        took = 0.0
         try:
             while any(listener.callers for listener in self._listeners):
-                with anyio.move_on_after(POLL_SECONDS):
+                awaits_news = any(NEWS in listener.callers for listener in self._listeners)
+                with anyio.move_on_after(max(NEWS_SECONDS, took * REST) if awaits_news else POLL_SECONDS):
                     await self._poke.wait()
                 self._poke = anyio.Event()
+                begun = anyio.current_time()
                 try:
                     if await self._look():
                         await anyio.sleep(PAUSE_SECONDS)
+                    took = anyio.current_time() - begun
                 except errors.RefdeskError as error:
                     logger.info("not looked for changes", extra={"reason": error.message})
                     await anyio.sleep(POLL_SECONDS)
@@ -245,16 +262,17 @@ class Subscriptions:
     async def _look(self) -> bool:
         """Tell listeners what changed since the last look; return whether anything in the store did."""
         mark = await self._read_mark()
-        if mark == self._mark:
-            return False
+        is_same = mark == self._mark
         for listener in list(self._listeners):
             for uri, caller in list(listener.callers.items()):
+                if is_same and uri != NEWS:
+                    continue
                 now = await self._read_again(caller, uri)
                 if uri in listener.callers and now != listener.seen[uri]:
                     listener.seen[uri] = now
                     listener.note(uri)
         self._mark = mark
-        return True
+        return not is_same
 
     async def _read_again(self, caller: Caller, uri: str) -> str:
         try:

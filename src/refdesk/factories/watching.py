@@ -1,0 +1,80 @@
+"""What tells agents of what is new, in all stores of a desk, and sends it to their webhooks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import anyio
+
+from refdesk.core.keeping.acts import MAIN
+from refdesk.discovery import find_descriptors
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from refdesk.core.operations import Call, Toolset
+    from refdesk.factories.bases import Base
+    from refdesk.watching.delivering import Deliverer
+    from refdesk.watching.following import Watcher
+
+
+def choose_watcher(base: Base) -> Watcher:
+    """Return what tells agents of what is new in a desk's stores."""
+    from refdesk.watching.following import Place, Watcher
+
+    def make_place(one: Base) -> Place:
+        return Place(one.knowledge_base.store, one.knowledge_base.semantics)
+
+    places = {MAIN: make_place(base), **{name: make_place(each) for name, each in base.apart.items()}}
+    readers = {each.name: each.announces() for each in find_descriptors() if each.announces is not None}
+    return Watcher(base.knowledge_base.store, places, readers, base.knowledge_base.clock)
+
+
+def choose_deliverer(base: Base, toolsets: Sequence[Toolset]) -> Deliverer:
+    """Return what sends news to webhooks, of what these toolsets keep."""
+    from refdesk.toolsets.watches.options import get_options
+    from refdesk.watching.delivering import Deliverer
+    from refdesk.watching.showing import Payloads, Scopes
+
+    main, clock = base.knowledge_base.store, base.knowledge_base.clock
+    stores = {MAIN: main, **{name: each.knowledge_base.store for name, each in base.apart.items()}}
+    scopes = Scopes({each.name: each.provider.scopes for each in toolsets if each.provider is not None})
+    payloads = Payloads(stores, scopes, base.keys, clock)
+    return Deliverer(main, clock, get_options(base.knowledge_base).reach, payloads.show)
+
+
+async def keep_watching(
+    base: Base,
+    toolsets: Sequence[Toolset],
+    listeners: list[Callable[[Call], None]],
+    news_listeners: Sequence[Callable[[], None]],
+) -> None:
+    """Tell agents what is new of what they watch, and send it to their webhooks, until cancelled.
+
+    Args:
+        base: What is open.
+        toolsets: Those that are served.
+        listeners: Called with every call that has ended.
+        news_listeners: Called when agents have news.
+    """
+    watcher, deliverer = choose_watcher(base), choose_deliverer(base, toolsets)
+    reading = {each.name for toolset in toolsets for each in toolset.listed if each.effects.read_only}
+
+    def note(call: Call) -> None:
+        if call.target not in reading:
+            watcher.doorbell.ring()
+
+    def pass_on(news: Sequence[object]) -> None:
+        if news:
+            deliverer.doorbell.ring()
+            for listener in news_listeners:
+                listener()
+
+    watcher.on_told = pass_on
+    listeners.append(note)
+    try:
+        async with anyio.create_task_group() as group:
+            group.start_soon(deliverer.run)
+            await watcher.run()
+    finally:
+        listeners.remove(note)

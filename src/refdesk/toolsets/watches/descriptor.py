@@ -1,0 +1,51 @@
+"""watches, as what is outside its folder knows it."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from refdesk.core.descriptors import ToolsetDescriptor
+from refdesk.toolsets.watches import DESCRIPTION, TOOLSET_NAME
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from anyio.abc import TaskGroup
+    from pydantic import BaseModel
+
+    from refdesk.core.operations import Rest, Toolset
+
+
+def _join(toolsets: Sequence[Toolset], names: Sequence[str], group: TaskGroup | None) -> Toolset:
+    from refdesk.core.operations import Toolset
+
+    del names, group
+    return Toolset(TOOLSET_NAME, DESCRIPTION, (), partial(_load_rest, toolsets))
+
+
+def _load_rest(toolsets: Sequence[Toolset]) -> Rest:
+    from refdesk.toolsets.watches.operations import make_rest
+
+    return make_rest(toolsets)
+
+
+def _load_settings() -> type[BaseModel]:
+    from refdesk.toolsets.watches.settings import WatchesSettings
+
+    return WatchesSettings
+
+
+def _choose_options(settings: Any) -> object:  # noqa: ANN401 - see `ToolsetDescriptor`
+    from refdesk.toolsets.watches.options import Options
+
+    return Options(settings.watches_agent_quota, settings.webhook_private)
+
+
+TOOLSET = ToolsetDescriptor(
+    name=TOOLSET_NAME,
+    description=DESCRIPTION,
+    join=_join,
+    load_settings=_load_settings,
+    choose_options=_choose_options,
+)

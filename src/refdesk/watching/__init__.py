@@ -1,0 +1,1 @@
+"""Watching: tells agents what is new of what they asked to be told of."""

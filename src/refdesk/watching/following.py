@@ -1,0 +1,377 @@
+"""Following: reads what the audit logs have new, judges it for the watches of each org, and tells their agents.
+
+What it tells and up to which act that goes are committed together, and only where nobody else has come that far since:
+so everything is reported once, by whichever process notices first, and nothing is missed over a restart. No lease is
+needed, and none has to run out before another process goes on.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, TypeAlias
+
+import anyio
+import anyio.to_thread
+
+from refdesk import errors
+from refdesk.core.doorbell import Doorbell
+from refdesk.core.writing.tombstones import is_erased
+from refdesk.model import Collection, Metadata
+from refdesk.watching import judging, meaning, queueing, standing
+from refdesk.watching.happenings import Happening, list_happenings, list_logs, read_end
+from refdesk.watching.judging import Passing
+from refdesk.watching.news import tell
+from refdesk.watching.watches import (
+    UNREAD,
+    count_change,
+    list_watches,
+    make_progress_key,
+    put_expiry,
+    read_count,
+    write_watch,
+)
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from refdesk.core.search.semantics import Semantics
+    from refdesk.model import AuditEntry, Document
+    from refdesk.protocols import Clock, Reader, Store, Transaction
+    from refdesk.watching.happenings import Log
+    from refdesk.watching.judging import Readers
+    from refdesk.watching.news import Event, News
+    from refdesk.watching.watches import Watch
+
+    Told: TypeAlias = "list[tuple[Watch, Event]]"
+
+logger = logging.getLogger(__name__)
+
+LOOK_SECONDS = 0.5
+"""How often what other processes wrote is looked for; what this one writes rings."""
+
+MOST_SECONDS = 60.0
+REST = 10.0
+"""Looking takes at most one part in so many of a processor while nothing is to be told."""
+
+ACTS = 100
+"""Acts that are read, judged and told together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A store that is followed.
+
+    Attributes:
+        semantics: Of its vectors; `None` where there is keyword search only.
+    """
+
+    store: Store
+    semantics: Semantics | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """What some acts of a log did for an org.
+
+    Attributes:
+        last: The number of the last of them.
+        events: What it reports.
+        unread: Says of which documents the meaning is still to be judged.
+        passed: What happened to what is watched.
+        moved: Watches of entries that follow them to what superseded those, and when that expires.
+    """
+
+    last: int
+    events: Told = field(default_factory=list["tuple[Watch, Event]"])
+    unread: Sequence[Metadata] = ()
+    passed: Sequence[Passing] = ()
+    moved: Sequence[tuple[Watch, datetime | None]] = ()
+
+
+@dataclass(slots=True)
+class Watcher:
+    """Tells agents what their watches tell of; `run` it as a background task.
+
+    Attributes:
+        main: Holds the watches and what they tell.
+        places: The stores that are followed, by name; the main one is among them.
+        readers: By toolset, what reads its announcements.
+        on_told: Called with the news, after the commit.
+        trouble: Why `run` could not go on when it last tried; `None` when it could.
+    """
+
+    main: Store
+    places: Mapping[str, Place]
+    readers: Readers
+    clock: Clock
+    on_told: Callable[[Sequence[News]], None] = lambda _: None
+    doorbell: Doorbell = field(default_factory=Doorbell)
+    trouble: str | None = None
+    _watches: dict[str, list[Watch]] = field(default_factory=dict[str, "list[Watch]"])
+    _count: int = -1
+    _marks: str = ""
+
+    async def run(self) -> None:
+        """Work until cancelled. Trouble is logged and tried again, later each time; it never ends the loop."""
+        pause = LOOK_SECONDS
+        while True:
+            await self.doorbell.wait(pause)
+            begun = anyio.current_time()
+            try:
+                await self.run_once()
+                pause, self.trouble = max(LOOK_SECONDS, (anyio.current_time() - begun) * REST), None
+            except errors.RefdeskError as error:
+                self.trouble = error.message
+                logger.warning("watching paused", extra={"reason": error.message, "seconds": pause})
+                pause = min(2 * pause, MOST_SECONDS)
+                await anyio.sleep(pause)
+
+    async def run_once(self) -> int:
+        """Tell all that there is to tell now; return how many news that were."""
+        await self._read_watches()
+        if not self._watches:
+            return 0
+        # Taken before looking: what is written meanwhile is looked for the next time.
+        marks = " ".join([await place.store.get_change_mark() for place in self.places.values()])
+        told = 0
+        for org, watches in list(self._watches.items()):
+            has_subjects = any(watch.kind in ("entry", "skill") for watch in watches)
+            # What is reported of a skill, and what bears on a note, changes no document.
+            if marks != self._marks or has_subjects:
+                told += await self._look(org, watches)
+        told += await self._tell_expired()
+        self._marks = marks
+        return told
+
+    async def _read_watches(self) -> None:
+        """Read the watches again where some were made or removed since."""
+        count = await read_count(self.main)
+        if count == self._count:
+            return
+        found: dict[str, list[Watch]] = {}
+        for watch in await list_watches(self.main):
+            found.setdefault(watch.org, []).append(watch)
+        self._watches, self._count, self._marks = found, count, ""
+
+    async def _look(self, org: str, watches: Sequence[Watch]) -> int:
+        told = 0
+        for log in list_logs({name: place.store for name, place in self.places.items()}):
+            told += await self._follow(org, watches, log)
+        return told + await self._judge_meaning(org, watches) + await self._look_at_subjects(org, watches)
+
+    async def _follow(self, org: str, watches: Sequence[Watch], log: Log) -> int:
+        """Tell an org what is new in a log, until nothing is."""
+        end, told = await read_end(log.store, log.name_org(org)), 0
+        while (position := await _read_position(self.main, org, log)) != end:
+            if position > end:
+                # Another process is ahead, unless the log is one from before, put back: then it has no act so high.
+                end = await read_end(log.store, log.name_org(org))
+                if position > end:
+                    return told + await self._tell_acts(org, log, position, Piece(end))
+                continue
+            entries = await log.store.get_audit(log.name_org(org), position, ACTS)
+            if not entries:
+                break
+            piece = await self._judge_acts(org, watches, log, entries)
+            told += await self._tell_acts(org, log, position, piece)
+            if piece.moved:
+                await self._read_watches()
+                watches = self._watches.get(org, ())
+        return told
+
+    async def _judge_acts(self, org: str, watches: Sequence[Watch], log: Log, entries: Sequence[AuditEntry]) -> Piece:
+        """Return what acts did for an org, up to the first with which a watch moves on to what supersedes its entry."""
+        happened = list(list_happenings(log.name, entries))
+        wanted = [each for each in happened if any(judging.may_concern(watch, each) for watch in watches)]
+        passed = await _read_passed(log.store, wanted)
+        events = await anyio.to_thread.run_sync(_judge_all, watches, passed, self.readers)
+        moves = [
+            (number, watch, event)
+            for number, (watch, event) in events
+            if event.what == "superseded" and event.other and watch.kind == "entry"
+        ]
+        last = min((number for number, _, _ in moves), default=entries[-1].number)
+        passed = [each for each in passed if each.happening.number <= last]
+        moved = [await _move(log.store, watch, event) for number, watch, event in moves if number == last]
+        told = [pair for number, pair in events if number <= last]
+        return Piece(last, told, self._list_unread(org, watches, log, passed), passed, moved)
+
+    def _list_unread(self, org: str, watches: Sequence[Watch], log: Log, passed: Sequence[Passing]) -> list[Metadata]:
+        """Return what says of which documents the meaning is still to be judged."""
+        if self.places[log.store_name].semantics is None:
+            return []
+        return [
+            meaning.make_unread(org, each)
+            for each in passed
+            if any(
+                judging.may_concern(watch, each.happening) and judging.is_asked(watch, each)
+                for watch in watches
+                if watch.kind == "search"
+            )
+        ]
+
+    async def _tell_acts(self, org: str, log: Log, position: int, piece: Piece) -> int:
+        """Tell what acts of a log did, unless another process was faster."""
+        async with self.main.transaction() as transaction:
+            if piece.moved:
+                await count_change(transaction)
+            if await _read_position(transaction, org, log) != position:
+                return 0
+            await transaction.put_metadata([Metadata(make_progress_key(org, log.name), {"number": piece.last})])
+            await transaction.put_metadata(piece.unread)
+            await self._note_expiry(transaction, org, piece.passed)
+            news = await self._tell(transaction, piece.events)
+            await self._put_moved(transaction, piece.moved)
+        self.on_told(news)
+        return len(news)
+
+    async def _put_moved(self, transaction: Transaction, moved: Sequence[tuple[Watch, datetime | None]]) -> None:
+        for watch, expiry in moved:
+            if await transaction.get_metadata(watch.key) is not None:
+                await transaction.put_metadata([write_watch(watch)])
+                await put_expiry(transaction, watch, expiry)
+
+    async def _note_expiry(self, transaction: Transaction, org: str, passed: Sequence[Passing]) -> None:
+        for each in passed:
+            for watch in self._watches.get(org, ()):
+                if watch.kind in ("entry", "skill") and judging.may_concern(watch, each.happening):
+                    expiry = standing.get_expiry(each.now, judging.EXPIRES) if each.is_current else None
+                    await put_expiry(transaction, watch, expiry)
+
+    async def _tell(self, transaction: Transaction, events: Told) -> list[News]:
+        """Tell events of one org, of what was not erased meanwhile, by the watches that are still there."""
+        if not events:
+            return []
+        there = await transaction.get_many_metadata([watch.key for watch, _ in events])
+        erased: set[tuple[str, str]] = set()
+        for toolset in sorted({event.toolset for _, event in events}):
+            ids = sorted({event.id for _, event in events if event.toolset == toolset})
+            documents = await transaction.get_documents(Collection(events[0][0].org, toolset), ids)
+            erased |= {(toolset, each.id) for each in documents if each is not None and is_erased(each)}
+        pairs = [pair for pair, record in zip(events, there, strict=True) if record is not None]
+        told = [pair for pair in pairs if (pair[1].toolset, pair[1].id) not in erased]
+        news = await tell(transaction, told)
+        sent = [(watch, each) for (watch, _), each in zip(told, news, strict=True)]
+        await queueing.queue(transaction, sent, self.clock.now())
+        return news
+
+    async def _judge_meaning(self, org: str, watches: Sequence[Watch]) -> int:
+        """Tell what documents mean that have vectors now."""
+        searches = [watch for watch in watches if watch.kind == "search"]
+        if not searches:
+            return 0
+        records = await self.main.list_metadata(UNREAD, org=org, limit=meaning.MOST_UNREAD)
+        told = 0
+        for (log, _), unread in meaning.group([meaning.read_unread(record) for record in records]).items():
+            place = self.places.get(log.removesuffix("*"))
+            if place is not None and place.semantics is not None:
+                events, done = await meaning.judge_meaning(
+                    place.store, place.semantics, searches, unread, self.clock.now()
+                )
+                told += await self._tell_meaning(events, done)
+        return told
+
+    async def _tell_meaning(self, events: Told, done: Sequence[meaning.Unread]) -> int:
+        if not done:
+            return 0
+        async with self.main.transaction() as transaction:
+            known = await transaction.get_many_metadata([each.record.key for each in done])
+            taken = {each.id for each, record in zip(done, known, strict=True) if record == each.record}
+            await transaction.remove_metadata([each.record.key for each in done if each.id in taken])
+            news = await self._tell(transaction, [pair for pair in events if pair[1].id in taken])
+        self.on_told(news)
+        return len(news)
+
+    async def _look_at_subjects(self, org: str, watches: Sequence[Watch]) -> int:
+        """Tell what bears on the subjects of watches now."""
+        told, now = 0, self.clock.now()
+        for toolset in sorted({watch.toolsets[0] for watch in watches if watch.kind in ("entry", "skill")}):
+            mine = [watch for watch in watches if watch.kind in ("entry", "skill") and toolset in watch.toolsets]
+            store = self._get_place(toolset).store
+            bearings = await standing.read_bearings(store, org, mine)
+            known = await self.main.get_many_metadata([standing.make_seen_key(watch) for watch in mine])
+            for watch, bearing, record in zip(mine, bearings, known, strict=True):
+                if standing.read_seen(record) != bearing:
+                    told += await self._tell_bearing(watch, bearing, now)
+        return told
+
+    def _get_place(self, toolset: str) -> Place:
+        return self.places.get(toolset) or next(each for each in self.places.values() if each.store is self.main)
+
+    async def _tell_bearing(self, watch: Watch, bearing: standing.Bearing, now: datetime) -> int:
+        async with self.main.transaction() as transaction:
+            before = standing.read_seen(await transaction.get_metadata(standing.make_seen_key(watch)))
+            events = [(watch, event) for event in standing.list_events(watch, before, bearing, now)]
+            news = await self._tell(transaction, events)
+            if await transaction.get_metadata(watch.key) is not None:
+                await transaction.put_metadata([standing.write_seen(watch, bearing)])
+        self.on_told(news)
+        return len(news)
+
+    async def _tell_expired(self) -> int:
+        """Tell what has expired."""
+        due, told = await standing.list_due(self.main, self.clock.now()), 0
+        for org in sorted({record.key.org for record in due}):
+            mine = [record for record in due if record.key.org == org]
+            watches = {watch.id: watch for watch in self._watches.get(org, ())}
+            async with self.main.transaction() as transaction:
+                events = await standing.take_expired(transaction, org, watches, mine)
+                news = await self._tell(transaction, events)
+            self.on_told(news)
+            told += len(news)
+        return told
+
+
+async def _move(store: Store, watch: Watch, event: Event) -> tuple[Watch, datetime | None]:
+    """Return the watch of an entry as that of what superseded it, and when that expires."""
+    [successor] = await store.get_documents(Collection(watch.org, event.toolset), [event.other])
+    expiry = standing.get_expiry(successor, judging.EXPIRES) if successor is not None else None
+    return replace(watch, subject=event.other), expiry
+
+
+async def _read_position(reader: Reader, org: str, log: Log) -> int:
+    """Return up to which act of a log an org has heard."""
+    record = await reader.get_metadata(make_progress_key(org, log.name))
+    return int(str(record.value["number"])) if record is not None else 0
+
+
+async def _read_passed(store: Store, happened: Sequence[Happening]) -> list[Passing]:
+    """Return what happened with the documents before and after; what is not there is left out."""
+    by_collection: dict[Collection, list[str]] = {}
+    for each in happened:
+        by_collection.setdefault(each.collection, []).append(each.id)
+    versions: dict[tuple[Collection, str], dict[int, Document]] = {}
+    for collection, every in by_collection.items():
+        ids = list(dict.fromkeys(every))
+        for id, history in zip(ids, await store.get_histories(collection, ids), strict=True):
+            versions[collection, id] = {each.document.version: each.document for each in history}
+    return list(_find_passed(happened, versions))
+
+
+def _find_passed(
+    happened: Iterable[Happening], versions: Mapping[tuple[Collection, str], Mapping[int, Document]]
+) -> Iterable[Passing]:
+    for each in happened:
+        known = versions[each.collection, each.id]
+        if not known:
+            continue
+        newest = known[max(known)]
+        if each.is_outcome:
+            yield Passing(each, newest, newest)
+        elif each.version in known:
+            yield Passing(each, known[each.version], known.get(each.version - 1))
+
+
+def _judge_all(
+    watches: Sequence[Watch], passed: Sequence[Passing], readers: Readers
+) -> list[tuple[int, tuple[Watch, Event]]]:
+    """Return what watches report, each with the number of the act."""
+    told: list[tuple[int, tuple[Watch, Event]]] = []
+    for each in passed:
+        for watch in watches:
+            event = judging.judge(watch, each, readers) if judging.may_concern(watch, each.happening) else None
+            if event is not None:
+                told.append((each.happening.number, (watch, event)))
+    return told

@@ -1,0 +1,126 @@
+"""Showing: what news say to their agent, with the titles as they are now, as far as the agent may read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from refdesk.core.writing.tombstones import is_erased
+from refdesk.model import SHARED_ORG, Collection, State
+
+if TYPE_CHECKING:
+    from refdesk.core.keys import KeyRing
+    from refdesk.model import Document, JsonObject, JsonValue
+    from refdesk.protocols import Clock, Store
+    from refdesk.watching.news import Event, News
+    from refdesk.watching.watches import Watch
+
+ANNOUNCEMENTS = frozenset(("updates:read",))
+
+
+@dataclass(frozen=True, slots=True)
+class Scopes:
+    """Which scopes it takes to read what each toolset keeps."""
+
+    reading: Mapping[str, frozenset[str]]
+
+    @property
+    def every(self) -> frozenset[str]:
+        """All of them."""
+        return frozenset(scope for scopes in self.reading.values() for scope in scopes)
+
+    def may_read(self, held: frozenset[str], toolset: str) -> bool:
+        """Return whether these scopes suffice to read what a toolset keeps."""
+        return toolset in self.reading and self.reading[toolset] <= held
+
+    def may_know(self, held: frozenset[str], event: Event) -> bool:
+        """Return whether these scopes suffice to hear of something."""
+        is_announced = event.what == "impacted"
+        return self.may_read(held, event.toolset) and (not is_announced or held >= ANNOUNCEMENTS)
+
+
+async def read_documents(
+    stores: Mapping[str, Store], org: str, wanted: set[tuple[str, str]]
+) -> dict[tuple[str, str], Document]:
+    """Return what there is of documents, by toolset and id, whether of an org or of what all have.
+
+    Args:
+        stores: By toolset; those that are not named are in the first.
+        org: Whose.
+        wanted: Toolsets and ids.
+    """
+    found: dict[tuple[str, str], Document] = {}
+    main = next(iter(stores.values()))
+    for toolset in sorted({toolset for toolset, _ in wanted}):
+        ids = sorted(id for each, id in wanted if each == toolset)
+        for each in (SHARED_ORG, org):
+            for document in await stores.get(toolset, main).get_documents(Collection(each, toolset), ids):
+                if document is not None:
+                    found[toolset, document.id] = document
+    return found
+
+
+def describe(news: News, label: str, document: Document | None) -> dict[str, JsonValue] | None:
+    """Return what news say, by the names of the wire; `None` where what they are about was erased."""
+    if document is not None and is_erased(document):
+        return None
+    event = news.event
+    is_readable = document is not None and document.state is not State.WITHDRAWN
+    said: dict[str, JsonValue] = {
+        "number": news.number,
+        "what": event.what,
+        "at": event.at.isoformat(),
+        "watch": news.watch,
+        "label": label or None,
+        "toolset": event.toolset,
+        "id": event.id,
+        "title": document.title if document is not None and is_readable else None,
+        "version": event.version or None,
+        "other": event.other or None,
+    }
+    if event.what == "dated":
+        said |= {"daysBefore": list(event.dates[0]), "daysNow": list(event.dates[1])}
+    return {name: value for name, value in said.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Payloads:
+    """What is sent to webhooks.
+
+    Attributes:
+        stores: By toolset, the first the main one.
+        scopes: What it takes to read.
+        keys: Whoever made a watch with a key hears of nothing that no key of theirs may read any more.
+    """
+
+    stores: Mapping[str, Store]
+    scopes: Scopes
+    keys: KeyRing
+    clock: Clock
+
+    async def show(self, watch: Watch, found: Sequence[News]) -> list[JsonObject | None]:
+        """Return what is sent of news of one watch, in their order; `None` for what is not sent."""
+        held = await self._find_scopes(watch)
+        documents = await read_documents(
+            self.stores, watch.org, {(each.event.toolset, each.event.id) for each in found}
+        )
+        shown: list[JsonObject | None] = []
+        for each in found:
+            document = documents.get((each.event.toolset, each.event.id))
+            said = describe(each, watch.label, document) if self.scopes.may_know(held, each.event) else None
+            shown.append(None if said is None else _wrap(each, said))
+        return shown
+
+    async def _find_scopes(self, watch: Watch) -> frozenset[str]:
+        """Return what the agent of a watch may do now; of one without a key, what it might when it made the watch."""
+        keys = await self.keys.list(watch.org)
+        if all(key.id != watch.credential for key in keys):
+            return watch.scopes
+        now = self.clock.now()
+        mine = [key for key in keys if key.agent == watch.agent and key.is_valid(now)]
+        return frozenset(scope for key in mine for scope in key.scopes)
+
+
+def _wrap(news: News, said: JsonObject) -> JsonObject:
+    return {"type": f"news.{news.event.what}", "timestamp": news.event.at.isoformat(), "data": said}
