@@ -21,6 +21,7 @@ from refdesk.model import (
     MetadataKey,
     Reference,
     Revision,
+    StoreNode,
 )
 from refdesk.protocols import DocumentVectors, Reader, Store, Transaction
 
@@ -120,6 +121,9 @@ class DelegatingStore(DelegatingReader[Store]):
     @property
     def obstacle(self) -> str | None:
         return self.inner.obstacle
+
+    async def list_nodes(self) -> list[StoreNode]:
+        return await self.inner.list_nodes()
 
     def transaction(self) -> AbstractAsyncContextManager[Transaction]:
         return self._open()
