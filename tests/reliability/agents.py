@@ -60,6 +60,9 @@ class _LateTransaction(DelegatingTransaction):
         super().__init__(store)  # pyright: ignore[reportArgumentType]
         self.writes: list[Write] = []
 
+    async def expect(self, documents: Sequence[Any], keys: Sequence[Any]) -> None:
+        """Changes nothing, as it may."""
+
     async def put_documents(self, documents: Sequence[Any]) -> None:
         self.writes.append(lambda transaction: transaction.put_documents(documents))
 

@@ -80,7 +80,7 @@ def spread(
     shown = {kind: form(id) for kind, id in ids.items()}
     calls = list_calls(shown, world.own)[:-WORDS]
     # A search by an id is another question for another id, and an import makes one's own: two worlds hold both.
-    others = [call for call in calls if "query" not in call[1] and call[0] != "import_knowledge"]
+    others = [call for call in calls if "query" not in call[1] and not call[0].startswith("import_")]
     wanted = [call for call in others if call[0] in world.operations]
     return wanted[::step]
 

@@ -27,7 +27,7 @@ ALL = frozenset({"echo:read"})
 
 @asynccontextmanager
 async def open_with(home: Path, operation: Operation, **chosen: object) -> AsyncGenerator[Desk]:
-    toolset = replace(echo.NESTED, operations=(operation,), templates=())
+    toolset = replace(echo.NESTED, listed=(operation,), templates=())
     async with open_desk(make_settings(home, **chosen), [toolset]) as desk:
         yield desk
 

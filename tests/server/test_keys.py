@@ -168,7 +168,11 @@ def calls(desk: Desk) -> list[tuple[str, dict[str, Any], frozenset[str]]]:
         found += [
             ("tools/call", {"name": op.name, "arguments": {}}, op.scopes or op.any_scopes) for op in toolset.listed
         ]
-        found += [("resources/read", {"uri": resource.uri}, resource.scopes) for resource in toolset.resources]
+        found += [
+            ("resources/read", {"uri": resource.uri}, resource.scopes)
+            for resource in toolset.resources
+            if resource.scopes
+        ]
         found += [
             ("resources/read", {"uri": template.uri.replace("{id}", "x")}, template.operation.scopes)
             for template in toolset.templates
@@ -207,7 +211,9 @@ async def test_a_caller_is_shown_what_its_scopes_allow(real: Desk, era: str) -> 
         assert [tool.name for tool in (await client.list_tools()).tools] == [
             *("search_knowledge", "get_knowledge", "search_everything")
         ]
-        assert (await client.list_resources()).resources == []
+        # What these show is what the caller may read.
+        shown = {str(each.uri) for each in (await client.list_resources()).resources}
+        assert shown == {"gaps://open", "gaps://answered", "watches://news"}
         assert len((await client.list_resource_templates()).resource_templates) == 1
         with pytest.raises(MCPError, match="knowledge:write"):
             await client.call_tool("store_knowledge", {"title": "A", "body": "B"})
@@ -215,7 +221,7 @@ async def test_a_caller_is_shown_what_its_scopes_allow(real: Desk, era: str) -> 
         assert [tool.name for tool in (await client.list_tools()).tools] == [
             *("search_azure_updates", "search_everything")
         ]
-        assert len((await client.list_resources()).resources) == 4
+        assert len((await client.list_resources()).resources) == 4 + len(shown)
         assert (await client.list_resource_templates()).resource_templates == []
 
 

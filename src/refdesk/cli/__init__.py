@@ -90,4 +90,6 @@ def cli(context: click.Context) -> None:
 
 def main(no_desk: str | None = None) -> None:
     """Run the command line and exit; `no_desk` says why `serve` cannot leave it to a desk, where that is so."""
+    # A shell asks what completes a line before there is a command: this makes PowerShell one that may.
+    import_module(f"{__name__}.completion")
     cli.main(prog_name="refdesk", obj=no_desk)

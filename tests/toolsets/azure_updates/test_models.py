@@ -146,5 +146,6 @@ def test_the_answers_fields_are_those_of_the_seed() -> None:
         "titleDate",
         "datesDiffer",
         "match",
+        "caution",
     ]
     assert set(FACETS) == {"tags", "productCategories", "products", "status", "availabilityRing"}

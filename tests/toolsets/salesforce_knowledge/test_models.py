@@ -121,7 +121,7 @@ def test_what_is_answered_has_the_names_and_types_of_the_seed() -> None:
         },
     }
     properties = {"id": {"type": "string"}, "title": {"type": "string"}, "body": {"type": "string"}, **common}
-    properties["org"] = {"type": "string"}
+    properties |= {"org": {"type": "string"}, "caution": {"type": "string"}}
     article = {**summary, "properties": properties, "required": ["id", "title", "body"]}
     assert shape(contracts.get_output_schema(GetOutput)) == {
         "type": "object",

@@ -160,11 +160,13 @@ class SearchProvider:
         scopes: What a caller needs for it.
         find: Called with the context of the toolset. Filters are applied while candidates are made. It may be
             cancelled at any time.
+        is_live: Whether it asks a service anew each time, and nothing of it is kept here.
     """
 
     operation: str
     scopes: frozenset[str]
     find: Callable[[Context, Question], Awaitable[ProviderAnswer | LeftOut]]
+    is_live: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -137,7 +137,7 @@ def _describe(
         recipe="Read: search_articles → get_article_by_id.",
         listed=(_describe_search(search), _describe_get(get)),
         error_format=ERROR_FORMAT,
-        provider=SearchProvider("search_articles", SCOPES, find),
+        provider=SearchProvider("search_articles", SCOPES, find, is_live=True),
     )
 
 

@@ -28,7 +28,8 @@ _WRITES = Effects(read_only=False, idempotent=True)
 
 def make_rest(toolsets: Sequence[Toolset]) -> Rest:
     """Return the operations of watches on what these toolsets keep, and their news as a resource."""
-    scopes = Scopes({each.name: each.provider.scopes for each in toolsets if each.provider is not None})
+    kept = {each.name: each.provider for each in toolsets if each.provider is not None and not each.provider.is_live}
+    scopes = Scopes({name: provider.scopes for name, provider in kept.items()})
 
     async def create_watch(context: Context, asked: models.CreateInput) -> models.CreateOutput:
         return await _create_watch(context, scopes, asked)
