@@ -230,11 +230,12 @@ async def test_without_the_scope_an_operation_says_one_and_the_same_thing(tmp_pa
             assert answered < texts
             assert all(re.search(r'results\\?": ?\[\]', text) for text in answered), answered
             assert all(text.count("needs the scope") >= 3 for text in answered), answered
-        elif "article" not in name:
+        elif "article" not in name and "articles:read" not in world.operations[name].any_scopes:
             assert len(texts) == 1, name
             listed = {each.name for toolset in world.desk.toolsets for each in toolset.listed}
             is_offered = name in listed or transport not in (*ERAS, *OTHER_WAYS)
-            assert all(("needs the scope" if is_offered else "Unknown tool") in text for text in texts), texts
+            refusal = r"needs (the scope|one of the scopes) " if is_offered else "Unknown tool"
+            assert all(re.search(refusal, text) for text in texts), texts
 
 
 async def test_another_agent_of_the_org_reads_but_supersedes_only_its_own(tmp_path: Path) -> None:
