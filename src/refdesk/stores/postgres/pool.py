@@ -117,6 +117,8 @@ class Pool:
             with translated(), anyio.fail_after(min(CONNECT_SECONDS, self._patience_seconds)):
                 connection = await AsyncConnection.connect(self._url, **_OPTIONS)
         except StoreError as error:
+            # Who is refused is so without a wait, and would keep everybody from a turn by trying again at once.
+            await anyio.lowlevel.checkpoint()
             # Its message would repeat the URL, password and all.
             if isinstance(error.__cause__, psycopg.ProgrammingError):
                 raise ConfigurationError("REFDESK_STORE is no URL that PostgreSQL's client can read.") from None
