@@ -85,11 +85,16 @@ async def test_a_thousand_killed_desks_cost_ten_clients_nothing(tmp_path: Path, 
         count("kills of desks", 100)
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize(("fault", "named"), [(SAYS_STORED, "lost"), (REPEATS_WRITES, "doubled")])
 async def test_the_proof_catches_a_forwarder_that_guesses(tmp_path: Path, fault: str, named: str) -> None:
-    variables = plant(tmp_path / "planted", fault)
-    assert named in await DeskKills(tmp_path / "home", seed=2, variables=variables).run(4)
+    variables, seen = plant(tmp_path / "planted", fault), set[str]()
+    # A few kills may all come between a call and its commit, where either fault costs nothing.
+    for seed in range(2, 6):
+        seen |= await DeskKills(tmp_path / str(seed), seed, variables=variables).run(4)
+        if named in seen:
+            break
+    assert named in seen
 
 
 def count_desks(home: Path, clients: int, **variables: str) -> int:
