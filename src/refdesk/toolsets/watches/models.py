@@ -9,24 +9,12 @@ from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 
 from refdesk.kit.wire import Message, Number, Text, Time
+from refdesk.watching.news import What
 
 Id: TypeAlias = Annotated[str, Field(min_length=1, max_length=300)]
 Name: TypeAlias = Annotated[str, Field(min_length=1, max_length=64)]
 Kind: TypeAlias = Literal["search", "product", "entry", "skill"]
 Least: TypeAlias = Literal["strong", "partial"]
-What: TypeAlias = Literal[
-    "new",
-    "changed",
-    "dated",
-    "superseded",
-    "withdrawn",
-    "restored",
-    "expired",
-    "impacted",
-    "contradicted",
-    "merged",
-    "outcome",
-]
 
 
 class CreateInput(Message):
