@@ -11,12 +11,15 @@ from random import Random
 import numpy as np
 import pytest
 
+from refdesk.core import keys
 from refdesk.core.background import leases
 from refdesk.core.clock import FixedClock
 from refdesk.core.keeping import erasing, migrating
 from refdesk.core.writing import audit
+from refdesk.core.writing.tombstones import make_barrier
 from refdesk.errors import ConflictError
 from refdesk.model import (
+    SHARED_ORG,
     Collection,
     EmbeddedPassage,
     EmbeddingModel,
@@ -295,6 +298,51 @@ async def test_a_migration_that_was_stopped_goes_on(source: MemoryStore, target:
     contents = await migrating.migrate(source, target, "here", rest.append)
     assert (rest[0], contents.documents) == (10, len(documents))
     assert await migrating.migrate(source, target, "here") == contents, "once more finds nothing to do"
+
+
+async def test_one_org_moves_beside_others_and_goes_on_where_it_was_stopped(source: MemoryStore, target: Store) -> None:
+    mine = [make_document(f"d{number:04}") for number in range(migrating.PIECE + 10)]
+    await put(source, *mine, make_document("theirs", collection=OTHERS))
+    await fill_links(source)
+    there = [
+        make_document("b", "two", collection=OTHERS),
+        make_document("own", collection=Collection("third", "notes")),
+    ]
+    await put(target, *there)
+    part = migrating.Part(org=NOTES.org)
+    before = [await migrating.summarise(target, part=migrating.Part(org=org)) for org in ("zenith", "third")]
+
+    def stop(_: int) -> None:
+        raise Stopped
+
+    with pytest.raises(Stopped):
+        await migrating.migrate(source, target, "here", stop, part=part)
+    contents = await migrating.migrate(source, target, "here", part=part)
+    own = [record for record in RECORDS if record.key.org == NOTES.org]
+    assert (contents.documents, contents.links, contents.records) == (len(mine), 3, len(own))
+    assert await migrating.migrate(source, target, "here", part=part) == contents
+    assert [await migrating.summarise(target, part=migrating.Part(org=org)) for org in ("zenith", "third")] == before
+    with pytest.raises(ConflictError, match="another source"):
+        await migrating.migrate(source, target, "elsewhere", part=part)
+    with pytest.raises(ConflictError, match="org zenith already"):
+        await migrating.migrate(source, target, "here", part=migrating.Part(org="zenith"))
+
+
+@pytest.mark.parametrize("kind", ["document", "link", "record", "act", "key"])
+async def test_an_org_of_which_anything_is_there_is_refused(source: MemoryStore, target: Store, kind: str) -> None:
+    await put(source, make_document("a"))
+    async with target.transaction() as transaction:
+        if kind == "document":
+            await transaction.erase_documents([make_barrier(NOTES, "a", NOW)])
+        elif kind == "link":
+            await transaction.put_links(LINKS[:1])
+        elif kind == "act":
+            await audit.append(transaction, NOTES.org, NOW, audit.make_act(audit.Actor(NOTES.org, "ann", "test"), "x"))
+        else:
+            place = MetadataKey(NOTES.org, "x", "y") if kind == "record" else MetadataKey(SHARED_ORG, keys.KIND, "hash")
+            await transaction.put_metadata([Metadata(place, {"org": NOTES.org})])
+    with pytest.raises(ConflictError, match="something of the org acme already"):
+        await migrating.migrate(source, target, "here", part=migrating.Part(org=NOTES.org))
 
 
 async def test_whoever_watches_is_told_what_is_done_and_how_far_it_is(source: MemoryStore, target: Store) -> None:

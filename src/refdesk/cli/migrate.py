@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
@@ -12,11 +12,13 @@ import click
 
 from refdesk import errors
 from refdesk.cli import invocation, progress
+from refdesk.model import SHARED_ORG
 
 if TYPE_CHECKING:
     from refdesk.cli.progress import Show
     from refdesk.core.keeping.migrating import Contents, Work
     from refdesk.factories.toolsets import Move
+    from refdesk.protocols import Store
     from refdesk.settings import Settings
 
 LABELS: Mapping[Work, str] = {"moving": "Moving", "building": "Building indexes", "comparing": "Comparing"}
@@ -26,19 +28,25 @@ TIMES_READ: Mapping[Work, int] = {"moving": 1, "building": 0, "comparing": 2}
 @click.command()
 @click.option("--from", "source", required=True, metavar="URL", help="The store that holds everything now.")
 @click.option("--to", "target", required=True, metavar="URL", help="The store to fill: empty, or half filled by this.")
+@click.option("--org", metavar="ORG", help="One org alone, to a store where others may live.")
+@click.option("--remove", "is_removed", is_flag=True, help="With --org: once compared, remove it from the source.")
 @invocation.json_option
-def migrate(source: str, target: str, as_json: bool) -> None:
+def migrate(source: str, target: str, org: str | None, is_removed: bool, as_json: bool) -> None:
     """Copy everything from one store to another: documents with all versions, vectors, links, keys and quotas.
 
-    Stop all writes to the source first. If interrupted, the same command resumes. At the end both stores are read
-    whole and compared. Where REFDESK_SKILLS_STORE is set, the source's skills go there; see
-    docs/how-to/move-to-another-store.md.
+    Stop all writes to the source first, or with --org those of the org. If interrupted, the same command resumes. At
+    the end both stores are read whole and compared. Where REFDESK_SKILLS_STORE is set, the source's skills go there;
+    see docs/how-to/move-to-another-store.md.
     """
     import anyio
 
+    if org == SHARED_ORG or (is_removed and org is None):
+        raise errors.InvalidInputError(
+            "--org names one org, not what is the same for all; --remove removes the org that --org names."
+        )
     settings = invocation.load()
     with progress.show_progress("Moving") as show:
-        moved = anyio.run(_migrate, settings, source, target, show)
+        moved = anyio.run(_migrate, settings, source, target, _Wish(org, is_removed), show)
     if as_json:
         invocation.print_json(_to_json(moved))
         return
@@ -46,8 +54,17 @@ def migrate(source: str, target: str, as_json: bool) -> None:
         click.echo(_tell(move, contents))
 
 
-async def _migrate(settings: Settings, source: str, target: str, show: Show | None) -> list[tuple[Move, Contents]]:
-    from refdesk.core.keeping import migrating
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    """What is to be moved, and whether it stays where it was, too."""
+
+    org: str | None
+    is_removed: bool
+
+
+async def _migrate(
+    settings: Settings, source: str, target: str, wish: _Wish, show: Show | None
+) -> list[tuple[Move, Contents]]:
     from refdesk.factories.stores import choose_store, require_there
     from refdesk.factories.toolsets import plan_moves
 
@@ -58,17 +75,32 @@ async def _migrate(settings: Settings, source: str, target: str, show: Show | No
     async with AsyncExitStack() as stack:
         old = await stack.enter_async_context(open_source())
         statistics = await old.get_statistics()
-        moves = plan_moves(settings, source, target, {each.collection.toolset for each in statistics})
+        moves = plan_moves(settings, source, target, {each.collection.toolset for each in statistics}, wish.org)
         targets = [await stack.enter_async_context(choose_store(move.url, move.variable)()) for move in moves]
         shown = _Shown(show, sum(sum(each.documents.values()) for each in statistics))
         moved: list[tuple[Move, Contents]] = []
         for move, new in zip(moves, targets, strict=True):
             try:
-                contents = await migrating.migrate(old, new, name, shown.note, shown.begin, move.part)
+                moved.append((move, await _migrate_part(settings, wish, old, new, name, shown, move)))
             except errors.ConflictError as error:
                 raise errors.ConflictError(f"{move.variable}: {error.message}") from None
-            moved.append((move, contents))
         return moved
+
+
+async def _migrate_part(
+    settings: Settings, wish: _Wish, old: Store, new: Store, name: str, shown: _Shown, move: Move
+) -> Contents:
+    from refdesk.core.clock import SystemClock
+    from refdesk.core.keeping import migrating, removing
+    from refdesk.core.writing.audit import Actor
+
+    if not wish.is_removed:
+        return await migrating.migrate(old, new, name, shown.note, shown.begin, move.part)
+    actor = Actor(str(wish.org), settings.agent or "cli", "cli")
+    removal = await removing.begin(old, new, SystemClock(), actor, move.part)
+    contents = await migrating.migrate(old, new, name, shown.note, shown.begin, move.part)
+    await removal.run()
+    return contents
 
 
 class _Shown:
@@ -94,9 +126,14 @@ class _Shown:
 
 
 def _tell(move: Move, moved: Contents) -> str:
-    what = f", of {move.toolset}" if move.toolset is not None else ""
+    org = f", of the org {move.part.org}" if move.part.org is not None else ""
+    what = org + (f", of {move.toolset}" if move.toolset is not None else "")
     then = (
-        f"They are where {move.variable} says." if move.toolset is not None else "Set REFDESK_STORE to the new address."
+        f"They are where {move.variable} says."
+        if move.toolset is not None
+        else "Set REFDESK_STORE to the new address."
+        if move.part.org is None
+        else "Its keys are valid there: have its agents ask the server of that store."
     )
     return (
         f"Moved and compared{what}: {moved.documents} documents in {moved.versions} versions, {moved.vectors} vectors, "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -228,7 +228,9 @@ class Move:
     toolset: str | None = None
 
 
-def plan_moves(settings: Settings, source: str, target: str, held: Collection[str]) -> list[Move]:
+def plan_moves(
+    settings: Settings, source: str, target: str, held: Collection[str], org: str | None = None
+) -> list[Move]:
     """Return what of a store goes where: what a toolset has goes to the store of its own, where the settings name one.
 
     Args:
@@ -237,6 +239,7 @@ def plan_moves(settings: Settings, source: str, target: str, held: Collection[st
         target: The URL of the store for everything else. A toolset whose own store this is goes there, and nothing
             else does, unless it is the store of everything, too.
         held: The toolsets of which the source holds anything.
+        org: The org that is moved alone; `None` for all.
     """
     from refdesk.core.keeping.migrating import EVERYTHING
     from refdesk.settings import variable
@@ -252,7 +255,15 @@ def plan_moves(settings: Settings, source: str, target: str, held: Collection[st
         moves.append(Move(place, variable(str(descriptor.own_store)), part, descriptor.name))
     rest = _make_part(settings, apart, is_rest=True) if apart else EVERYTHING
     is_of_one = any(move.url == target for move in moves)
-    return moves if is_of_one else [Move(target, "--to", rest), *moves]
+    planned = moves if is_of_one else [Move(target, "--to", rest), *moves]
+    return planned if org is None else [replace(move, part=_narrow(move.part, org)) for move in planned]
+
+
+def _narrow(part: Part, org: str) -> Part:
+    """Return what of a part is of one org."""
+    from refdesk.watching import moving
+
+    return replace(part, org=org, settle=moving.settle, finish=moving.note_arrival)
 
 
 def _make_part(settings: Settings, descriptors: Sequence[ToolsetDescriptor], *, is_rest: bool) -> Part:

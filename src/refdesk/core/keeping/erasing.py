@@ -183,7 +183,7 @@ async def _keep_piece_erased(store: Store, clock: Clock, collection: Collection,
         missing = [id for id, document in zip(ids, documents, strict=True) if document is None]
         now = clock.now()
         await transaction.erase_documents([make_barrier(collection, id, now) for id in missing])
-        await _bury(transaction, there, now)
+        await bury(transaction, there, now)
         if there:
             records = [audit.describe(document, "erased") for document in there]
             act = audit.make_act(actor, ACTION, records, {"again": True})
@@ -205,14 +205,15 @@ async def _erase_piece(
         documents = await transaction.get_documents(collection, ids)
         there = [document for document in documents if document is not None and not is_erased(document)]
         now = clock.now()
-        await _bury(transaction, there, now)
+        await bury(transaction, there, now)
         await transaction.remove_metadata(of_them)
         if there:
             described = [audit.describe(document, "erased") for document in there]
             await audit.append(transaction, collection.org, now, audit.make_act(actor, ACTION, described))
 
 
-async def _bury(transaction: Transaction, documents: Sequence[Document], now: datetime) -> None:
+async def bury(transaction: Transaction, documents: Sequence[Document], now: datetime) -> None:
+    """Put tombstones in place of documents, and remove the links that told of them."""
     links: list[Link] = []
     for document in documents:
         reference = Reference(document.collection.toolset, document.id)

@@ -1,8 +1,8 @@
 """Migrates everything from one store to another, across engines: documents, versions, vectors, links, metadata.
 
-Where toolsets are kept apart, each part of the source goes to the store that is to hold it. It resumes where it
-stopped: its progress is kept in the target, written with each piece. What belongs to the old place alone, its leases,
-is left behind. At the end both stores are read whole and compared.
+Where toolsets are kept apart, each part of the source goes to the store that is to hold it. One org may go alone, to a
+store where others live. It resumes where it stopped: its progress is kept in the target, written with each piece. What
+belongs to the old place alone, its leases, is left behind. At the end both stores are read whole and compared.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from dataclasses import asdict, dataclass
+from contextlib import AsyncExitStack
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from itertools import groupby
 from operator import itemgetter
@@ -18,15 +19,16 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
+from refdesk.core import keys
 from refdesk.core.background import leases
 from refdesk.core.writing import quotas, sizes
 from refdesk.core.writing.tombstones import is_erased
-from refdesk.errors import ConflictError
+from refdesk.errors import ConflictError, NotFoundError
 from refdesk.model import SHARED_ORG, AuditEntry, Collection, Link, Metadata, MetadataKey, Reference, Revision, State
 
 if TYPE_CHECKING:
     from refdesk.model import EmbeddedPassage, EmbeddingModel, JsonValue
-    from refdesk.protocols import DocumentVectors, Store
+    from refdesk.protocols import DocumentVectors, Store, Transaction
 
     Entry = TypeVar("Entry")
 
@@ -42,8 +44,11 @@ NO_TOOLSETS = frozenset({"", "task"})
 Work: TypeAlias = Literal["moving", "building", "comparing"]
 """What takes its time: writing the documents, what the target makes of them at the end, reading both stores."""
 
-STAGES = ("documents", "links", "records", "acts", "done")
+STAGES = ("documents", "links", "records", "acts", "done", "removing")
 _DIGESTS = 2**128
+
+Settle: TypeAlias = "Callable[[Metadata, int], Metadata]"
+"""What a record of an org says where it moves to, given how many acts are on the record of all orgs there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +69,18 @@ class Contents:
         return Contents(**{**sums, "digest": sums["digest"] % _DIGESTS})
 
 
+Finish: TypeAlias = "Callable[[Transaction], Awaitable[None]]"
+"""Lets the target know, in the transaction that ends the records, that some came to it."""
+
+
+def _stay(record: Metadata, _: int) -> Metadata:
+    return record
+
+
+async def _say_nothing(_: Transaction) -> None:
+    return
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
     """A part of what a store holds: what is of some toolsets, or the rest of it. A link between both is in both.
@@ -73,31 +90,53 @@ class Part:
         prefixes: What the kinds of metadata begin with that are theirs alone.
         quotas: The names of their quotas.
         is_rest: Whether all but theirs is meant; then the audit log belongs to it, which cannot be split.
+        org: Of which org alone; `None` for all, and what is the same for all.
+        settle: See `Settle`; used for one org alone.
+        finish: See `Finish`.
     """
 
     toolsets: frozenset[str] = frozenset()
     prefixes: tuple[str, ...] = ()
     quotas: frozenset[str] = frozenset()
     is_rest: bool = True
+    org: str | None = None
+    settle: Settle = _stay
+    finish: Finish = _say_nothing
 
     @property
     def name(self) -> str:
         """What tells it from the other part; empty for everything."""
-        return "" if not self.toolsets else "rest" if self.is_rest else ",".join(sorted(self.toolsets))
+        toolsets = "" if not self.toolsets else "rest" if self.is_rest else ",".join(sorted(self.toolsets))
+        return "/".join(filter(None, (f"org {self.org}" if self.org is not None else "", toolsets)))
+
+    @property
+    def position_key(self) -> MetadataKey:
+        """Where the target keeps how far it is: one place for all that is moved whole, and one for each org."""
+        return POSITION if self.org is None else replace(POSITION, name=f"{POSITION.name} of {self.org}")
+
+    def has_org(self, org: str) -> bool:
+        """Return whether anything of an org may be in it."""
+        return self.org in (None, org)
 
     def has_document(self, collection: Collection) -> bool:
         """Return whether the documents of a collection are in it."""
-        return (collection.toolset in self.toolsets) is not self.is_rest
+        return self.has_org(collection.org) and (collection.toolset in self.toolsets) is not self.is_rest
 
     def has_link(self, link: Link) -> bool:
         """Return whether a link is in it: with any of its ends."""
         ends = {link.source.toolset, link.target.toolset}
         is_theirs = not ends.isdisjoint(self.toolsets)
-        return bool(ends - self.toolsets - NO_TOOLSETS) or not is_theirs if self.is_rest else is_theirs
+        is_meant = bool(ends - self.toolsets - NO_TOOLSETS) or not is_theirs if self.is_rest else is_theirs
+        return self.has_org(link.org) and is_meant
 
-    def has_record(self, key: MetadataKey) -> bool:
-        """Return whether a record is in it. What is counted of a whole store holds for no part, and is counted anew."""
-        if key.kind in LEFT_BEHIND or (self.toolsets and key.kind == sizes.KIND):
+    def has_record(self, record: Metadata) -> bool:
+        """Return whether a record is in it. What is counted of a whole store holds for no part, and is counted anew.
+
+        An org's keys are kept with those of all orgs.
+        """
+        key, is_whole = record.key, self.org is None and not self.toolsets
+        org = record.value.get("org") if key.org == SHARED_ORG and key.kind == keys.KIND else key.org
+        if key.kind in LEFT_BEHIND or (key.kind == sizes.KIND and not is_whole) or not self.has_org(str(org)):
             return False
         is_quota = key.kind == quotas.KIND and key.name.partition(":")[0] in self.quotas
         is_theirs = is_quota or key.kind.startswith(self.prefixes) or key.name.partition("/")[0] in self.toolsets
@@ -112,12 +151,16 @@ class _Position:
     """How far a migration is: the stage that it is at, and the last entry of it that was moved."""
 
     source: str
+    key: MetadataKey
     stage: str = STAGES[0]
     after: tuple[str, ...] | None = None
 
+    def move_to(self, stage: str, after: tuple[str, ...] | None = None) -> _Position:
+        return replace(self, stage=stage, after=after)
+
     def to_record(self) -> Metadata:
         value: dict[str, JsonValue] = {"source": self.source, "stage": self.stage}
-        return Metadata(POSITION, value | {"after": None if self.after is None else list(self.after)})
+        return Metadata(self.key, value | {"after": None if self.after is None else list(self.after)})
 
 
 async def migrate(
@@ -131,8 +174,8 @@ async def migrate(
     """Return what the target holds now, which is what the source holds, or a part of it.
 
     Args:
-        source: Nobody may write to it meanwhile.
-        target: Empty, or where an earlier migration from this source stopped.
+        source: Nobody may write to it meanwhile, or to the part of it.
+        target: Empty, or without anything of the org, or where an earlier migration from this source stopped.
         name: Tells one source from another.
         note: Told how many more documents were written, or when all is compared, read.
         begin: Told when something else begins.
@@ -140,45 +183,56 @@ async def migrate(
 
     Raises:
         ConflictError: The target holds something else, or in the end not what the source holds.
+        NotFoundError: The source has nothing of the org that is to be moved alone.
     """
     name = f"{name}/{part.name}" if part.name else name
-    position = await _find_position(target, name)
+    position = await _find_position(source, target, name, part)
     if position.stage == "documents":
         begin("moving")
-        async with target.loading():
+        async with AsyncExitStack() as stack:
+            if part.org is None:
+                # Where others live, what a load leaves for its end would be theirs to wait for.
+                await stack.enter_async_context(target.loading())
             await _move_documents(source, target, position, part, note)
             begin("building")
-        position = _Position(name, "links")
+        position = position.move_to("links")
     if position.stage == "links":
         await _move_links(source, target, position, part)
-        position = _Position(name, "records")
+        position = position.move_to("records")
     if position.stage == "records":
         await _move_records(source, target, position, part)
-        position = _Position(name, "acts")
+        position = position.move_to("acts")
     if position.stage == "acts":
-        await _move_acts(source, target, name, part)
+        await _move_acts(source, target, position, part)
     begin("comparing")
+    if position.stage == "removing":
+        return await summarise(target, note, part)
     held, moved = await summarise(source, note, part), await summarise(target, note, part)
     if held != moved:
-        raise ConflictError(
-            f"The target holds {_tell(moved)}, the source {_tell(held)}. Stop whatever writes to either of them, empty "
-            "the target and start again."
-        )
+        raise ConflictError(_DIFFERS[part.org is not None].format(_tell(moved), _tell(held)))
     return moved
+
+
+_DIFFERS = {
+    False: "The target holds {}, the source {}. Stop whatever writes to either of them, empty the target and start "
+    "again.",
+    True: "The target holds of the org {}, the source {}. Stop whatever writes as that org to either of them, erase "
+    "it from the target, whose other orgs are as they were, and move it to another store or a new one.",
+}
 
 
 async def summarise(store: Store, note: Callable[[int], None] = lambda _: None, part: Part = EVERYTHING) -> Contents:
     """Return what a store holds of a part, without what is not migrated; `note` hears how many documents were read."""
     total = Contents()
-    async for keys in _read(store.list_documents, None):
-        for history, vectors in await _read_documents(store, [key for key in keys if part.has_document(key[0])]):
+    async for places in _read(store.list_documents, None):
+        for history, vectors in await _read_documents(store, [each for each in places if part.has_document(each[0])]):
             total = total.add(_summarise_document(history, vectors))
-        note(len(keys))
+        note(len(places))
     async for every in _read(store.list_links, None):
         links = [link for link in every if part.has_link(link)]
         total = total.add(Contents(links=len(links), digest=sum(_hash(_write_link(link)) for link in links)))
     async for records in _read_records(store, None):
-        kept = [record for record in records if part.has_record(record.key)]
+        kept = [part.settle(record, 0) for record in records if part.has_record(record)]
         total = total.add(Contents(records=len(kept), digest=sum(_hash(_write_metadata(record)) for record in kept)))
     async for acts in _read_acts(store, part):
         total = total.add(
@@ -187,25 +241,67 @@ async def summarise(store: Store, note: Callable[[int], None] = lambda _: None, 
     return total
 
 
-async def _find_position(target: Store, name: str) -> _Position:
-    record = await target.get_metadata(POSITION)
+async def _find_position(source: Store, target: Store, name: str, part: Part) -> _Position:
+    record = await target.get_metadata(part.position_key)
     if record is None:
-        if await target.list_documents(None, 1) or await target.list_links(None, 1):
+        if part.org is not None:
+            await _require_alone(source, target, part)
+        elif await target.list_documents(None, 1) or await target.list_links(None, 1):
             raise ConflictError("The target is not empty: give one that holds nothing yet.")
-        return _Position(name)
+        return _Position(name, part.position_key)
     if record.value["source"] != name:
         raise ConflictError("The target holds a migration from another source: give one that holds nothing yet.")
     after = record.value["after"]
     entries = tuple(str(part) for part in after) if isinstance(after, list) else None
-    return _Position(name, str(record.value["stage"]), entries)
+    return _Position(name, part.position_key, str(record.value["stage"]), entries)
+
+
+async def read_removing(target: Store, part: Part) -> str | None:
+    """Return the end that the source's log had when a part was compared and began to be removed; `None` before."""
+    record = await target.get_metadata(part.position_key)
+    return str(record.value["end"]) if record is not None and record.value["stage"] == "removing" else None
+
+
+async def note_removing(target: Store, part: Part, end: str) -> None:
+    """Keep in the target that both were compared and the part is removed from the source, whose log ends so."""
+    async with target.transaction() as transaction:
+        record = await transaction.get_metadata(part.position_key)
+        assert record is not None
+        await transaction.put_metadata([replace(record, value={**record.value, "stage": "removing", "end": end})])
+
+
+async def _require_alone(source: Store, target: Store, part: Part) -> None:
+    """Return when the source has something of an org and the target nothing."""
+    if not await _holds_any(source, part):
+        raise NotFoundError(f"The source has nothing of the org {part.org}: check its name, which must be exact.")
+    if await _holds_any(target, replace(part, toolsets=frozenset(), is_rest=True)):
+        raise ConflictError(
+            f"The target has something of the org {part.org} already, if only a tombstone, a key or its audit log: two "
+            "stores' parts of one org cannot become one. Nothing was written. Give a store that never had it."
+        )
+
+
+async def _holds_any(store: Store, part: Part) -> bool:
+    if part.is_rest and part.org in await store.list_audited_orgs():
+        return True
+    async for places in _read(store.list_documents, None):
+        if any(part.has_document(collection) for collection, _ in places):
+            return True
+    async for links in _read(store.list_links, None):
+        if any(map(part.has_link, links)):
+            return True
+    async for records in _read_records(store, None):
+        if any(map(part.has_record, records)):
+            return True
+    return False
 
 
 async def _move_documents(
     source: Store, target: Store, position: _Position, part: Part, note: Callable[[int], None]
 ) -> None:
     after = None if position.after is None else (Collection(position.after[0], position.after[1]), position.after[2])
-    async for keys in _read(source.list_documents, after):
-        pieces = await _read_documents(source, [key for key in keys if part.has_document(key[0])])
+    async for places in _read(source.list_documents, after):
+        pieces = await _read_documents(source, [place for place in places if part.has_document(place[0])])
         async with target.transaction() as transaction:
             living = [history for history, _ in pieces if history[0].document.version == 1]
             await transaction.put_revisions([revision for history in living for revision in history])
@@ -214,18 +310,18 @@ async def _move_documents(
                 [history[-1].document for history, _ in pieces if history[0].document.version > 1]
             )
             await transaction.put_all_vectors([(history[-1].document, vectors) for history, vectors in pieces])
-            last, id = keys[-1]
-            position = _Position(position.source, "documents", (last.org, last.toolset, id))
+            last, id = places[-1]
+            position = position.move_to("documents", (last.org, last.toolset, id))
             await transaction.put_metadata([position.to_record()])
-        note(len(keys))
+        note(len(places))
 
 
 async def _read_documents(
-    store: Store, keys: Sequence[tuple[Collection, str]]
+    store: Store, places: Sequence[tuple[Collection, str]]
 ) -> list[tuple[list[Revision], DocumentVectors]]:
     """Return every version of each document, and its vectors; of one that is withdrawn none, for it takes none."""
     pieces: list[tuple[list[Revision], DocumentVectors]] = []
-    for collection, together in groupby(keys, itemgetter(0)):
+    for collection, together in groupby(places, itemgetter(0)):
         ids = [id for _, id in together]
         histories, vectors = await store.get_histories(collection, ids), await store.get_vectors(collection, ids)
         for history, kept in zip(histories, vectors, strict=True):
@@ -238,23 +334,27 @@ async def _move_links(source: Store, target: Store, position: _Position, part: P
     async for links in _read(source.list_links, after):
         async with target.transaction() as transaction:
             await transaction.put_links([link for link in links if part.has_link(link)])
-            await transaction.put_metadata([_Position(position.source, "links", _write_link(links[-1])).to_record()])
+            await transaction.put_metadata([position.move_to("links", _write_link(links[-1])).to_record()])
 
 
 async def _move_records(source: Store, target: Store, position: _Position, part: Part) -> None:
     after = None if position.after is None else MetadataKey(*position.after)
+    shared = await target.get_last_audit(SHARED_ORG)
+    end = shared.number if shared is not None else 0
     async for records in _read_records(source, after):
         async with target.transaction() as transaction:
-            await transaction.put_metadata([record for record in records if part.has_record(record.key)])
+            await transaction.put_metadata([part.settle(record, end) for record in records if part.has_record(record)])
             last = records[-1].key
-            reached = _Position(position.source, "records", (last.org, last.kind, last.name))
-            await transaction.put_metadata([reached.to_record()])
+            await transaction.put_metadata([position.move_to("records", (last.org, last.kind, last.name)).to_record()])
+    if part.org is not None:
+        await sizes.measure_again(target, part.org)
     async with target.transaction() as transaction:
-        await transaction.put_metadata([_Position(position.source, "acts").to_record()])
+        await part.finish(transaction)
+        await transaction.put_metadata([position.move_to("acts").to_record()])
 
 
-async def _move_acts(source: Store, target: Store, name: str, part: Part) -> None:
-    for org in await source.list_audited_orgs() if part.is_rest else []:
+async def _move_acts(source: Store, target: Store, position: _Position, part: Part) -> None:
+    for org in await _list_audited(source, part):
         last = await target.get_last_audit(org)
         after = last.number if last is not None else 0
         while acts := await source.get_audit(org, after, PIECE):
@@ -262,7 +362,11 @@ async def _move_acts(source: Store, target: Store, name: str, part: Part) -> Non
                 await transaction.put_audit(acts)
             after = acts[-1].number
     async with target.transaction() as transaction:
-        await transaction.put_metadata([_Position(name, "done").to_record()])
+        await transaction.put_metadata([position.move_to("done").to_record()])
+
+
+async def _list_audited(store: Store, part: Part) -> list[str]:
+    return [org for org in await store.list_audited_orgs() if part.is_rest and part.has_org(org)]
 
 
 async def _read(
@@ -280,7 +384,7 @@ async def _read_records(store: Store, after: MetadataKey | None) -> AsyncIterato
 
 
 async def _read_acts(store: Store, part: Part) -> AsyncIterator[list[AuditEntry]]:
-    for org in await store.list_audited_orgs() if part.is_rest else []:
+    for org in await _list_audited(store, part):
         after = 0
         while acts := await store.get_audit(org, after, PIECE):
             yield acts

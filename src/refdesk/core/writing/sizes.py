@@ -60,6 +60,20 @@ async def measure(store: Store) -> dict[str, int]:
     return dict(sizes)
 
 
+async def measure_again(store: Store, org: str) -> None:
+    """Count what an org keeps after much of it came from another store or went there, where that is counted."""
+    if await store.get_metadata(_MEASURED) is None:
+        return
+    size = 0
+    async for histories in _read_histories(store, org):
+        size += sum(map(weigh, histories))
+    async with store.transaction() as transaction:
+        if size:
+            await transaction.put_metadata([_to_record(org, size)])
+        else:
+            await transaction.remove_metadata([_make_key(org)])
+
+
 async def read_sizes(reader: Reader) -> dict[str, int]:
     """Return the bytes that each org keeps, as they were counted; empty where nothing is."""
     records = await reader.list_metadata(KIND, limit=1_000_000)
@@ -96,12 +110,12 @@ def _weigh(text: str) -> int:
     return len(text.encode("utf-8", "surrogatepass"))
 
 
-async def _read_histories(store: Store) -> AsyncIterator[list[list[Document]]]:
+async def _read_histories(store: Store, org: str | None = None) -> AsyncIterator[list[list[Document]]]:
     after: _Place | None = None
     while entries := await store.list_documents(after, PAGE):
         after = entries[-1]
         for collection, group in groupby(entries, key=itemgetter(0)):
-            if collection.org != SHARED_ORG:
+            if collection.org != SHARED_ORG and org in (None, collection.org):
                 found = await store.get_histories(collection, [id for _, id in group])
                 yield [[each.document for each in history] for history in found]
 
@@ -182,7 +196,7 @@ class _CountedTransaction:
         return newest
 
     async def _read(self, org: str) -> int:
-        record = await self.transaction.get_metadata(MetadataKey(org, KIND, "org"))
+        record = await self.transaction.get_metadata(_make_key(org))
         return int(str(record.value["bytes"])) if record is not None else 0
 
     async def _put(self, sizes: Mapping[str, int]) -> None:
@@ -191,7 +205,11 @@ class _CountedTransaction:
 
 
 def _to_record(org: str, size: int) -> Metadata:
-    return Metadata(MetadataKey(org, KIND, "org"), {"bytes": size})
+    return Metadata(_make_key(org), {"bytes": size})
+
+
+def _make_key(org: str) -> MetadataKey:
+    return MetadataKey(org, KIND, "org")
 
 
 def _refuse(used: int, more: int, most: int) -> QuotaExceededError:
