@@ -33,8 +33,9 @@ CLUSTERED_FROM, CLUSTERS = 16_384, 4
 """From so many vectors on there are clusters: so many times the root of their number. A cluster that holds the members
 of many groups has a centre near none of them, and the nearest vectors are then looked for in half of all clusters."""
 
-TRIALS, TOP = 128, 10
-"""Questions tried, and how many nearest of each must be found."""
+TRIALS, TOP, FAR_TOP = 128, 10, 80
+"""Questions tried, and how many nearest of each must be found: where all are wanted, and where a filter leaves one in
+eight, so that its nearest ten are as far away as the nearest eighty of all."""
 
 FAR, DIFFERENT = 1 / 250, 1 / 250
 """Which share of these may be missed because they stand in clusters too far away, and because their codes differ."""
@@ -64,8 +65,9 @@ class Codes:
         places: The other way round.
         centres: Shape `(clusters, dimensions)`.
         offsets: `words[:, offsets[i]:offsets[i + 1]]` are those of cluster i.
-        probes: In how many clusters the nearest were found, where it was tried.
-        survivors: Among how many of the least differing codes they were then.
+        probes: In how many clusters the nearest `TOP` were found, where it was tried.
+        far_probes: In how many the nearest `FAR_TOP` were.
+        survivors: Among how many of the least differing codes the nearest `TOP` were.
     """
 
     mean: Floats32
@@ -76,7 +78,14 @@ class Codes:
     centres: Floats32
     offsets: Integers
     probes: int
+    far_probes: int
     survivors: int
+
+    def count_probes(self, share: float) -> int:
+        """Return in how many clusters the nearest `TOP` are looked for where one vector in `share` is wanted."""
+        if share <= 1.0:
+            return self.probes
+        return int(np.ceil(self.far_probes * max(1.0, share * TOP / FAR_TOP)))
 
     def encode(self, query: Vector) -> NDArray[np.uint64]:
         """Return the code of a query, word by word."""
@@ -93,7 +102,7 @@ class Codes:
         asked = self.encode(query)
         ranges = None
         if SCAN_SHARE * probes < len(self.centres):
-            nearest = np.argpartition(-(self.centres @ query), probes)[:probes]
+            nearest = np.argpartition(-np.vecdot(self.centres, query), probes)[:probes]
             nearest.sort()
             starts, ends = self.offsets[nearest].tolist(), self.offsets[nearest + 1].tolist()
             ranges = [slice(start, end) for start, end in zip(starts, ends, strict=True)]
@@ -132,7 +141,7 @@ def make_codes(vectors: NDArray[np.float16]) -> Codes:
     for word in words:
         word[:] = word.take(order)
     offsets = get_offsets(np.bincount(clusters, minlength=len(centres)))
-    codes = Codes(mean, words, rows, order, places, centres, offsets, len(centres), len(vectors))
+    codes = Codes(mean, words, rows, order, places, centres, offsets, len(centres), len(centres), len(vectors))
     return _tune(codes, vectors)
 
 
@@ -146,26 +155,35 @@ def _tune(codes: Codes, vectors: NDArray[np.float16]) -> Codes:
     noise = generator.standard_normal(asked.shape, dtype=np.float32)
     asked += noise / np.linalg.norm(noise, axis=1, keepdims=True)
     nearest = _find_nearest(vectors, asked / np.linalg.norm(asked, axis=1, keepdims=True))
-    probes, survivors = list[int](), list[int]()
+    probes, survivors = list[list[int]](), list[int]()
     for query, near in zip(asked, nearest, strict=True):
         places = codes.places[near]
         differing = count_differing(codes.encode(query), codes.words)
-        survivors += np.searchsorted(np.sort(differing), differing[places], side="right").tolist()
+        survivors += np.searchsorted(np.sort(differing), differing[places[:TOP]], side="right").tolist()
         ranks = np.argsort(np.argsort(-(codes.centres @ query)))
-        probes += (1 + ranks[np.searchsorted(codes.offsets, places, side="right") - 1]).tolist()
-    enough = int(np.quantile(probes, 1.0 - FAR)), int(np.quantile(survivors, 1.0 - DIFFERENT))
-    return replace(codes, probes=enough[0], survivors=enough[1])
+        probes.append((1 + ranks[np.searchsorted(codes.offsets, places, side="right") - 1]).tolist())
+    enough = [int(np.quantile([near[:count] for near in probes], 1.0 - FAR)) for count in (TOP, FAR_TOP)]
+    return replace(
+        codes,
+        probes=enough[0],
+        far_probes=max(enough),
+        survivors=int(np.quantile(survivors, 1.0 - DIFFERENT)),
+    )
 
 
 def _find_nearest(vectors: NDArray[np.float16], asked: Floats32) -> Integers:
-    """Return the `TOP` nearest to each, by comparing all."""
-    count, best, numbers = min(TOP, len(vectors)), np.empty((len(asked), 0), np.float32), np.empty((len(asked), 0), int)
+    """Return the `FAR_TOP` nearest to each, nearest first, by comparing all."""
+    count, best, numbers = (
+        min(FAR_TOP, len(vectors)),
+        np.empty((len(asked), 0), np.float32),
+        np.empty((len(asked), 0), int),
+    )
     for start, piece in _cut(vectors):
         products = asked @ piece.T
         first = np.argpartition(-products, min(count, len(piece)) - 1, axis=1)[:, :count]
         best = np.concatenate((best, np.take_along_axis(products, first, axis=1)), axis=1)
         numbers = np.concatenate((numbers, first + start), axis=1)
-    kept = np.argpartition(-best, count - 1, axis=1)[:, :count]
+    kept = np.argsort(-best, axis=1)[:, :count]
     return np.take_along_axis(numbers, kept, axis=1)
 
 

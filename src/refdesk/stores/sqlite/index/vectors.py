@@ -130,8 +130,8 @@ class Passages:
             return None
         over_fetch = OVER_FETCH if wanted.is_everything else SIFTED_FETCH
         survivors = max(codes.survivors, over_fetch * max(depth, effort))
-        enough = LOOKED_AT * survivors * len(codes.centres) // len(self.vectors)
-        probes = -(-max(codes.probes, enough) * groups // count)
+        enough = LOOKED_AT * survivors * len(codes.centres) * groups // (len(self.vectors) * count)
+        probes = max(codes.count_probes(groups / count), enough)
         few = self._find_passages(wanted) if SIFT_SHARE * count <= groups else None
         while True:
             passages, differing = codes.find_near(query, probes, few)
