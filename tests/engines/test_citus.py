@@ -10,10 +10,13 @@ import pytest
 from refdesk.errors import ConfigurationError, ConflictError, StoreError
 from refdesk.model import Collection, Document
 from refdesk.protocols import Store
-from refdesk.stores.postgres import open_store
+from refdesk.stores.postgres import backfill, open_store
+from refdesk.stores.postgres import store as postgres_store
+from refdesk.stores.postgres.migrations import load_migrations
 from tests.engines import citus
 from tests.engines.citus import CitusCluster
 from tests.engines.postgres import fetch, get_schema
+from tests.engines.test_postgres_migrating import write_old
 from tests.stores.samples import asking, embed, make_document, passage, put
 
 pytestmark = pytest.mark.engines
@@ -71,6 +74,24 @@ async def test_every_table_is_where_it_belongs(tmp_path: Path) -> None:
         policies = fetch(connection, "SELECT qual FROM pg_policies WHERE schemaname = %s", [schema])
         assert policies, "the second wall stands"
         assert not [qual for (qual,) in policies if "SELECT" in str(qual)]
+
+
+async def test_a_cluster_of_the_layout_before_is_migrated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    url, steps = citus.get_store_url(tmp_path), load_migrations()
+    with monkeypatch.context() as earlier:
+        earlier.setattr(postgres_store, "load_migrations", lambda: steps[:4])
+        earlier.setattr(backfill, "ANALYSIS_VERSION", 3000)
+        async with open_store(url):
+            pass
+    document = make("acme", 1)
+    with citus.get_cluster().coordinator.connect(get_schema(tmp_path)) as connection:
+        connection.execute("INSERT INTO collections (org, toolset) VALUES ('acme', 'notes')")
+        connection.execute("INSERT INTO orgs VALUES ('acme', 5)")
+        write_old(connection, 5, document)
+    async with open_store(url) as store:
+        assert await list_found(store, "acme") == {"note1"}
+        await put(store, make("acme", 2))
+        assert await list_found(store, "acme") == {"note1", "note2"}
 
 
 async def test_a_worker_is_not_taken_for_the_coordinator(tmp_path: Path) -> None:

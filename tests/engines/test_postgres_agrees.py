@@ -33,7 +33,7 @@ from refdesk.stores.postgres import Limits, open_store
 from refdesk.stores.postgres.lexical import FREQUENT_SHARE
 from tests.engines.postgres import get_store_url
 from tests.stores.conftest import open_sqlite
-from tests.stores.samples import NOTES, NOW, day, make_document, on, put
+from tests.stores.samples import NOTES, NOW, asking, day, make_document, on, put
 from tests.stores.walks import assert_same
 
 pytestmark = pytest.mark.engines
@@ -157,3 +157,16 @@ async def test_real_collections_are_ranked_alike_and_as_well(shared_data: Path, 
     assert get_overlap(expected, found) >= 0.9
     assert get_ndcg(judged, found) == pytest.approx(get_ndcg(judged, expected), abs=0.01)
     assert [set(ranking) for ranking in found.rankings] == [set(ranking) for ranking in expected.rankings]
+
+
+async def test_a_word_that_occurs_hundreds_of_times_scores_as_in_the_embedded_engine(tmp_path: Path) -> None:
+    counts = (1, 2, 254, 255, 256, 257, 700, 5000)
+    documents = [make_document(f"d{count:04}", "pump " * count + "valve " * (count % 3)) for count in counts]
+    async with open_sqlite(tmp_path, FixedClock(NOW)) as embedded, open_store(get_store_url(tmp_path)) as store:
+        for each in (embedded, store):
+            await put(each, *documents)
+        request = asking("pump valve", order=BEST_FIRST)
+        expected = [(each.id, each.lexical) for each in (await embedded.find(request)).candidates]
+        found = [(each.id, each.lexical) for each in (await store.find(request)).candidates]
+    assert [id for id, _ in found] == [id for id, _ in expected]
+    assert [score for _, score in found] == pytest.approx([score for _, score in expected], rel=1e-6)

@@ -129,6 +129,26 @@ async def test_a_new_version_is_found_as_it_is_written_now(store: Store) -> None
     assert await find_as_written(store, asking("new wording")) == ["a"]
 
 
+async def test_a_word_that_is_its_own_term_has_one_key(store: Store, connect: psycopg.Connection) -> None:
+    await put(store, make_document("a", "gamma printer delta printers kappa"), make_document("b", "printers kappa"))
+    keys = "SELECT (cardinality(terms), cardinality(others), cardinality(inflected))::text FROM entries ORDER BY id"
+    with connect as connection:
+        connection.execute("SELECT set_config('refdesk.org', 'acme', false), set_config('refdesk.any', '{0}', false)")
+        # Beside the number of all entries there is one for "printers", and in the second "printer" is written nowhere.
+        assert fetch(connection, keys) == [("(4,2,)",), ("(2,2,1)",)]
+    assert await find_as_written(store, asking("printer")) == ["a"]
+    assert await find_as_written(store, asking("printers")) == ["a", "b"]
+    assert [each.id for each in (await store.find(asking("printer"))).candidates] == ["a", "b"]
+
+
+async def test_a_word_as_it_is_written_that_is_no_term_of_a_text_makes_no_match(store: Store) -> None:
+    # PostgreSQL parts "it's" into "it" and "s"; the analysis knows no term "s" there.
+    await put(store, make_document("a", "it's kappa"), make_document("b", "s kappa"))
+    found = await store.find(asking("s", as_written=None))
+    assert ([each.id for each in found.candidates], found.total) == (["b"], 1)
+    assert set(await find_as_written(store, asking("s"))) == {"a", "b"}
+
+
 async def test_a_text_of_more_words_than_postgresql_takes_at_once_is_stored_and_found(store: Store) -> None:
     words = [f"w{number:05x}-{number:05}" for number in range(100_000)]
     await put(

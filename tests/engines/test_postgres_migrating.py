@@ -1,4 +1,4 @@
-"""A store of the layout before orgs were parted: nothing is lost, and it is searched as one that was made anew."""
+"""A store of an earlier layout: nothing is lost, and it is searched as one that was made anew."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from refdesk.stores.postgres import open_store
 from refdesk.stores.postgres.connections import Connections
 from refdesk.stores.postgres.migrations import load_migrations, migrate
 from refdesk.stores.postgres.transactions import Turns, open_session
-from tests.engines.postgres import get_schema, get_server, get_store_url
+from tests.engines.postgres import fetch, get_schema, get_server, get_store_url
 from tests.stores.samples import NOTES, NOW, asking, embed, make_document, near, passage, put, revise
 
 pytestmark = pytest.mark.engines
@@ -23,17 +23,21 @@ pytestmark = pytest.mark.engines
 VECTOR = "[1,0,0,0]"
 
 
-async def make_old(url: str) -> None:
-    """Make the tables as the third step left them."""
+async def make_old(url: str, steps: int) -> None:
+    """Make the tables as so many steps left them."""
     connections = Connections(url, 10.0)
     async with open_session(connections, Turns(), is_alone=True) as session:
-        await migrate(session, load_migrations()[:3], 0)
+        await migrate(session, load_migrations()[:steps], 0)
     await connections.pool.close()
 
 
 def write_old(connection: psycopg.Connection, key: int, document: Document) -> None:
     columns = {**encode_document(document), "org": document.collection.org, "toolset": document.collection.toolset}
-    columns |= {"id": document.id, "key": key, "written": key + 40, "recorded_at": encode_instant(NOW), "words": ""}
+    columns |= {"id": document.id, "key": key, "written": key + 40, "recorded_at": encode_instant(NOW)}
+    if (1,) in fetch(
+        connection, "SELECT 1 FROM pg_attribute WHERE attrelid = 'documents'::regclass AND attname = 'words'"
+    ):
+        columns |= {"words": ""}
     statement = sql.SQL("INSERT INTO documents ({}) VALUES ({})").format(
         sql.SQL(", ").join(map(sql.Identifier, columns)), sql.SQL(", ").join(map(sql.Placeholder, columns))
     )
@@ -43,14 +47,18 @@ def write_old(connection: psycopg.Connection, key: int, document: Document) -> N
     )
 
 
-async def test_a_store_of_the_layout_before_is_migrated_whole(tmp_path: Path) -> None:
+@pytest.mark.parametrize("steps", [3, 4])
+async def test_a_store_of_a_layout_before_is_migrated_whole(tmp_path: Path, steps: int) -> None:
     url, other = get_store_url(tmp_path), get_store_url(tmp_path / "other")
     documents = [make_document(f"d{n}", f"apple number {n}", title="Pear", facets={"tags": ("x",)}) for n in range(9)]
-    await make_old(url)
+    await make_old(url, steps)
     with get_server().connect(get_schema(tmp_path)) as connection:
         for key, document in enumerate(documents, 5):
             write_old(connection, key, document)
-        connection.execute("INSERT INTO models (name, dimensions, passages) VALUES ('small', 4, 1)")
+        connection.execute(
+            "INSERT INTO orgs VALUES ('acme', 53)" if steps > 3 else "ALTER TABLE models ALTER passages SET DEFAULT 1"
+        )
+        connection.execute("INSERT INTO models (name, dimensions) VALUES ('small', 4)")
         connection.execute("INSERT INTO embeddings VALUES ('acme', 'notes', 1, 1)")
         connection.execute("INSERT INTO vectors VALUES ('acme', 5, 1, 0, 0, 1, %s::halfvec)", [VECTOR])
     async with open_store(url) as migrated, open_store(other) as anew:

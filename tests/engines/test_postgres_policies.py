@@ -100,7 +100,7 @@ async def test_every_table_with_an_org_is_behind_the_wall_for_its_owner_too(
             "SELECT relname FROM pg_class WHERE relnamespace = current_schema()::regnamespace "
             "AND relrowsecurity AND relforcerowsecurity",
         )
-        assert len(protected) == 14
+        assert len(protected) == 13
         assert sorted(str(name) for (name,) in walled) == protected
 
 

@@ -168,7 +168,7 @@ async def test_what_an_older_analysis_derived_is_made_anew(tmp_path: Path) -> No
         before = await store.find(request)
     with get_server().connect(get_schema(tmp_path)) as connection:
         connection.execute("UPDATE counters SET value = 1 WHERE name = 'analysis'")
-        for table in ("entries", "term_counts", "facet_values"):
+        for table in ("entries", "term_counts", "spans"):
             connection.execute(sql.SQL("DELETE FROM {}").format(sql.Identifier(table)))
     async with open_store(url) as store:
         assert await store.find(request) == before

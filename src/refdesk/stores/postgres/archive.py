@@ -53,7 +53,7 @@ _LIST_RECORDS = """
 """
 
 
-_SEARCHED = ("documents", "entries", "facet_values", "spans", "vectors")
+_SEARCHED = ("documents", "entries", "spans", "vectors")
 
 
 async def list_documents(

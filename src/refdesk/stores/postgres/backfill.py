@@ -27,7 +27,7 @@ _CLEAR = (
     WHERE org = %(org)s AND toolset = %(toolset)s
     """,
 )
-_CLEAR_LISTS = ("DELETE FROM facet_values", "DELETE FROM spans")
+_CLEAR_SPANS = "DELETE FROM spans"
 _GET_COLLECTIONS = "SELECT org, toolset FROM collections ORDER BY org, toolset"
 _GET_DOCUMENTS = """
     SELECT key, id, recorded_at, version, state, created_at, modified_at, author, title, facets, spans, body, data
@@ -56,7 +56,7 @@ async def rebuild(session: Session) -> None:
     await session.take_time(ALL_ORGS)
     *_, places, _ = await session.send(
         ALL_ORGS,
-        *map(Statement, _CLEAR_LISTS),
+        Statement(_CLEAR_SPANS),
         Statement(_GET_COLLECTIONS),
         Statement(_SET_VERSION, (ANALYSIS_VERSION,)),
     )

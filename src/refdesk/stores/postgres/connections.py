@@ -13,6 +13,7 @@ from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
+from types import NoneType
 from typing import LiteralString, cast
 from weakref import WeakKeyDictionary
 
@@ -87,13 +88,19 @@ def _quote(value: object) -> str:
 
 
 def _quote_all(values: list[object]) -> str:
-    kinds = set(map(type, values))
+    kinds = set(map(type, values)) - {NoneType}
     if kinds <= {int}:
-        return f"'{{{','.join(map(str, values))}}}'"
+        return f"'{{{','.join(['NULL' if each is None else str(each) for each in values])}}}'"
     if kinds == {str}:
-        texts = (str(each).replace("\\", "\\\\").replace('"', '\\"') for each in values)
-        return _quote("{" + ",".join([f'"{text}"' for text in texts]) + "}")
+        return _quote("{" + ",".join(map(_quote_element, cast("list[str | None]", values))) + "}")
     return Literal(values).as_string(None)
+
+
+def _quote_element(value: str | None) -> str:
+    if value is None:
+        return "NULL"
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
 
 
 @dataclass(frozen=True, slots=True)

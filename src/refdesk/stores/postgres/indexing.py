@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ from refdesk.model import State, facet_key
 if TYPE_CHECKING:
     from refdesk.model import Collection, Document
 
-ANALYSIS_VERSION = 3000 + analysis.VERSION
+ANALYSIS_VERSION = 4000 + analysis.VERSION
 """Goes up, by a thousand for another layout, when `derive` or `Tokens` would give something else for some document;
 what was derived by another version is made anew."""
 
@@ -41,7 +41,7 @@ MOST_REMEMBERED = 2**16
 """Numbers of terms that are kept in memory: most words of a text are common ones."""
 
 _WORD_BITS = 2**30
-"""Terms, facets and pieces of titles are below, words as they are written from here on."""
+"""Facets and pieces of titles are below, terms and words as they are written from here on."""
 
 _SURROGATES, _SURROGATE_COUNT = 0xD800, 0x800
 
@@ -53,24 +53,24 @@ class Derived:
     Attributes:
         length: How many words it has, those of the title counted as `TITLE_WEIGHT` each.
         terms: Their numbers, ascending.
-        frequencies: How often each occurs; a word of the title counts as `TITLE_WEIGHT`.
+        frequencies: How often each occurs, the lower byte; a word of the title counts as `TITLE_WEIGHT`.
+        high_frequencies: The higher byte of each, where one needs it.
         sequence: A character for each term in its order, the title's parted from the body's; see `spell`.
         facets: Numbers of facet values, ascending.
         others: Further numbers by which it is found, but for words as they are written.
         texts: Title and body in pieces that PostgreSQL can parse.
-        facet_values: (name, key, value, uses, whether it is the first spelling of the key) for each spelling.
         date_ranges: (name, start, end).
     """
 
     title_key: str
     length: int
     terms: Sequence[int]
-    frequencies: Sequence[int]
+    frequencies: bytes
+    high_frequencies: bytes | None
     sequence: str
     facets: Sequence[int]
     others: Sequence[int]
     texts: tuple[str, ...]
-    facet_values: tuple[tuple[str, str, str, int, bool], ...]
     date_ranges: tuple[tuple[str, int, int], ...]
 
 
@@ -81,13 +81,13 @@ class Tokens:
         self._key = _hash(f"{len(collection.org)}:{collection.org}{collection.toolset}", b"", 16)
 
     @property
-    def of_collection(self) -> int:
-        """What the database hashes words with as they are written: 64 bits with a sign."""
-        return int.from_bytes(self._key[:8], "big", signed=True)
+    def of_collection(self) -> str:
+        """What the database hashes words with as they are written, in hexadecimal."""
+        return self._key.hex()
 
     def of_term(self, term: str) -> int:
-        """Return the number of an analysed term."""
-        return _number(self._key, f"w:{term}")
+        """Return the number of an analysed term; a word that is written so has the same."""
+        return _number_word(self._key, term)
 
     def of_facet(self, name: str, value: str) -> int:
         """Return the number of a facet value, by its `facet_key`: 64 bits with a sign."""
@@ -101,6 +101,13 @@ class Tokens:
         """Return the numbers of the pieces of a title, or of a part of one; none when it is shorter than a piece."""
         pieces = dict.fromkeys(key[start : start + GRAM] for start in range(len(key) - GRAM + 1))
         return [_number(self._key, f"t:{piece}") for piece in pieces]
+
+
+@lru_cache(MOST_REMEMBERED)
+def _number_word(key: bytes, word: str) -> int:
+    """Return what `refdesk_number` returns in the database, which has few hashes in common with Python."""
+    digest = hashlib.sha256(key + word.encode("utf-8", "surrogatepass")).digest()
+    return int.from_bytes(digest[:4], "big") & (_WORD_BITS - 1) | _WORD_BITS
 
 
 @lru_cache(MOST_REMEMBERED)
@@ -128,20 +135,20 @@ def derive(document: Document) -> Derived:
     terms = sorted(frequencies)
     places = {number: place for place, number in enumerate(terms, 1)}
     check_texts(*document.date_ranges)
-    values, key = tuple(_list_facet_values(document.facets)), facet_key(document.title)
-    facets = sorted({tokens.of_facet(name, value) for name, value, *_ in values})
+    key, counts = facet_key(document.title), [min(frequencies[number], MOST_FREQUENT) for number in terms]
+    facets = sorted({tokens.of_facet(name, each) for name, values in document.facets.items() for each in values})
     states = [] if document.state is State.CURRENT else [tokens.of_state(document.state)]
     spelt = (spell(places[numbers[term]] for term in part) for part in (in_title, in_body))
     return Derived(
         title_key=key,
         length=frequencies.total(),
         terms=terms,
-        frequencies=[min(frequencies[number], MOST_FREQUENT) for number in terms],
+        frequencies=bytes(count & 255 for count in counts),
+        high_frequencies=bytes(count >> 8 for count in counts) if max(counts, default=0) > 255 else None,
         sequence=spell([len(terms) + 1]).join(spelt),
         facets=facets,
         others=[EVERY, *states, *sorted({*map(shorten, facets), *tokens.of_title(key)})],
         texts=(*_cut(document.title), *_cut(document.body)),
-        facet_values=values,
         date_ranges=tuple(
             (name, *ends) for name, spans in document.date_ranges.items() for ends in encode_date_ranges(spans)
         ),
@@ -166,13 +173,3 @@ def _cut(text: str) -> Iterable[str]:
         yield text[start:end]
         start = end
     yield text[start:]
-
-
-def _list_facet_values(facets: Mapping[str, tuple[str, ...]]) -> Iterable[tuple[str, str, str, int, bool]]:
-    for name, values in facets.items():
-        check_texts(name, *values)
-        met: set[str] = set()
-        for value, uses in Counter(values).items():
-            key = facet_key(value)
-            yield name, key, value, uses, key not in met
-            met.add(key)

@@ -104,7 +104,10 @@ _WEIGH = """
 """
 _WEIGHT = Text("(SELECT current_setting('refdesk.weights', true)::float8[])[{}]")
 _PLACE = Text("width_bucket({}::integer, e.terms) AS {}")
-_FREQUENCY = Text("(CASE WHEN terms[{place}] = {term}::integer THEN frequencies[{place}] ELSE 0 END)::float8 AS {name}")
+_FREQUENCY = Text(
+    "(CASE WHEN terms[{place}] = {term}::integer THEN get_byte(frequencies, {place} - 1) "
+    "+ coalesce(256 * get_byte(high_frequencies, {place} - 1), 0) ELSE 0 END)::float8 AS {name}"
+)
 _NORM = Text("{k1}::float8 * ({rest}::float8 + {b}::float8 * coalesce(length::float8 / {mean}, 1.0::float8)) AS norm")
 _TERM_SCORE = Text("{weight} * {tf} / ({tf} + norm)")
 _CHARACTER = Text("chr(CASE WHEN {place} < 55296 THEN greatest({place}, 1) ELSE {place} + 2048 END)")
@@ -147,7 +150,7 @@ class Question:
     @property
     def needs_way(self) -> bool:
         """Whether holding every phrase is not enough."""
-        return bool(self.phrases and self._ways)
+        return bool(self._ways or not self.phrases)
 
     def weigh(self, org: str, toolset: str, prune_above: int | None) -> Statement:
         """Return what prepares the scores, and tells how many documents there are and whether some terms are left out.

@@ -100,6 +100,8 @@ async def migrate(session: Session, migrations: list[Migration], now: int) -> No
         ConfigurationError: See `get_missing`; or the extension is missing, or the schema is another program's.
     """
     await session.take_time(NOBODY)
+    # On a Citus cluster functions change only where tables change one after the other; elsewhere it says nothing.
+    await session.send(NOBODY, Statement("SELECT set_config('citus.multi_shard_modify_mode', 'sequential', true)"))
     await _make_extension(session)
     await session.send(NOBODY, Statement(_MAKE_TABLE))
     for migration in await get_missing(session, migrations):
@@ -120,7 +122,9 @@ async def _make_extension(session: Session) -> None:
 
 async def _apply(session: Session, migration: Migration, now: int) -> None:
     try:
-        await session.run_script(migration.script)
+        # Citus hands on the text that a definition came with, whatever else is in it.
+        for statement in _split(migration.script):
+            await session.run_script(statement)
     except StoreError as error:
         if isinstance(error.__cause__, pg.DuplicateTable | pg.DuplicateObject):
             raise ConfigurationError(
@@ -134,6 +138,20 @@ async def _apply(session: Session, migration: Migration, now: int) -> None:
 def _parse(file_name: str, script: str) -> Migration:
     number, _, name = file_name.removesuffix(".sql").partition("_")
     return Migration(int(number), name, script)
+
+
+def _split(script: str) -> list[str]:
+    """Return the statements of a file; each ends with a line, and none within a body in dollars."""
+    statements, lines, is_quoted = list[str](), list[str](), False
+    for line in script.splitlines():
+        if not is_quoted and line.startswith("--"):
+            continue
+        lines.append(line)
+        is_quoted ^= line.count("$$") % 2 == 1
+        if not is_quoted and line.endswith(";"):
+            statements.append("\n".join(lines))
+            lines.clear()
+    return statements
 
 
 def _read_version(text: str) -> tuple[int, ...]:

@@ -11,7 +11,6 @@ _HOLD_TEXT = (
     "revisions",
     "vectors",
     "entries",
-    "facet_values",
     "spans",
     "links",
     "records",

@@ -10,8 +10,8 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from refdesk.core.keeping.encoding import decode_instant, is_storable
-from refdesk.model import Candidate, Collection, FacetCount, FindRequest, Found, State
+from refdesk.core.keeping.encoding import decode_instant, decode_json, is_storable
+from refdesk.model import Candidate, Collection, FacetCount, FindRequest, Found, State, facet_key
 from refdesk.stores.postgres.connections import Connections, Scope, Statement
 from refdesk.stores.postgres.filters import is_open, is_selective
 from refdesk.stores.postgres.pool import Row
@@ -184,12 +184,16 @@ def _make_candidate(row: Row) -> Candidate:
 
 
 def _count_facet(name: str, rows: Sequence[Row]) -> tuple[FacetCount, ...]:
-    """Return the counts of a facet from (name, key, spelling, its uses, documents that count by it)."""
+    """Return the counts of a facet from (name, a document's values of it, how many documents have just these)."""
     holders: Counter[str] = Counter()
-    spellings: defaultdict[str, list[tuple[int, str]]] = defaultdict(list)
-    for facet, key, value, uses, documents in rows:
-        if facet == name:
+    spellings: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for values, documents in ((decode_json(row[1]), row[2]) for row in rows if row[0] == name):
+        for value in values:
+            spellings[facet_key(value)][value] += documents
+        for key in {facet_key(value) for value in values}:
             holders[key] += documents
-            spellings[key].append((-uses, value))
-    counts = [FacetCount(min(spellings[key])[1], count) for key, count in holders.items()]
+    counts = [
+        FacetCount(min((-uses, value) for value, uses in spellings[key].items())[1], count)
+        for key, count in holders.items()
+    ]
     return tuple(sorted(counts, key=lambda each: (-each.count, each.value)))

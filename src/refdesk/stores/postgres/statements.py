@@ -40,7 +40,8 @@ _PREPARE = """
         set_config('refdesk.weights', '{}', true), set_config('refdesk.ways', '{-1}', true),
         set_config('refdesk.chosen', '{-1}', true),
         set_config('refdesk.forms', ARRAY(
-            SELECT refdesk_form(word, %s) FROM unnest(tsvector_to_array(to_tsvector('simple', %s))) AS word
+            SELECT refdesk_number(word, decode(%s, 'hex'))
+            FROM unnest(tsvector_to_array(to_tsvector('simple', %s))) AS word
         )::text, true) \1
 """
 # No form stands for no entry: the empty array would be a part of every other.
@@ -65,6 +66,8 @@ _SCORED = Text("""
     ) counted WHERE {matches}
 """)
 _IS_WRITTEN = Text("document IN (SELECT unnest(current_setting('refdesk.written', true)::bigint[]))")
+# The index gives those that hold the words as terms, too.
+_HAS_FORMS = Text("(inflected && current_setting('refdesk.forms')::integer[]) IS NOT TRUE")
 _FIRST_START = Text(
     "(SELECT min(s.starts_at) FROM spans s WHERE s.org = {org} AND s.document = matching.document AND s.name = {name})"
 )
@@ -77,9 +80,11 @@ _LIST = Text("""
 _LIST_AND_COUNT = Text("WITH matching AS MATERIALIZED ({matching}) {listed}")
 _COUNT = Text("SELECT count(*) FROM ({matching}) matching")
 _COUNT_FACETS = Text("""
-    SELECT f.name, f.key, f.value, sum(f.uses), count(*) FILTER (WHERE f.is_first)
-    FROM ({matching}) matching JOIN facet_values f ON f.org = {org} AND f.document = matching.document
-    WHERE f.name = ANY({names}::text[]) GROUP BY f.name, f.key, f.value
+    SELECT name, d.facets ->> name, count(*)
+    FROM ({matching}) matching CROSS JOIN LATERAL (
+        SELECT facets FROM documents d WHERE d.org = {org} AND d.key = matching.document OFFSET 0
+    ) d CROSS JOIN unnest({names}::text[]) AS asked (name)
+    WHERE d.facets -> name IS NOT NULL GROUP BY 1, 2
 """)
 _FIND_TITLED = Text("""
     SELECT set_config('refdesk.titled', documents::text, true) \1 FROM (SELECT ARRAY(
@@ -265,7 +270,8 @@ class Search:
         place = (self.request.collection.org, self.request.collection.toolset)
         steps: list[Step | Text] = [Step(question.weigh(*place, self.prune_above if is_by_score else None), "weights")]
         if self.request.as_written:
-            matching = self._score(self.passing, is_marked=False, matches=question.make_phrases())
+            matches = Text("{} AND {}").format(question.make_phrases(), _HAS_FORMS)
+            matching = self._score(self.passing, is_marked=False, matches=matches)
             found = Statement(_FIND_WRITTEN.format(matching=matching))
             steps += [_SEE_FORMS, Step(found)]
         if question.phrases:
@@ -334,9 +340,9 @@ class Search:
         return Statement(text)
 
     def _match(self) -> Text:
-        """Return the matches that are seen; by words they are, but for phrases and filters."""
+        """Return the matches that are seen: some hold words as they are written that are no terms of theirs."""
         matches: Text = _TRUE
-        if self.question is not None and self.question.phrases:
+        if self.question is not None:
             matches = self.question.make_phrases()
             if self.question.needs_way:
                 way = Text("({} OR {})").format(self.question.make_any_term(), _IS_WRITTEN)

@@ -70,39 +70,37 @@ _PUT_DOCUMENTS = """
 _PUT_ENTRIES = """
     INSERT INTO entries (
         org, toolset, document, id, state, created_at, modified_at, length, title_key, sequence, facets, terms,
-        frequencies, others
+        frequencies, high_frequencies, others, inflected
     )
     SELECT %(org)s, %(toolset)s, document, id, state, created_at, modified_at, length, title_key, sequence,
-        facets::bigint[], terms::integer[], frequencies::smallint[], others::integer[] || ARRAY(
-            SELECT DISTINCT refdesk_form(word, %(collection)s)
-            FROM unnest(texts::text[]) AS text, unnest(tsvector_to_array(to_tsvector('simple', text))) AS word
-        )
+        facets::bigint[], terms::integer[], decode(frequencies, 'hex'), decode(high_frequencies, 'hex'),
+        entry.others::integer[] || words.others, words.inflected
     FROM unnest(
         %(key)s::bigint[], %(id)s::text[], %(state)s::text[], %(created_at)s::bigint[], %(modified_at)s::bigint[],
         %(length)s::bigint[], %(title_key)s::text[], %(sequence)s::text[], %(numbers)s::text[], %(terms)s::text[],
-        %(frequencies)s::text[], %(others)s::text[], %(texts)s::text[]
+        %(frequencies)s::text[], %(high_frequencies)s::text[], %(others)s::text[], %(texts)s::text[]
     ) AS entry (
-        document, id, state, created_at, modified_at, length, title_key, sequence, facets, terms, frequencies, others,
-        texts
-    )
+        document, id, state, created_at, modified_at, length, title_key, sequence, facets, terms, frequencies,
+        high_frequencies, others, texts
+    ) CROSS JOIN LATERAL (
+        SELECT array_agg(written.number) FILTER (WHERE term.number IS NULL) AS others,
+            array_agg(term.number) FILTER (WHERE written.number IS NULL) AS inflected
+        FROM (
+            SELECT DISTINCT refdesk_number(word, decode(%(collection)s, 'hex')) AS number
+            FROM unnest(texts::text[]) AS text, unnest(tsvector_to_array(to_tsvector('simple', text))) AS word
+        ) written FULL JOIN unnest(terms::integer[]) AS term (number) ON term.number = written.number
+    ) words
 """
 _COUNT_COLLECTION = """
     UPDATE collections SET documents = documents + %s, words = words + %s, uncounted = uncounted + %s
     WHERE org = %s AND toolset = %s
-"""
-_PUT_FACET_VALUES = """
-    INSERT INTO facet_values (org, document, name, key, value, uses, is_first)
-    SELECT %s, * FROM unnest(%s::bigint[], %s::text[], %s::text[], %s::text[], %s::integer[], %s::boolean[])
 """
 _PUT_SPANS = """
     INSERT INTO spans (org, document, name, starts_at, ends_at)
     SELECT %s, * FROM unnest(%s::bigint[], %s::text[], %s::bigint[], %s::bigint[])
 """
 _REMOVE_ENTRIES = "DELETE FROM entries WHERE org = %s AND toolset = %s AND document = ANY(%s::bigint[])"
-_REMOVE_FROM_SEARCH = (
-    "DELETE FROM facet_values WHERE org = %s AND document = ANY(%s::bigint[])",
-    "DELETE FROM spans WHERE org = %s AND document = ANY(%s::bigint[])",
-)
+_REMOVE_SPANS = "DELETE FROM spans WHERE org = %s AND document = ANY(%s::bigint[])"
 _REMOVE_VECTORS = """
     WITH removed AS (
         DELETE FROM vectors WHERE org = %(org)s AND document = ANY(%(keys)s::bigint[]) RETURNING model
@@ -326,7 +324,7 @@ class Content:
         living = [(key, row) for key, row in zip(keys, rows, strict=True) if row.is_living]
         if not living:
             return []
-        return [self._put_entries(living), *self._put_lists(living)]
+        return [self._put_entries(living), *self._put_spans(living)]
 
     def _count_terms(self) -> list[Statement]:
         self.uncounted = 0
@@ -345,8 +343,7 @@ class Content:
         yield Statement(_KEEP_REVISIONS, (reworded, org, keys))
         yield from self._change_terms(-1, before, numbers)
         yield Statement(_REMOVE_ENTRIES, (*self.place, keys))
-        for text in _REMOVE_FROM_SEARCH:
-            yield Statement(text, (org, keys))
+        yield Statement(_REMOVE_SPANS, (org, keys))
         if reworded:
             yield Statement(_REMOVE_VECTORS, {"org": org, "toolset": self.place[1], "keys": reworded})
 
@@ -376,20 +373,17 @@ class Content:
         }
         values |= {"org": self.place[0], "toolset": self.place[1], "key": [key for key, _ in living]}
         values |= {name: [getattr(each, name) for each in derived] for name in ("length", "title_key", "sequence")}
-        values |= {
-            name: [spell_numbers(getattr(each, name)) for each in derived]
-            for name in ("terms", "frequencies", "others")
-        }
+        values |= {name: [spell_numbers(getattr(each, name)) for each in derived] for name in ("terms", "others")}
+        values["frequencies"] = [each.frequencies.hex() for each in derived]
+        high = (each.high_frequencies for each in derived)
+        values["high_frequencies"] = [None if each is None else each.hex() for each in high]
         values["numbers"] = [spell_numbers(each.facets) for each in derived]
         values["texts"] = [spell_texts(each.texts) for each in derived]
         values["collection"] = Tokens(self.collection).of_collection
         return Statement(_PUT_ENTRIES, values)
 
-    def _put_lists(self, living: Sequence[tuple[int, DocumentRow]]) -> Iterable[Statement]:
-        values = [(key, *value) for key, row in living for value in row.derived.facet_values]
+    def _put_spans(self, living: Sequence[tuple[int, DocumentRow]]) -> Iterable[Statement]:
         spans = [(key, *span) for key, row in living for span in row.derived.date_ranges]
-        if values:
-            yield Statement(_PUT_FACET_VALUES, (self.place[0], *map(list, zip(*values, strict=True))))
         if spans:
             yield Statement(_PUT_SPANS, (self.place[0], *map(list, zip(*spans, strict=True))))
 
