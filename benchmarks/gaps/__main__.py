@@ -5,8 +5,8 @@
 Half of the articles of a real collection are stored as notes. A hundred questions about them are asked, a hundred
 about the other half, and questions of ours in several wordings, all in one order by chance. Printed are how many of the
 second hundred are listed, each in a gap of its own, how many of the first, and how well our wordings are grouped.
-`--fit` prints what the two thresholds do on other data: a manual's own questions beside a bank's, and wordings that are
-not measured.
+`--fit` prints what the two thresholds do on other data: questions about manuals and scientific claims, whose answers
+are stored or left out, beside what a bank's customers ask; and wordings that are not measured.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ async def fit(data: Path) -> None:
     """Print what the thresholds do on other data."""
     from benchmarks.gaps.fitting import fit_alike, fit_answered
 
-    print("strength below which a question is a gap, on a manual:", *await fit_answered(data), sep="\n")
+    print("below which a question is a gap, on manuals and claims:", *await fit_answered(data), sep="\n")
     print("likeness of wordings:", *await fit_alike(read_wordings("wordings_dev.txt")), sep="\n")
 
 

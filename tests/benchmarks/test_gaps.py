@@ -1,4 +1,4 @@
-"""The figures of the gap list do not get worse unnoticed: floors a little below what they are, on real questions."""
+"""The gap list keeps what it promises, on real questions: 90 of 100 without an answer, at most 5 of 100 with one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_groups_are_compared() -> None:
 
 async def test_questions_without_an_answer_are_told_from_others(shared_data: Path, tmp_path: Path) -> None:
     found = await measure(make_world(shared_data / "retrieval"), read_wordings("wordings_test.txt"), tmp_path)
-    assert found.listed >= 88
-    assert found.wrongly <= 12
+    assert found.listed >= 90
+    assert found.wrongly <= 5
     assert found.grouped >= 0.75
     assert found.precision >= 0.9

@@ -11,7 +11,8 @@ import pytest
 from refdesk.core.knowledge_base import KnowledgeBase
 from refdesk.errors import StoreError
 from refdesk.gaps import records
-from refdesk.gaps.keeping import Best, Keeper
+from refdesk.gaps.judging import Best
+from refdesk.gaps.keeping import Keeper
 from refdesk.gaps.likeness import ALIKE, Wording, compare
 from refdesk.gaps.missed import Bounds, Missed, Waiting
 from refdesk.model import Principal

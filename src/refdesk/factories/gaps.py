@@ -59,7 +59,9 @@ def choose_keeper(
         get_context: Returns what a toolset's handlers get for a caller.
     """
     from refdesk.core.search.federation import LeftOut, Question
-    from refdesk.gaps.keeping import Best, Keeper
+    from refdesk.gaps.judging import Best, judge_hits
+    from refdesk.gaps.keeping import Keeper
+    from refdesk.gaps.likeness import Wording
 
     providers = {each.name: each.provider for each in toolsets if each.provider is not None}
 
@@ -69,15 +71,15 @@ def choose_keeper(
     async def ask(missed: Missed) -> Best:
         best, principal = Best(), replace(missed.principal, transport="watch")
         await _load_model(base)
+        wording = Wording(missed.text, await base.embed_question(missed.text, principal.org))
         for name in list_reach(missed):
             if name in live:
                 continue
             context = await get_context(principal, name)
             found = await providers[name].find(context, Question(missed.text, limit=LOOKED_AT))
             hits = () if isinstance(found, LeftOut) else found.hits
-            best = max(
-                [best, *(Best(hit.strength, f"{name}/{hit.id}") for hit in hits)], key=lambda each: each.strength
-            )
+            judged = await judge_hits(context.knowledge_base.store, principal.org, name, wording, hits)
+            best = max([best, *judged], key=lambda each: each.strength)
         return best
 
     return Keeper(base, waiting, ask, list_reach, _choose_bounds(settings) or Bounds())

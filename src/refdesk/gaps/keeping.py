@@ -16,8 +16,7 @@ import anyio.lowlevel
 import anyio.to_thread
 
 from refdesk import errors
-from refdesk.core.search import matching
-from refdesk.core.search.analysis import parse_query
+from refdesk.gaps.judging import ANSWERED, Best, judge_answer
 from refdesk.gaps.likeness import ALIKE, Wording, compare
 from refdesk.gaps.missed import Bounds
 from refdesk.gaps.records import (
@@ -43,10 +42,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-ANSWERED = 0.48
-"""From this strength on a hit is taken to answer a question: between a partial and a strong match, for half of what
-nothing answers has a partial one. `python -m benchmarks.gaps --fit` prints what it was fitted on."""
-
 BATCH = 16
 MOST_TEXT = 500
 """Characters of a question that are kept."""
@@ -61,14 +56,6 @@ LOOK_SECONDS = 600.0
 """How often what is too old is looked for."""
 
 RETRY_SECONDS = 5.0
-
-
-@dataclass(frozen=True, slots=True)
-class Best:
-    """The best that was found: how strong it is, and what it is, as `toolset/id`; empty for what is not kept here."""
-
-    strength: float = 0.0
-    item: str = ""
 
 
 Ask = Callable[["Missed"], Awaitable[Best]]
@@ -291,17 +278,6 @@ def find_answers(
         if strength >= ANSWERED:
             found.append((gap, document))
     return found
-
-
-def judge_answer(wording: Wording, document: Document, vectors: DocumentVectors) -> float:
-    """Return how well a document answers a question, in [0, 1]; see `matching.judge`."""
-    vector = wording.vector
-    passages = [each for model, of in vectors if vector is not None and model.name == vector.model for each in of]
-    if vector is None or not passages:
-        return matching.judge(parse_query(wording.text), document.title, document.body)
-    cosine, best = max(((float(each.vector @ vector.vector), each) for each in passages), key=lambda pair: pair[0])
-    passage = best.start, best.end
-    return matching.judge(parse_query(wording.text), document.title, document.body, cosine, vector.scale, passage)
 
 
 def _list_reach(gap: Gap) -> set[str]:

@@ -44,6 +44,17 @@ def test_meaning_decides_where_there_is_a_vector_and_words_help_it() -> None:
     assert name("prune an apple tree", TAP, 0.45) == "partial"
 
 
+def test_of_the_words_of_a_question_those_count_as_there_that_stand_together_or_in_the_title() -> None:
+    question = parse_query("refund limit of the lead")
+    assert matching.cover(question, *REFUNDS) == 1.0
+    assert matching.cover(question, *TAP) == 0.0
+    apart = "A refund is slow. " + "Something else is written here. " * 40 + "The limit is high."
+    assert matching.cover(question, "", apart) == pytest.approx(1 / 3)
+    german = parse_query("Wie kann ich meine Passwörter zurücksetzen?")
+    note = ("Passwort zurücksetzen", "Passwörter werden im Portal zurückgesetzt, danach wird man abgemeldet.")
+    assert matching.cover(german, *note) == 1.0
+
+
 def test_what_is_asked_in_another_language_is_judged_by_its_forms() -> None:
     note = ("Passwort zurücksetzen", "Passwörter werden im Portal zurückgesetzt, danach wird man abgemeldet.")
     assert name("Wie kann ich meine Passwörter zurücksetzen?", note) == "strong"

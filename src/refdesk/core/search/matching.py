@@ -89,6 +89,19 @@ def judge(
     return strength + _SUMMARY_LIFT * (STRONG - strength) if is_summary and 0.0 < strength < STRONG else strength
 
 
+def cover(text: TextQuery, title: str, body: str, passage: tuple[int, int] | None = None) -> float:
+    """Return the share of a question's words that a hit has in its title or together in its text, in [0, 1].
+
+    Args:
+        text: What was asked.
+        title: Of the hit.
+        body: Of the hit.
+        passage: Offsets of its best passage in the body, as for `judge`.
+    """
+    found = _find_words(text, title, _get_excerpt(body, passage))
+    return max(len(in_title | written) / max(1, len(asked)) for asked, in_title, written in found)
+
+
 def name(strength: float) -> Match:
     """Return where a strength is on the scale."""
     return "strong" if strength >= STRONG else "partial" if strength >= PARTIAL else "weak"
@@ -104,16 +117,20 @@ def _judge_words(text: TextQuery, title: str, excerpt: str) -> float:
 
     In a long text some stand by chance, and a word of the title counts twice.
     """
+    return max(_weigh(*found, excerpt) for found in _find_words(text, title, excerpt))
+
+
+def _find_words(text: TextQuery, title: str, excerpt: str) -> Iterator[tuple[Set[str], Set[str], Set[str]]]:
+    """Yield the words that are asked for, those of them in the title, and those together in the text; by language."""
     asked, inflected = _read_asked(text)
     if not inflected:
         written = _find_together(excerpt, find_terms(excerpt, asked))
-        return _weigh(asked, asked.intersection(analyse(title)) | _find_parts(fold(title), asked), written, excerpt)
+        yield asked, asked.intersection(analyse(title)) | _find_parts(fold(title), asked), written
+        return
     # What is asked in another language is looked for in its forms, and as words of any language.
     titled, written = (set(terms) for terms in analyse_document(title, excerpt))
-    return max(
-        _weigh(each, each & titled, _find_together(excerpt, each & written), excerpt)
-        for each in (inflected, asked - inflected)
-    )
+    for each in (inflected, asked - inflected):
+        yield each, each & titled, _find_together(excerpt, each & written)
 
 
 @lru_cache(maxsize=256)

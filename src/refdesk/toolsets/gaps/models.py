@@ -30,7 +30,7 @@ class Found(Message):
     toolset: str
     id: str
     title: str
-    strength: float | SkipJsonSchema[None] = Field(None, description="In [0, 1]: from 0.48 on it would be an answer.")
+    strength: float | SkipJsonSchema[None] = Field(None, description="In [0, 1]: from 0.46 on it would be an answer.")
 
 
 class Answer(Message):
