@@ -107,6 +107,8 @@ def list_pages(world: World) -> list[str]:
         *(f"/console/do/{act}?{note}" for act in ("edit_knowledge", "withdraw_knowledge")),
         *(f"/console/do/{act}?{skill}" for act in ("report_outcome", "merge_skills", "update_skill")),
         *("/console/do/sync_toolset", "/console/gaps", "/console/gaps?status=answered", "/console/do/judge_gap?id=x"),
+        *("/console/watches", "/console/do/create_watch?kind=entry&subject=x", "/console/do/pause_watch?id=x"),
+        "/console/do/delete_watch?id=x",
     ]
 
 
@@ -193,6 +195,26 @@ def test_a_person_stores_edits_withdraws_and_undoes_without_a_script(url: str, d
     assert said[1:3] == ["nine\nten", "We open at nine."]
     assert said[3].startswith("The entry is withdrawn.")
     assert said[4].startswith("0 notes")
+
+
+def test_a_person_watches_a_search_and_hears_of_what_matches(url: str, driver: Path) -> None:
+    note = json.dumps({"title": "The lift is out of order", "body": "Until Friday."})
+    said = walk(
+        driver,
+        [
+            ["open", f"{url}/?q=lift+out+of+order"],
+            ["follow", ".actions a"],
+            ["follow", "form.act button"],
+            ["read", ".done"],
+            ["post", f"{url}/knowledge", note],
+            ["wait", "::-p-text(The lift is out of order)"],
+            ["read", "[aria-labelledby=told-title] h3"],
+            ["follow", ".actions a.grave"],
+            ["follow", "form.act button"],
+            ["read", ".done"],
+        ],
+    )
+    assert said == ["It is watched from now on.\nUndo", "The lift is out of order came", "The watch is removed."]
 
 
 def test_a_person_signs_in_and_out_without_a_script(driver: Path, tmp_path: Path) -> None:

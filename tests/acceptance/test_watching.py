@@ -80,19 +80,27 @@ def test_what_was_committed_before_a_kill_is_reported_once_after_it(tmp_path: Pa
 
 
 def check_three_servers(home: Path, **variables: str) -> None:
-    """Each note is reported once, whichever server it was stored through and whichever noticed."""
+    """Each note is reported once, whichever server it was stored through, whichever noticed, and whichever is left."""
     with ExitStack() as stack:
+        servers: list[Running] = []
         clients: list[httpx2.Client] = []
         for number in range(3):
             folder = home if not variables else home / str(number)
             folder.mkdir(exist_ok=True)
-            clients.append(stack.enter_context(serve(folder, **variables))[1])
+            server, client = stack.enter_context(serve(folder, **variables))
+            servers.append(server)
+            clients.append(client)
         watch(clients[0])
         ids = [store(clients[number % 3], f"Gate code {number}") for number in range(12)]
         await_news(clients[1], len(ids))
+        # Whoever was about to report the last one is gone at once; the others do it.
+        ids.append(store(clients[0], "The gate code before the kill"))
+        servers[0].process.kill()
+        servers[0].process.wait(timeout=WAIT_SECONDS)
+        await_news(clients[1], len(ids))
         # What would be reported a second time comes before what is stored after it.
         ids.append(store(clients[2], "The last gate code"))
-        for client in clients:
+        for client in clients[1:]:
             news = await_news(client, len(ids))
             assert [each["id"] for each in news] == ids
             assert [each["number"] for each in news] == list(range(1, len(ids) + 1))

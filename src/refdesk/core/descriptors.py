@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from refdesk.core.background.records import ToDocument
     from refdesk.core.context import Context
-    from refdesk.core.operations import Toolset
+    from refdesk.core.operations import Rest, Toolset
     from refdesk.core.writing.quotas import Quota
     from refdesk.model import Document
     from refdesk.playbooks import Inducer
@@ -212,3 +213,27 @@ class ToolsetDescriptor:
     announces: Callable[[], Callable[[Document], Any]] | None = None
     relies: bool = False
     disputes: bool = False
+
+
+def join_unlisted(
+    name: str,
+    description: str,
+    load_rest: Callable[[Sequence[Toolset]], Rest],
+    scopes: frozenset[str] = frozenset(),
+) -> Callable[[Sequence[Toolset], Sequence[str], TaskGroup | None], Toolset]:
+    """Return the `join` of a toolset of which nothing is listed, so that it costs nothing until it is asked for.
+
+    Args:
+        name: Of the toolset.
+        description: Of the toolset.
+        load_rest: Called with the tables of those in play; returns all that the toolset offers.
+        scopes: Those that only this needs.
+    """
+
+    def join(toolsets: Sequence[Toolset], names: Sequence[str], group: TaskGroup | None) -> Toolset:
+        from refdesk.core.operations import Toolset
+
+        del names, group
+        return Toolset(name, description, (), partial(load_rest, toolsets), rest_scopes=scopes)
+
+    return join

@@ -32,14 +32,14 @@ def choose_watcher(base: Base) -> Watcher:
 
 def choose_deliverer(base: Base, toolsets: Sequence[Toolset]) -> Deliverer:
     """Return what sends news to webhooks, of what these toolsets keep."""
+    from refdesk.core.reading_scopes import find_reading_scopes
     from refdesk.toolsets.watches.options import get_options
     from refdesk.watching.delivering import Deliverer
-    from refdesk.watching.showing import Payloads, Scopes
+    from refdesk.watching.showing import Payloads
 
     main, clock = base.knowledge_base.store, base.knowledge_base.clock
     stores = {MAIN: main, **{name: each.knowledge_base.store for name, each in base.apart.items()}}
-    scopes = Scopes({each.name: each.provider.scopes for each in toolsets if each.provider is not None})
-    payloads = Payloads(stores, scopes, base.keys, clock)
+    payloads = Payloads(stores, find_reading_scopes(toolsets), base.keys, clock)
     return Deliverer(main, clock, get_options(base.knowledge_base).reach, payloads.show)
 
 

@@ -30,6 +30,7 @@ from refdesk.watching.watches import (
     make_progress_key,
     put_expiry,
     read_count,
+    read_watch,
     write_watch,
 )
 
@@ -229,8 +230,9 @@ class Watcher:
 
     async def _put_moved(self, transaction: Transaction, moved: Sequence[tuple[Watch, datetime | None]]) -> None:
         for watch, expiry in moved:
-            if await transaction.get_metadata(watch.key) is not None:
-                await transaction.put_metadata([write_watch(watch)])
+            record = await transaction.get_metadata(watch.key)
+            if record is not None:
+                await transaction.put_metadata([write_watch(replace(read_watch(record), subject=watch.subject))])
                 await put_expiry(transaction, watch, expiry)
 
     async def _note_expiry(self, transaction: Transaction, org: str, passed: Sequence[Passing]) -> None:
@@ -241,7 +243,7 @@ class Watcher:
                     await put_expiry(transaction, watch, expiry)
 
     async def _tell(self, transaction: Transaction, events: Told) -> list[News]:
-        """Tell events of one org, of what was not erased meanwhile, by the watches that are still there."""
+        """Tell events of one org, of what was not erased meanwhile, by the watches that still tell it."""
         if not events:
             return []
         there = await transaction.get_many_metadata([watch.key for watch, _ in events])
@@ -250,7 +252,11 @@ class Watcher:
             ids = sorted({event.id for _, event in events if event.toolset == toolset})
             documents = await transaction.get_documents(Collection(events[0][0].org, toolset), ids)
             erased |= {(toolset, each.id) for each in documents if each is not None and is_erased(each)}
-        pairs = [pair for pair, record in zip(events, there, strict=True) if record is not None]
+        pairs = [
+            pair
+            for pair, record in zip(events, there, strict=True)
+            if record is not None and not read_watch(record).paused
+        ]
         told = [pair for pair in pairs if (pair[1].toolset, pair[1].id) not in erased]
         news = await tell(transaction, told)
         sent = [(watch, each) for (watch, _), each in zip(told, news, strict=True)]

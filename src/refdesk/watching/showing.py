@@ -11,6 +11,7 @@ from refdesk.model import SHARED_ORG, Collection, State
 
 if TYPE_CHECKING:
     from refdesk.core.keys import KeyRing
+    from refdesk.core.reading_scopes import ReadingScopes
     from refdesk.model import Document, JsonObject, JsonValue
     from refdesk.protocols import Clock, Store
     from refdesk.watching.news import Event, News
@@ -19,25 +20,10 @@ if TYPE_CHECKING:
 ANNOUNCEMENTS = frozenset(("updates:read",))
 
 
-@dataclass(frozen=True, slots=True)
-class Scopes:
-    """Which scopes it takes to read what each toolset keeps."""
-
-    reading: Mapping[str, frozenset[str]]
-
-    @property
-    def every(self) -> frozenset[str]:
-        """All of them."""
-        return frozenset(scope for scopes in self.reading.values() for scope in scopes)
-
-    def may_read(self, held: frozenset[str], toolset: str) -> bool:
-        """Return whether these scopes suffice to read what a toolset keeps."""
-        return toolset in self.reading and self.reading[toolset] <= held
-
-    def may_know(self, held: frozenset[str], event: Event) -> bool:
-        """Return whether these scopes suffice to hear of something."""
-        is_announced = event.what == "impacted"
-        return self.may_read(held, event.toolset) and (not is_announced or held >= ANNOUNCEMENTS)
+def may_know(scopes: ReadingScopes, held: frozenset[str], event: Event) -> bool:
+    """Return whether these scopes suffice to hear of something."""
+    is_announced = event.what == "impacted"
+    return scopes.may_read(held, event.toolset) and (not is_announced or held >= ANNOUNCEMENTS)
 
 
 async def read_documents(
@@ -95,7 +81,7 @@ class Payloads:
     """
 
     stores: Mapping[str, Store]
-    scopes: Scopes
+    scopes: ReadingScopes
     keys: KeyRing
     clock: Clock
 
@@ -108,7 +94,7 @@ class Payloads:
         shown: list[JsonObject | None] = []
         for each in found:
             document = documents.get((each.event.toolset, each.event.id))
-            said = describe(each, watch.label, document) if self.scopes.may_know(held, each.event) else None
+            said = describe(each, watch.label, document) if may_know(self.scopes, held, each.event) else None
             shown.append(None if said is None else _wrap(each, said))
         return shown
 

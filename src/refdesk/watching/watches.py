@@ -73,6 +73,7 @@ class Watch:
         scopes: What its agent was allowed when it was made: it hears of nothing else.
         credential: The id of the key that made it; empty where there was none.
         begins: By an audit log's name, the number of its last act when the watch was made.
+        paused: Whether it tells nothing. It still follows what it watches, so that it goes on where that is.
     """
 
     id: str
@@ -90,6 +91,7 @@ class Watch:
     credential: str = ""
     begins: Mapping[str, int] = field(default_factory=dict[str, int])
     webhook: Webhook | None = None
+    paused: bool = False
 
     @property
     def key(self) -> MetadataKey:
@@ -126,6 +128,7 @@ def write_watch(watch: Watch) -> Metadata:
         "scopes": sorted(watch.scopes),
         "credential": watch.credential,
         "begins": dict(watch.begins),
+        "paused": watch.paused,
         "webhook": None if watch.webhook is None else {"url": watch.webhook.url, "secret": watch.webhook.secret},
     }
     return Metadata(watch.key, value)
@@ -151,6 +154,7 @@ def read_watch(record: Metadata) -> Watch:
         credential=str(value["credential"]),
         begins=cast("Mapping[str, int]", value["begins"]),
         webhook=None if webhook is None else Webhook(str(webhook["url"]), str(webhook["secret"])),
+        paused=bool(value.get("paused")),
     )
 
 

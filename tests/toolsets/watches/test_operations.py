@@ -91,6 +91,25 @@ async def test_a_search_tells_once_of_what_comes_to_match_it(desk: Desk, face: s
 
 
 @pytest.mark.parametrize("face", FACES)
+async def test_a_paused_watch_tells_nothing_and_goes_on_where_what_it_watches_is(desk: Desk, face: str) -> None:
+    async with call_as(desk, face, "ann", *EVERYTHING) as ann, call_as(desk, face, "bob", *EVERYTHING) as bob:
+        note = await store(ann, "Gate code")
+        id = await watch(ann, "entry", note)
+        assert (await bob("pause_watch", {"id": id}))[0] == "NOT_FOUND"
+        assert await ann("pause_watch", {"id": id}) == ("", {"id": id, "paused": True})
+        assert await ann("pause_watch", {"id": id}) == ("", {"id": id, "paused": True})
+        assert [each["paused"] for each in (await ann("list_watches", {}))[1]["watches"]] == [True]
+        edited = (await ann("edit_knowledge", {"id": note, "body": "It is 12."}))[1]["id"]
+        assert await look(desk) == 0
+        again = (await ann("edit_knowledge", {"id": edited, "title": "The gate code"}))[1]["id"]
+        assert await look(desk) == 0
+        assert await ann("pause_watch", {"id": id, "paused": False}) == ("", {"id": id, "paused": False})
+        await ann("withdraw_knowledge", {"id": again})
+        await look(desk)
+        assert [(each["what"], each["id"]) for each in await list_news(ann)] == [("withdrawn", again)]
+
+
+@pytest.mark.parametrize("face", FACES)
 async def test_an_entry_tells_what_becomes_of_it(desk: Desk, face: str) -> None:
     async with call_as(desk, face, "ann", *EVERYTHING) as ann:
         await put_update(desk)

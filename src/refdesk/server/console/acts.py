@@ -23,6 +23,7 @@ WAIT_SECONDS = 1.5
 """How long a page waits for what takes long; it goes on without it."""
 
 MOST_OFFERED = 200
+WATCHES = "/console/watches"
 REPLACED_BY = "replacedBy"
 """Of the form that restores an entry, and of no operation: the version to withdraw, where an edit is undone."""
 
@@ -163,6 +164,16 @@ async def _begin(visit: Visit, operation: str, arguments: Mapping[str, object]) 
     return {}
 
 
+async def _name_watch(visit: Visit, given: Given) -> str:
+    """Return what a watch of the person's is about; nothing where there is none of that id."""
+    found = (await visit.ask("list_watches", {"limit": MOST_OFFERED}))["watches"]
+    return next((each.get("label") or each["subject"] for each in found if each["id"] == given.get("id")), "")
+
+
+async def _offer_pauses(_visit: Visit, _given: Given) -> list[tuple[str, str]]:
+    return [("true", "is paused"), ("false", "tells again")]
+
+
 _TOKEN = Field("clientToken", "", "token")
 _ENTRY = (
     Field("title", "Title", hint="In one line; it weighs most in search."),
@@ -192,6 +203,15 @@ _VERDICTS = {
     "dismiss": "No, it does not rely on that",
     "reopen": "Leave it open",
 }
+
+_WATCHED = {
+    "search": "What comes to match a question",
+    "product": "What is announced of a product",
+    "entry": "What becomes of an entry",
+    "skill": "What becomes of a skill",
+}
+
+_LEAST = {"strong": "Strongly", "partial": "At least partly"}
 
 _GAP_VERDICTS = {
     "dismiss": "Nobody needs an answer",
@@ -322,6 +342,37 @@ ACTS: Mapping[str, Act] = {
             Field("reason", "Why", hint="For others; may be empty."),
         ),
         lambda _given, _answer: ("/console/gaps", None),
+    ),
+    "create_watch": Act(
+        "New watch",
+        "You are told of what is new of it, once, on the page of watches and by list_news.",
+        "Watch",
+        (
+            Field("kind", "What", "choice", words=_WATCHED),
+            Field("subject", "Which", hint="The question, the product's name, or the id of the entry or skill."),
+            Field("label", "What you call it", hint="May be empty."),
+            Field("toolsets", "Only in", "words", hint="Of a question or product: toolsets, separated by commas."),
+            Field("tags", "Only with all of these tags", "words", hint="Of a question or product."),
+            Field("match", "How well something must match a question", "choice", words=_LEAST),
+        ),
+        lambda _, answer: (WATCHES, {"id": answer["id"]} if answer["created"] else None),
+    ),
+    "pause_watch": Act(
+        "Pause or resume this watch?",
+        "Paused, it tells nothing, and what happens meanwhile is not told later.",
+        "Do it",
+        (_ID, Field("paused", "Then it", "choice", offer=_offer_pauses)),
+        lambda given, answer: (WATCHES, {"id": given["id"], "paused": str(not answer["paused"]).lower()}),
+        describe=_name_watch,
+    ),
+    "delete_watch": Act(
+        "Remove this watch?",
+        "It tells nothing any more. What it told stays.",
+        "Remove",
+        (_ID,),
+        lambda _given, _answer: (WATCHES, None),
+        describe=_name_watch,
+        is_grave=True,
     ),
     "retry_embeddings": Act(
         "Retry embeddings?",

@@ -23,6 +23,9 @@ DONE = {
     "unmerge_skills": ("It is a skill of its own again.", None),
     "judge_impact": ("Your judgement is kept.", None),
     "judge_gap": ("The gap is as you said.", None),
+    "create_watch": ("It is watched from now on.", "delete_watch"),
+    "pause_watch": ("The watch is as you said.", "pause_watch"),
+    "delete_watch": ("The watch is removed.", None),
     "retry_embeddings": ("What could not be embedded is tried again.", None),
     "sync_toolset": ("The sync runs. This page shows how far it is.", None),
 }

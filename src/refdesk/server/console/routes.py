@@ -10,7 +10,18 @@ from starlette.responses import RedirectResponse
 from starlette.routing import Route
 
 from refdesk import errors
-from refdesk.server.console import acting, browsing, feed, gaps, overseeing, reading, searching, sessions, start
+from refdesk.server.console import (
+    acting,
+    browsing,
+    feed,
+    gaps,
+    overseeing,
+    reading,
+    searching,
+    sessions,
+    start,
+    watches,
+)
 from refdesk.server.console.live import Changes
 from refdesk.server.console.tickets import Tickets
 from refdesk.server.console.visits import Site, Visit
@@ -49,6 +60,7 @@ class Console:
             ("/console/browse/{toolset}", browsing.show_shelf, READ),
             ("/console/feed", feed.show_feed, READ),
             ("/console/gaps", gaps.show_gaps, READ),
+            ("/console/watches", watches.show_watches, READ),
             ("/console/desk", overseeing.show_work, READ),
             ("/console/desk/keys", overseeing.show_keys, READ),
             ("/console/desk/audit", overseeing.show_audit, READ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from refdesk import errors
-from refdesk.server.console import impacts
+from refdesk.server.console import impacts, watches
 from refdesk.server.console.overseeing import STATUS_WORDS
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ async def show_start(visit: Visit) -> Response:
             "toolsets": [(toolset, health.toolsets.get(toolset.name)) for toolset in site.desk.toolsets],
             "addresses": _list_addresses(base, sse=site.sse),
             "impacts": await _list_impacts(visit) if health.status != "failing" else (),
+            "unread": await _count_unread(visit) if health.status != "failing" else "",
             "notes": await _list_notes(visit) if health.status != "failing" else (),
             "url": base,
         },
@@ -54,6 +55,16 @@ async def _list_notes(visit: Visit) -> Sequence[Mapping[str, object]]:
         return (await visit.ask("list_knowledge", {"limit": MOST_NOTES}))["entries"]
     except errors.RefdeskError:
         return ()
+
+
+async def _count_unread(visit: Visit) -> str:
+    """Return how much is new of what is watched; empty where that is not for who looks."""
+    if not visit.may(watches.LIST_NEWS):
+        return ""
+    try:
+        return await watches.count_unread(visit)
+    except errors.RefdeskError:
+        return ""
 
 
 async def _list_impacts(visit: Visit) -> Sequence[Mapping[str, object]]:

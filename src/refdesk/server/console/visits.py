@@ -148,8 +148,9 @@ class Visit:
         browse = [("Browse", "/console/browse")] if any(self.site.find_operation(name) for name in LISTED) else []
         feed = [("Feed", "/console/feed")] if self.site.find_operation("search_azure_updates") is not None else []
         gaps = [("Gaps", "/console/gaps")] if self.may("list_gaps") else []
+        watches = [("Watches", "/console/watches")] if self.may("list_watches") else []
         desk = [("Desk", "/console/desk")] if self.site.find_operation("show_syncs") is not None else []
-        return [*browse, *feed, *gaps, *desk]
+        return [*browse, *feed, *gaps, *watches, *desk]
 
 
 def _write_here(request: Request) -> str:

@@ -4,30 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from refdesk.core.descriptors import ToolsetDescriptor
+from refdesk.core.descriptors import ToolsetDescriptor, join_unlisted
 from refdesk.toolsets.administration import DESCRIPTION, TOOLSET_NAME
 from refdesk.toolsets.administration.declaring import ADMIN
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from anyio.abc import TaskGroup
-
     from refdesk.core.operations import Rest, Toolset
 
 
-def _join(toolsets: Sequence[Toolset], names: Sequence[str], group: TaskGroup | None) -> Toolset:
-    from refdesk.core.operations import Toolset
-
-    del toolsets, names, group
-    return Toolset(TOOLSET_NAME, DESCRIPTION, (), _load_rest, rest_scopes=ADMIN)
-
-
-def _load_rest() -> Rest:
+def _load_rest(_: Sequence[Toolset]) -> Rest:
     from refdesk.core.operations import Rest
     from refdesk.toolsets.administration.operations import OPERATIONS
 
     return Rest(OPERATIONS)
 
 
-TOOLSET = ToolsetDescriptor(name=TOOLSET_NAME, description=DESCRIPTION, join=_join)
+TOOLSET = ToolsetDescriptor(
+    name=TOOLSET_NAME, description=DESCRIPTION, join=join_unlisted(TOOLSET_NAME, DESCRIPTION, _load_rest, ADMIN)
+)

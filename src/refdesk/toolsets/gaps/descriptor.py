@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
-from refdesk.core.descriptors import ToolsetDescriptor
+from refdesk.core.descriptors import ToolsetDescriptor, join_unlisted
 from refdesk.toolsets.gaps import DESCRIPTION, TOOLSET_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from anyio.abc import TaskGroup
-
     from refdesk.core.operations import Rest, Toolset
     from refdesk.toolsets.gaps.settings import GapsSettings
-
-
-def _join(toolsets: Sequence[Toolset], names: Sequence[str], group: TaskGroup | None) -> Toolset:
-    from refdesk.core.operations import Toolset
-
-    del names, group
-    return Toolset(TOOLSET_NAME, DESCRIPTION, (), partial(_load_rest, toolsets))
 
 
 def _load_rest(toolsets: Sequence[Toolset]) -> Rest:
@@ -47,7 +37,7 @@ def _choose_options(settings: GapsSettings) -> object:
 TOOLSET = ToolsetDescriptor(
     name=TOOLSET_NAME,
     description=DESCRIPTION,
-    join=_join,
+    join=join_unlisted(TOOLSET_NAME, DESCRIPTION, _load_rest),
     load_settings=_load_settings,
     choose_options=_choose_options,
 )

@@ -7,14 +7,15 @@ not their wordings, nor who asked, nor how often.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from refdesk.core.operations import READS, Effects, Operation, Resource, Rest, Route, Shortening
+from refdesk.core.reading_scopes import find_reading_scopes
 from refdesk.errors import InvalidInputError, NotFoundError
 from refdesk.gaps import records
 from refdesk.gaps.records import Became
+from refdesk.kit.declaring import ERRORS
 from refdesk.model import SHARED_ORG, Collection, State
 from refdesk.toolsets.gaps import TOOLSET_NAME
 from refdesk.toolsets.gaps.models import Answer, Found, Gap, JudgeInput, JudgeOutput, ListInput, ListOutput
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from refdesk.core.context import Context
     from refdesk.core.operations import Toolset
+    from refdesk.core.reading_scopes import ReadingScopes
     from refdesk.model import Document
 
 MOST_WORDINGS, MOST_AGENTS = 5, 10
@@ -32,28 +34,11 @@ _NO_SUCH_GAP = "There is no such gap: use an id that list_gaps returned."
 _NO_SUCH_ANSWER = "There is no such thing to answer it: give `toolset` and `answerId` of something that you can read."
 
 
-@dataclass(frozen=True, slots=True)
-class Scopes:
-    """Which scopes it takes to read what each toolset keeps, and which to write anything."""
-
-    reading: Mapping[str, frozenset[str]]
-    writing: frozenset[str]
-
-    def may_read(self, context: Context, toolset: str) -> bool:
-        """Return whether the caller may read what a toolset keeps."""
-        return toolset in self.reading and self.reading[toolset] <= context.principal.scopes
-
-    def leave_readable(self, context: Context, gap: records.Gap) -> records.Gap | None:
-        """Return what the caller may see of a gap, or `None` for nothing."""
-        seen = [one for one in gap.asked if all(self.may_read(context, toolset) for toolset in one.toolsets)]
-        return gap.leave(seen) if seen else None
-
-
 def make_rest(toolsets: Sequence[Toolset]) -> Rest:
     """Return what lists the questions that these toolsets do not answer."""
-    reading = {each.name: each.provider.scopes for each in toolsets if each.provider is not None}
-    needed = _join(each.scopes for each in toolsets if each.name in reading)
-    scopes = Scopes(reading, frozenset(scope for scope in needed if scope.endswith(":write")))
+    scopes = find_reading_scopes(toolsets)
+    needed = {scope for each in toolsets if each.name in scopes.by_toolset for scope in each.scopes}
+    writing = frozenset(scope for scope in needed if scope.endswith(":write"))
 
     async def list_gaps(context: Context, asked: ListInput) -> ListOutput:
         return await _list_gaps(context, scopes, asked)
@@ -68,7 +53,7 @@ def make_rest(toolsets: Sequence[Toolset]) -> Rest:
     async def judge_gap(context: Context, asked: JudgeInput) -> JudgeOutput:
         return await _judge_gap(context, scopes, asked)
 
-    operations = _describe_listing(list_gaps, scopes), _describe_judging(judge_gap, scopes)
+    operations = _describe_listing(list_gaps, scopes.every), _describe_judging(judge_gap, writing)
     resources = (
         _describe_resource("open", "The 100 open gaps that were asked most often.", read_open),
         _describe_resource("answered", "What you asked in vain, and what answers it by now.", read_mine),
@@ -76,7 +61,9 @@ def make_rest(toolsets: Sequence[Toolset]) -> Rest:
     return Rest(operations, resources)
 
 
-def _describe_listing(handler: Callable[[Context, ListInput], Awaitable[ListOutput]], scopes: Scopes) -> Operation:
+def _describe_listing(
+    handler: Callable[[Context, ListInput], Awaitable[ListOutput]], scopes: frozenset[str]
+) -> Operation:
     return Operation(
         name="list_gaps",
         title="List gaps",
@@ -88,16 +75,18 @@ def _describe_listing(handler: Callable[[Context, ListInput], Awaitable[ListOutp
         output=ListOutput,
         handler=handler,
         scopes=frozenset(),
-        any_scopes=_join(scopes.reading.values()),
+        any_scopes=scopes,
         effects=READS,
         route=Route("GET", "/gaps"),
-        errors=_ERRORS,
+        errors=ERRORS,
         examples=({}, {"status": "answered", "mine": True}),
         shortening=Shortening("gaps", (), "Ask for fewer at once.", pages=True),
     )
 
 
-def _describe_judging(handler: Callable[[Context, JudgeInput], Awaitable[JudgeOutput]], scopes: Scopes) -> Operation:
+def _describe_judging(
+    handler: Callable[[Context, JudgeInput], Awaitable[JudgeOutput]], scopes: frozenset[str]
+) -> Operation:
     return Operation(
         name="judge_gap",
         title="Judge a gap",
@@ -106,10 +95,10 @@ def _describe_judging(handler: Callable[[Context, JudgeInput], Awaitable[JudgeOu
         output=JudgeOutput,
         handler=handler,
         scopes=frozenset(),
-        any_scopes=scopes.writing,
+        any_scopes=scopes,
         effects=Effects(read_only=False, idempotent=True),
         route=Route("POST", "/gaps/judge"),
-        errors={**_ERRORS, "NOT_FOUND": "There is no such gap, or no such answer, as far as the caller may know."},
+        errors={**ERRORS, "NOT_FOUND": "There is no such gap, or no such answer, as far as the caller may know."},
         examples=({"id": _EXAMPLE_ID, "verdict": "dismiss", "reason": "It was a typing test."},),
     )
 
@@ -126,10 +115,17 @@ def _describe_resource(name: str, description: str, reader: Callable[[Context], 
     )
 
 
-async def _list_gaps(context: Context, scopes: Scopes, asked: ListInput) -> ListOutput:
+def _leave_readable(context: Context, scopes: ReadingScopes, gap: records.Gap) -> records.Gap | None:
+    """Return what the caller may see of a gap, or `None` for nothing."""
+    held = context.principal.scopes
+    seen = [one for one in gap.asked if all(scopes.may_read(held, toolset) for toolset in one.toolsets)]
+    return gap.leave(seen) if seen else None
+
+
+async def _list_gaps(context: Context, scopes: ReadingScopes, asked: ListInput) -> ListOutput:
     """List the gaps that the caller may see."""
     org, store = context.principal.org, context.of(TOOLSET_NAME).knowledge_base.store
-    seen = [scopes.leave_readable(context, gap) for gap in await records.list_gaps(store, org)]
+    seen = [_leave_readable(context, scopes, gap) for gap in await records.list_gaps(store, org)]
     there = await _read_items(context, scopes, [gap for gap in seen if gap is not None])
     told = [_tell(context, scopes, gap, there) for gap in seen if gap is not None]
     wanted = [gap for gap in told if _is_asked(context, gap, asked)]
@@ -143,11 +139,11 @@ async def _list_gaps(context: Context, scopes: Scopes, asked: ListInput) -> List
     )
 
 
-def _tell(context: Context, scopes: Scopes, gap: records.Gap, there: Mapping[str, Document]) -> records.Gap:
+def _tell(context: Context, scopes: ReadingScopes, gap: records.Gap, there: Mapping[str, Document]) -> records.Gap:
     """Return a gap as it is for a caller: what it may not read, or is gone, answers nothing."""
     answer = gap.became.answer
     toolset = answer.partition("/")[0]
-    if gap.became.state == "answered" and not (scopes.may_read(context, toolset) and answer in there):
+    if gap.became.state == "answered" and not (scopes.may_read(context.principal.scopes, toolset) and answer in there):
         return records.Gap(gap.org, gap.id, gap.asked)
     return gap
 
@@ -160,7 +156,7 @@ def _is_asked(context: Context, gap: records.Gap, asked: ListInput) -> bool:
     )
 
 
-async def _read_items(context: Context, scopes: Scopes, gaps: Sequence[records.Gap]) -> dict[str, Document]:
+async def _read_items(context: Context, scopes: ReadingScopes, gaps: Sequence[records.Gap]) -> dict[str, Document]:
     """Return what gaps name that is there, by `toolset/id`, of what the caller may read."""
     named = {gap.became.answer for gap in gaps} | {one.best for gap in gaps for one in gap.asked}
     by_toolset: dict[str, list[str]] = {}
@@ -170,7 +166,7 @@ async def _read_items(context: Context, scopes: Scopes, gaps: Sequence[records.G
     return {
         f"{toolset}/{document.id}": document
         for toolset, ids in by_toolset.items()
-        if scopes.may_read(context, toolset)
+        if scopes.may_read(context.principal.scopes, toolset)
         for document in await _read(context, toolset, ids)
     }
 
@@ -233,14 +229,14 @@ def _show_answer(became: Became, there: Mapping[str, Document]) -> Answer | None
     return Answer(toolset=toolset, id=id, title=there[became.answer].title if became.answer in there else "")
 
 
-async def _judge_gap(context: Context, scopes: Scopes, asked: JudgeInput) -> JudgeOutput:
+async def _judge_gap(context: Context, scopes: ReadingScopes, asked: JudgeInput) -> JudgeOutput:
     """Say what becomes of a gap."""
     org, base = context.principal.org, context.of(TOOLSET_NAME).knowledge_base
     answer = await _find_answer(context, scopes, asked)
     async with base.store.transaction() as transaction:
         found = {gap.id: gap for gap in await records.list_gaps(transaction, org)}
         gap = found.get(asked.id)
-        if gap is None or scopes.leave_readable(context, gap) is None:
+        if gap is None or _leave_readable(context, scopes, gap) is None:
             raise NotFoundError(_NO_SUCH_GAP)
         if asked.verdict == "reopen":
             await transaction.remove_metadata([records.make_key(org, gap.id)])
@@ -251,7 +247,7 @@ async def _judge_gap(context: Context, scopes: Scopes, asked: JudgeInput) -> Jud
     return JudgeOutput(id=gap.id, status=state)
 
 
-async def _find_answer(context: Context, scopes: Scopes, asked: JudgeInput) -> str:
+async def _find_answer(context: Context, scopes: ReadingScopes, asked: JudgeInput) -> str:
     """Return what is said to answer a gap, as `toolset/id`; empty where nothing has to be.
 
     Raises:
@@ -264,20 +260,12 @@ async def _find_answer(context: Context, scopes: Scopes, asked: JudgeInput) -> s
         return ""
     if asked.answer_id is None or asked.toolset is None:
         raise InvalidInputError("The verdict `answer` takes `toolset` and `answerId`: say what answers it.")
-    if not scopes.may_read(context, asked.toolset) or not await _read(context, asked.toolset, [asked.answer_id]):
+    if not scopes.may_read(context.principal.scopes, asked.toolset) or not await _read(
+        context, asked.toolset, [asked.answer_id]
+    ):
         raise NotFoundError(_NO_SUCH_ANSWER)
     return f"{asked.toolset}/{asked.answer_id}"
 
 
-def _join(scopes: Iterable[frozenset[str]]) -> frozenset[str]:
-    return frozenset(scope for each in scopes for scope in each)
-
-
 _STATES: dict[str, records.State] = {"dismiss": "dismissed", "answer": "answered"}
 _EXAMPLE_ID = "01930000-0000-7000-8000-000000000001"
-_ERRORS = {
-    "INVALID_INPUT": "An argument is missing, malformed or out of range.",
-    "UNAUTHENTICATED": "The request carries no valid credential.",
-    "PERMISSION_DENIED": "The credential has none of the scopes that would do; details name them.",
-    "STORE_UNAVAILABLE": "The storage engine failed; try again.",
-}

@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
-from refdesk.core.descriptors import ToolsetDescriptor
+from refdesk.core.descriptors import ToolsetDescriptor, join_unlisted
 from refdesk.toolsets.impact import DESCRIPTION, SCOPES, TOOLSET_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from anyio.abc import TaskGroup
-
     from refdesk.core.operations import Rest, Toolset
-
-
-def _join(toolsets: Sequence[Toolset], names: Sequence[str], group: TaskGroup | None) -> Toolset:
-    from refdesk.core.operations import Toolset
-
-    del names, group
-    return Toolset(TOOLSET_NAME, DESCRIPTION, (), partial(_load_rest, toolsets), rest_scopes=SCOPES)
 
 
 def _load_rest(toolsets: Sequence[Toolset]) -> Rest:
@@ -29,4 +19,6 @@ def _load_rest(toolsets: Sequence[Toolset]) -> Rest:
     return make_rest(toolsets)
 
 
-TOOLSET = ToolsetDescriptor(name=TOOLSET_NAME, description=DESCRIPTION, join=_join)
+TOOLSET = ToolsetDescriptor(
+    name=TOOLSET_NAME, description=DESCRIPTION, join=join_unlisted(TOOLSET_NAME, DESCRIPTION, _load_rest, SCOPES)
+)

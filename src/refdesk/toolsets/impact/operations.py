@@ -6,13 +6,14 @@ What is listed is what the caller may read: the announcement as well as what rel
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
 from refdesk.core.operations import READS, Effects, Operation, Resource, Rest, Route, Shortening
-from refdesk.errors import NotFoundError, PermissionDeniedError
+from refdesk.core.reading_scopes import find_reading_scopes, require_scopes
+from refdesk.errors import NotFoundError
 from refdesk.impact import records
+from refdesk.kit.declaring import ERRORS
 from refdesk.model import SHARED_ORG, Collection, State
 from refdesk.toolsets.impact import SCOPES
 from refdesk.toolsets.impact.models import Announced, Impact, JudgeInput, JudgeOutput, ListInput, ListOutput
@@ -20,6 +21,7 @@ from refdesk.toolsets.impact.models import Announced, Impact, JudgeInput, JudgeO
 if TYPE_CHECKING:
     from refdesk.core.context import Context
     from refdesk.core.operations import Toolset
+    from refdesk.core.reading_scopes import ReadingScopes
     from refdesk.model import Document
     from refdesk.protocols import Store
 
@@ -33,36 +35,12 @@ _LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 _STATUSES: dict[str, records.Status] = {"confirm": "confirmed", "dismiss": "dismissed", "reopen": "open"}
 
 
-@dataclass(frozen=True, slots=True)
-class Scopes:
-    """Which scopes it takes to read what each toolset keeps."""
-
-    reading: Mapping[str, frozenset[str]]
-
-    def may_read(self, context: Context, toolset: str) -> bool:
-        """Return whether the caller may read what a toolset keeps."""
-        return toolset in self.reading and self.reading[toolset] <= context.principal.scopes
-
-    def require_writing(self, context: Context, toolset: str) -> None:
-        """Return when the caller may judge what a toolset keeps.
-
-        Raises:
-            NotFoundError: Nothing that the caller may read is kept there.
-            PermissionDeniedError: The caller may only read it.
-        """
-        if not self.may_read(context, toolset):
-            raise NotFoundError(_NO_SUCH_IMPACT)
-        wanted = {scope.replace(":read", ":write") for scope in self.reading[toolset]}
-        if missing := sorted(wanted - context.principal.scopes):
-            raise PermissionDeniedError(f"This needs the scope {missing[0]}.", details={"missingScopes": missing})
-
-
 _NO_SUCH_IMPACT = "There is no such impact: use the ids that list_impacts returned."
 
 
 def make_rest(toolsets: Sequence[Toolset]) -> Rest:
     """Return what there is to list and to judge of the impacts on what these toolsets keep."""
-    scopes = Scopes({each.name: each.provider.scopes for each in toolsets if each.provider is not None})
+    scopes = find_reading_scopes(toolsets)
 
     async def list_impacts(context: Context, asked: ListInput) -> ListOutput:
         return await _list_impacts(context, scopes, asked)
@@ -91,7 +69,7 @@ def _describe_listing(handler: Callable[[Context, ListInput], Awaitable[ListOutp
         scopes=SCOPES,
         effects=READS,
         route=Route("GET", "/impacts"),
-        errors=_ERRORS,
+        errors=ERRORS,
         examples=({}, {"until": "2027-03-31", "toolset": "knowledge"}),
         shortening=Shortening("impacts", ("passage",), "Ask for fewer at once.", pages=True),
     )
@@ -108,7 +86,7 @@ def _describe_judging(handler: Callable[[Context, JudgeInput], Awaitable[JudgeOu
         scopes=SCOPES,
         effects=Effects(read_only=False, idempotent=True),
         route=Route("POST", "/impacts/judge"),
-        errors={**_ERRORS, "NOT_FOUND": "There is no such impact, as far as the caller may know."},
+        errors={**ERRORS, "NOT_FOUND": "There is no such impact, as far as the caller may know."},
         examples=({"announcement": "499577", "toolset": "knowledge", "id": _EXAMPLE_ID, "verdict": "dismiss"},),
     )
 
@@ -125,7 +103,7 @@ def _describe_resource(reader: Callable[[Context], Awaitable[ListOutput]]) -> Re
     )
 
 
-async def _list_impacts(context: Context, scopes: Scopes, asked: ListInput) -> ListOutput:
+async def _list_impacts(context: Context, scopes: ReadingScopes, asked: ListInput) -> ListOutput:
     """List the impacts that the caller may see, soonest first."""
     found = await _find(context, scopes, asked)
     shown: list[Impact] = []
@@ -142,7 +120,7 @@ async def _list_impacts(context: Context, scopes: Scopes, asked: ListInput) -> L
     return ListOutput(impacts=shown[: asked.limit], offset=asked.offset, has_more=has_more)
 
 
-async def _find(context: Context, scopes: Scopes, asked: ListInput) -> list[tuple[records.Impact, float]]:
+async def _find(context: Context, scopes: ReadingScopes, asked: ListInput) -> list[tuple[records.Impact, float]]:
     """Return the impacts that are asked for with their confidence, as far as records tell."""
     org, found = context.principal.org, dict[str, tuple[records.Impact, float]]()
     for store in _list_stores(context, scopes):
@@ -150,7 +128,7 @@ async def _find(context: Context, scopes: Scopes, asked: ListInput) -> list[tupl
         learned = records.read_learned(await store.get_metadata(records.make_learned_key(org)))
         impacts = [records.read_impact(org, record.value) for record in listed]
         found |= {each.key.name: (each, learned.adjust(each)) for each in impacts if _is_asked(each, learned, asked)}
-    readable = [pair for pair in found.values() if scopes.may_read(context, pair[0].toolset)]
+    readable = [pair for pair in found.values() if scopes.may_read(context.principal.scopes, pair[0].toolset)]
     return sorted(readable, key=lambda pair: (pair[0].due is None, pair[0].due, -pair[1], pair[0].key.name))
 
 
@@ -167,15 +145,17 @@ def _is_asked(impact: records.Impact, learned: records.Learned, asked: ListInput
     )
 
 
-def _list_stores(context: Context, scopes: Scopes) -> list[Store]:
-    stores = [context.of(name).knowledge_base.store for name in scopes.reading if scopes.may_read(context, name)]
+def _list_stores(context: Context, scopes: ReadingScopes) -> list[Store]:
+    stores = [context.of(name).knowledge_base.store for name in scopes.list_readable(context.principal.scopes)]
     return list({id(store): store for store in stores}.values())
 
 
-async def _show_all(context: Context, scopes: Scopes, found: Sequence[tuple[records.Impact, float]]) -> list[Impact]:
+async def _show_all(
+    context: Context, scopes: ReadingScopes, found: Sequence[tuple[records.Impact, float]]
+) -> list[Impact]:
     """Return impacts with the evidence of both sides, but those whose sides are not there any more."""
     items = await _read(context, {(Collection(each.org, each.toolset), each.id) for each, _ in found})
-    announcing = [name for name in scopes.reading if scopes.may_read(context, name)]
+    announcing = scopes.list_readable(context.principal.scopes)
     wanted = {(Collection(SHARED_ORG, name), each.announcement) for each, _ in found for name in announcing}
     announced = {document.id: document for document in (await _read(context, wanted)).values()}
     shown: list[Impact] = []
@@ -230,9 +210,9 @@ def _cut(text: str) -> str:
     return said if len(said) <= MOST_QUOTED else said[:MOST_QUOTED].rstrip() + "…"
 
 
-async def _judge_impact(context: Context, scopes: Scopes, asked: JudgeInput) -> JudgeOutput:
+async def _judge_impact(context: Context, scopes: ReadingScopes, asked: JudgeInput) -> JudgeOutput:
     """Confirm, dismiss or reopen an impact."""
-    scopes.require_writing(context, asked.toolset)
+    _require_writing(context, scopes, asked.toolset)
     org, store = context.principal.org, context.of(asked.toolset).knowledge_base.store
     key = records.make_key(org, asked.announcement, asked.toolset, asked.id)
     async with store.transaction() as transaction:
@@ -245,10 +225,17 @@ async def _judge_impact(context: Context, scopes: Scopes, asked: JudgeInput) -> 
     return JudgeOutput(announcement=asked.announcement, toolset=asked.toolset, id=asked.id, status=judged.status)
 
 
+def _require_writing(context: Context, scopes: ReadingScopes, toolset: str) -> None:
+    """Return when the caller may judge what a toolset keeps.
+
+    Raises:
+        NotFoundError: Nothing that the caller may read is kept there.
+        PermissionDeniedError: The caller may only read it.
+    """
+    held = context.principal.scopes
+    if not scopes.may_read(held, toolset):
+        raise NotFoundError(_NO_SUCH_IMPACT)
+    require_scopes(held, (scope.replace(":read", ":write") for scope in scopes.by_toolset[toolset]))
+
+
 _EXAMPLE_ID = "01930000-0000-7000-8000-000000000001"
-_ERRORS = {
-    "INVALID_INPUT": "An argument is missing, malformed or out of range.",
-    "UNAUTHENTICATED": "The request carries no valid credential.",
-    "PERMISSION_DENIED": "The credential lacks the scope that it takes; details name it.",
-    "STORE_UNAVAILABLE": "The storage engine failed; try again.",
-}

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from refdesk.core.descriptors import ToolsetDescriptor
+from refdesk.core.descriptors import ToolsetDescriptor, join_unlisted
 from refdesk.toolsets.watches import DESCRIPTION, TOOLSET_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from anyio.abc import TaskGroup
     from pydantic import BaseModel
 
     from refdesk.core.operations import Rest, Toolset
-
-
-def _join(toolsets: Sequence[Toolset], names: Sequence[str], group: TaskGroup | None) -> Toolset:
-    from refdesk.core.operations import Toolset
-
-    del names, group
-    return Toolset(TOOLSET_NAME, DESCRIPTION, (), partial(_load_rest, toolsets))
 
 
 def _load_rest(toolsets: Sequence[Toolset]) -> Rest:
@@ -45,7 +36,7 @@ def _choose_options(settings: Any) -> object:  # noqa: ANN401 - see `ToolsetDesc
 TOOLSET = ToolsetDescriptor(
     name=TOOLSET_NAME,
     description=DESCRIPTION,
-    join=_join,
+    join=join_unlisted(TOOLSET_NAME, DESCRIPTION, _load_rest),
     load_settings=_load_settings,
     choose_options=_choose_options,
 )

@@ -61,6 +61,7 @@ class Described(Message):
     toolsets: list[str] = Field(description="Where is looked.")
     tags: list[str]
     match: Least
+    paused: bool = Field(description="Whether it tells nothing until it is resumed.")
     created_at: datetime
 
 
@@ -105,6 +106,20 @@ class DeleteOutput(Message):
 
     id: str
     deleted: bool
+
+
+class PauseInput(Message):
+    """What `pause_watch` takes."""
+
+    id: Id = Field(description="The watch's id, as list_watches has it.")
+    paused: bool = Field(True, description="False to resume.")
+
+
+class PauseOutput(Message):
+    """What `pause_watch` answers."""
+
+    id: str
+    paused: bool
 
 
 class NewsInput(Message):

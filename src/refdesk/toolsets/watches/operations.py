@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from refdesk.core.operations import READS, Effects, Operation, Resource, Rest, Route, Shortening
-from refdesk.errors import InvalidInputError, NotFoundError, PermissionDeniedError, QuotaExceededError
+from refdesk.core.reading_scopes import find_reading_scopes, require_scopes
+from refdesk.errors import InvalidInputError, NotFoundError, QuotaExceededError
 from refdesk.impact.products import name_product
+from refdesk.kit.declaring import ERRORS
 from refdesk.model import SHARED_ORG, Collection, State
 from refdesk.toolsets.watches import models, reading
 from refdesk.toolsets.watches.options import get_options
 from refdesk.watching import happenings, judging, standing, watches
-from refdesk.watching.showing import Scopes
 from refdesk.watching.signing import make_secret
 
 if TYPE_CHECKING:
@@ -20,16 +22,17 @@ if TYPE_CHECKING:
 
     from refdesk.core.context import Context
     from refdesk.core.operations import Toolset
+    from refdesk.core.reading_scopes import ReadingScopes
     from refdesk.model import Document
 
 SKILLS = "skills"
+_EXAMPLE_ID = "01930000-0000-7000-8000-000000000001"
 _WRITES = Effects(read_only=False, idempotent=True)
 
 
 def make_rest(toolsets: Sequence[Toolset]) -> Rest:
     """Return the operations of watches on what these toolsets keep, and their news as a resource."""
-    kept = {each.name: each.provider for each in toolsets if each.provider is not None and not each.provider.is_live}
-    scopes = Scopes({name: provider.scopes for name, provider in kept.items()})
+    scopes = find_reading_scopes(toolsets, live=False)
 
     async def create_watch(context: Context, asked: models.CreateInput) -> models.CreateOutput:
         return await _create_watch(context, scopes, asked)
@@ -43,13 +46,14 @@ def make_rest(toolsets: Sequence[Toolset]) -> Rest:
     operations = (
         _describe_creating(create_watch, scopes),
         _describe_listing(scopes),
+        _describe_pausing(scopes),
         _describe_deleting(scopes),
         _describe_news(list_news, scopes),
     )
     return Rest(operations, (_describe_resource(read_latest),))
 
 
-async def _create_watch(context: Context, scopes: Scopes, asked: models.CreateInput) -> models.CreateOutput:
+async def _create_watch(context: Context, scopes: ReadingScopes, asked: models.CreateInput) -> models.CreateOutput:
     """Make a watch, unless the caller has the same already."""
     held, now = context.principal.scopes, context.knowledge_base.clock.now()
     toolsets, document = await _settle(context, scopes, asked)
@@ -85,7 +89,7 @@ def _make_webhook(context: Context, url: str | None) -> watches.Webhook | None:
 
 
 async def _settle(
-    context: Context, scopes: Scopes, asked: models.CreateInput
+    context: Context, scopes: ReadingScopes, asked: models.CreateInput
 ) -> tuple[tuple[str, ...], Document | None]:
     """Return where is looked, and the document that is watched, if it is one.
 
@@ -97,8 +101,7 @@ async def _settle(
     if asked.kind in ("search", "product"):
         for name in asked.toolsets:
             _require_reading(context, scopes, name)
-        readable = [name for name in scopes.reading if scopes.may_read(context.principal.scopes, name)]
-        return tuple(dict.fromkeys(asked.toolsets or readable)), None
+        return tuple(dict.fromkeys(asked.toolsets or scopes.list_readable(context.principal.scopes))), None
     if asked.toolsets or asked.tags:
         raise InvalidInputError(
             "toolsets and tags narrow a search or a product; leave them out for one entry or skill."
@@ -106,25 +109,23 @@ async def _settle(
     return await _find_subject(context, scopes, asked)
 
 
-def _require_reading(context: Context, scopes: Scopes, toolset: str) -> None:
-    if toolset not in scopes.reading:
-        raise InvalidInputError(f"No toolset of that name can be watched; there are {', '.join(scopes.reading)}.")
-    if missing := sorted(scopes.reading[toolset] - context.principal.scopes):
-        raise PermissionDeniedError(f"This needs the scope {missing[0]}.", details={"missingScopes": missing})
+def _require_reading(context: Context, scopes: ReadingScopes, toolset: str) -> None:
+    if toolset not in scopes.by_toolset:
+        raise InvalidInputError(f"No toolset of that name can be watched; there are {', '.join(scopes.by_toolset)}.")
+    require_scopes(context.principal.scopes, scopes.by_toolset[toolset])
 
 
 async def _find_subject(
-    context: Context, scopes: Scopes, asked: models.CreateInput
+    context: Context, scopes: ReadingScopes, asked: models.CreateInput
 ) -> tuple[tuple[str, ...], Document]:
     """Return the toolset of an entry or skill, and the document; errors as in `_settle`."""
-    names = [name for name in scopes.reading if (name == SKILLS) is (asked.kind == "skill")]
-    for name in names:
-        if scopes.may_read(context.principal.scopes, name):
-            store = context.of(name).knowledge_base.store
-            for org in (context.principal.org, SHARED_ORG):
-                [document] = await store.get_documents(Collection(org, name), [asked.subject.strip()])
-                if document is not None and document.state is not State.WITHDRAWN:
-                    return (name,), document
+    readable = scopes.list_readable(context.principal.scopes)
+    for name in (each for each in readable if (each == SKILLS) is (asked.kind == "skill")):
+        store = context.of(name).knowledge_base.store
+        for org in (context.principal.org, SHARED_ORG):
+            [document] = await store.get_documents(Collection(org, name), [asked.subject.strip()])
+            if document is not None and document.state is not State.WITHDRAWN:
+                return (name,), document
     raise NotFoundError(f"There is no {asked.kind} with that id: use one that a search returned.")
 
 
@@ -186,8 +187,17 @@ async def _delete_watch(context: Context, asked: models.DeleteInput) -> models.D
     return models.DeleteOutput(id=asked.id, deleted=True)
 
 
+async def _pause_watch(context: Context, asked: models.PauseInput) -> models.PauseOutput:
+    """Have a watch of the caller's tell nothing, or tell again."""
+    async with context.knowledge_base.store.transaction() as transaction:
+        await watches.count_change(transaction)
+        watch = await reading.find_watch(transaction, context, asked.id)
+        await transaction.put_metadata([watches.write_watch(replace(watch, paused=asked.paused))])
+    return models.PauseOutput(id=asked.id, paused=asked.paused)
+
+
 def _describe_creating(
-    handler: Callable[[Context, models.CreateInput], Awaitable[models.CreateOutput]], scopes: Scopes
+    handler: Callable[[Context, models.CreateInput], Awaitable[models.CreateOutput]], scopes: ReadingScopes
 ) -> Operation:
     return _make(
         "create_watch",
@@ -210,7 +220,7 @@ def _describe_creating(
     )
 
 
-def _describe_listing(scopes: Scopes) -> Operation:
+def _describe_listing(scopes: ReadingScopes) -> Operation:
     return _make(
         "list_watches",
         "List watches",
@@ -224,7 +234,21 @@ def _describe_listing(scopes: Scopes) -> Operation:
     )
 
 
-def _describe_deleting(scopes: Scopes) -> Operation:
+def _describe_pausing(scopes: ReadingScopes) -> Operation:
+    return _make(
+        "pause_watch",
+        "Pause a watch",
+        "Be told nothing by a watch until you resume it: what happens meanwhile is not told later.",
+        (models.PauseInput, models.PauseOutput, _pause_watch),
+        scopes,
+        effects=_WRITES,
+        route=Route("POST", "/watches/{id}/pause"),
+        errors={"NOT_FOUND": "The caller has no such watch."},
+        examples=({"id": _EXAMPLE_ID}, {"id": _EXAMPLE_ID, "paused": False}),
+    )
+
+
+def _describe_deleting(scopes: ReadingScopes) -> Operation:
     return _make(
         "delete_watch",
         "Delete a watch",
@@ -234,12 +258,12 @@ def _describe_deleting(scopes: Scopes) -> Operation:
         effects=Effects(read_only=False, idempotent=True, destructive=True),
         route=Route("POST", "/watches/{id}/delete"),
         errors={"NOT_FOUND": "The caller has no such watch."},
-        examples=({"id": "01930000-0000-7000-8000-000000000001"},),
+        examples=({"id": _EXAMPLE_ID},),
     )
 
 
 def _describe_news(
-    handler: Callable[[Context, models.NewsInput], Awaitable[models.NewsOutput]], scopes: Scopes
+    handler: Callable[[Context, models.NewsInput], Awaitable[models.NewsOutput]], scopes: ReadingScopes
 ) -> Operation:
     return _make(
         "list_news",
@@ -259,7 +283,7 @@ def _make(
     title: str,
     description: str,
     parts: tuple[type[Any], type[Any], Callable[[Context, Any], Awaitable[Any]]],
-    scopes: Scopes,
+    scopes: ReadingScopes,
     *,
     errors: Mapping[str, str] | None = None,
     **more: Any,  # noqa: ANN401 - fields of `Operation`
@@ -273,7 +297,7 @@ def _make(
         handler=parts[2],
         scopes=frozenset(),
         any_scopes=scopes.every,
-        errors={**_ERRORS, **(errors or {})},
+        errors={**ERRORS, **(errors or {})},
         **more,
     )
 
@@ -289,11 +313,3 @@ def _describe_resource(reader: Callable[[Context], Awaitable[models.NewsOutput]]
         route=Route("GET", "/watches/news/latest"),
         max_age_seconds=0,
     )
-
-
-_ERRORS = {
-    "INVALID_INPUT": "An argument is missing, malformed or out of range.",
-    "UNAUTHENTICATED": "The request carries no valid credential.",
-    "PERMISSION_DENIED": "The credential has none of the scopes that it takes; details name them.",
-    "STORE_UNAVAILABLE": "The storage engine failed; try again.",
-}

@@ -15,8 +15,8 @@ from refdesk.watching import queueing, showing, watches
 
 if TYPE_CHECKING:
     from refdesk.core.context import Context
+    from refdesk.core.reading_scopes import ReadingScopes
     from refdesk.protocols import Reader
-    from refdesk.watching.showing import Scopes
 
 PAGE = 200
 NO_SUCH_WATCH = "You have no such watch: use an id that list_watches returned."
@@ -74,11 +74,12 @@ def describe_watch(watch: watches.Watch) -> dict[str, Any]:
         "toolsets": list(watch.toolsets),
         "tags": list(watch.tags),
         "match": watch.least,
+        "paused": watch.paused,
         "created_at": watch.created_at,
     }
 
 
-async def list_news(context: Context, scopes: Scopes, asked: models.NewsInput) -> models.NewsOutput:
+async def list_news(context: Context, scopes: ReadingScopes, asked: models.NewsInput) -> models.NewsOutput:
     """Return what is new for the caller."""
     store, principal = context.knowledge_base.store, context.principal
     since = parse_time(asked.since, time.min) if asked.since is not None else None
@@ -91,7 +92,7 @@ async def list_news(context: Context, scopes: Scopes, asked: models.NewsInput) -
         page = await kept.read_page(store, principal.org, principal.agent, after=after, limit=limit)
         missed, after = missed + page.missed, page.last
         wanted = [each for each in page.news if _is_asked(each, asked, since)]
-        found += [each for each in wanted if scopes.may_know(principal.scopes, each.event)]
+        found += [each for each in wanted if showing.may_know(scopes, principal.scopes, each.event)]
     if len(found) > asked.limit:
         found = found[: asked.limit]
         after = found[-1].number
