@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from benchmarks.finding import (
     DEPTH,
@@ -23,7 +24,9 @@ from benchmarks.finding import (
 from benchmarks.finding import make_request as ask
 from refdesk.model import FindRequest, InState, Not, State
 from refdesk.stores.sqlite.index import CollectionIndex, VectorRow, from_content, map_content, merge_snapshots
-from refdesk.stores.sqlite.index.vectors import CODES_FROM, WIDENED, widen
+from refdesk.stores.sqlite.index.binary import make_codes
+from refdesk.stores.sqlite.index.passing import Passing
+from refdesk.stores.sqlite.index.vectors import CODES_FROM, WIDENED, Passages, widen
 from tests.stores.sqlite.index.corpus import make_document, to_row
 
 SIZE = 4 * CODES_FROM
@@ -83,6 +86,44 @@ def test_most_of_the_next_hundred_are_found_too(
 def find_exactly(index: CollectionIndex, request: FindRequest) -> list[tuple[str, float]]:
     found = index.find(replace(request, counts=True)).candidates
     return [(each.id, each.lexical) for each in found]
+
+
+def test_a_filter_that_leaves_out_what_was_asked_about_still_gives_the_nearest() -> None:
+    """Fields of many topics each; what passes is of other fields than the questions, so that nothing is near."""
+    fields, topics, of_topic = 40, 500, 40
+    drawn = np.random.default_rng(5)
+    centres = _draw(drawn, fields)
+    inner = centres[np.arange(topics) % fields] + _draw(drawn, topics)
+    vectors = _scale(inner.repeat(of_topic, axis=0) + _draw(drawn, topics * of_topic)).astype(np.float16)
+    rows = np.arange(len(vectors))
+    passages = Passages(
+        vectors=vectors,
+        starts=np.zeros(len(rows), np.int32),
+        ends=np.ones(len(rows), np.int32),
+        group_starts=rows,
+        group_sizes=np.ones(len(rows), np.int64),
+        group_rows=rows.astype(np.int32),
+        group_of_row=rows.astype(np.int32),
+        codes=make_codes(vectors),
+    )
+    passing = np.flatnonzero(rows // of_topic % fields % 3 == 1)
+    shares: list[float] = []
+    for field in range(0, fields, 3):
+        query = _scale(centres[field] + _draw(drawn, 1)[0])
+        found, cosines = passages.find_nearest(Passing(len(rows), rows=passing), query, DEPTH, None)
+        exact = vectors[passing].astype(np.float32) @ query
+        nearest = set(passing[np.argsort(-exact)[:10]].tolist())
+        shares.append(len(nearest.intersection(found[np.argsort(-cosines)[:10]].tolist())) / 10)
+
+    assert np.mean(shares) >= 0.95
+
+
+def _draw(generator: np.random.Generator, count: int) -> NDArray[np.float32]:
+    return _scale(generator.standard_normal((count, WIDTH), dtype=np.float32))
+
+
+def _scale(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    return vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
 
 
 @pytest.mark.parametrize("words", [1, 400])

@@ -40,6 +40,11 @@ eight, so that its nearest ten are as far away as the nearest eighty of all."""
 FAR, DIFFERENT = 1 / 250, 1 / 250
 """Which share of these may be missed because they stand in clusters too far away, and because their codes differ."""
 
+USUAL_SHARE, NEAR_CLUSTERS = 3, (2, 3)
+"""The nearest are expected among the one in so many whose codes differ least, and under a filter in the nearest two of
+three clusters looked at. Otherwise the filter leaves out what was asked about, nothing is near, and a wider search
+finds nearer ones (measured: it lifts the share of the nearest ten that are found from .79 to .97 there)."""
+
 SCAN_SHARE = 3
 """From one in so many clusters on all codes are compared: gathering costs more than it saves."""
 
@@ -91,18 +96,31 @@ class Codes:
         """Return the code of a query, word by word."""
         return _encode(query[np.newaxis] - self.mean)[:, 0]
 
+    def compare_centres(self, query: Vector) -> Floats32:
+        """Return how near the centre of each cluster is, by one thread: two wait for each other on a busy machine."""
+        return np.vecdot(self.centres, query)
+
+    def are_far(self, vectors: Integers, centres: Floats32, probes: int) -> bool:
+        """Whether one of some vectors stands in a cluster that is far for one of the `probes` nearest."""
+        usual = probes * NEAR_CLUSTERS[0] // NEAR_CLUSTERS[1]
+        if SCAN_SHARE * probes >= len(centres) or not usual:
+            return False
+        clusters = np.searchsorted(self.offsets, self.places.take(vectors), side="right") - 1
+        return bool((centres.take(clusters) < np.partition(centres, -usual)[-usual]).any())
+
     def find_near(
-        self, query: Vector, probes: int, among: Integers | None
+        self, query: Vector, centres: Floats32, probes: int, among: Integers | None
     ) -> tuple[Rows | Integers, NDArray[np.uint16]]:
         """Return the vectors of the `probes` clusters nearest to the query, and in how many bits their codes differ.
 
         Args:
+            centres: What `compare_centres` says.
             among: Only these vectors, if given.
         """
         asked = self.encode(query)
         ranges = None
-        if SCAN_SHARE * probes < len(self.centres):
-            nearest = np.argpartition(-np.vecdot(self.centres, query), probes)[:probes]
+        if SCAN_SHARE * probes < len(centres):
+            nearest = np.argpartition(-centres, probes)[:probes]
             nearest.sort()
             starts, ends = self.offsets[nearest].tolist(), self.offsets[nearest + 1].tolist()
             ranges = [slice(start, end) for start, end in zip(starts, ends, strict=True)]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from refdesk.stores.sqlite.index.binary import Codes, select_least
+from refdesk.stores.sqlite.index.binary import TOP, USUAL_SHARE, Codes, select_least
 from refdesk.stores.sqlite.index.columns import Column, Integers, RowNumbers, Rows, expand_ranges, get_offsets
 from refdesk.stores.sqlite.index.passing import Passing
 from refdesk.stores.sqlite.index.rows import VectorRow
@@ -133,18 +133,40 @@ class Passages:
         enough = LOOKED_AT * survivors * len(codes.centres) * groups // (len(self.vectors) * count)
         probes = max(codes.count_probes(groups / count), enough)
         few = self._find_passages(wanted) if SIFT_SHARE * count <= groups else None
+        centres = codes.compare_centres(query)
         while True:
-            passages, differing = codes.find_near(query, probes, few)
+            passages, differing = codes.find_near(query, centres, probes, few)
             if few is None and not wanted.is_everything:
                 kept = np.flatnonzero(wanted.mask.take(self.group_rows.take(self._find_groups(passages))))
                 passages, differing = passages.take(kept), differing.take(kept)
-            chosen: Integers = np.sort(passages.take(select_least(differing, survivors))).astype(np.int64)
+            chosen, cosines = self._compare_nearest(passages, differing, query, survivors)
             found, starts = self._gather_groups(chosen)
-            if len(found) >= min(depth, count):
-                return found, np.maximum.reduceat(self._compare_some(chosen, query), starts)
-            if probes >= len(codes.centres) and survivors >= len(passages):
-                return None
-            probes, survivors = GROWTH * probes, GROWTH * survivors
+            if len(found) < min(depth, count):
+                if probes >= len(codes.centres) and survivors >= len(passages):
+                    return None
+                probes, survivors = GROWTH * probes, GROWTH * survivors
+            elif not wanted.is_everything and codes.are_far(chosen.take(_find_highest(cosines)), centres, probes):
+                probes *= 2
+            else:
+                return found, np.maximum.reduceat(cosines, starts)
+
+    def _compare_nearest(
+        self, passages: Rows | Integers, differing: NDArray[np.uint16], query: Vector, survivors: int
+    ) -> tuple[Integers, Similarities]:
+        """Return the passages whose codes differ least, ascending, and their cosines.
+
+        They are at least so many. Where nothing is near, codes hardly tell what is nearer: while one of the nearest
+        differs more than is usual among them, twice as many are compared.
+        """
+        while True:
+            least = select_least(differing, survivors)
+            least = least.take(np.argsort(passages.take(least)))
+            chosen: Integers = passages.take(least).astype(np.int64)
+            cosines, differ = self._compare_some(chosen, query), differing.take(least)
+            highest = differ.take(_find_highest(cosines))
+            if len(chosen) == len(passages) or not (highest > np.sort(differ)[len(differ) // USUAL_SHARE]).any():
+                return chosen, cosines
+            survivors *= 2
 
     def _find_passages(self, wanted: Passing) -> Integers:
         """Return the passages of some documents."""
@@ -184,6 +206,11 @@ class Passages:
         if len(compared) == 1:
             return compared[0]
         return np.concatenate(compared) if compared else np.empty(0, np.float32)
+
+
+def _find_highest(cosines: Similarities) -> RowNumbers:
+    """Return where the `TOP` highest stand, or all where they are fewer."""
+    return np.argpartition(cosines, -TOP)[-TOP:] if len(cosines) > TOP else np.arange(len(cosines))
 
 
 def _compare(vectors: NDArray[np.float16] | Similarities, query: Vector) -> Similarities:
