@@ -14,7 +14,7 @@ from refdesk.stores.postgres.indexing import NONE, Tokens
 FREQUENT_SHARE = 20
 """A term is frequent when more than one document in this many holds it."""
 
-MOST_UNCOUNTED = 128
+MOST_UNCOUNTED = 256
 """Changes that searches look through beside the counted terms, before these are counted too."""
 
 MOST_UNCOUNTED_IN_LOAD = 50_000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,8 +22,7 @@ MOST_DIMENSIONS = 16_000
 def encode_vector(vector: Vector) -> str:
     """Return the vector as pgvector reads it; it reads back the same number for each component."""
     # Nine digits tell any two numbers of single precision apart, and are read in half the time of all.
-    components: list[float] = vector.tolist()
-    return f"[{','.join([f'{component:.9g}' for component in components])}]"
+    return _get_format("%.9g", len(vector)) % tuple(vector.tolist())
 
 
 def encode_passages(model: EmbeddingModel, passages: Sequence[EmbeddedPassage]) -> list[tuple[int, int, str]]:
@@ -45,5 +45,10 @@ def decode_sent(sent: bytes) -> Vector:
 
 def _encode_half(vector: Vector) -> str:
     # Five digits tell any two halves apart, and are read in half the time of all.
-    components: list[float] = vector.astype(np.float16).tolist()
-    return f"[{','.join([f'{component:.5g}' for component in components])}]"
+    return _get_format("%.5g", len(vector)) % tuple(vector.astype(np.float16).tolist())
+
+
+@lru_cache(64)
+def _get_format(component: str, width: int) -> str:
+    """Return the format of a whole vector: it is filled in a third of the time that its components take one by one."""
+    return f"[{','.join([component] * width)}]"

@@ -24,7 +24,7 @@ import psycopg
 
 from refdesk.errors import StoreError
 from refdesk.stores.postgres import failures
-from refdesk.stores.postgres.connections import Connections, Scope, Statement, Text
+from refdesk.stores.postgres.connections import SEE, Connections, Scope, Statement, Text
 from refdesk.stores.postgres.failures import translated
 from refdesk.stores.postgres.pool import Connection, Row, is_in_transaction
 
@@ -33,15 +33,18 @@ MOST_WRITERS = 6
 
 _BEGIN = Statement("BEGIN ISOLATION LEVEL READ COMMITTED")
 # An acknowledged commit is on the disk even where the server's default is otherwise.
+_SHARE = "pg_advisory_xact_lock_shared(hashtextextended('refdesk store ' || current_schema(), 0))"
 _LIMITS = """
     SELECT set_config('lock_timeout', %(patience)s, true), set_config('statement_timeout', %(statement)s, true),
         set_config('idle_in_transaction_session_timeout', %(idle)s, true),
         set_config('plan_cache_mode', 'force_generic_plan', true),
         set_config('synchronous_commit', coalesce(nullif(current_setting('synchronous_commit'), 'off'), 'on'), true)
 """
-_SHARE = Statement("SELECT pg_advisory_xact_lock_shared(hashtextextended('refdesk store ' || current_schema(), 0))")
+_LIMITS_AND_SHARE = f"{_LIMITS}, {_SHARE}"
 _LOCK = Statement("SELECT pg_advisory_xact_lock(hashtextextended('refdesk store ' || current_schema(), 0))")
-_LOCK_ORG = "SELECT pg_advisory_xact_lock(hashtextextended(concat('refdesk org ', current_schema(), ' ', %s::text), 0))"
+_OF_ORG = "pg_advisory_xact_lock(hashtextextended(concat('refdesk org ', current_schema(), ' ', %s::text), 0))"
+_LOCK_ORG = f"SELECT {_OF_ORG}"
+_SEE_AND_LOCK_ORG = f"{SEE}, {_OF_ORG}"
 
 LONG_SECONDS = 3600.0
 """How long a statement may take that works on all documents or all vectors; meanwhile nobody else can write."""
@@ -319,9 +322,9 @@ class Session:
             await self._end_shared(scope.org or "")
             await self._stack.enter_async_context(self._turns.take_place(patience))
             self._connection = await self._stack.enter_async_context(self._connections.pool.lend())
-            self._waiting += [_BEGIN, self._limits, _LOCK if self._is_alone else _SHARE]
+            self._waiting += [_BEGIN, self._limits, *([_LOCK] if self._is_alone else [])]
         if scope != self._scope:
-            self._waiting += [scope.statement, *self._hold(scope)]
+            self._waiting += self._hold(scope)
             self._scope = scope
         return self._connection
 
@@ -340,20 +343,25 @@ class Session:
         return shared.connection
 
     def _hold(self, scope: Scope) -> list[Statement]:
+        """Return what lets the transaction see the scope, and keeps others out of it."""
+        seen = scope.statement
         if self._is_alone or scope.org == "" or scope.org in self._orgs:
-            return []
+            return [seen]
         if scope.org is None:
             self._is_alone = True
-            return [_LOCK]
+            return [seen, _LOCK]
         self._orgs.add(scope.org)
-        return [Statement(_LOCK_ORG, (scope.org,))]
+        if not self._connections.is_one_node:
+            return [seen, Statement(_LOCK_ORG, (scope.org,))]
+        return [Statement(_SEE_AND_LOCK_ORG, (*scope.values, scope.org), scope)]
 
     @property
     def _limits(self) -> Statement:
         # The lock has the lower limit, so that the answer can say what was waited for.
         patience = self._connections.patience_seconds
         limits = {"patience": patience, "statement": patience + 1, "idle": patience * IDLE_PATIENCES}
-        return Statement(_LIMITS, {name: f"{int(seconds * 1000)}ms" for name, seconds in limits.items()})
+        text = _LIMITS if self._is_alone else _LIMITS_AND_SHARE
+        return Statement(text, {name: f"{int(seconds * 1000)}ms" for name, seconds in limits.items()})
 
 
 @asynccontextmanager
