@@ -13,6 +13,8 @@ from refdesk.impact.matching import read_passages
 from refdesk.kit.cautions import tell_change
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from refdesk.core.context import Context
     from refdesk.impact.known_changes import KnownChanges
 
@@ -26,13 +28,18 @@ class LiveCautions:
 
     _reader: ChangeReader | None = field(default=None)
 
-    async def get(self, context: Context, title: str, text: str) -> str | None:
-        """Return what to heed of a text before one relies on it, in a sentence; `None` for nothing."""
+    async def get(self, context: Context, texts: Sequence[tuple[str, str]]) -> list[str | None]:
+        """Return for each text, a title and what is below it, what to heed before one relies on it, in a sentence.
+
+        `None` stands for nothing.
+        """
         stores = [base.store for base in context.bases.open.values()]
         if self._reader is None or [*map(id, self._reader.stores)] != [*map(id, stores)]:
             self._reader = ChangeReader(stores)
         known = await self._reader.get()
-        return await anyio.to_thread.run_sync(_find, known, title, text[:MOST_READ]) if known.by_id else None
+        if not known.by_id or not texts:
+            return [None] * len(texts)
+        return await anyio.to_thread.run_sync(lambda: [_find(known, title, text[:MOST_READ]) for title, text in texts])
 
 
 def _find(known: KnownChanges, title: str, text: str) -> str | None:

@@ -44,6 +44,9 @@ async def test_what_is_not_kept_here_is_compared_when_it_is_read(desk: Desk) -> 
     await examine(desk)
     context = await desk.get_context(Principal("acme", "ann", frozenset(READER)), "salesforce-knowledge")
     cautions = LiveCautions()
-    told = await cautions.get(context, "Sizing", "Our help desk runs on twelve Standard_D4s_v3 virtual machines.")
-    assert told == "An announcement retires what this relies on from 2027-05-31 on: announcement 499."
-    assert await cautions.get(context, "Lunch", "Lunch is served from noon on.") is None
+    sizing = "Sizing", "Our help desk runs on twelve Standard_D4s_v3 virtual machines."
+    assert await cautions.get(context, [sizing, ("Lunch", "Lunch is served from noon on.")]) == [
+        "An announcement retires what this relies on from 2027-05-31 on: announcement 499.",
+        None,
+    ]
+    assert await cautions.get(context, []) == []

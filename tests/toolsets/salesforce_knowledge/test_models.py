@@ -106,6 +106,7 @@ def test_what_is_answered_has_the_names_and_types_of_the_seed() -> None:
             **common,
             "org": {"type": "string"},
             "match": {"type": "string", "enum": ["strong", "partial", "weak"]},
+            "caution": {"type": "string"},
         },
         "required": ["id", "title"],
     }

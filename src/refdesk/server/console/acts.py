@@ -213,6 +213,12 @@ _WATCHED = {
 
 _LEAST = {"strong": "Strongly", "partial": "At least partly"}
 
+_CASE_VERDICTS = {
+    "both_hold": "Both hold, each for others",
+    "dismiss": "They do not contradict",
+    "reopen": "Leave it open",
+}
+
 _GAP_VERDICTS = {
     "dismiss": "Nobody needs an answer",
     "answer": "Something answers it",
@@ -329,6 +335,18 @@ ACTS: Mapping[str, Act] = {
             Field("reason", "Why", hint="For others; may be empty."),
         ),
         lambda given, _: (_find_page(given), None),
+    ),
+    "settle_case": Act(
+        "Do they contradict each other?",
+        "Both may hold, each for others: say for whom. Where one does not hold any more, replace it instead.",
+        "Settle",
+        (
+            Field("oneId", "", "hidden"),
+            Field("otherId", "", "hidden"),
+            Field("verdict", "Judgement", "choice", words=_CASE_VERDICTS),
+            Field("reason", "Why", hint="For whom which holds, or why they do not contradict; may be empty."),
+        ),
+        lambda given, _: (_note(given["oneId"]), None),
     ),
     "judge_gap": Act(
         "What becomes of this gap?",

@@ -13,6 +13,7 @@ TITLES = ("title", "name", "subject")
 TEXTS = ("summary", "problem", "description", "body", "content", "resolution", "answer")
 """Fields that are read, in this order; all others are facts."""
 
+CAUTION = "caution"
 LONG_CHARACTERS = 200
 
 _WITHIN_STEP = re.compile(r"\n( +\*\*)")
@@ -42,6 +43,7 @@ class Arranged:
         tables: What there are several of, by field.
         parts: What has fields of its own, by field.
         groups: What there are several of that have several of something themselves, by field.
+        caution: What to heed before one relies on it.
     """
 
     title: str
@@ -50,6 +52,7 @@ class Arranged:
     tables: Mapping[str, Table]
     parts: Mapping[str, Arranged]
     groups: Mapping[str, Sequence[Arranged]]
+    caution: str = ""
 
 
 def find_text(thing: Fields, names: Sequence[str]) -> str:
@@ -63,7 +66,7 @@ def arrange(answer: Fields, title: str = "") -> Arranged:
     thing = _unwrap(answer)
     heading = find_text(thing, TITLES) or title
     texts = {name: text for name in TEXTS if (text := find_text(thing, (name,)))}
-    rest = {name: value for name, value in thing.items() if name not in texts and value != heading}
+    rest = {name: value for name, value in thing.items() if name not in (*texts, CAUTION) and value != heading}
     texts |= {name: value for name, value in rest.items() if isinstance(value, str) and _is_long(value)}
     facts: dict[str, object] = {}
     tables: dict[str, Table] = {}
@@ -82,7 +85,7 @@ def arrange(answer: Fields, title: str = "") -> Arranged:
                 tables[name] = _tabulate(things)
         else:
             facts[name] = value
-    return Arranged(heading, texts, facts, tables, parts, groups)
+    return Arranged(heading, texts, facts, tables, parts, groups, find_text(thing, (CAUTION,)))
 
 
 def _unwrap(answer: Fields) -> Fields:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 from refdesk import errors
-from refdesk.server.console.impacts import find_address
+from refdesk.server.console.addresses import find_address
 
 if TYPE_CHECKING:
     from starlette.responses import Response

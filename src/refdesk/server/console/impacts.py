@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from urllib.parse import urlencode
 
+from refdesk.server.console.addresses import find_address
 from refdesk.server.console.sections import Section, Values
 
 if TYPE_CHECKING:
@@ -14,12 +14,6 @@ if TYPE_CHECKING:
 
 LIST_IMPACTS = "list_impacts"
 MOST_SHOWN = 20
-READERS = {
-    "azure-updates": ("search_azure_updates", "id"),
-    "knowledge": ("get_knowledge", "id"),
-    "skills": ("get_skill", "skill_id"),
-}
-"""What reads a thing, by the toolset that keeps it, and the argument for its id."""
 
 
 async def list_impacts(visit: Visit, asked: Mapping[str, object]) -> Sequence[Values]:
@@ -36,12 +30,6 @@ def _show(impact: Values) -> Values:
         "kept_at": find_address(impact["toolset"], impact["id"]),
         "judging": {"announcement": announced["id"], "toolset": impact["toolset"], "id": impact["id"]},
     }
-
-
-def find_address(toolset: str, id: str) -> str:
-    """Return the address of a thing's page; empty where it has none."""
-    operation, argument = READERS.get(toolset, ("", ""))
-    return f"/console/read/{operation}?{urlencode({argument: id})}" if operation else ""
 
 
 async def _build(visit: Visit, asked: Mapping[str, object]) -> Values | None:

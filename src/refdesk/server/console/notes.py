@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from refdesk.server.console import differences, drawings, impacts
+from refdesk.server.console.addresses import find_address
 from refdesk.server.console.sections import Section, Values
 
 if TYPE_CHECKING:
     from refdesk.server.console.visits import Visit
 
-GET_KNOWLEDGE = "get_knowledge"
-READERS = {"knowledge": (GET_KNOWLEDGE, "id"), "skills": ("get_skill", "skill_id")}
-"""What reads the other end of a link, by the toolset that keeps it, and the argument for its id."""
+GET_KNOWLEDGE, LIST_CASES = "get_knowledge", "list_cases"
 
 
 async def _build_history(visit: Visit, note: Values) -> Values | None:
@@ -45,22 +44,34 @@ async def _compare_notes(visit: Visit, note: Values, id: str) -> Values:
 
 
 async def _build_links(_: Visit, note: Values) -> Values | None:
-    links = [{**link, "address": _find_address(link)} for link in note["links"]]
+    links = [{**link, "address": find_address(link["toolset"], link["id"])} for link in note["links"]]
     if not links:
         return None
     return {"links": links[::-1], "star": drawings.draw_star(links), "omitted": note.get("omittedLinks")}
 
 
-def _find_address(link: Values) -> str | None:
-    """Return where the other end of a link is shown; `None` for what is kept elsewhere."""
-    if link["toolset"] not in READERS:
-        return None
-    operation, argument = READERS[link["toolset"]]
-    return f"/console/read/{operation}?{argument}={link['id']}"
+async def _build_cases(visit: Visit, note: Values) -> Values | None:
+    """Return the entries that contradict this one, open ones first, then those of which both hold."""
+    cases: list[Values] = []
+    for standing in ("open", "both_hold"):
+        cases += (await visit.ask(LIST_CASES, {"id": note["id"], "standing": standing}))["cases"]
+    return {"cases": [_show_case(case, note["id"]) for case in cases]} if cases else None
+
+
+def _show_case(case: Values, id: str) -> Values:
+    here, against = (case["one"], case["other"]) if case["one"]["id"] == id else (case["other"], case["one"])
+    return {
+        **case,
+        "here": here,
+        "against": against,
+        "against_at": find_address("knowledge", against["id"]),
+        "settling": {"oneId": id, "otherId": against["id"]},
+    }
 
 
 SECTIONS = (
     impacts.make_section("knowledge", "id"),
+    Section("cases", "What contradicts it", (LIST_CASES,), "cases.html", _build_cases),
     Section("history", "History", (GET_KNOWLEDGE,), "history.html", _build_history),
     Section("links", "Links", (), "links.html", _build_links),
 )

@@ -22,6 +22,7 @@ DONE = {
     "merge_skills": ("The skills are one now.", "unmerge_skills"),
     "unmerge_skills": ("It is a skill of its own again.", None),
     "judge_impact": ("Your judgement is kept.", None),
+    "settle_case": ("The case is as you said.", None),
     "judge_gap": ("The gap is as you said.", None),
     "create_watch": ("It is watched from now on.", "delete_watch"),
     "pause_watch": ("The watch is as you said.", "pause_watch"),

@@ -17,6 +17,7 @@ from starlette.responses import HTMLResponse
 from refdesk import __version__
 from refdesk.core.sanitizer import clean
 from refdesk.server.console.arranging import break_lines, strip_head
+from refdesk.server.console.cautions import split_caution
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -56,6 +57,7 @@ def _environment() -> Environment:
     )
     filters: dict[str, Callable[..., object]] = {
         "age": show_age,
+        "cautions": split_caution,
         "day": show_day,
         "is_public": is_public,
         "brief": show_brief,

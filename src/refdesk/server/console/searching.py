@@ -77,7 +77,11 @@ def list_results(toolset: Toolset, operation: Operation, answer: Mapping[str, An
 
 def _describe(toolset: Toolset, operation: Operation, thing: Mapping[str, Any]) -> Mapping[str, Any]:
     return {
-        **{name: thing[name] for name in ("match", "author", "source", "confidence") if thing.get(name) is not None},
+        **{
+            name: thing[name]
+            for name in ("match", "author", "source", "confidence", "caution")
+            if thing.get(name) is not None
+        },
         "toolset": toolset.name,
         "title": find_text(thing, ("title", "name")),
         "snippet": find_text(thing, TEXTS)[:SNIPPET_CHARACTERS],

@@ -163,6 +163,7 @@ class ArticleSummary(_Written):
         default=None,
         description="How well its title and summary match, whatever else was found: comparable between answers.",
     )
+    caution: str | SkipJsonSchema[None] = Field(default=None, description="What to heed before you rely on it.")
 
 
 class Article(_Written):

@@ -85,14 +85,21 @@ def make_toolset(source: SalesforceSource | Orgs) -> Toolset:
                 categories=tuple(each.to_filter() for each in request.categories),
                 report=context.report,
             )
-        return await provider.judge(context, request.query, answer)
+        judged = await provider.judge(context, request.query, answer)
+        told = await cautions.get(context, [(each.title, each.summary or "") for each in judged.articles])
+        marked = [
+            each.model_copy(update={"caution": caution}) if caution else each
+            for each, caution in zip(judged.articles, told, strict=True)
+        ]
+        return judged.model_copy(update={"articles": marked})
 
     async def get(context: Context, request: GetInput) -> GetOutput:
         context.report(0, 1, "Asking Salesforce")
         async with source.acting_as(context.principal.help_desk_session) as user:
             answer = await user.get_article(request.article_id)
         article = answer.article
-        caution = await cautions.get(context, article.title, article.body)
+        written = "\n\n".join(filter(None, (article.summary, article.body)))
+        [caution] = await cautions.get(context, [(article.title, written)])
         return answer.model_copy(update={"article": article.model_copy(update={"caution": caution})}).read_on(
             request.offset
         )
