@@ -21,6 +21,7 @@ HELD_BY = {
     "kills of syncs": ("a sync of the feed killed at any moment", "test_sync_kills.py"),
     "kills while erasing": ("a store killed while it erases", "test_erase_kills.py"),
     "kills while backing up and restoring": ("a process killed while it keeps", "test_keeping_kills.py"),
+    "kills while moving": ("what moves a store that serves", "test_moves.py"),
     "power-loss images": (
         "what a disk may hold when the power fails, opened as a server opens it",
         "test_power_loss.py",

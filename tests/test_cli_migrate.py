@@ -7,8 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
+from refdesk.core.keeping.moves import Move, find_moves
+from refdesk.stores.sqlite import open_store
 from tests.test_cli import refdesk
 
 TALK = "Customer: My {} feeds two labels.\nAgent: Clean the gap sensor with a cloth.\nCustomer: Thanks, solved!\n"
@@ -129,3 +132,58 @@ def test_a_store_for_skills_that_holds_others_is_left_alone(tmp_path: Path, at: 
     assert (refused.exit_code, "REFDESK_SKILLS_STORE: The target is not empty" in refused.output) == (2, True)
     nowhere = Desk(tmp_path, at("new"), "oracle://x").run("migrate", "--from", at("old"), "--to", at("new"))
     assert (nowhere.exit_code, "REFDESK_SKILLS_STORE" in nowhere.output) == (1, True)
+
+
+def test_a_store_moves_while_it_serves_and_whoever_names_the_old_one_is_led_on(tmp_path: Path, at: Address) -> None:
+    desk = Desk(tmp_path, at("old"))
+    desk.fill()
+    moved = desk.ask("migrate", "--from", at("old"), "--to", at("new"), "--serving")
+    assert (moved["documents"], 0 <= moved["standstillSeconds"] < 2) == (4, True)
+    assert (desk.sees(), Desk(tmp_path, at("new")).sees()) == (ALL, ALL)
+    desk.ask("knowledge", "store", "--title", "Later", "--body", "Refund later.")
+    assert (desk.sees(), Desk(tmp_path, at("new")).sees()) == ((2, 3, 1), (2, 3, 1))
+    assert desk.run("audit", "verify").exit_code == 0
+    assert desk.ask("migrate", "--from", at("old"), "--to", at("new"), "--serving")["documents"] == 5
+    # There is one truth only.
+    for arguments in (("--to", at("third")), ("--to", at("third"), "--serving"), ("--to", at("new"), "--abort")):
+        refused = desk.run("migrate", "--from", at("old"), *arguments)
+        assert (refused.exit_code, "moved" in refused.output or "switched" in refused.output) == (2, True), arguments
+
+
+def test_a_move_that_was_begun_can_be_given_up_and_begun_again(tmp_path: Path, at: Address) -> None:
+    desk = Desk(tmp_path, at("old"))
+    desk.fill()
+
+    async def begin() -> None:
+        async with open_store(tmp_path / "old.sqlite3") as store:
+            moves = find_moves(store)
+            assert moves is not None
+            await moves.begin(Move(at("new")))
+
+    anyio.run(begin)
+    elsewhere = desk.run("migrate", "--from", at("old"), "--to", at("other"), "--serving")
+    assert (elsewhere.exit_code, "being moved there" in elsewhere.output) == (2, True)
+    assert desk.run("migrate", "--from", at("old"), "--to", at("new"), "--abort").exit_code == 0
+    nothing = desk.run("migrate", "--from", at("old"), "--to", at("new"), "--abort")
+    assert (nothing.exit_code, "is not being moved" in nothing.output) == (2, True)
+    desk.ask("knowledge", "store", "--title", "Later", "--body", "Refund later.")
+    assert desk.ask("migrate", "--from", at("old"), "--to", at("other"), "--serving")["documents"] == 5
+    assert desk.sees() == (2, 3, 1)
+
+
+def test_what_cannot_move_while_it_serves_is_refused_and_stays_as_it_is(tmp_path: Path, at: Address) -> None:
+    desk = Desk(tmp_path, at("old"), at("skills"))
+    Desk(tmp_path, at("old")).fill()
+    Desk(tmp_path, at("full")).fill()
+    for arguments, said in (
+        (("--to", at("new"), "--serving"), "store of their own"),
+        (("--to", at("new"), "--serving", "--org", "acme"), "no --org"),
+        (("--to", at("new"), "--serving", "--abort"), "one of them"),
+    ):
+        refused = desk.run("migrate", "--from", at("old"), *arguments)
+        assert (refused.exit_code, said in refused.output) == (2, True), refused.output
+    full = Desk(tmp_path, at("old")).run("migrate", "--from", at("old"), "--to", at("full"), "--serving")
+    assert (full.exit_code, "not empty" in full.output) == (2, True)
+    nothing = Desk(tmp_path, at("old")).run("migrate", "--from", at("old"), "--to", at("full"), "--abort")
+    assert "is not being moved" in nothing.output
+    assert Desk(tmp_path, at("old")).sees() == ALL

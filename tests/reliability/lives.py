@@ -18,6 +18,8 @@ EARLY = "early"
 """In place of arguments: a server that answers before it commits."""
 EARLY_WATERMARK = "early-watermark"
 """In place of arguments: a sync that notes how far it has come before it writes what it has read."""
+CARELESS_MOVE = "careless-move"
+"""In place of `migrate`: a move that notices nothing of what is written meanwhile."""
 
 
 @dataclass

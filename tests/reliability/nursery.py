@@ -21,9 +21,9 @@ import anyio
 
 from refdesk import cli
 from refdesk.factories.toolsets import load_toolsets
-from tests.reliability import early, early_watermark
+from tests.reliability import careless_move, early, early_watermark
 from tests.reliability.disk import Call, watch
-from tests.reliability.lives import EARLY, EARLY_WATERMARK
+from tests.reliability.lives import CARELESS_MOVE, EARLY, EARLY_WATERMARK
 
 NEEDED = (
     *("refdesk.server.process", "refdesk.server.http", "refdesk.stores.sqlite", "refdesk.core.background.syncing"),
@@ -31,7 +31,11 @@ NEEDED = (
 )
 """Modules that the command imports when it needs them. None of them may start a thread, which a fork would lose."""
 
-FAULTY: dict[str, Callable[[], Awaitable[None]]] = {EARLY: early.serve, EARLY_WATERMARK: early_watermark.sync}
+FAULTY: dict[str, Callable[[], Awaitable[None]]] = {
+    EARLY: early.serve,
+    EARLY_WATERMARK: early_watermark.sync,
+    CARELESS_MOVE: careless_move.move,
+}
 
 
 def die_at(calls: int) -> None:
@@ -52,10 +56,10 @@ def live(order: dict[str, Any]) -> None:
     if order["calls"] is not None:
         die_at(order["calls"])
     os.environ["REFDESK_HOME"] = order["home"]
+    sys.argv = ["refdesk", *order["arguments"]]
     if order["arguments"][0] in FAULTY:
         anyio.run(FAULTY[order["arguments"][0]])
     else:
-        sys.argv = ["refdesk", *order["arguments"]]
         cli.main()
 
 

@@ -29,14 +29,18 @@ TIMES_READ: Mapping[Work, int] = {"moving": 1, "building": 0, "comparing": 2}
 @click.option("--from", "source", required=True, metavar="URL", help="The store that holds everything now.")
 @click.option("--to", "target", required=True, metavar="URL", help="The store to fill: empty, or half filled by this.")
 @click.option("--org", metavar="ORG", help="One org alone, to a store where others may live.")
+@click.option("--serving", is_flag=True, help="Move everything while servers use the source; they follow.")
+@click.option("--abort", is_flag=True, help="Give up a move that was begun with --serving and is not through.")
 @click.option("--remove", "is_removed", is_flag=True, help="With --org: once compared, remove it from the source.")
 @invocation.json_option
-def migrate(source: str, target: str, org: str | None, is_removed: bool, as_json: bool) -> None:
+def migrate(
+    source: str, target: str, org: str | None, serving: bool, abort: bool, is_removed: bool, as_json: bool
+) -> None:
     """Copy everything from one store to another: documents with all versions, vectors, links, keys and quotas.
 
-    Stop all writes to the source first, or with --org those of the org. If interrupted, the same command resumes. At
-    the end both stores are read whole and compared. Where REFDESK_SKILLS_STORE is set, the source's skills go there;
-    see docs/how-to/move-to-another-store.md.
+    Stop all writes to the source first, or with --org those of the org; with --serving none. If interrupted, the same
+    command resumes. At the end both stores are read whole and compared. Where REFDESK_SKILLS_STORE is set, the source's
+    skills go there; see docs/how-to/move-to-another-store.md.
     """
     import anyio
 
@@ -44,7 +48,14 @@ def migrate(source: str, target: str, org: str | None, is_removed: bool, as_json
         raise errors.InvalidInputError(
             "--org names one org, not what is the same for all; --remove removes the org that --org names."
         )
+    if (serving or abort) and (org is not None or serving is abort):
+        raise errors.InvalidInputError("--serving moves everything, --abort gives that up: give one of them, no --org.")
     settings = invocation.load()
+    if serving or abort:
+        from refdesk.cli.migrate_serving import run
+
+        run(settings, source, target, as_json=as_json, is_aborted=abort)
+        return
     with progress.show_progress("Moving") as show:
         moved = anyio.run(_migrate, settings, source, target, _Wish(org, is_removed), show)
     if as_json:

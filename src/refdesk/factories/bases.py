@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from refdesk.discovery import list_scopes
 from refdesk.factories.embedders import choose_embedder, choose_reranker, find_embedder
 from refdesk.factories.impact import choose_note
-from refdesk.factories.stores import check_coordination, choose_store, open_coordination
+from refdesk.factories.stores import check_coordination, choose_followed, open_coordination
 from refdesk.factories.toolsets import choose_options, choose_own_stores, list_quotas
 
 if TYPE_CHECKING:
@@ -70,9 +70,9 @@ def choose_base(settings: Settings, toolsets: Sequence[Toolset], tracer: Tracer 
         ConfigurationError: A setting names what there is not.
         MissingDependencyError: What a setting names needs an extra that is not installed.
     """
-    open_store = choose_store(settings.store_url, read=settings.store_read_urls)
+    open_store = choose_followed(settings.store_url, read=settings.store_read_urls)
     own = choose_own_stores(settings, [toolset.name for toolset in toolsets])
-    apart = {name: choose_store(url, variable) for name, (url, variable) in own.items()}
+    apart = {name: choose_followed(url, variable) for name, (url, variable) in own.items()}
     check_coordination(settings)
     return lambda: _open_base(settings, open_store, apart, tracer)
 

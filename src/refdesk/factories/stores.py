@@ -69,6 +69,21 @@ def choose_store(url: str, variable: str = "REFDESK_STORE", read: Sequence[str] 
     )
 
 
+def choose_followed(url: str, variable: str = "REFDESK_STORE", read: Sequence[str] = ()) -> OpenStore:
+    """Return how to open the store at a URL, or the one that it was moved to, and follow it where it is moved.
+
+    Arguments and errors as in `choose_store`.
+    """
+    open_store = choose_store(url, variable, read)
+
+    def open_followed() -> AbstractAsyncContextManager[Store]:
+        from refdesk.core.keeping.following import follow
+
+        return follow(open_store(), lambda other: choose_store(other, f"What {variable} was moved to")())
+
+    return open_followed
+
+
 def find_file(url: str) -> Path | None:
     """Return the file that a URL names, or `None` where it names another engine, or no file."""
     scheme, _, rest = url.partition("://")

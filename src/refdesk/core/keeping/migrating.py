@@ -21,6 +21,7 @@ import numpy as np
 
 from refdesk.core import keys
 from refdesk.core.background import leases
+from refdesk.core.keeping import moves
 from refdesk.core.writing import quotas, sizes
 from refdesk.core.writing.tombstones import is_erased
 from refdesk.errors import ConflictError, NotFoundError
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
 KIND = "migration"
 POSITION = MetadataKey(SHARED_ORG, KIND, "position")
-LEFT_BEHIND = frozenset({KIND, leases.KIND})
+LEFT_BEHIND = frozenset({KIND, moves.KIND, leases.KIND})
 PIECE = 200
 """Documents, links or records in one transaction."""
 
@@ -147,7 +148,7 @@ EVERYTHING = Part()
 
 
 @dataclass(frozen=True, slots=True)
-class _Position:
+class Position:
     """How far a migration is: the stage that it is at, and the last entry of it that was moved."""
 
     source: str
@@ -155,10 +156,12 @@ class _Position:
     stage: str = STAGES[0]
     after: tuple[str, ...] | None = None
 
-    def move_to(self, stage: str, after: tuple[str, ...] | None = None) -> _Position:
+    def move_to(self, stage: str, after: tuple[str, ...] | None = None) -> Position:
+        """Return the position at a stage, after an entry of it."""
         return replace(self, stage=stage, after=after)
 
     def to_record(self) -> Metadata:
+        """Return it as the target keeps it."""
         value: dict[str, JsonValue] = {"source": self.source, "stage": self.stage}
         return Metadata(self.key, value | {"after": None if self.after is None else list(self.after)})
 
@@ -185,8 +188,27 @@ async def migrate(
         ConflictError: The target holds something else, or in the end not what the source holds.
         NotFoundError: The source has nothing of the org that is to be moved alone.
     """
-    name = f"{name}/{part.name}" if part.name else name
-    position = await _find_position(source, target, name, part)
+    stage = await copy(source, target, name, note, begin, part)
+    begin("comparing")
+    if stage == "removing":
+        return await summarise(target, note, part)
+    held, moved = await summarise(source, note, part), await summarise(target, note, part)
+    if held != moved:
+        raise ConflictError(_DIFFERS[part.org is not None].format(_tell(moved), _tell(held)))
+    return moved
+
+
+async def copy(
+    source: Store,
+    target: Store,
+    name: str,
+    note: Callable[[int], None] = lambda _: None,
+    begin: Callable[[Work], None] = lambda _: None,
+    part: Part = EVERYTHING,
+) -> str:
+    """Do the same without comparing; return the stage that it was at."""
+    position = await require_fit(source, target, name, part)
+    stage = position.stage
     if position.stage == "documents":
         begin("moving")
         async with AsyncExitStack() as stack:
@@ -204,13 +226,7 @@ async def migrate(
         position = position.move_to("acts")
     if position.stage == "acts":
         await _move_acts(source, target, position, part)
-    begin("comparing")
-    if position.stage == "removing":
-        return await summarise(target, note, part)
-    held, moved = await summarise(source, note, part), await summarise(target, note, part)
-    if held != moved:
-        raise ConflictError(_DIFFERS[part.org is not None].format(_tell(moved), _tell(held)))
-    return moved
+    return stage
 
 
 _DIFFERS = {
@@ -224,16 +240,16 @@ _DIFFERS = {
 async def summarise(store: Store, note: Callable[[int], None] = lambda _: None, part: Part = EVERYTHING) -> Contents:
     """Return what a store holds of a part, without what is not migrated; `note` hears how many documents were read."""
     total = Contents()
-    async for places in _read(store.list_documents, None):
-        for history, vectors in await _read_documents(store, [each for each in places if part.has_document(each[0])]):
-            total = total.add(_summarise_document(history, vectors))
+    async for places in read_all(store.list_documents, None):
+        for history, vectors in await read_documents(store, [each for each in places if part.has_document(each[0])]):
+            total = total.add(summarise_document(history, vectors))
         note(len(places))
-    async for every in _read(store.list_links, None):
+    async for every in read_all(store.list_links, None):
         links = [link for link in every if part.has_link(link)]
-        total = total.add(Contents(links=len(links), digest=sum(_hash(_write_link(link)) for link in links)))
-    async for records in _read_records(store, None):
+        total = total.add(Contents(links=len(links), digest=sum(_hash(write_link(link)) for link in links)))
+    async for records in read_all_records(store, None):
         kept = [part.settle(record, 0) for record in records if part.has_record(record)]
-        total = total.add(Contents(records=len(kept), digest=sum(_hash(_write_metadata(record)) for record in kept)))
+        total = total.add(Contents(records=len(kept), digest=sum(_hash(write_metadata(record)) for record in kept)))
     async for acts in _read_acts(store, part):
         total = total.add(
             Contents(acts=len(acts), digest=sum(_hash([act.org, act.number, act.digest]) for act in acts))
@@ -241,19 +257,24 @@ async def summarise(store: Store, note: Callable[[int], None] = lambda _: None, 
     return total
 
 
-async def _find_position(source: Store, target: Store, name: str, part: Part) -> _Position:
+async def require_fit(source: Store, target: Store, name: str, part: Part = EVERYTHING) -> Position:
+    """Return how far the migration of a part is; errors as in `migrate`, before anything is written."""
+    for store in (source, target):
+        if (move := await moves.read_move(store)) is not None and (store is target or move.stage == "switched"):
+            raise ConflictError("A store that was moved while it served, or is being moved, takes no part in another.")
+    name = f"{name}/{part.name}" if part.name else name
     record = await target.get_metadata(part.position_key)
     if record is None:
         if part.org is not None:
             await _require_alone(source, target, part)
         elif await target.list_documents(None, 1) or await target.list_links(None, 1):
             raise ConflictError("The target is not empty: give one that holds nothing yet.")
-        return _Position(name, part.position_key)
+        return Position(name, part.position_key)
     if record.value["source"] != name:
         raise ConflictError("The target holds a migration from another source: give one that holds nothing yet.")
     after = record.value["after"]
     entries = tuple(str(part) for part in after) if isinstance(after, list) else None
-    return _Position(name, part.position_key, str(record.value["stage"]), entries)
+    return Position(name, part.position_key, str(record.value["stage"]), entries)
 
 
 async def read_removing(target: Store, part: Part) -> str | None:
@@ -284,31 +305,31 @@ async def _require_alone(source: Store, target: Store, part: Part) -> None:
 async def _holds_any(store: Store, part: Part) -> bool:
     if part.is_rest and part.org in await store.list_audited_orgs():
         return True
-    async for places in _read(store.list_documents, None):
+    async for places in read_all(store.list_documents, None):
         if any(part.has_document(collection) for collection, _ in places):
             return True
-    async for links in _read(store.list_links, None):
+    async for links in read_all(store.list_links, None):
         if any(map(part.has_link, links)):
             return True
-    async for records in _read_records(store, None):
+    async for records in read_all_records(store, None):
         if any(map(part.has_record, records)):
             return True
     return False
 
 
 async def _move_documents(
-    source: Store, target: Store, position: _Position, part: Part, note: Callable[[int], None]
+    source: Store, target: Store, position: Position, part: Part, note: Callable[[int], None]
 ) -> None:
     after = None if position.after is None else (Collection(position.after[0], position.after[1]), position.after[2])
-    async for places in _read(source.list_documents, after):
-        pieces = await _read_documents(source, [place for place in places if part.has_document(place[0])])
+    async for places in read_all(source.list_documents, after):
+        pieces = await read_documents(source, [place for place in places if part.has_document(place[0])])
         async with target.transaction() as transaction:
             living = [history for history, _ in pieces if history[0].document.version == 1]
             await transaction.put_revisions([revision for history in living for revision in history])
             # The history of what was erased begins where it was.
-            await transaction.erase_documents(
-                [history[-1].document for history, _ in pieces if history[0].document.version > 1]
-            )
+            erased = [history for history, _ in pieces if history[0].document.version > 1]
+            await transaction.erase_documents([history[0].document for history in erased])
+            await transaction.put_revisions([revision for history in erased for revision in history[1:]])
             await transaction.put_all_vectors([(history[-1].document, vectors) for history, vectors in pieces])
             last, id = places[-1]
             position = position.move_to("documents", (last.org, last.toolset, id))
@@ -316,32 +337,36 @@ async def _move_documents(
         note(len(places))
 
 
-async def _read_documents(
+async def read_documents(
     store: Store, places: Sequence[tuple[Collection, str]]
 ) -> list[tuple[list[Revision], DocumentVectors]]:
-    """Return every version of each document, and its vectors; of one that is withdrawn none, for it takes none."""
+    """Return every version of each document, and its vectors; of one that is withdrawn none, for it takes none.
+
+    Of what is not there there is no version.
+    """
     pieces: list[tuple[list[Revision], DocumentVectors]] = []
     for collection, together in groupby(places, itemgetter(0)):
         ids = [id for _, id in together]
         histories, vectors = await store.get_histories(collection, ids), await store.get_vectors(collection, ids)
         for history, kept in zip(histories, vectors, strict=True):
-            pieces.append((history, [] if history[-1].document.state is State.WITHDRAWN else kept))
+            is_there = bool(history) and history[-1].document.state is not State.WITHDRAWN
+            pieces.append((history, kept if is_there else []))
     return pieces
 
 
-async def _move_links(source: Store, target: Store, position: _Position, part: Part) -> None:
+async def _move_links(source: Store, target: Store, position: Position, part: Part) -> None:
     after = None if position.after is None else _read_link(position.after)
-    async for links in _read(source.list_links, after):
+    async for links in read_all(source.list_links, after):
         async with target.transaction() as transaction:
             await transaction.put_links([link for link in links if part.has_link(link)])
-            await transaction.put_metadata([position.move_to("links", _write_link(links[-1])).to_record()])
+            await transaction.put_metadata([position.move_to("links", write_link(links[-1])).to_record()])
 
 
-async def _move_records(source: Store, target: Store, position: _Position, part: Part) -> None:
+async def _move_records(source: Store, target: Store, position: Position, part: Part) -> None:
     after = None if position.after is None else MetadataKey(*position.after)
     shared = await target.get_last_audit(SHARED_ORG)
     end = shared.number if shared is not None else 0
-    async for records in _read_records(source, after):
+    async for records in read_all_records(source, after):
         async with target.transaction() as transaction:
             await transaction.put_metadata([part.settle(record, end) for record in records if part.has_record(record)])
             last = records[-1].key
@@ -353,7 +378,7 @@ async def _move_records(source: Store, target: Store, position: _Position, part:
         await transaction.put_metadata([position.move_to("acts").to_record()])
 
 
-async def _move_acts(source: Store, target: Store, position: _Position, part: Part) -> None:
+async def _move_acts(source: Store, target: Store, position: Position, part: Part) -> None:
     for org in await _list_audited(source, part):
         last = await target.get_last_audit(org)
         after = last.number if last is not None else 0
@@ -369,15 +394,17 @@ async def _list_audited(store: Store, part: Part) -> list[str]:
     return [org for org in await store.list_audited_orgs() if part.is_rest and part.has_org(org)]
 
 
-async def _read(
+async def read_all(
     list_entries: Callable[[Entry | None, int], Awaitable[list[Entry]]], after: Entry | None
 ) -> AsyncIterator[list[Entry]]:
+    """Yield what a list of an `Archive` gives, piece by piece."""
     while entries := await list_entries(after, PIECE):
         yield entries
         after = entries[-1]
 
 
-async def _read_records(store: Store, after: MetadataKey | None) -> AsyncIterator[list[Metadata]]:
+async def read_all_records(store: Store, after: MetadataKey | None) -> AsyncIterator[list[Metadata]]:
+    """Yield the records of a store, piece by piece."""
     while records := await store.list_all_metadata(after, PIECE):
         yield records
         after = records[-1].key
@@ -391,7 +418,8 @@ async def _read_acts(store: Store, part: Part) -> AsyncIterator[list[AuditEntry]
             after = acts[-1].number
 
 
-def _summarise_document(history: Sequence[Revision], vectors: DocumentVectors) -> Contents:
+def summarise_document(history: Sequence[Revision], vectors: DocumentVectors) -> Contents:
+    """Return what a document adds to the contents of a store."""
     document = history[-1].document
     place = [document.collection.org, document.collection.toolset]
     digest = sum(_hash([*place, each.document.digest, each.document.version, _stamp(each)]) for each in history)
@@ -409,7 +437,8 @@ def _write_vectors(model: EmbeddingModel, passages: Sequence[EmbeddedPassage]) -
     return [model.name, model.dimensions, sorted(pieces, key=str)]
 
 
-def _write_link(link: Link) -> tuple[str, ...]:
+def write_link(link: Link) -> tuple[str, ...]:
+    """Return the key of a link, and last when it was made."""
     ends = (link.source.toolset, link.source.id, link.kind, link.target.toolset, link.target.id)
     return (link.org, *ends, link.created_at.isoformat())
 
@@ -420,7 +449,8 @@ def _read_link(parts: Sequence[str]) -> Link:
     return Link(org, ends[0], kind, ends[1], datetime.fromisoformat(created_at))
 
 
-def _write_metadata(record: Metadata) -> list[object]:
+def write_metadata(record: Metadata) -> list[object]:
+    """Return what a record says, to be compared."""
     key = record.key
     return [key.org, key.kind, key.name, record.value, None if record.due_at is None else record.due_at.isoformat()]
 

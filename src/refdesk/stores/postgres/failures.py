@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import psycopg
 from psycopg import errors as pg
 
+from refdesk.core.keeping.moves import MOVED, REFUSED
 from refdesk.errors import InvalidInputError, StoreError
 
 HELD = "Another transaction held the store too long. Try again; if it stays so, look for a process that hangs."
@@ -71,6 +72,8 @@ def translated() -> Generator[None, None, None]:
 
 def describe(error: Exception) -> str:
     """Return one or two sentences on what happened and what to do next."""
+    if isinstance(error, pg.RaiseException) and MOVED in str(error):
+        return REFUSED
     for kinds, meaning in _MEANINGS:
         if isinstance(error, kinds):
             return meaning

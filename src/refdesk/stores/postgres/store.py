@@ -23,6 +23,7 @@ from refdesk.stores.postgres.citus import CitusConnections
 from refdesk.stores.postgres.connections import ALL_ORGS, Connections, Scope
 from refdesk.stores.postgres.embeddings import Embedded, Vectors
 from refdesk.stores.postgres.migrations import examine, get_missing, load_migrations, migrate
+from refdesk.stores.postgres.moving import PostgresMoves
 from refdesk.stores.postgres.records import put_metadata
 from refdesk.stores.postgres.replicas import Replicas, open_replicas
 from refdesk.stores.postgres.rows import encode_passages
@@ -263,6 +264,8 @@ class PostgresStore(_PostgresReader):
         self._replicas = replicas
         self._turns = Turns()
         self._is_distributed = isinstance(connections, CitusConnections)
+        if not self._is_distributed:
+            self.moves = PostgresMoves(connections)
         self._loads = 0
         self._building: asyncio.Task[None] | None = None
 

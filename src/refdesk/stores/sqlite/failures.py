@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 
 import apsw
 
+from refdesk.core.keeping.moves import MOVED, REFUSED
 from refdesk.errors import InvalidInputError, StoreError
 
 
@@ -125,6 +126,8 @@ class _Translation(AbstractContextManager[None]):
 
 def describe(error: apsw.Error) -> str:
     """Return one or two sentences on what happened and what to do next."""
+    if MOVED in str(error):
+        return REFUSED
     for kinds, meaning in _MEANINGS:
         if isinstance(error, kinds):
             return meaning

@@ -28,6 +28,7 @@ from refdesk.stores.sqlite.freezing import Sizes
 from refdesk.stores.sqlite.indexing import DerivedIndexes
 from refdesk.stores.sqlite.lineage import Before, Seal, look
 from refdesk.stores.sqlite.migrations import get_missing, load_migrations, migrate
+from refdesk.stores.sqlite.moving import SqliteMoves
 from refdesk.stores.sqlite.presence import Presence
 from refdesk.stores.sqlite.read_only import OBSTACLE, ReadOnlyStore, copied, is_read_only
 from refdesk.stores.sqlite.rows import encode_passages
@@ -256,6 +257,7 @@ class SqliteStore(_SqliteReader):
         self._readers = readers
         self._writer = writer
         self._transactions = Transactions(writer)
+        self.moves = SqliteMoves(self._transactions, readers)
         self._clock = clock
         self._indexes = DerivedIndexes(readers, path, index_sizes, self._name_soon)
         self._loop = asyncio.get_running_loop()

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import apsw
 
 from refdesk.core.keeping.encoding import check_texts
+from refdesk.core.keeping.moves import MOVED
 from refdesk.core.keeping.rows import encode_audit, encode_link, encode_metadata
 from refdesk.errors import ConflictError, InvalidInputError
 from refdesk.model import AuditEntry, Collection, Document, EmbeddingModel, Link, Metadata, MetadataKey, State
@@ -199,7 +200,9 @@ def put_audit(connection: Connection, entries: Sequence[AuditEntry]) -> None:
                 "INSERT INTO audit (org, number, at, act, previous, digest) VALUES (?, ?, ?, ?, ?, ?)",
                 [encode_audit(entry) for entry in entries],
             )
-    except apsw.ConstraintError:
+    except apsw.ConstraintError as error:
+        if MOVED in str(error):
+            raise
         raise ConflictError("The audit log has an entry of that number: read it again and repeat the change.") from None
 
 

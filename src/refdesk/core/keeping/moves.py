@@ -1,0 +1,120 @@
+"""What a store says of its own move to another one, while it serves, and what an engine does for that.
+
+From the moment a move begins, the store itself notes what is changed, in the transaction of the change, whoever makes
+it. When it has been switched, it refuses every write; what it says of its move then says where everything is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, runtime_checkable
+
+from refdesk.model import SHARED_ORG, Metadata, MetadataKey
+
+if TYPE_CHECKING:
+    from refdesk.protocols import Reader, Store
+
+KIND = "move"
+STATE = MetadataKey(SHARED_ORG, KIND, "state")
+NOTHING = MetadataKey("", KIND, "nothing")
+"""What is there in no store; to read it in a transaction begins that and takes the turn of no org."""
+
+MOVED = "refdesk: this store was moved"
+"""What the engine's own refusal of a write says."""
+
+REFUSED = (
+    "The store was moved to another one while this was on its way: nothing of it was written. Ask again, and it goes "
+    "there; if that stays so, name the new store in REFDESK_STORE."
+)
+
+Stage: TypeAlias = Literal["moving", "switched"]
+What: TypeAlias = Literal["document", "link", "record", "acts"]
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A move of a store that has begun.
+
+    Attributes:
+        target: The URL of the store that it goes to, as a server is given one.
+    """
+
+    target: str
+    stage: Stage = "moving"
+
+    def to_record(self) -> Metadata:
+        """Return it as the store keeps it."""
+        return Metadata(STATE, {"target": self.target, "stage": self.stage})
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What was changed: a document by org, toolset and id, a link by its key, a record by its key, acts by their org.
+
+    Attributes:
+        number: Grows with every change of the store; a later change of the same has a higher one.
+    """
+
+    what: What
+    key: tuple[str, ...]
+    number: int = 0
+
+
+class Standstill(Protocol):
+    """A time in which nobody else writes to the store."""
+
+    async def switch(self, move: Move) -> None:
+        """Have the store say where it went and refuse every write, once the standstill ends."""
+        ...
+
+
+class Moves(Protocol):
+    """What an engine does for its move. Each method is a transaction of its own; all may be repeated."""
+
+    async def begin(self, move: Move) -> None:
+        """Keep the move, and from this commit on note what is changed by any process."""
+        ...
+
+    async def read_changes(self, limit: int) -> list[Change]:
+        """Return at most `limit` of what was changed and not forgotten, what was changed longest ago first."""
+        ...
+
+    async def forget(self, changes: Sequence[Change]) -> None:
+        """Forget changes; what was changed again since stays."""
+        ...
+
+    async def cancel(self) -> None:
+        """Forget the move and what was changed; the store is as if it had never begun."""
+        ...
+
+    def stand_still(self) -> AbstractAsyncContextManager[Standstill]:
+        """Wait until every transaction that has read anything has ended, and keep others from beginning.
+
+        Leaving it by an exception changes nothing. Reads outside of transactions go on.
+        """
+        ...
+
+
+@runtime_checkable
+class Movable(Protocol):
+    """A store that can be moved while it serves."""
+
+    @property
+    def moves(self) -> Moves:
+        """What it does for that."""
+        ...
+
+
+async def read_move(reader: Reader) -> Move | None:
+    """Return the move of a store, or `None` where it is not moved."""
+    record = await reader.get_metadata(STATE)
+    if record is None:
+        return None
+    return Move(str(record.value["target"]), "switched" if record.value["stage"] == "switched" else "moving")
+
+
+def find_moves(store: Store) -> Moves | None:
+    """Return what the store does for its move, or `None` where its engine can be moved only while nobody uses it."""
+    return store.moves if isinstance(store, Movable) else None

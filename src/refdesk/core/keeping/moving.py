@@ -1,0 +1,137 @@
+"""Moves a store to another while it serves: copies, catches up, compares, and switches within one short standstill.
+
+What is changed meanwhile is noted by the source itself, in the transaction of the change. The source stays the truth
+until one transaction of its own says that it was switched; before that commit everything can be repeated or given up,
+and after it the source refuses every write. At that commit the target holds all, and what was changed last was read
+back: nobody has written in between, for whoever writes waits. See decision 22.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import anyio
+
+from refdesk.core.keeping import migrating
+from refdesk.core.keeping.equalising import FOREIGN, Pair
+from refdesk.core.keeping.following import NOTICE_SECONDS
+from refdesk.core.keeping.moves import Change, Move, find_moves, read_move
+from refdesk.errors import ConflictError
+
+if TYPE_CHECKING:
+    from refdesk.core.keeping.moves import Moves
+    from refdesk.protocols import Store
+
+STANDSTILL_SECONDS = 1.5
+"""How long others may have to wait for the last step. If that is too short, it is undone and tried again later."""
+
+FEW = 100
+"""With so few things left to be done, the last step is tried."""
+
+PIECE = 500
+WAIT_SECONDS = 0.05
+
+Phase: TypeAlias = Literal["moving", "building", "comparing", "switching"]
+
+NOT_WHILE_SERVING = (
+    "The source cannot be moved while it serves: its engine notes no changes, or it is a cluster. Stop what uses it, "
+    "and leave --serving out."
+)
+
+
+@dataclass(slots=True)
+class Mover:
+    """The move of one store.
+
+    Attributes:
+        name: Tells one source from another.
+        url: Where servers find the target.
+        note: Told how many more documents were written or compared.
+        begin: Told when something else begins.
+        standstill_seconds: How long writes stood still, once it is switched.
+    """
+
+    source: Store
+    target: Store
+    name: str
+    url: str
+    note: Callable[[int], None] = lambda _: None
+    begin: Callable[[Phase], None] = lambda _: None
+    standstill_seconds: float = 0.0
+    _pair: Pair = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._pair = Pair(self.source, self.target)
+
+    async def run(self) -> None:
+        """Return when the store is switched; called again after whatever happened, it goes on.
+
+        Raises:
+            ConflictError: The target holds something else; or the source was or is being moved elsewhere.
+        """
+        moves = require_moves(self.source)
+        move = await read_move(self.source)
+        if move is not None and move.target != self.url:
+            raise ConflictError("The source was moved to another target, or is being moved there (--abort ends that).")
+        if move is not None and move.stage == "switched":
+            return
+        await migrating.require_fit(self.source, self.target, self.name)
+        await moves.begin(Move(self.url))
+        begun_at = anyio.current_time()
+        await migrating.copy(self.source, self.target, self.name, self.note, self.begin)
+        self.begin("comparing")
+        unsure: list[Change] = []
+        async for count, differing in self._pair.find_differing():
+            self.note(count)
+            unsure += differing
+        self.begin("switching")
+        while True:
+            changes = await moves.read_changes(PIECE)
+            unsure = await self._pair.equalise([*unsure, *changes])
+            await moves.forget(changes)
+            is_noticed = anyio.current_time() - begun_at > NOTICE_SECONDS
+            if is_noticed and len(changes) + len(unsure) < FEW and await self._switch(moves, [*unsure, *changes]):
+                return
+            await anyio.sleep(0 if changes else WAIT_SECONDS)
+
+    async def _switch(self, moves: Moves, unsure: list[Change]) -> bool:
+        """Return whether it was done within the time that others may have to wait."""
+        begun_at = anyio.current_time()
+        with anyio.move_on_after(STANDSTILL_SECONDS):
+            async with moves.stand_still() as standstill:
+                last = [*unsure, *await moves.read_changes(PIECE)]
+                await self._pair.equalise(last)
+                if differing := await self._pair.equalise(last):
+                    raise ConflictError(FOREIGN.format(" ".join(differing[0].key)))
+                await standstill.switch(Move(self.url, "switched"))
+        self.standstill_seconds = anyio.current_time() - begun_at
+        # The commit waits for nobody: it may have come in spite of the time.
+        move = await read_move(self.source)
+        return move is not None and move.stage == "switched"
+
+
+def require_moves(store: Store) -> Moves:
+    """Return what a store does for its move.
+
+    Raises:
+        ConflictError: It can be moved only while nobody uses it.
+    """
+    moves = find_moves(store)
+    if moves is None:
+        raise ConflictError(NOT_WHILE_SERVING)
+    return moves
+
+
+async def cancel(source: Store) -> None:
+    """Give up the move of a store; whoever uses it notices nothing.
+
+    Raises:
+        ConflictError: It is not being moved, or was switched already.
+    """
+    moves, move = require_moves(source), await read_move(source)
+    if move is None or move.stage == "switched":
+        what = "is not being moved" if move is None else "was switched already, and is the truth no more"
+        raise ConflictError(f"The source {what}: there is nothing to give up.")
+    await moves.cancel()
