@@ -42,6 +42,10 @@ async def move() -> None:
     """Move as the command would, without noticing what changes."""
     arguments = sys.argv
     old, new = (Path(url.removeprefix("sqlite:///")) for url in (arguments[3], arguments[5]))
-    moving.find_moves = lambda store: cast("Moves", Forgetful(cast("Moves", find_moves(store))))
+
+    def find(store: Store) -> Moves:
+        return Forgetful(cast("Moves", find_moves(store)))
+
+    moving.find_moves = find
     async with open_store(old) as source, open_store(new) as target:
-        await moving.Mover(cast("Store", source), target, "careless", arguments[5]).run()
+        await moving.Mover(source, target, "careless", arguments[5]).run()

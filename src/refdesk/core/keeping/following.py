@@ -75,6 +75,7 @@ class FollowingStore:
         self._turn = anyio.Lock()
         self._looked_at = float("-inf")
         self._is_moving = False
+        self._delay = 0.0
         self._moves = 0
 
     @property
@@ -117,6 +118,7 @@ class FollowingStore:
                 async with self._store.transaction() as transaction:
                     yield transaction
             else:
+                await anyio.sleep(self._delay)
                 async with AsyncExitStack() as stack:
                     yield await self._begin(stack)
         except StoreError:
@@ -139,6 +141,7 @@ class FollowingStore:
             move = await read_move(store)
             if move is None or move.stage == "moving":
                 self._is_moving, self._looked_at = move is not None, now
+                self._delay = move.delay if move is not None else 0.0
                 return
             await self._go(store, move.target)
         raise StoreError(_CIRCLE)
@@ -152,6 +155,7 @@ class FollowingStore:
                 await transaction.get_metadata(NOTHING)
                 move = await read_move(store)
                 if move is None or move.stage == "moving":
+                    self._delay = move.delay if move is not None else 0.0
                     stack.push_async_exit(own.pop_all())
                     return transaction
             await self.look()

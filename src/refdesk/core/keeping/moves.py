@@ -39,14 +39,16 @@ class Move:
 
     Attributes:
         target: The URL of the store that it goes to, as a server is given one.
+        delay: Seconds that whoever begins a transaction waits first, because more is written than is moved.
     """
 
     target: str
     stage: Stage = "moving"
+    delay: float = 0.0
 
     def to_record(self) -> Metadata:
         """Return it as the store keeps it."""
-        return Metadata(STATE, {"target": self.target, "stage": self.stage})
+        return Metadata(STATE, {"target": self.target, "stage": self.stage, "delay": self.delay})
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +114,8 @@ async def read_move(reader: Reader) -> Move | None:
     record = await reader.get_metadata(STATE)
     if record is None:
         return None
-    return Move(str(record.value["target"]), "switched" if record.value["stage"] == "switched" else "moving")
+    stage: Stage = "switched" if record.value["stage"] == "switched" else "moving"
+    return Move(str(record.value["target"]), stage, float(str(record.value["delay"])))
 
 
 def find_moves(store: Store) -> Moves | None:

@@ -3,7 +3,7 @@
 What is changed meanwhile is noted by the source itself, in the transaction of the change. The source stays the truth
 until one transaction of its own says that it was switched; before that commit everything can be repeated or given up,
 and after it the source refuses every write. At that commit the target holds all, and what was changed last was read
-back: nobody has written in between, for whoever writes waits. See decision 22.
+back: nobody has written in between, for whoever writes waits. See decision 23.
 """
 
 from __future__ import annotations
@@ -29,6 +29,11 @@ STANDSTILL_SECONDS = 1.5
 
 FEW = 100
 """With so few things left to be done, the last step is tried."""
+
+ROUNDS = 4
+"""After so many rounds in which there was more than that, writers are slowed down, and then again."""
+
+LEAST_DELAY_SECONDS, MOST_DELAY_SECONDS = 0.02, 1.0
 
 PIECE = 500
 WAIT_SECONDS = 0.05
@@ -87,10 +92,16 @@ class Mover:
             self.note(count)
             unsure += differing
         self.begin("switching")
+        delay, rounds = 0.0, 0
         while True:
             changes = await moves.read_changes(PIECE)
             unsure = await self._pair.equalise([*unsure, *changes])
             await moves.forget(changes)
+            rounds = rounds + 1 if len(changes) >= FEW else 0
+            if rounds == ROUNDS:
+                # More is written than can be moved: whoever writes waits a moment each time.
+                delay, rounds = min(MOST_DELAY_SECONDS, max(2 * delay, LEAST_DELAY_SECONDS)), 0
+                await moves.begin(Move(self.url, delay=delay))
             is_noticed = anyio.current_time() - begun_at > NOTICE_SECONDS
             if is_noticed and len(changes) + len(unsure) < FEW and await self._switch(moves, [*unsure, *changes]):
                 return
