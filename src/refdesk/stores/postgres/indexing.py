@@ -129,7 +129,7 @@ def derive(document: Document) -> Derived:
     tokens = Tokens(document.collection)
     in_title, in_body = analyse_document(document.title, document.body)
     numbers = {term: tokens.of_term(term) for term in {*in_title, *in_body}}
-    frequencies = Counter(numbers[term] for term in in_body)
+    frequencies = Counter([numbers[term] for term in in_body])
     for term in in_title:
         frequencies[numbers[term]] += TITLE_WEIGHT
     terms = sorted(frequencies)
@@ -138,7 +138,7 @@ def derive(document: Document) -> Derived:
     key, counts = facet_key(document.title), [min(frequencies[number], MOST_FREQUENT) for number in terms]
     facets = sorted({tokens.of_facet(name, each) for name, values in document.facets.items() for each in values})
     states = [] if document.state is State.CURRENT else [tokens.of_state(document.state)]
-    spelt = (spell(places[numbers[term]] for term in part) for part in (in_title, in_body))
+    spelt = (spell([places[numbers[term]] for term in part]) for part in (in_title, in_body))
     return Derived(
         title_key=key,
         length=frequencies.total(),
@@ -157,7 +157,10 @@ def derive(document: Document) -> Derived:
 
 def spell(places: Iterable[int]) -> str:
     """Return a character for each place, counted from 1; none is half of a surrogate pair."""
-    return "".join(chr(place if place < _SURROGATES else place + _SURROGATE_COUNT) for place in places)
+    every = list(places)
+    if max(every, default=0) < _SURROGATES:
+        return "".join(map(chr, every))
+    return "".join([chr(place if place < _SURROGATES else place + _SURROGATE_COUNT) for place in every])
 
 
 def _hash(text: str, key: bytes, size: int) -> bytes:
