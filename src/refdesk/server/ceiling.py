@@ -84,8 +84,11 @@ def shorten(value: dict[str, Any], how: Shortening, asked: Mapping[str, object])
 
 def _fits(value: object) -> bool:
     text = to_text(value)
-    if len(text) <= MOST_TOKENS // 4 or len(text) > MOST_TOKENS * 16:
-        return len(text) <= MOST_TOKENS  # without a look: a character has three tokens at most, sixteen rarely only one
+    # Without a look: a character of ASCII has one token at most, any other three, and sixteen rarely only one.
+    if len(text) * (1 if text.isascii() else 3) <= MOST_TOKENS:
+        return True
+    if len(text) > MOST_TOKENS * 16:
+        return False
     return estimate_tokens(text) <= MOST_TOKENS
 
 
