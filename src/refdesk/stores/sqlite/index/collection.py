@@ -95,6 +95,14 @@ class CollectionIndex:
         return find(request, self.parts)
 
     @property
+    def extent(self) -> int:
+        """How many documents and passages a search looks at, at most."""
+        return sum(
+            part.documents.count + sum(len(passages.vectors) for passages in part.passages.values())
+            for part in self.parts
+        )
+
+    @property
     def size(self) -> int:
         """How many documents changed since the last part was frozen, those that are gone left out."""
         return len(self._row_of)
