@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import NoReturn
 
 import anyio
 import pytest
@@ -15,7 +16,7 @@ from refdesk.core.keeping.following import follow
 from refdesk.core.keeping.moves import Change, Move, Moves, find_moves, read_move
 from refdesk.core.writing import audit
 from refdesk.core.writing.tombstones import make_barrier, make_tombstone
-from refdesk.errors import ConflictError, StoreError
+from refdesk.errors import ConfigurationError, ConflictError, StoreError
 from refdesk.model import Link, Metadata, MetadataKey, Reference
 from refdesk.protocols import Store, Transaction
 from tests.stores.conftest import ENGINES
@@ -246,3 +247,22 @@ async def test_a_target_that_says_otherwise_is_noticed_before_the_switch(tmp_pat
         assert move is not None
         assert move.stage == "moving"
         await put(old, make_document("still the truth"))
+
+
+async def test_what_goes_wrong_while_a_store_is_followed_is_raised_as_it_is(tmp_path: Path, clock: FixedClock) -> None:
+    def open_none(_: str) -> NoReturn:
+        raise ConfigurationError("There is no such engine.")
+
+    async def follow_and_fail() -> None:
+        async with follow(ENGINES["sqlite"](tmp_path, clock), open_none) as served:
+            await put(served, make_document("a"))
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await follow_and_fail()
+    async with ENGINES["sqlite"](tmp_path, clock) as old:
+        await get_moves(old).begin(Move("new"))
+        async with get_moves(old).stand_still() as standstill:
+            await standstill.switch(Move("new", "switched"))
+    with pytest.raises(ConfigurationError, match="no such engine"):
+        await follow_and_fail()

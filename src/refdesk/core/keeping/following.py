@@ -54,13 +54,19 @@ async def follow(
         if find_moves(store) is None:
             yield store
             return
+        failure: Exception | None = None
         async with anyio.create_task_group() as group:
-            following = FollowingStore(store, open_other, group)
-            await following.look()
             try:
+                following = FollowingStore(store, open_other, group)
+                await following.look()
                 yield cast("Store", following)
+            except Exception as error:
+                # What the group would wrap is raised as it is.
+                failure = error
             finally:
                 group.cancel_scope.cancel()
+        if failure is not None:
+            raise failure
 
 
 class FollowingStore:
