@@ -6,8 +6,8 @@
 it first (both processes counted, once for the first time and once with what was kept from the last), and of a bare
 server on the same SDK, in turns. `memory`: the proportional set sizes of the desk and of ten clients that have all
 searched by meaning, against those with one client. `store`: the 95th percentile of eight clients that store at once,
-against the median of one, in turns. `many`: the desk's memory on many notes of one passage each, after searches by
-meaning; vectors are random.
+against the median of one, in turns, and the CPU of the desk for each. `many`: the desk's memory on many notes of
+one passage each, after searches by meaning; vectors are random.
 
 Exit status 1 when a limit is exceeded; the limits are the constants below.
 """
@@ -269,7 +269,7 @@ def measure_many(count: int) -> Figures:
 
 def measure_stores(rounds: int) -> Figures:
     """Measure stores of one client and of eight at once, in turns."""
-    alone, together = list[float](), list[float]()
+    alone, together, cpu = list[float](), list[float](), 0.0
     with ExitStack() as stack:
         home = stack.enter_context(keeping_desk(Path(stack.enter_context(tempfile.TemporaryDirectory()))))
         clients = [Client(SERVE, home) for _ in range(WRITERS)]
@@ -278,13 +278,16 @@ def measure_stores(rounds: int) -> Figures:
             time_stores(client, 3)
         for _ in range(rounds):
             alone += time_stores(clients[0], STORES)
+            before = read_cpu(find_desk(home))
             together += time_at_once([partial(time_stores, each, STORES) for each in clients])
+            cpu += read_cpu(find_desk(home)) - before
         for client in clients:
             client.close()
     return {
         "one client, p50 ms": median(alone),
         "eight clients, p50 ms": median(together),
         "eight clients, p95 ms": quantiles(together, n=20)[-1],
+        "eight clients, desk CPU ms a store": cpu / len(together) * 1000,
         "p95 of eight to p50 of one": quantiles(together, n=20)[-1] / median(alone),
     }
 

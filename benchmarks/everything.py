@@ -36,8 +36,8 @@ from benchmarks.quality import (
 from refdesk.core.search import cosines as cosine_scales
 from refdesk.core.search import federation, fusion, matching
 from refdesk.core.search.analysis import analyse, parse_query
-from refdesk.core.search.federation import HitReference, ProviderHit
 from refdesk.core.search.passages import embedding_text, split
+from refdesk.core.search.providers import HitReference, ProviderHit
 from refdesk.core.search.snippets import WIDTH
 from refdesk.embedders.local import PASSAGE_PIECES, QUERY_PIECES
 from refdesk.model import Candidate

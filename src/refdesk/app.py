@@ -20,7 +20,6 @@ import anyio
 from refdesk import errors
 from refdesk.core.context import Bases, Context, report_nothing
 from refdesk.core.fairness import FairTurns
-from refdesk.core.keeping.acts import MAIN
 from refdesk.core.operations import WATCH, find_owner
 from refdesk.core.writing.refusals import Refusals
 from refdesk.factories.bases import choose_base
@@ -215,6 +214,8 @@ class Desk:
         base = await self.get_base()
 
         def get_bases() -> Bases:
+            from refdesk.core.keeping.acts import MAIN  # not at the start
+
             own = choose_own_stores(self.settings, list_names())
             apart = {name: watch(each.knowledge_base) for name, each in base.apart.items()}
             return Bases({MAIN: watch(base.knowledge_base), **apart}, tuple(sorted(own.keys() - apart.keys())))

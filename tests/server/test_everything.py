@@ -19,7 +19,7 @@ from refdesk import errors
 from refdesk.app import Desk, open_desk
 from refdesk.core.context import Context
 from refdesk.core.operations import Toolset
-from refdesk.core.search.federation import ProviderAnswer, Question, SearchProvider
+from refdesk.core.search.providers import ProviderAnswer, Question, SearchProvider
 from refdesk.factories.toolsets import list_names, load_toolsets
 from refdesk.model import Principal
 from refdesk.server.calls import Caller

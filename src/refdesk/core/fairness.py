@@ -14,6 +14,7 @@ Algorithm*, 1989), with turns instead of packets and two levels of senders.
 
 from __future__ import annotations
 
+import time
 from collections import Counter, OrderedDict
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
@@ -42,13 +43,14 @@ class Turn:
 
     Attributes:
         has_ended: Whether the request has been answered, so that whatever of it runs on gets no turn any more.
+        granted: Set when it is granted, while somebody waits for that.
     """
 
     holder: Holder
     lane: str = ""
     is_running: bool = False
     has_ended: bool = False
-    granted: anyio.Event = field(default_factory=anyio.Event)
+    granted: anyio.Event | None = None
 
 
 _current: ContextVar[tuple[FairTurns, Turn] | None] = ContextVar("turn", default=None)
@@ -66,7 +68,7 @@ class FairTurns:
 
     most: int
     shared: int
-    now: Callable[[], float] = anyio.current_time
+    now: Callable[[], float] = time.monotonic
     _in_hand: Counter[Holder] = field(default_factory=Counter[Holder])
     _orgs_in_hand: Counter[str] = field(default_factory=Counter[str])
     _running: Counter[Holder] = field(default_factory=Counter[Holder])
@@ -138,6 +140,7 @@ class FairTurns:
         try:
             self._hand_out()
             if not turn.is_running:
+                turn.granted = anyio.Event()
                 await turn.granted.wait()
         except BaseException:
             # Granted, and cancelled before it could work: nobody else would ever give it back.
@@ -156,12 +159,17 @@ class FairTurns:
             _add(self._orgs_running, turn.holder[0], 1)
             _add(self._lanes_running, turn.lane, 1)
             turn.is_running = True
-            turn.granted.set()
+            if turn.granted is not None:
+                turn.granted.set()
 
     def _choose(self) -> Turn | None:
         """Return whose turn it is: of those who may, the one served least; `None` where nobody may."""
         if not self._waiting or self._running.total() >= self.most:
             return None
+        if len(self._waiting) == 1:
+            [turn] = self._waiting
+            is_free = self._lanes_running[turn.lane] < self._count_of_lane()
+            return turn if is_free and self._may(turn.holder) else None
         first = OrderedDict["tuple[Holder, str]", Turn]()
         for turn in self._waiting:
             first.setdefault((turn.holder, turn.lane), turn)
@@ -247,7 +255,6 @@ async def outside() -> AsyncGenerator[None]:
         yield
     finally:
         if not turn.has_ended:
-            turn.granted = anyio.Event()
             await turns.wait(turn)
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from refdesk.core.context import Context
-    from refdesk.core.search.federation import SearchProvider
+    from refdesk.core.search.providers import SearchProvider
     from refdesk.errors import Choice
     from refdesk.model import JsonValue
 

@@ -5,13 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 from refdesk import errors
-from refdesk.embedders.local.installed.manifest import (
-    PACKAGED,
-    find_installed,
-    find_reranker,
-    list_installed,
-    read_in_use,
-)
 
 if TYPE_CHECKING:
     from refdesk.embedders.hashing import HashingEmbedder
@@ -33,6 +26,8 @@ def choose_embedder(settings: Settings, name: EmbedderName) -> AnyEmbedder:
     """
     match name:
         case "local":
+            from refdesk.embedders.local.installed.manifest import read_in_use
+
             return _choose_local(settings, read_in_use(settings.home))
         case "hashing":
             from refdesk.embedders.hashing import HashingEmbedder
@@ -46,6 +41,7 @@ def choose_embedder(settings: Settings, name: EmbedderName) -> AnyEmbedder:
 
 def _choose_local(settings: Settings, name: str) -> AnyEmbedder:
     from refdesk.embedders.local import LocalEmbedder
+    from refdesk.embedders.local.installed.manifest import PACKAGED, find_installed
 
     if name == PACKAGED or settings.embedder_model_path is not None:
         return LocalEmbedder(settings.embedder_model_path)
@@ -62,6 +58,8 @@ def _choose_local(settings: Settings, name: str) -> AnyEmbedder:
 
 def choose_reranker(settings: Settings) -> InstalledReranker | None:
     """Return the re-ranker that was installed and is used, not loaded yet; mostly none."""
+    from refdesk.embedders.local.installed.manifest import find_reranker
+
     manifest = find_reranker(settings.home)
     if manifest is None:
         return None
@@ -106,6 +104,8 @@ def find_embedder(settings: Settings, model: EmbeddingModel) -> AnyEmbedder | No
             continue
         if embedder.model == model:
             return embedder
+    from refdesk.embedders.local.installed.manifest import PACKAGED, list_installed
+
     for name in (PACKAGED, *(manifest.name for manifest in list_installed(settings.home))):
         embedder = _choose_local(settings, name)
         if embedder.model == model:

@@ -58,7 +58,7 @@ def choose_keeper(
         live: Those of them that are asked outside, which is not done again for this.
         get_context: Returns what a toolset's handlers get for a caller.
     """
-    from refdesk.core.search.federation import LeftOut, Question
+    from refdesk.core.search.providers import LeftOut, Question
     from refdesk.gaps.judging import Best, judge_hits
     from refdesk.gaps.keeping import Keeper
     from refdesk.gaps.likeness import Wording

@@ -17,7 +17,7 @@ from refdesk.model import SHARED_ORG, Collection
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from refdesk.core.search.federation import ProviderHit
+    from refdesk.core.search.providers import ProviderHit
     from refdesk.gaps.likeness import Wording
     from refdesk.model import Document
     from refdesk.protocols import DocumentVectors, Store

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from refdesk.core.background import sync_log
 from refdesk.core.search import federation
 from refdesk.core.search.analysis import parse_query
-from refdesk.core.search.federation import LeftOut, ProviderAnswer, ProviderHit, SearchProvider
+from refdesk.core.search.providers import LeftOut, ProviderAnswer, ProviderHit, SearchProvider
 from refdesk.core.search.retrieval import SearchRequest
 from refdesk.core.search.snippets import snippet
 from refdesk.kit.age import describe_copy
@@ -22,7 +22,7 @@ from refdesk.model import SHARED_ORG, And, Collection, Filter, HasAny, Overlaps
 
 if TYPE_CHECKING:
     from refdesk.core.context import Context
-    from refdesk.core.search.federation import HitReference, Question
+    from refdesk.core.search.providers import HitReference, Question
     from refdesk.core.search.retrieval import Hit
     from refdesk.model import Document, TextQuery
 

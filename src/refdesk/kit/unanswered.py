@@ -9,7 +9,7 @@ from refdesk.core.operations import Unanswered
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from refdesk.core.search.matching import Match
+    from refdesk.core.search.matches import Match
 
 
 def tell_unanswered(

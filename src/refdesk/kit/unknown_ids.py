@@ -6,8 +6,6 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from refdesk.core.search import matching
-from refdesk.core.search.retrieval import SearchRequest
 from refdesk.errors import NotFoundError
 from refdesk.kit.nearest import MOST
 from refdesk.model import InState, State
@@ -71,6 +69,9 @@ class Naming:
         base, collection = context.knowledge_base, self.get_collection(context.principal.org)
         if _ID.fullmatch(id):
             return find_alike(id, await base.store.get_digests(collection))
+        from refdesk.core.search import matching
+        from refdesk.core.search.retrieval import SearchRequest  # not at the start
+
         request = SearchRequest(collection, id[:_MOST_CHARACTERS], where=InState((State.CURRENT,)), limit=MOST)
         hits = (await base.search(request)).hits
         return [hit.document.id for hit in hits if matching.name(hit.strength) != "weak"]

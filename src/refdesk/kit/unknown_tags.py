@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from refdesk.core.search.federation import LeftOut, ProviderAnswer, Question, spell
+from refdesk.core.search.federation import spell
+from refdesk.core.search.providers import LeftOut, ProviderAnswer, Question
 from refdesk.kit.nearest import find_nearest
 from refdesk.model import facet_key
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, TypeVar
 
 import anyio
@@ -31,7 +32,8 @@ async def answer_within(group: TaskGroup | None, seconds: float, ask: Callable[[
     if group is None:
         with anyio.fail_after(seconds):
             return await ask()
-    answers, failures, done, scope = list[Answer](), list[Exception](), anyio.Event(), anyio.CancelScope()
+    loop, scope = asyncio.get_running_loop(), anyio.CancelScope()
+    answers, failures, done = list[Answer](), list[Exception](), loop.create_future()
 
     async def work() -> None:
         with scope:
@@ -39,17 +41,24 @@ async def answer_within(group: TaskGroup | None, seconds: float, ask: Callable[[
                 answers.append(await ask())
             except Exception as error:
                 failures.append(error)
-        done.set()
+        _end(done)
 
     group.start_soon(work)
+    # Every call has a deadline and nearly none meets it: a timer is the least that there is to set and take away.
+    timer = loop.call_later(seconds, _end, done)
     try:
-        with anyio.move_on_after(seconds):
-            await done.wait()
+        await done
     finally:
-        if not done.is_set():
+        timer.cancel()
+        if not answers and not failures:
             scope.cancel()
     if failures:
         raise failures[0]
     if answers:
         return answers[0]
     raise TimeoutError
+
+
+def _end(done: asyncio.Future[None]) -> None:
+    if not done.done():
+        done.set_result(None)

@@ -26,7 +26,6 @@ from refdesk.model import Principal
 from refdesk.server import (
     answers,
     calls,
-    ceiling,
     elicitation,
     json_types,
     protocol_errors,
@@ -185,6 +184,8 @@ class Adapter:
             answer = await caller.run(entry.operation, arguments, report)
         except errors.RefdeskError as error:
             return _error_result(error, entry.toolset), error.choice
+        from refdesk.server import ceiling  # not at the start, which its patterns would slow
+
         value = ceiling.shorten(answer.value, entry.operation.shortening, arguments)
         result = types.CallToolResult(
             content=[_text(value)], structured_content=value if is_structured else None, _meta=answer.meta or None
@@ -378,7 +379,8 @@ class Adapter:
             on_completion=self.complete,
         )
         server.tell = lambda: instructions(self.desk.toolsets, self.clock.now().date(), self.desk.synced)
-        server.middleware += [protocol_errors.explain, DeclareExtensions(server, frozenset({tasks.EXTENSION}))]
+        # In place of the SDK's own, which makes a span of each message: `calls` traces what is called.
+        server.middleware[:] = [protocol_errors.explain, DeclareExtensions(server, frozenset({tasks.EXTENSION}))]
         server.add_request_handler("tools/call", types.CallToolRequestParams, self.call_tool)
         self.subscriptions.extend(server)
         if any(entry.operation.keep for entry in self._entries.values()):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import logging
 import os
 import signal
@@ -15,8 +14,8 @@ import anyio
 
 from refdesk import errors
 from refdesk.app import open_desk
+from refdesk.kit import memory
 from refdesk.server import logs, mcp, stdio
-from refdesk.server.oauth.configuration import read_oauth
 from refdesk.server.principals import local_principal
 from refdesk.server.telemetry import sending_own_metrics
 
@@ -62,7 +61,7 @@ async def _serve_stdio(settings: Settings, toolsets: Sequence[Toolset]) -> None:
     ):
         group.start_soon(_cancel_at_signal, group.cancel_scope)
         server = mcp.build_server(desk, identify)
-        keep_what_is_loaded()
+        memory.keep_what_is_loaded()
         await stdio.serve(server, settings.stdio_era, mcp.MESSAGE_BYTES)
         group.cancel_scope.cancel()
 
@@ -73,12 +72,6 @@ def let_threads_alternate() -> None:
     A call goes back and forth between threads a dozen times, and each time it waits for whoever computes just then.
     """
     sys.setswitchinterval(SWITCH_SECONDS)
-
-
-def keep_what_is_loaded() -> None:
-    """Let the garbage collector, which may have been off during the start, look from now on at what is new."""
-    gc.freeze()
-    gc.enable()
 
 
 def leave() -> None:
@@ -157,6 +150,7 @@ def serve_http(
             "(REFDESK_OAUTH_ISSUER)."
         )
     from refdesk.server.limits.proxies import read_proxies  # not for stdio, whose start it would slow
+    from refdesk.server.oauth.configuration import read_oauth
 
     read_oauth(settings)
     read_proxies(settings.trusted_proxies)
@@ -191,7 +185,7 @@ async def _serve_http(
         tickets = Tickets()
         app = http.build_app(desk, anonymous, sse=sse, takes_addresses=is_everywhere, tickets=tickets)
         server = wire.build_server(app, settings)
-        keep_what_is_loaded()
+        memory.keep_what_is_loaded()
         _outlive_signals(server)
         announce(_url(listener))
         keys = "optional" if no_auth else "required"

@@ -25,6 +25,9 @@ from refdesk.server.envelopes import NOTHING, find_batch_problem, find_problem, 
 from refdesk.server.eras import Reading
 
 if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Self
+
     from anyio.lowlevel import EventLoopToken
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
     from mcp.server.lowlevel import Server
@@ -65,19 +68,9 @@ async def serve_lines(
         note: Called with each message of the client's before it is served, as plain JSON.
         caller: What handlers find as `context.request`.
     """
-    messages = _Messages(lines, note)
-    write, written = anyio.create_memory_object_stream[SessionMessage](0)
+    messages, write = _Messages(lines, note), _Write(out)
     messages.answer_with(write)
-    async with anyio.create_task_group() as group, write:
-        group.start_soon(_write_lines, written, out)
-        await eras.run(server, _Read(messages), write, era, caller)
-
-
-async def _write_lines(written: MemoryObjectReceiveStream[SessionMessage], out: LineWriter) -> None:
-    """Write each message whole, though whoever answers is cancelled meanwhile."""
-    async with written:
-        async for message in written:
-            await out.write(message.message.model_dump_json(by_alias=True, exclude_unset=True) + "\n")
+    await eras.run(server, _Read(messages), write, era, caller)
 
 
 class _Read(Reading):
@@ -103,9 +96,34 @@ class _Read(Reading):
 class LineWriter(Protocol):
     """What lines are written to."""
 
-    async def write(self, text: str) -> int:
-        """Write whole lines."""
+    async def write(self, line: bytes) -> None:
+        """Write a line that has its end, whole even for a task that is cancelled meanwhile."""
         ...
+
+
+class _Write:
+    """Writes each message in the task that answers, with no other one in between."""
+
+    def __init__(self, out: LineWriter) -> None:
+        self._out = out
+        self._is_closed = False
+
+    async def send(self, item: SessionMessage, /) -> None:
+        if self._is_closed:
+            raise anyio.ClosedResourceError
+        text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
+        await self._out.write(text.encode() + b"\n")
+
+    async def aclose(self) -> None:
+        self._is_closed = True
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc_val: BaseException | None, exc_tb: TracebackType | None
+    ) -> None:
+        await self.aclose()
 
 
 class _Messages:

@@ -23,6 +23,8 @@ ENVELOPE_BYTES = 64 * 1024
 MAX_DIGITS = 400
 """Of a whole number."""
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
 
 def parse(body: bytes, most_bytes: int = MAX_BYTES) -> object:
     """Return the value of a JSON text.
@@ -75,7 +77,7 @@ def check(value: object, path: str = "", depth: int = 0) -> None:
 
 def dump(value: object) -> str:
     """Return a value as compact JSON, text in its own script."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return _ENCODER.encode(value)
 
 
 def too_large(most_bytes: int = MAX_BYTES) -> errors.TooLargeError:

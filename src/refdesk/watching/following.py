@@ -8,6 +8,7 @@ needed, and none has to run out before another process goes on.
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
@@ -51,6 +52,9 @@ logger = logging.getLogger(__name__)
 
 LOOK_SECONDS = 0.5
 """How often what other processes wrote is looked for; what this one writes rings."""
+
+GATHER_SECONDS = 0.05
+"""What is written so soon after a look is looked at together: whoever writes one thing after another goes first."""
 
 MOST_SECONDS = 60.0
 REST = 10.0
@@ -116,9 +120,10 @@ class Watcher:
 
     async def run(self) -> None:
         """Work until cancelled. Trouble is logged and tried again, later each time; it never ends the loop."""
-        pause = LOOK_SECONDS
+        pause, begun = LOOK_SECONDS, -math.inf
         while True:
             await self.doorbell.wait(pause)
+            await anyio.sleep(max(0.0, begun + GATHER_SECONDS - anyio.current_time()))
             begun = anyio.current_time()
             try:
                 await self.run_once()

@@ -19,7 +19,7 @@ from refdesk.model import State, facet_key
 from refdesk.watching.news import Event, What
 
 if TYPE_CHECKING:
-    from refdesk.core.search.matching import Match
+    from refdesk.core.search.matches import Match
     from refdesk.impact.changes import Announcement
     from refdesk.model import CosineScale, Document, TextQuery
     from refdesk.watching.happenings import Happening

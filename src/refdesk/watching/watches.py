@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 from refdesk.model import SHARED_ORG, Metadata, MetadataKey
 
 if TYPE_CHECKING:
-    from refdesk.core.search.matching import Match
+    from refdesk.core.search.matches import Match
     from refdesk.model import JsonObject, JsonValue
     from refdesk.protocols import Reader, Transaction
 

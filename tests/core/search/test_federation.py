@@ -19,17 +19,16 @@ from refdesk import errors
 from refdesk.core.context import Context
 from refdesk.core.knowledge_base import KnowledgeBase
 from refdesk.core.search import federation
-from refdesk.core.search.federation import (
+from refdesk.core.search.federation import Outcome, rank
+from refdesk.core.search.providers import (
     ALWAYS,
     HitReference,
     LeftOut,
-    Outcome,
     Period,
     ProviderAnswer,
     ProviderHit,
     Question,
     SearchProvider,
-    rank,
 )
 from refdesk.core.search.semantics import Semantics
 from refdesk.embedders.hashing import HashingEmbedder

@@ -100,6 +100,32 @@ async def test_those_who_write_at_once_share_a_commit(desk: Desk) -> None:
     assert desk.commits.count <= 3
 
 
+async def test_whoever_came_with_the_last_group_is_waited_for(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transactions, "PATIENCE", 100.0)
+    monkeypatch.setattr(transactions, "MOST_SECONDS", 60.0)
+
+    async def write_later(number: int) -> None:
+        for _ in range(300 * number):
+            await anyio.lowlevel.checkpoint()
+        await put(desk.store, make_document(f"again-{number}"))
+
+    await write_all(desk, store_one, 8)  # the first commits while the others line up
+    before = desk.commits.count
+    async with anyio.create_task_group() as group:
+        for number in range(7):
+            group.start_soon(write_later, number)
+    assert desk.commits.count == before + 1
+
+
+async def test_nobody_waits_long_for_those_who_stay_away(desk: Desk) -> None:
+    await write_all(desk, store_one, 8)
+    before = desk.commits.count
+    with anyio.fail_after(30):
+        for number in range(3):
+            await put(desk.store, make_document(f"alone-{number}"))
+    assert desk.commits.count == before + 3
+
+
 async def test_a_group_has_an_end(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transactions, "MOST_MEMBERS", 4)
     assert await write_all(desk, store_one) == set(range(WRITERS))

@@ -7,9 +7,9 @@ from datetime import timedelta
 import pytest
 from pydantic import ValidationError
 
-from refdesk.core.search.federation import ProviderAnswer, Question
+from refdesk.core.search.providers import ProviderAnswer, Question
 from refdesk.model import JsonObject
-from refdesk.toolsets.azure_updates.provider import PROVIDER
+from refdesk.toolsets.azure_updates.provider import FIND
 from sample_world.azure_updates.process import RunningEmulator
 from tests.toolsets.azure_updates.samples import Desk, ask, get_ids, make_context, make_record
 
@@ -66,7 +66,7 @@ async def test_a_tag_that_the_feed_writes_in_two_ways_is_one() -> None:
         answer = await ask(context, filters={"tags": [asked]}, facets=["tags"])
         assert get_ids(answer) == ["1", "2"]
         assert answer["facets"]["tags"] == [{"value": "Features", "count": 2}]
-        found = await PROVIDER.find(context, Question("it is here", tags=(asked,)))
+        found = await FIND(context, Question("it is here", tags=(asked,)))
         assert isinstance(found, ProviderAnswer)
         assert found.total == 2
 

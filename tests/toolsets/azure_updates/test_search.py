@@ -9,11 +9,11 @@ from benchmarks.tokens import count_tokens
 from refdesk.core.background.embedding import Indexer
 from refdesk.core.context import Context
 from refdesk.core.knowledge_base import KnowledgeBase
-from refdesk.core.search.federation import ProviderAnswer, Question
+from refdesk.core.search.providers import ProviderAnswer, Question
 from refdesk.core.search.semantics import Semantics
 from refdesk.server.answers import to_text
 from refdesk.stores.memory import MemoryStore
-from refdesk.toolsets.azure_updates.provider import PROVIDER
+from refdesk.toolsets.azure_updates.provider import FIND
 from refdesk.toolsets.azure_updates.results import DESCRIPTION_CHARACTERS
 from tests.core.fakes import ScriptedEmbedder
 from tests.toolsets.azure_updates.samples import CALLER, Desk, ask, get_ids, make_context, make_record
@@ -487,6 +487,6 @@ async def test_every_result_of_a_query_says_how_well_it_matches_and_a_list_does_
 async def test_a_hit_in_the_one_search_shows_the_text_and_not_what_it_is_searched_by() -> None:
     context = await make_context([make_record(products=["Azure Kubernetes Service (AKS)", "API Management"])])
     for question in ("APIM", "AKS", "is it here"):
-        answer = await PROVIDER.find(context, Question(question))
+        answer = await FIND(context, Question(question))
         assert isinstance(answer, ProviderAnswer)
         assert [hit.snippet for hit in answer.hits] == ["It is here."]

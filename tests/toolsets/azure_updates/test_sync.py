@@ -6,13 +6,13 @@ import pytest
 
 from refdesk import errors
 from refdesk.core.background import sync_log
-from refdesk.core.search.federation import ProviderAnswer, Question
+from refdesk.core.search.providers import ProviderAnswer, Question
 from refdesk.model import Document
 from refdesk.toolsets.azure_updates import TOOLSET_NAME
 from refdesk.toolsets.azure_updates.change_models import ChangesInput, HistoryInput
 from refdesk.toolsets.azure_updates.changes import get_history, list_changes
 from refdesk.toolsets.azure_updates.models import COLLECTION
-from refdesk.toolsets.azure_updates.provider import PROVIDER
+from refdesk.toolsets.azure_updates.provider import FIND
 from refdesk.toolsets.azure_updates.resources import read_changelog, read_guide, read_statistics
 from sample_world.azure_updates.process import RunningEmulator
 from sample_world.azure_updates.world import load_changes, load_world
@@ -120,7 +120,7 @@ async def test_what_is_withheld_is_told_by_every_answer(synced: Desk, emulator: 
     assert report.withdrawn == 0
     assert 55 <= report.withheld <= 60
     context, kept, gone = synced.context, str(world[0]["id"]), str(world[-1]["id"])
-    found = await PROVIDER.find(context, Question("virtual machines"))
+    found = await FIND(context, Question("virtual machines"))
     assert isinstance(found, ProviderAnswer)
     told = {
         "search": (await synced.ask(query="machines"))["notes"],

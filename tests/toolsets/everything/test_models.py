@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from refdesk.core import contracts
-from refdesk.core.search.federation import Period
+from refdesk.core.search.providers import Period
 from refdesk.factories.toolsets import describe_toolsets, list_names
 from refdesk.toolsets.everything import TOOLSET_NAME
 from refdesk.toolsets.everything.models import SearchInput, name_toolsets

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from refdesk.core.search.federation import LeftOut, Period, ProviderAnswer, Question
+from refdesk.core.search.providers import LeftOut, Period, ProviderAnswer, Question
 from refdesk.toolsets.knowledge.provider import find
 from tests.core.fakes import NOW
 from tests.toolsets.knowledge.conftest import Desk

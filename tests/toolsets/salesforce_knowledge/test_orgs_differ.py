@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from refdesk import errors
-from refdesk.core.search.federation import ProviderAnswer, Question
+from refdesk.core.search.providers import ProviderAnswer, Question
 from refdesk.toolsets.salesforce_knowledge import provider
 from refdesk.toolsets.salesforce_knowledge.articles import SalesforceSource
 from refdesk.toolsets.salesforce_knowledge.models import SearchInput

@@ -9,7 +9,7 @@ from urllib.parse import quote as percent_encode
 
 import pytest
 
-from refdesk.core.search.federation import Period
+from refdesk.core.search.providers import Period
 from refdesk.toolsets.salesforce_knowledge import statements
 from refdesk.toolsets.salesforce_knowledge.statements import (
     Search,

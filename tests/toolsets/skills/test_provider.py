@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from refdesk.core.search.federation import Period, ProviderAnswer, Question
+from refdesk.core.search.providers import Period, ProviderAnswer, Question
 from refdesk.toolsets.skills.provider import find
 from tests.toolsets.skills.conftest import NOW, Desk
 from tests.toolsets.skills.test_queries import make_skill

@@ -12,20 +12,19 @@ from __future__ import annotations
 from functools import lru_cache
 from itertools import chain
 from math import sqrt
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING
 
 from refdesk.core.search import cosines
 from refdesk.core.search.analysis import analyse, analyse_document
 from refdesk.core.search.folding import fold
 from refdesk.core.search.inflection import MARK, get_language
+from refdesk.core.search.matches import Match
 from refdesk.core.search.snippets import find_terms
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence, Set
 
     from refdesk.model import CosineScale, TextQuery
-
-Match: TypeAlias = Literal["strong", "partial", "weak"]
 
 STRONG = 0.52
 """At most 3 of 100 questions about something else find a hit of this strength."""

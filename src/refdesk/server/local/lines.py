@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, cast
 
 import anyio
@@ -11,29 +13,39 @@ from refdesk.forwarder import hello
 from refdesk.forwarder.journal import ANSWER, LISTEN, key_of
 
 if TYPE_CHECKING:
-    from anyio.abc import ByteStream
+    import socket
 
-PIECE_BYTES = 65536
+MOST_AHEAD = 131_072
+"""Bytes: so much is read before somebody wants it, or as much more as one line needs."""
 
 
-class Lines:
-    """Reads lines from a stream, and writes whole lines to it, each side by one task at a time or in turns."""
+class Lines(asyncio.Protocol):
+    """Reads lines from a connection for one task, and writes whole lines to it for any.
 
-    def __init__(self, stream: ByteStream, most_bytes: int) -> None:
-        self.stream = stream
+    What comes is taken by the event loop itself and what goes is sent at once: for each line a stream that waits until
+    it can be read or written costs as much as storing a note does.
+    """
+
+    def __init__(self, most_bytes: int) -> None:
         self.read = 0
         self._most_bytes = most_bytes
         self._buffer = bytearray()
         self._searched = 0
         self._is_cut = False
-        self._turn = anyio.Lock()
+        self._has_ended = False
+        self._is_gone = False
+        self._is_let_go = False
+        self._transport: asyncio.Transport | None = None
+        self._arrival: asyncio.Future[None] | None = None
+        self._room = asyncio.Event()
+        self._room.set()
 
     async def next(self) -> bytes | None:
         """Return the next line without its end, or `None` when there is none any more.
 
         Of a line that is longer than a message may be, its beginning is returned, which is none.
         """
-        while True:
+        while not self._is_let_go:
             end = self._buffer.find(b"\n", self._searched)
             if end >= 0:
                 line = bytes(self._buffer[:end])
@@ -44,28 +56,97 @@ class Lines:
                     return line
             elif len(self._buffer) > self._most_bytes:
                 self._buffer.clear()
+                self._searched = 0
                 if not self._is_cut:
                     self._is_cut, self.read = True, self.read + 1
                     return b""
-            elif not await self._fill():
+            elif self._has_ended:
                 return None
+            else:
+                self._searched = len(self._buffer)
+                await self._wait()
+        return None
 
-    async def write(self, text: str) -> int:
-        """Write text that ends a line; return its length, as files do. What nobody reads any more is dropped."""
-        try:
-            async with self._turn:
-                await self.stream.send(text.encode())
-        except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-            pass
-        return len(text)
+    def let_go(self) -> None:
+        """Read nothing more."""
+        self._is_let_go = True
+        self._wake()
 
-    async def _fill(self) -> bool:
-        self._searched = len(self._buffer)
-        try:
-            self._buffer += await self.stream.receive(PIECE_BYTES)
-        except (anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError):
-            return False
+    async def write(self, line: bytes) -> None:
+        """Write a line that has its end, whole even for a task that is cancelled; return when the system has it.
+
+        What nobody reads any more is dropped.
+        """
+        if self._transport is not None and not self._is_gone:
+            self._transport.write(line)
+        if not self._room.is_set():
+            await self._room.wait()
+
+    def close(self) -> None:
+        """Close the connection, once everything is written."""
+        if self._transport is not None:
+            self._transport.close()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """See `asyncio.BaseProtocol`."""
+        self._transport = cast("asyncio.Transport", transport)
+        self._transport.set_write_buffer_limits(0)  # whoever writes waits for whoever does not read
+
+    def data_received(self, data: bytes) -> None:
+        """See `asyncio.Protocol`."""
+        self._buffer += data
+        if len(self._buffer) > MOST_AHEAD and self._transport is not None:
+            self._transport.pause_reading()
+        self._wake()
+
+    def eof_received(self) -> bool:
+        """See `asyncio.Protocol`; what was asked before is still answered."""
+        self._has_ended = True
+        self._wake()
         return True
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """See `asyncio.BaseProtocol`."""
+        self._has_ended = self._is_gone = True
+        self._room.set()
+        self._wake()
+
+    def pause_writing(self) -> None:
+        """See `asyncio.BaseProtocol`."""
+        self._room.clear()
+
+    def resume_writing(self) -> None:
+        """See `asyncio.BaseProtocol`."""
+        self._room.set()
+
+    async def _wait(self) -> None:
+        """Return when more has come, or nothing comes any more."""
+        assert self._transport is not None
+        if not self._transport.is_reading() and not self._transport.is_closing():
+            self._transport.resume_reading()
+        self._arrival = asyncio.get_running_loop().create_future()
+        try:
+            await self._arrival
+        finally:
+            self._arrival = None
+
+    def _wake(self) -> None:
+        if self._arrival is not None and not self._arrival.done():
+            self._arrival.set_result(None)
+
+
+@asynccontextmanager
+async def open_lines(connection: socket.socket, most_bytes: int) -> AsyncGenerator[Lines]:
+    """Yield the lines of a connection that was accepted, which is closed once all is written; raises OSError."""
+    try:
+        _, lines = await asyncio.get_running_loop().connect_accepted_socket(lambda: Lines(most_bytes), connection)
+    except BaseException:
+        connection.close()
+        raise
+    try:
+        yield lines
+    finally:
+        lines.close()
 
 
 class Session:
@@ -80,11 +161,10 @@ class Session:
         self._lines = lines
         self._most_seconds = most_seconds
         self._is_let_go = False
-        self._reading = anyio.CancelScope()
         self._settled = anyio.Event()
 
     async def __aiter__(self) -> AsyncGenerator[str]:
-        while (line := await self._next()) is not None:
+        while (line := await self._lines.next()) is not None:
             yield _decode(line)
         if self._is_let_go:
             await self._settle()
@@ -92,7 +172,7 @@ class Session:
     def let_go(self) -> None:
         """Read nothing more from the client."""
         self._is_let_go = True
-        self._reading.cancel()
+        self._lines.let_go()
 
     def note(self, value: object) -> None:
         """Take down a message of the client's."""
@@ -103,13 +183,12 @@ class Session:
         elif method is not None and method != LISTEN and "id" in message:
             self.open_calls.add(key_of(message["id"]))
 
-    async def write(self, text: str) -> int:
+    async def write(self, line: bytes) -> None:
         """Write a message to the client."""
-        length = await self._lines.write(text)
-        answer = ANSWER.match(text.encode())
+        answer = ANSWER.match(line)
+        await self._lines.write(line)
         if answer is not None:
             self._close(answer[1].decode())
-        return length
 
     def _close(self, key: str) -> None:
         self.open_calls.discard(key)
@@ -117,19 +196,11 @@ class Session:
             self._settled.set()
             self._settled = anyio.Event()
 
-    async def _next(self) -> bytes | None:
-        """Return the next line; `None` when the client left, or is let go of."""
-        if self._is_let_go:
-            return None
-        with anyio.CancelScope() as self._reading:
-            return await self._lines.next()
-        return None
-
     async def _settle(self) -> None:
         with anyio.move_on_after(self._most_seconds):
             while self.open_calls:
                 await self._settled.wait()
-        await self._lines.write(hello.pack({"read": self._lines.read}).decode())
+        await self._lines.write(hello.pack({"read": self._lines.read}))
 
 
 def _decode(line: bytes) -> str:

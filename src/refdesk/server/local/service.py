@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import gc
+import asyncio
 import logging
 import os
 import re
@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import anyio
-from anyio.abc import SocketAttribute, SocketListener
 
 from refdesk import __version__, errors
 from refdesk.core.operations import find_operation
@@ -24,11 +23,11 @@ from refdesk.server.calls import Caller
 from refdesk.server.descriptions import choose_tools
 from refdesk.server.local import callers, syncing, working
 from refdesk.server.local.calls import describe_calls, describe_failure
-from refdesk.server.local.lines import Lines, Session
+from refdesk.server.local.lines import Lines, Session, open_lines
 from refdesk.server.local.report import report
 
 if TYPE_CHECKING:
-    from anyio.abc import SocketStream, TaskGroup
+    from anyio.abc import TaskGroup
     from mcp.server.lowlevel import Server
 
     from refdesk.app import Desk
@@ -91,14 +90,13 @@ class LocalService:
         """Serve until nobody has needed the desk for long enough, or somebody asks it to end."""
         async with anyio.create_task_group() as group:
             async with anyio.create_task_group() as connections:
-                listening = await SocketListener.from_socket(listener)
-                gc.freeze()
-                gc.enable()
+                memory.keep_what_is_loaded()
                 logger.info("the desk serves", extra={"pid": os.getpid(), "desk": self.place.key})
                 group.start_soon(self._watch)
-                async with listening:
-                    connections.start_soon(self._accept, listening, connections)
-                    await self._let_go.wait()
+                accepting = anyio.CancelScope()
+                connections.start_soon(self._accept, listener, connections, accepting)
+                await self._let_go.wait()
+                accepting.cancel()
                 self.place.withdraw()
                 for client in self._clients:
                     client.session.let_go()
@@ -115,30 +113,30 @@ class LocalService:
             logger.info("the desk ends", extra={"reason": reason, "clients": len(self._clients)})
             self._let_go.set()
 
-    async def _accept(self, listening: SocketListener, group: TaskGroup) -> None:
-        while not self._let_go.is_set():
-            try:
-                stream = await listening.accept()
-            except anyio.ClosedResourceError:
-                return
-            except anyio.BrokenResourceError:  # such as too many open files
-                await anyio.sleep(0.1)
-                continue
-            group.start_soon(self._serve, stream)
+    async def _accept(self, listener: socket.socket, group: TaskGroup, scope: anyio.CancelScope) -> None:
+        listener.setblocking(False)
+        loop = asyncio.get_running_loop()
+        with listener, scope:
+            while True:
+                try:
+                    connection, _ = await loop.sock_accept(listener)
+                except OSError:  # such as too many open files
+                    await anyio.sleep(0.1)
+                    continue
+                group.start_soon(self._serve, connection)
 
-    async def _serve(self, stream: SocketStream) -> None:
-        async with stream:
-            try:
-                await self._answer(stream)
-            except (anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError, OSError, TimeoutError):
-                return
-            except Exception:
-                logger.exception("a local connection broke")
+    async def _serve(self, connection: socket.socket) -> None:
+        try:
+            async with open_lines(connection, max(HELLO_BYTES, mcp.MESSAGE_BYTES)) as lines:
+                await self._answer(connection, lines)
+        except (OSError, TimeoutError):
+            return
+        except Exception:
+            logger.exception("a local connection broke")
 
-    async def _answer(self, stream: SocketStream) -> None:
-        lines = Lines(stream, max(HELLO_BYTES, mcp.MESSAGE_BYTES))
+    async def _answer(self, connection: socket.socket, lines: Lines) -> None:
         with anyio.fail_after(HELLO_SECONDS):
-            await self._check_peer(stream, lines)
+            await self._check_peer(connection, lines)
             said = hello.unpack(await lines.next() or b"") or {}
         lines.read = 0
         if said.get("ask") == "serve" and _is_newer(str(said.get("version"))):
@@ -178,9 +176,8 @@ class LocalService:
             case _:
                 raise errors.InvalidInputError("Nothing that a desk knows was asked.")
 
-    async def _check_peer(self, stream: SocketStream, lines: Lines) -> None:
+    async def _check_peer(self, connection: socket.socket, lines: Lines) -> None:
         """Return when the other end is this user's; raises OSError when it is not."""
-        connection = stream.extra(SocketAttribute.raw_socket)
         if connection.family != socket.AF_INET:
             rendezvous.require_own(connection)
             return
@@ -276,7 +273,7 @@ class LocalService:
 
 
 async def _say(lines: Lines, said: Mapping[str, object]) -> None:
-    await lines.write(hello.pack(said).decode())
+    await lines.write(hello.pack(said))
 
 
 def _find_name(message: object) -> str:

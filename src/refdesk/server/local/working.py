@@ -9,7 +9,6 @@ import anyio
 
 from refdesk import errors
 from refdesk.forwarder import hello
-from refdesk.server.local import work
 from refdesk.server.local.calls import describe_failure
 
 if TYPE_CHECKING:
@@ -57,6 +56,8 @@ async def answer(lines: Lines, what: str, do: Callable[[Note], Awaitable[object]
 
 async def answer_work(desk: Desk, principal: Principal, said: Mapping[str, Any], lines: Lines) -> None:
     """Read the texts that belong to some work, a line each, and do it."""
+    from refdesk.server.local import work  # not at the start
+
     name, count = str(said.get("work")), int(said.get("texts") or 0)
     texts = [hello.unpack(await lines.next() or b"") for _ in range(count)]
     if not work.can_do(desk, name) or not all(texts):
@@ -85,4 +86,4 @@ async def _do(do: Callable[[Note], Awaitable[object]], note: Note) -> dict[str, 
 
 
 async def _say(lines: Lines, value: Mapping[str, object]) -> None:
-    await lines.write(hello.pack(value).decode())
+    await lines.write(hello.pack(value))

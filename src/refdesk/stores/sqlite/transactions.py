@@ -5,12 +5,16 @@ while others wait for their turn lets them have it first, each within a savepoin
 None is acknowledged before that commit is on the disk; one that fails is undone alone; where the commit itself fails,
 all of them fail. With nobody waiting, a transaction is committed the moment it ends.
 
+Those who write one note after another come back together, as they are answered together, but not at the same moment:
+so a group waits a little until it is as large as the last one. Whoever writes alone never waits.
+
 A log that has become long is moved into the file when the commit that made it so is acknowledged: that takes as long as
 several commits, and whoever comes next has most of its way before it needs the connection.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -30,6 +34,9 @@ MOST_MEMBERS = 64
 MOST_SECONDS = 0.05
 """A group is committed once it is so large or old, even while others wait: another process may want the store."""
 
+PATIENCE = 2.0
+"""How often as long as the last group took to gather is waited until as many have joined."""
+
 
 @dataclass(slots=True, eq=False)
 class _Group:
@@ -37,19 +44,23 @@ class _Group:
 
     Attributes:
         members: How many have ended and are kept.
+        last: When the last of them did.
         has_leader: Whether one of them has taken it on to commit.
+        complete: Set when there are as many as expected, while its leader waits for them.
         settled: Set once all are on the disk, or none is: `failure` says why.
     """
 
-    started: float = field(default_factory=anyio.current_time)
+    started: float = field(default_factory=time.monotonic)
     members: int = 0
+    last: float = 0.0
     has_leader: bool = False
+    complete: anyio.Event | None = None
     settled: anyio.Event = field(default_factory=anyio.Event)
     failure: StoreError | None = None
 
     @property
     def is_due(self) -> bool:
-        return self.members >= MOST_MEMBERS or anyio.current_time() - self.started > MOST_SECONDS
+        return self.members >= MOST_MEMBERS or time.monotonic() - self.started > MOST_SECONDS
 
     def settle(self, failure: StoreError | None = None) -> None:
         self.failure = failure
@@ -63,6 +74,8 @@ class Transactions:
         self._writer = writer
         self._turn = anyio.Lock(fast_acquire=True)
         self._group: _Group | None = None
+        self._expected = 1
+        self._gathering_seconds = 0.0
 
     @property
     def is_idle(self) -> bool:
@@ -117,7 +130,9 @@ class Transactions:
     async def _end_member(self, group: _Group, *, is_kept: bool) -> None:
         if is_kept:
             is_there = self._writer.call_here(_keep, group.members > 0)
-            group.members += 1
+            group.members, group.last = group.members + 1, time.monotonic()
+            if group.complete is not None and group.members >= self._expected:
+                group.complete.set()
         else:
             is_there = await self._writer.call(_undo, group.members > 0)
         if not is_there:
@@ -126,15 +141,26 @@ class Transactions:
             self._settle(group)
 
     async def _lead(self, group: _Group) -> None:
-        """Commit, after whoever waits already has had their turn."""
+        """Commit, after whoever waits already has had their turn, and whoever is expected."""
         group.has_leader = True
         if self._turn.statistics().tasks_waiting and not group.is_due:
             self._turn.release()
             await self._turn.acquire()
+        if group.members < self._expected and not group.settled.is_set() and not group.is_due:
+            self._turn.release()
+            await self._gather(group)
+            await self._turn.acquire()
         if not group.settled.is_set():
             await self._commit(group)
 
+    async def _gather(self, group: _Group) -> None:
+        """Return when as many have joined as the last time, or it has taken much longer than then."""
+        group.complete = anyio.Event()
+        with anyio.move_on_after(group.started + PATIENCE * self._gathering_seconds - time.monotonic()):
+            await group.complete.wait()
+
     async def _commit(self, group: _Group) -> None:
+        self._expected, self._gathering_seconds = group.members, group.last - group.started
         try:
             await self._writer.commit()
         except StoreError as failure:
@@ -161,6 +187,7 @@ class Session:
         self._writer = writer
         self._group: _Group | None = None
         self._has_ended = False
+        self._has_paused = True
 
     async def __aenter__(self) -> Session:
         await self._transactions.take_turn()
@@ -168,12 +195,20 @@ class Session:
 
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._has_ended = True
+        if kind is not None:
+            await self._undo()
+            return
+        try:
+            await anyio.lowlevel.checkpoint_if_cancelled()
+        except BaseException:
+            await self._undo()
+            raise
         with anyio.CancelScope(shield=True):
-            if kind is None:
-                await self._transactions.leave(self._group, is_kept=True)
-            else:
-                with suppress(StoreError):
-                    await self._transactions.leave(self._group, is_kept=False)
+            await self._transactions.leave(self._group, is_kept=True)
+
+    async def _undo(self) -> None:
+        with anyio.CancelScope(shield=True), suppress(StoreError):
+            await self._transactions.leave(self._group, is_kept=False)
 
     async def run(self, function: Callable[Concatenate[Connection, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Return what `function` returns, run in the writer's thread.
@@ -182,6 +217,7 @@ class Session:
             StoreError: A failure has ended the transaction, or it could not be begun.
         """
         await self._begin()
+        self._has_paused = True
         return await self._writer.call(_run, function, *args, **kwargs)
 
     async def run_here(self, function: Callable[Concatenate[Connection, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
@@ -192,7 +228,10 @@ class Session:
     async def _begin(self) -> None:
         if self._has_ended:
             raise RuntimeError("this transaction has ended")
-        await anyio.lowlevel.checkpoint_if_cancelled()
+        if self._has_paused:
+            # Statements that are run here follow each other without a pause in which others could cancel this task.
+            await anyio.lowlevel.checkpoint_if_cancelled()
+            self._has_paused = False
         if self._group is None:
             self._group = await self._transactions.join()
 

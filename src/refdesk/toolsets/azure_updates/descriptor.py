@@ -13,8 +13,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from refdesk.core.background.records import ToDocument
+    from refdesk.core.context import Context
     from refdesk.core.descriptors import ExportRequest
     from refdesk.core.operations import Rest, Toolset
+    from refdesk.core.search.providers import LeftOut, ProviderAnswer, Question
     from refdesk.model import Document
     from refdesk.protocols import Source
     from refdesk.toolsets.azure_updates.settings import AzureUpdatesSettings
@@ -24,13 +26,20 @@ CHECK_SECONDS = 5.0
 
 def _load(means: Means) -> Toolset:
     from refdesk.core.operations import Toolset
-    from refdesk.toolsets.azure_updates.operations import SEARCH_UPDATES
+    from refdesk.core.search.providers import SearchProvider
+    from refdesk.toolsets.azure_updates.operations import SCOPES, SEARCH_UPDATES
     from refdesk.toolsets.azure_updates.prompts import PROMPTS
-    from refdesk.toolsets.azure_updates.provider import PROVIDER
 
     del means
-    listed = (SEARCH_UPDATES,)
-    return Toolset(TOOLSET_NAME, DESCRIPTION, listed, _load_rest, provider=PROVIDER, recipe=RECIPE, prompts=PROMPTS)
+    listed, provider = (SEARCH_UPDATES,), SearchProvider(SEARCH_UPDATES.name, SCOPES, _find)
+    return Toolset(TOOLSET_NAME, DESCRIPTION, listed, _load_rest, provider=provider, recipe=RECIPE, prompts=PROMPTS)
+
+
+async def _find(context: Context, question: Question) -> ProviderAnswer | LeftOut:
+    # What searching takes is loaded when somebody searches: every server offers it, and not one in two is asked.
+    from refdesk.toolsets.azure_updates.provider import FIND
+
+    return await FIND(context, question)
 
 
 def _load_rest() -> Rest:

@@ -20,7 +20,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 from pydantic.json_schema import SkipJsonSchema
 
-from refdesk.core.search.matching import Match
+from refdesk.core.search.matches import Match
 from refdesk.errors import Choice
 from refdesk.kit.wire import Day, Detail, LastDay, Number, refuse_nul
 from refdesk.model import SHARED_ORG, Collection

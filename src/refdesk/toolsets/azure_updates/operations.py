@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from refdesk.core.context import Context
 from refdesk.core.operations import READS, Operation, Route, Shortening, Unanswered
 from refdesk.kit.unanswered import tell_unanswered
 from refdesk.toolsets.azure_updates import TOOLSET_NAME
 from refdesk.toolsets.azure_updates.errors import ERRORS, SCOPES
 from refdesk.toolsets.azure_updates.models import SearchInput, SearchOutput
-from refdesk.toolsets.azure_updates.search import may_offer, search_updates
+
+
+async def _search(context: Context, asked: SearchInput) -> SearchOutput:
+    from refdesk.toolsets.azure_updates.search import search_updates  # not at the start
+
+    return await search_updates(context, asked)
+
+
+def _may_offer(arguments: Mapping[str, object]) -> bool:
+    from refdesk.toolsets.azure_updates.search import may_offer
+
+    return may_offer(arguments)
 
 
 def _find_unanswered(asked: SearchInput, answer: SearchOutput) -> Unanswered | None:
@@ -28,13 +42,13 @@ SEARCH_UPDATES = Operation(
     ),
     input=SearchInput,
     output=SearchOutput,
-    handler=search_updates,
+    handler=_search,
     find_unanswered=_find_unanswered,
     scopes=SCOPES,
     effects=READS,
     route=Route("POST", "/azure-updates/search"),
     errors=ERRORS,
-    may_offer=may_offer,
+    may_offer=_may_offer,
     shortening=Shortening("results", ("description",), "Fetch an update by `id` to read it whole.", pages=True),
     examples=(
         {"query": "OAuth authentication", "filters": {"tags": ["Security"], "dateFrom": "2025-01-01"}, "limit": 10},

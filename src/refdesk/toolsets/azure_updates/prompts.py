@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from refdesk.core.operations import Completions, Prompt, PromptArgument
-from refdesk.core.search.retrieval import SearchRequest
 from refdesk.model import facet_key
 from refdesk.toolsets.azure_updates.models import COLLECTION
 
@@ -36,6 +35,8 @@ def write_changes(filled: Mapping[str, str]) -> str:
 
 async def complete_product(context: Context, written: str) -> Completions:
     """Return the products that updates name, most frequent first: by their beginning, then by a part of them."""
+    from refdesk.core.search.retrieval import SearchRequest  # not at the start
+
     found = await context.knowledge_base.search(SearchRequest(COLLECTION, limit=1, facets=("products",)))
     names = [count.value for count in found.facets["products"]]
     text = facet_key(written)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from refdesk.core.search.federation import HitReference
+from refdesk.core.search.providers import HitReference
 from refdesk.kit.provider import CollectionSearch
 from refdesk.toolsets.azure_updates import TOOLSET_NAME
 from refdesk.toolsets.azure_updates.operations import SCOPES, SEARCH_UPDATES
@@ -27,16 +27,20 @@ def read(update: Document) -> str:
     return drop_targets(str(update.data["description"]))
 
 
-PROVIDER = CollectionSearch(
-    read=read,
-    toolset=TOOLSET_NAME,
-    operation=SEARCH_UPDATES.name,
-    scopes=SCOPES,
-    refer=refer,
-    source="Microsoft",
-    things="updates",
-    dates="modified",
-    tags="tags",
-    name_tag=name_tag,
-    quotes_bind=True,
-).to_provider()
+FIND = (
+    CollectionSearch(
+        read=read,
+        toolset=TOOLSET_NAME,
+        operation=SEARCH_UPDATES.name,
+        scopes=SCOPES,
+        refer=refer,
+        source="Microsoft",
+        things="updates",
+        dates="modified",
+        tags="tags",
+        name_tag=name_tag,
+        quotes_bind=True,
+    )
+    .to_provider()
+    .find
+)

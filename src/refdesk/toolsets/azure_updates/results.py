@@ -11,7 +11,7 @@ from refdesk.toolsets.azure_updates.models import Availability, FacetValue, Upda
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from refdesk.core.search.matching import Match
+    from refdesk.core.search.matches import Match
     from refdesk.model import Document, FacetCount
 
 PUBLIC_PAGE = "https://azure.microsoft.com/en-us/updates/?id="

@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from refdesk.core.search import federation
-from refdesk.core.search.federation import Outcome, Question, Ranked
 from refdesk.errors import PermissionDeniedError
 from refdesk.toolsets.everything.models import Coverage
 
@@ -16,7 +14,8 @@ if TYPE_CHECKING:
     from anyio.abc import TaskGroup
 
     from refdesk.core.context import Context
-    from refdesk.core.search.federation import SearchProvider
+    from refdesk.core.search.federation import Outcome, Ranked
+    from refdesk.core.search.providers import Question, SearchProvider
 
 NOT_SERVED = "It is not served here: whoever runs the server can configure it or name it with --toolset."
 
@@ -47,6 +46,8 @@ class Members:
         Raises:
             PermissionDeniedError: The caller may read none of those that are served.
         """
+        from refdesk.core.search import federation  # not at the start
+
         served = {name: self.providers[name] for name in names if name in self.providers}
         readable = {name: provider for name, provider in served.items() if provider.scopes <= context.principal.scopes}
         if served and not readable:
@@ -62,6 +63,8 @@ class Members:
         return best, [self._cover(name, outcomes.get(name), shown[name]) for name in names]
 
     def _cover(self, name: str, outcome: Outcome | None, hits: int) -> Coverage:
+        from refdesk.core.search.federation import Outcome
+
         if outcome is None and name in self.providers:
             outcome = Outcome("forbidden", note=_name_scopes(self.providers[name].scopes))
         outcome = outcome or Outcome("not_served", note=NOT_SERVED)

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import AfterValidator, Field, create_model, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
-from refdesk.core.search.federation import Period, Status
-from refdesk.core.search.matching import Match
+from refdesk.core.search.matches import Match
+from refdesk.core.search.providers import Period, Status
 from refdesk.kit.wire import SAYS_SOMETHING, Message, Number, Text, Time, parse_time, refuse_blank
 
 MOST_TOOLSETS = 8

@@ -9,10 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from refdesk.core.operations import Effects, Operation, Route, Shortening, Toolset, Unanswered
-from refdesk.core.search import matching
-from refdesk.core.search.federation import Question
 from refdesk.errors import ConfigurationError
-from refdesk.kit.cautions import get_cautions, get_effects
 from refdesk.kit.unanswered import tell_unanswered
 from refdesk.toolsets.everything import DESCRIPTION, TOOLSET_NAME
 from refdesk.toolsets.everything.members import Members
@@ -53,6 +50,9 @@ def make_toolset(toolsets: Sequence[Toolset], names: Sequence[str], group: TaskG
     members = Members({toolset.name: toolset.provider for toolset in toolsets if toolset.provider is not None}, group)
 
     async def search_everything(context: Context, asked: SearchInput) -> SearchOutput:
+        from refdesk.core.search import matching  # not at the start
+        from refdesk.core.search.providers import Question
+
         names = list(dict.fromkeys(asked.toolsets)) or list(members.providers)
         filters = asked.filters
         question = Question(asked.query, tuple(filters.tags), filters.period, asked.limit, filters.language)
@@ -76,6 +76,8 @@ async def _refuse(context: Context, asked: SearchInput) -> SearchOutput:
 
 async def _add_cautions(context: Context, results: Sequence[Result]) -> list[Result]:
     """Return the results with what to heed of each."""
+    from refdesk.kit.cautions import get_cautions, get_effects
+
     told = dict[tuple[str, str], str | None]()
     for name in sorted({result.toolset for result in results}):
         ids = [result.id for result in results if result.toolset == name]
@@ -88,6 +90,8 @@ async def _add_cautions(context: Context, results: Sequence[Result]) -> list[Res
 
 
 def _show(one: Ranked) -> Result:
+    from refdesk.core.search import matching
+
     hit = one.hit
     return Result(
         toolset=one.toolset,

@@ -10,8 +10,10 @@ from refdesk.toolsets.knowledge import DESCRIPTION, RECIPE, TOOLSET_NAME
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from refdesk.core.context import Context
     from refdesk.core.descriptors import ExportRequest
     from refdesk.core.operations import Rest, Toolset
+    from refdesk.core.search.providers import LeftOut, ProviderAnswer, Question
     from refdesk.core.writing.quotas import Quota
     from refdesk.toolsets.knowledge.settings import KnowledgeSettings
     from refdesk.toolsets.knowledge.transfer.reports import ExportFormat
@@ -19,9 +21,9 @@ if TYPE_CHECKING:
 
 def _load(means: Means) -> Toolset:
     from refdesk.core.operations import Toolset
-    from refdesk.toolsets.knowledge.operations import LISTED
+    from refdesk.core.search.providers import SearchProvider
+    from refdesk.toolsets.knowledge.operations import LISTED, READ_SCOPE, SEARCH_KNOWLEDGE
     from refdesk.toolsets.knowledge.prompts import PROMPTS
-    from refdesk.toolsets.knowledge.provider import PROVIDER
     from refdesk.toolsets.knowledge.resources import TEMPLATES
 
     del means
@@ -31,10 +33,17 @@ def _load(means: Means) -> Toolset:
         LISTED,
         _load_rest,
         templates=TEMPLATES,
-        provider=PROVIDER,
+        provider=SearchProvider(SEARCH_KNOWLEDGE.name, frozenset({READ_SCOPE}), _find),
         recipe=RECIPE,
         prompts=PROMPTS,
     )
+
+
+async def _find(context: Context, question: Question) -> ProviderAnswer | LeftOut:
+    # What searching takes is loaded when somebody searches: every server offers it, and not one in two is asked.
+    from refdesk.toolsets.knowledge.provider import FIND
+
+    return await FIND(context, question)
 
 
 def _load_rest() -> Rest:

@@ -10,6 +10,7 @@ from refdesk.model import Metadata
 from refdesk.toolsets.knowledge import duplicates
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import datetime
 
     from refdesk.core.knowledge_base import KnowledgeBase
@@ -25,13 +26,26 @@ def list_read(base: KnowledgeBase, document: Document) -> list[MetadataKey]:
     return [*counts, duplicates.make_key(document)]
 
 
-async def put_new(transaction: Transaction, base: KnowledgeBase, document: Document, now: datetime) -> str | None:
+async def put_new(
+    transaction: Transaction,
+    base: KnowledgeBase,
+    document: Document,
+    now: datetime,
+    keys: Sequence[MetadataKey] | None = None,
+) -> str | None:
     """Put a new entry and count it; return which other says the same. One read and two writes, whatever is kept.
+
+    Args:
+        transaction: That of the store.
+        base: Whose quota counts.
+        document: The new entry.
+        now: When that is.
+        keys: What `list_read` returns, where that is known.
 
     Raises:
         QuotaExceededError: The org or the author may store no more.
     """
-    keys = list_read(base, document)
+    keys = list_read(base, document) if keys is None else keys
     *used, noted = await transaction.get_many_metadata(keys)
     records = list(quotas.count(_get_quota(base), document.collection.org, document.author, used))
     same = await duplicates.find(transaction, document, noted, now)

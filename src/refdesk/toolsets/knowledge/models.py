@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias, cast
 from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic.json_schema import SkipJsonSchema
 
-from refdesk.core.search.matching import Match
+from refdesk.core.search.matches import Match
 from refdesk.core.writing import supersession
 from refdesk.kit.wire import Message, Text, Uuid
 from refdesk.model import Collection, DateRange, Document, Reference, State

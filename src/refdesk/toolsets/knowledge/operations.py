@@ -7,16 +7,14 @@ from typing import TYPE_CHECKING
 
 from refdesk.core.context import Context
 from refdesk.core.operations import READS, Effects, Operation, Route, Shortening, Unanswered
-from refdesk.core.search import matching
 from refdesk.core.writing import idempotency, supersession
 from refdesk.core.writing.idempotency import Token
 from refdesk.core.writing.tombstones import is_erased
 from refdesk.errors import Choice, ConflictError, InvalidInputError, NotFoundError, PermissionDeniedError
-from refdesk.kit.cautions import get_cautions
 from refdesk.kit.unanswered import tell_unanswered
 from refdesk.kit.unknown_ids import Naming
 from refdesk.model import Link, Reference, State
-from refdesk.toolsets.knowledge import TOOLSET_NAME, basis, counting, models, search
+from refdesk.toolsets.knowledge import TOOLSET_NAME, basis, models
 from refdesk.toolsets.knowledge.keeping import list_read, put_new
 from refdesk.toolsets.knowledge.models import (
     GetInput,
@@ -66,15 +64,15 @@ async def _store(context: Context, entry: StoreInput, token: Token | None) -> St
     now = base.clock.now()
     document = models.to_document(entry, id=base.identifiers.new(), org=principal.org, author=principal.agent, now=now)
     async with base.store.transaction() as transaction:
-        answer, keys = None, [] if token is None else [token.key]
-        await transaction.expect([document], [*keys, *list_read(base, document)])
+        answer, read = None, list_read(base, document)
+        await transaction.expect([document], read if token is None else [token.key, *read])
         if token is not None:
             answer = await idempotency.recall(transaction, token, context.asked_at or now)
         if answer is not None:
             return StoreOutput.model_validate({**answer, "replayed": True})
         if entry.expires_at is not None and entry.expires_at <= now:
             raise InvalidInputError("expiresAt must be in the future: leave it out for what does not expire.")
-        output = _to_stored(document, await put_new(transaction, base, document, now))
+        output = _to_stored(document, await put_new(transaction, base, document, now, read))
         if entry.task_ref is not None:
             await transaction.put_links([_link_task(entry.task_ref, document, now)])
         if token is not None:
@@ -95,6 +93,9 @@ def _to_stored(document: Document, same: str | None) -> StoreOutput:
 
 async def search_knowledge(context: Context, asked: SearchInput) -> SearchOutput:
     """Find entries by hybrid search."""
+    from refdesk.core.search import matching  # not at the start
+    from refdesk.toolsets.knowledge import counting, search
+
     results = await search.search(context.knowledge_base, models.get_collection(context.principal.org), asked)
     notice = matching.get_notice([result.match for result in results])
     unknown = None if results else await counting.find_unknown_tags(context, asked.tags)
@@ -208,6 +209,8 @@ def require_owner(context: Context, old: Document, new: Document) -> None:
 
 async def get_knowledge(context: Context, asked: GetInput) -> KnowledgeEntry:
     """Read a whole entry, its chain and its links."""
+    from refdesk.kit.cautions import get_cautions  # not at the start
+
     base, org = context.knowledge_base, context.principal.org
     collection = models.get_collection(org)
     [document] = await base.store.get_documents(collection, [asked.id])

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from refdesk.core.operations import Completions, Prompt, PromptArgument
-from refdesk.core.search.retrieval import SearchRequest
 from refdesk.toolsets.knowledge import models
 
 if TYPE_CHECKING:
@@ -34,6 +33,8 @@ def write_down(filled: Mapping[str, str]) -> str:
 
 async def complete_tag(context: Context, written: str) -> Completions:
     """Return the org's tags that begin so, most frequent first."""
+    from refdesk.core.search.retrieval import SearchRequest  # not at the start
+
     collection = models.get_collection(context.principal.org)
     found = await context.knowledge_base.search(SearchRequest(collection, limit=1, facets=("tags",)))
     tags = [count.value for count in found.facets["tags"] if count.value.startswith(written.strip().lower())]

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from refdesk.core.search import federation, fusion
 from refdesk.core.search.analysis import parse_query
-from refdesk.core.search.federation import HitReference, LeftOut, ProviderAnswer, ProviderHit, Question, SearchProvider
+from refdesk.core.search.providers import HitReference, LeftOut, ProviderAnswer, ProviderHit, Question
 from refdesk.core.search.snippets import snippet
 from refdesk.kit.unknown_tags import explaining
 from refdesk.toolsets.knowledge import counting, models, search
 from refdesk.toolsets.knowledge.models import SearchInput
-from refdesk.toolsets.knowledge.operations import GET_KNOWLEDGE, READ_SCOPE, SEARCH_KNOWLEDGE
+from refdesk.toolsets.knowledge.operations import GET_KNOWLEDGE
 from refdesk.toolsets.knowledge.tags import normalise_tags
 
 if TYPE_CHECKING:
@@ -55,4 +55,4 @@ async def _list_tags(context: Context) -> list[str]:
     return [each.value for each in await counting.count(context, models.TAGS)]
 
 
-PROVIDER = SearchProvider(SEARCH_KNOWLEDGE.name, frozenset({READ_SCOPE}), explaining(find, _list_tags))
+FIND = explaining(find, _list_tags)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from refdesk.core import tracing
 from refdesk.core.search import matching
 from refdesk.core.search.analysis import parse_query
-from refdesk.core.search.federation import ALWAYS
+from refdesk.core.search.providers import ALWAYS
 from refdesk.core.search.reranking import rerank
 from refdesk.core.search.snippets import snippet
 from refdesk.core.writing import supersession
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from refdesk.core.background.embedding import EmbeddingStatus
     from refdesk.core.knowledge_base import KnowledgeBase
-    from refdesk.core.search.federation import Period
+    from refdesk.core.search.providers import Period
     from refdesk.model import Candidate, Collection, Document, TextQuery, VectorQuery
     from refdesk.toolsets.knowledge.models import KnowledgeResult, SearchInput
 

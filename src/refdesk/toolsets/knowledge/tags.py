@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Sequence
+from functools import cache
+from typing import TYPE_CHECKING
 
-import regex
+if TYPE_CHECKING:
+    import regex
 
 MOST_TAGS = 16
 LONGEST_TAG = 64
-
-_BLANKS = regex.compile(r"[\s_]+")
-_TAG = regex.compile(r"[\p{L}\p{M}\p{N}]+(-[\p{L}\p{M}\p{N}]+)*")
 
 
 def normalise_tags(tags: Sequence[str]) -> tuple[str, ...]:
@@ -28,10 +28,19 @@ def normalise_tags(tags: Sequence[str]) -> tuple[str, ...]:
 
 
 def _normalise(tag: str) -> str:
-    normal = _BLANKS.sub("-", unicodedata.normalize("NFKC", tag).strip().lower())
+    blanks, form = _get_patterns()
+    normal = blanks.sub("-", unicodedata.normalize("NFKC", tag).strip().lower())
     normal = unicodedata.normalize("NFKC", normal)
-    if not _TAG.fullmatch(normal):
+    if not form.fullmatch(normal):
         raise ValueError("holds a tag that is not made of words: use letters and digits, joined by single hyphens")
     if len(normal) > LONGEST_TAG:
         raise ValueError(f"holds a tag longer than {LONGEST_TAG} characters")
     return normal
+
+
+@cache
+def _get_patterns() -> tuple[regex.Pattern[str], regex.Pattern[str]]:
+    """Return the patterns of the separators in a tag as it is written, and of a tag in its form."""
+    import regex  # not at the start
+
+    return regex.compile(r"[\s_]+"), regex.compile(r"[\p{L}\p{M}\p{N}]+(-[\p{L}\p{M}\p{N}]+)*")

@@ -20,7 +20,7 @@ import anyio.to_thread
 from refdesk import errors
 from refdesk.core import tracing
 from refdesk.core.context import report_nothing
-from refdesk.core.search.federation import ALWAYS
+from refdesk.core.search.providers import ALWAYS
 from refdesk.toolsets.salesforce_knowledge import TOOLSET_NAME, category_groups, rows, statements
 from refdesk.toolsets.salesforce_knowledge.catalogue import Catalogue
 from refdesk.toolsets.salesforce_knowledge.client import SalesforceClient
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from refdesk.core.context import Report
-    from refdesk.core.search.federation import Period
+    from refdesk.core.search.providers import Period
     from refdesk.toolsets.salesforce_knowledge.breaker import Breaker
     from refdesk.toolsets.salesforce_knowledge.configuration import SalesforceSettings
     from refdesk.toolsets.salesforce_knowledge.models import Article, ArticleSummary, SearchMethod

@@ -18,7 +18,7 @@ from pydantic import (
 from pydantic.json_schema import SkipJsonSchema
 
 from refdesk.core.operations import WARNINGS
-from refdesk.core.search.matching import Match
+from refdesk.core.search.matches import Match
 from refdesk.kit.wire import Number
 from refdesk.toolsets.salesforce_knowledge.statements import (
     CategoryFilter,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from refdesk.core.operations import Effects, ErrorFormat, Operation, Route, Shortening, Toolset, Unanswered
-from refdesk.core.search.federation import SearchProvider
+from refdesk.core.search.providers import SearchProvider
 from refdesk.kit.live_cautions import LiveCautions
 from refdesk.kit.unanswered import tell_unanswered
 from refdesk.toolsets.salesforce_knowledge import DESCRIPTION, TOOLSET_NAME, provider
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from refdesk.core.context import Context
-    from refdesk.core.search.federation import LeftOut, ProviderAnswer, Question
+    from refdesk.core.search.providers import LeftOut, ProviderAnswer, Question
     from refdesk.toolsets.salesforce_knowledge.articles import SalesforceSource
     from refdesk.toolsets.salesforce_knowledge.orgs import Orgs
 

@@ -11,7 +11,7 @@ import anyio
 
 from refdesk import errors
 from refdesk.core.context import report_nothing
-from refdesk.core.search.federation import ALWAYS
+from refdesk.core.search.providers import ALWAYS
 from refdesk.toolsets.salesforce_knowledge.articles import NOT_FOUND, SESSION_REFUSED, SalesforceSource
 from refdesk.toolsets.salesforce_knowledge.failures import AuthError
 from refdesk.toolsets.salesforce_knowledge.ids import parse_id
@@ -19,7 +19,7 @@ from refdesk.toolsets.salesforce_knowledge.models import GetOutput, SearchOutput
 
 if TYPE_CHECKING:
     from refdesk.core.context import Report
-    from refdesk.core.search.federation import Period
+    from refdesk.core.search.providers import Period
     from refdesk.toolsets.salesforce_knowledge.configuration import SalesforceSettings
     from refdesk.toolsets.salesforce_knowledge.models import ArticleSummary
     from refdesk.toolsets.salesforce_knowledge.statements import CategoryFilter

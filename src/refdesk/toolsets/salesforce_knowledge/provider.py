@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from refdesk.core.search import federation, matching
 from refdesk.core.search.analysis import parse_query
-from refdesk.core.search.federation import HitReference, LeftOut, ProviderAnswer, ProviderHit, Question
+from refdesk.core.search.providers import HitReference, LeftOut, ProviderAnswer, ProviderHit, Question
 from refdesk.core.search.snippets import snippet
 from refdesk.toolsets.salesforce_knowledge.statements import clean_text, count_searchable, normalize_language
 

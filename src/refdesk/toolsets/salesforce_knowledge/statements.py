@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from refdesk.core.search.federation import ALWAYS, Period
+from refdesk.core.search.providers import ALWAYS, Period
 
 ARTICLE_VERSIONS = "KnowledgeArticleVersion"
 LIKE_CHARACTERS = 255

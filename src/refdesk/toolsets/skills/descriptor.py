@@ -11,7 +11,9 @@ from refdesk.toolsets.skills import DESCRIPTION, RECIPE, TOOLSET_NAME
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from refdesk.core.context import Context
     from refdesk.core.operations import Rest, Toolset
+    from refdesk.core.search.providers import LeftOut, ProviderAnswer, Question
     from refdesk.core.writing.quotas import Quota
     from refdesk.playbooks import Inducer
     from refdesk.toolsets.skills.learning import Learner
@@ -22,9 +24,9 @@ def _load(means: Means) -> Toolset:
     from random import Random
 
     from refdesk.core.operations import FLAT, Toolset
-    from refdesk.toolsets.skills.operations import make_listed
+    from refdesk.core.search.providers import SearchProvider
+    from refdesk.toolsets.skills.operations import READ_SCOPE, SEARCH, make_listed
     from refdesk.toolsets.skills.prompts import PROMPTS
-    from refdesk.toolsets.skills.provider import PROVIDER
     from refdesk.toolsets.skills.resources import TEMPLATES
 
     random = Random() if means.settings is not None and means.settings.skills_explore else None
@@ -36,10 +38,17 @@ def _load(means: Means) -> Toolset:
         partial(_load_rest, get_learner),
         templates=TEMPLATES,
         error_format=FLAT,
-        provider=PROVIDER,
+        provider=SearchProvider(SEARCH.name, frozenset({READ_SCOPE}), _find),
         recipe=RECIPE,
         prompts=PROMPTS,
     )
+
+
+async def _find(context: Context, question: Question) -> ProviderAnswer | LeftOut:
+    # What searching takes is loaded when somebody searches: every server offers it, and not one in two is asked.
+    from refdesk.toolsets.skills.provider import FIND
+
+    return await FIND(context, question)
 
 
 def _load_learner(language_model: Inducer) -> Learner:

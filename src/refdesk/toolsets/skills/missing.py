@@ -6,17 +6,20 @@ from typing import TYPE_CHECKING
 
 from refdesk.errors import NotFoundError
 from refdesk.kit.unknown_ids import Naming
-from refdesk.toolsets.skills import records
+from refdesk.model import Collection
+from refdesk.toolsets.skills import TOOLSET_NAME
 
 if TYPE_CHECKING:
     from refdesk.protocols import Reader
 
 
-NAMING = Naming(records.get_collection, "skills:read")
+NAMING = Naming(lambda org: Collection(org, TOOLSET_NAME), "skills:read")
 
 
 async def explain(reader: Reader, org: str, skill_id: str) -> NotFoundError:
     """Return the error of an id that is no skill's, with the one that it was merged into."""
+    from refdesk.toolsets.skills import records  # not at the start
+
     [document] = await reader.get_documents(records.get_collection(org), [skill_id])
     into = document.data.get(records.MERGED_INTO) if document is not None else None
     if into is not None:

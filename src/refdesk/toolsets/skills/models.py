@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic.json_schema import SkipJsonSchema
 
-from refdesk.core.search.matching import Match
+from refdesk.core.search.matches import Match
 from refdesk.kit.wire import SAYS_SOMETHING, Detail, Uuid, refuse_blank
 
 if TYPE_CHECKING:

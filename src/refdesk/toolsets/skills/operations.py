@@ -1,4 +1,7 @@
-"""The skills toolset's operations: search, create, update, report an outcome."""
+"""The skills toolset's operations: search, create, update, report an outcome.
+
+What only a call needs is imported by it, and not at the start.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +14,11 @@ import anyio
 
 from refdesk.core.context import Context
 from refdesk.core.operations import READS, Effects, Operation, Route, Shortening, Unanswered
-from refdesk.core.search import matching
-from refdesk.core.search.analysis import parse_query
 from refdesk.core.writing import idempotency
 from refdesk.core.writing.idempotency import Once, Token
 from refdesk.errors import Choice, NotFoundError, RefdeskError, StoreError
-from refdesk.kit.cautions import get_cautions
 from refdesk.kit.unanswered import tell_unanswered
-from refdesk.toolsets.skills import TOOLSET_NAME, missing, models, openings, reports
+from refdesk.toolsets.skills import TOOLSET_NAME, missing, models
 from refdesk.toolsets.skills.models import (
     CreateInput,
     CreateOutput,
@@ -32,7 +32,6 @@ from refdesk.toolsets.skills.models import (
     UpdateOutput,
     WithdrawOutcomeInput,
 )
-from refdesk.toolsets.skills.queries import get_queries
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
 
     from pydantic import BaseModel
 
-    from refdesk.core.search.matching import Match
+    from refdesk.core.search.matches import Match
     from refdesk.core.search.semantics import Semantics
     from refdesk.model import CosineScale, JsonObject, JsonValue
     from refdesk.playbooks import Turn
@@ -71,6 +70,11 @@ LOAD_SECONDS = 3.0
 
 async def search_skills(context: Context, asked: SearchInput, random: Random | None = None) -> SearchOutput:
     """Find skills by hybrid search; for `random` see `SkillQueries`."""
+    from refdesk.core.search import matching
+    from refdesk.kit.cautions import get_cautions
+    from refdesk.toolsets.skills import openings
+    from refdesk.toolsets.skills.queries import get_queries
+
     started = perf_counter()
     semantics = context.knowledge_base.semantics
     embedder = await _get_ready(semantics) if semantics is not None else None
@@ -95,6 +99,9 @@ async def search_skills(context: Context, asked: SearchInput, random: Random | N
 
 
 def _judge(found: Sequence[FoundSkill], query: str, scale: CosineScale | None) -> list[Match]:
+    from refdesk.core.search import matching
+    from refdesk.core.search.analysis import parse_query
+
     text = parse_query(query)
     strengths = [
         matching.judge(text, match["skill"].title, match["skill"].body, match["cosine"], scale) for match in found
@@ -116,6 +123,9 @@ async def _get_ready(semantics: Semantics) -> Embedder | None:
 
 async def get_skill(context: Context, asked: GetInput) -> SkillDocument:
     """Read one skill whole, which counts as use, unless the server itself or a person looks at it."""
+    from refdesk.kit.cautions import get_cautions
+    from refdesk.toolsets.skills.queries import get_queries
+
     queries = get_queries(context)
     skill = await queries.get_skill(asked.skill_id)
     if skill is not None and context.principal.transport not in UNCOUNTED:
@@ -140,6 +150,7 @@ async def _offer_skills(context: Context, asked: UpdateInput, error: NotFoundErr
     if READ_SCOPE not in context.principal.scopes:
         return error
     from refdesk.kit import masking
+    from refdesk.toolsets.skills.queries import get_queries
 
     queries = get_queries(context)
     for text in (asked.skill_id, asked.conversation[:QUERY_CHARACTERS]):
@@ -155,6 +166,8 @@ async def _offer_skills(context: Context, asked: UpdateInput, error: NotFoundErr
 async def report_outcome(context: Context, report: OutcomeInput) -> OutcomeOutput:
     """Move a skill's confidence by how it went."""
     from refdesk.kit import masking
+    from refdesk.toolsets.skills import reports
+    from refdesk.toolsets.skills.queries import get_queries
 
     evidence, id = masking.mask(report.evidence), context.knowledge_base.identifiers.new()
     made = reports.Report(id, context.principal.agent, report.outcome, report.version, evidence)
@@ -171,6 +184,9 @@ async def report_outcome(context: Context, report: OutcomeInput) -> OutcomeOutpu
 
 async def withdraw_outcome(context: Context, asked: WithdrawOutcomeInput) -> OutcomeOutput:
     """Take a report of one's own back."""
+    from refdesk.toolsets.skills import reports
+    from refdesk.toolsets.skills.queries import get_queries
+
     queries = get_queries(context)
     skill = await reports.withdraw(queries, asked.skill_id, asked.report_id, context.principal.agent)
     return _to_outcome(skill, asked.report_id)

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from refdesk.core.search import federation, matching
 from refdesk.core.search.analysis import parse_query
-from refdesk.core.search.federation import HitReference, LeftOut, ProviderAnswer, ProviderHit, Question, SearchProvider
+from refdesk.core.search.providers import HitReference, LeftOut, ProviderAnswer, ProviderHit, Question
 from refdesk.core.search.retrieval import SearchRequest
 from refdesk.core.search.snippets import snippet
 from refdesk.kit.unknown_tags import explaining
 from refdesk.model import And, Filter, HasAny, Or, Overlaps
 from refdesk.toolsets.skills import openings, records, resources
-from refdesk.toolsets.skills.operations import GET, READ_SCOPE, SEARCH
+from refdesk.toolsets.skills.operations import GET
 from refdesk.toolsets.skills.queries import get_queries
 
 if TYPE_CHECKING:
@@ -74,4 +74,4 @@ async def _list_labels(context: Context) -> list[str]:
     return [each.value for facet in facets for each in found.facets.get(facet, ())]
 
 
-PROVIDER = SearchProvider(SEARCH.name, frozenset({READ_SCOPE}), explaining(find, _list_labels))
+FIND = explaining(find, _list_labels)

@@ -8,7 +8,6 @@ from __future__ import annotations
 from refdesk.core.context import Context
 from refdesk.core.operations import Completions, ResourceTemplate
 from refdesk.toolsets.skills.operations import GET
-from refdesk.toolsets.skills.queries import get_queries
 
 MOST_COMPLETIONS = 100
 """The protocol allows no more."""
@@ -23,6 +22,8 @@ def get_uri(skill_id: str) -> str:
 
 async def complete_id(context: Context, written: str) -> Completions:
     """Return ids of the org's skills, newest first: by the id's beginning, or by a part of the title."""
+    from refdesk.toolsets.skills.queries import get_queries  # not at the start
+
     text = written.strip().lower()
     skills = sorted(await get_queries(context).list_skills(), key=lambda skill: skill.updated_at, reverse=True)
     ids = [each.skill_id for each in skills if each.skill_id.startswith(text) or text in each.title.lower()]
