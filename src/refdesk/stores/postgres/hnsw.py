@@ -37,7 +37,7 @@ _GET_MODELS = """
     WITH counts AS (SELECT model, sum(passages)::bigint AS passages FROM embeddings GROUP BY model)
     SELECT key, dimensions, coalesce(passages, 0) FROM models LEFT JOIN counts ON model = key ORDER BY key
 """
-# With 16 connections, the default, a page holds seven nodes instead of eight, and no more of the nearest are found.
+# With 16 connections, the default, fewer nodes fit on a page, and no more of the nearest were found.
 _MAKE = "CREATE INDEX {} ON vectors USING hnsw ((vector::halfvec({})) halfvec_ip_ops) WITH (m = 12) WHERE model = {}"
 # Workers would share the graph in /dev/shm, of which a container has 64 MB unless told otherwise.
 _ALONE = Statement("SELECT set_config('max_parallel_maintenance_workers', '0', true)")
