@@ -58,15 +58,17 @@ def choose_keeper(
         live: Those of them that are asked outside, which is not done again for this.
         get_context: Returns what a toolset's handlers get for a caller.
     """
+    from refdesk.core.reading_scopes import find_reading_scopes
     from refdesk.core.search.providers import LeftOut, Question
     from refdesk.gaps.judging import Best, judge_hits
     from refdesk.gaps.keeping import Keeper
     from refdesk.gaps.likeness import Wording
 
     providers = {each.name: each.provider for each in toolsets if each.provider is not None}
+    scopes = find_reading_scopes(toolsets)
 
     def list_reach(missed: Missed) -> Sequence[str]:
-        return [name for name, each in providers.items() if each.scopes <= missed.principal.scopes]
+        return scopes.list_readable(missed.principal.scopes)
 
     async def ask(missed: Missed) -> Best:
         best, principal = Best(), replace(missed.principal, transport="watch")
