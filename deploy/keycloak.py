@@ -1,4 +1,4 @@
-"""Prepares a realm of Keycloak 26 for refdesk: its scopes, the audience of its tokens, who may have what, a client.
+"""Prepares a realm of Keycloak 26 for refdesk: its scopes, the audience of its tokens, who may have what, its clients.
 
     KEYCLOAK_PASSWORD=… python deploy/keycloak.py --keycloak https://id.example.com --user admin \
         --realm desk --audience https://desk.example.com/mcp
@@ -35,6 +35,9 @@ CLIENT = {
     "redirectUris": ["http://127.0.0.1/*", "http://localhost/*"],
     "attributes": {"pkce.code.challenge.method": "S256"},
 }
+
+CONSOLE = "refdesk-console"
+"""What people sign in to the console by: REFDESK_OAUTH_CONSOLE_CLIENT_ID."""
 
 
 @dataclass(frozen=True)
@@ -92,9 +95,16 @@ def prepare(realm: Realm, audience: str) -> None:
         realm.make_scope(scope, audience)
     for scope, role in RESTRICTED.items():
         realm.restrict(scope, realm.make_scope(scope, audience), role)
-    if not realm.ask("GET", f"clients?clientId={CLIENT['clientId']}"):
-        realm.ask("POST", "clients", CLIENT)
-        print(f"made the client {CLIENT['clientId']}")
+    for client in (CLIENT, describe_console(audience)):
+        if not realm.ask("GET", f"clients?clientId={client['clientId']}"):
+            realm.ask("POST", "clients", client)
+            print(f"made the client {client['clientId']}")
+
+
+def describe_console(audience: str) -> dict[str, Any]:
+    """Return the client of the console, which is beside `/mcp`."""
+    address = f"{audience.removesuffix('/mcp')}/console/sign-in/return"
+    return {**CLIENT, "clientId": CONSOLE, "redirectUris": [address]}
 
 
 def main() -> None:

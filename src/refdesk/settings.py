@@ -194,6 +194,12 @@ class Settings(BaseSettings):
         description="Whether tokens may carry the scopes that see all orgs, `admin` and `metrics:read`; without it "
         "only keys do.",
     )
+    oauth_console_client_id: str | None = Field(
+        None,
+        pattern=r"^[ -~]{1,256}$",
+        description="The client that the issuer knows the console as; without it, people sign in there with keys.",
+    )
+    oauth_console_client_secret: SecretStr | None = Field(None, description="The secret of that client, if it has one.")
     audit_reads: bool = Field(
         False, description="Whether the audit log holds reads too; writes and refusals it always holds."
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -12,14 +11,12 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests import npm
-from tests.acceptance.browser import find_browser
 from tests.acceptance.console_world import World, open_world
+from tests.acceptance.driver import install, visit, walk
 from tests.acceptance.processes import WAIT_SECONDS, run, start
 
 pytestmark = pytest.mark.timeout(600)
 
-SOURCE = Path(__file__).parent / "console_node"
 FIRST_PAGE_BYTES = 100_000
 HOSTILE = """
 # A heading
@@ -58,11 +55,7 @@ def url(world: World) -> str:
 
 @pytest.fixture(scope="module")
 def driver(pytestconfig: pytest.Config) -> Path:
-    assert pytestconfig.cache is not None
-    folder = pytestconfig.cache.mkdir("tools") / "console-node"
-    npm.install(SOURCE, folder, "the browser's driver")
-    (folder / "visit.mjs").write_text((SOURCE / "visit.mjs").read_text())
-    return folder
+    return install(pytestconfig)
 
 
 def read(url: str, path: str) -> str:
@@ -74,26 +67,6 @@ def read(url: str, path: str) -> str:
 def find_entry(url: str) -> str:
     [address, *_] = re.findall(r'href="(/console/read/get_knowledge\?[^"]+)"', read(url, "/?q=weight+trap+picture"))
     return address
-
-
-def walk(driver: Path, steps: list[list[str]], *, script: bool = True) -> list[str]:
-    """Return what the steps that read have read, on pages where nothing went wrong."""
-    flow = visit(driver, {"flow": {"script": script, "steps": steps}})["flow"]
-    assert flow["errors"] == []
-    return flow["said"]
-
-
-def visit(driver: Path, plan: dict[str, object]) -> dict[str, Any]:
-    done = subprocess.run(
-        ["node", "visit.mjs", find_browser()],
-        cwd=driver,
-        input=json.dumps({"keys": None, "shots": None, **plan}),
-        capture_output=True,
-        text=True,
-        timeout=20 * WAIT_SECONDS,
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
 
 
 def list_pages(world: World) -> list[str]:

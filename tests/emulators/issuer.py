@@ -3,29 +3,33 @@
 What it does is scripted over the control side of every emulator here (`sample_world.control`): faults, and below it
 `POST keys` (which keys there are and are published), `POST description` (what it says of itself, and where) and
 `POST sign` (a token with any header and claims). `POST /token` is the client credentials grant (RFC 6749, section 4.4)
-with resource indicators (RFC 8707).
+with resource indicators (RFC 8707), and, for the client that `POST client` registers, the authorization code grant with
+PKCE (RFC 7636): `GET /authorize` shows whoever is there a page on which to agree or not.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
+import secrets
 import time
 from base64 import b64decode
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, cast
+from urllib.parse import quote_plus, urlencode
 
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from sample_world.control import CONTROL_PATH, Control
 from sample_world.faults import FaultRule
 from sample_world.process import RunningProcess, running_process
 from sample_world.serving import add_listening_arguments, serve
-from tests.emulators.signing import Key, make_key
+from tests.emulators.signing import Key, encode, make_key
 
 CLIENT, CLIENT_SECRET = "robot", "robots-secret"
 FIRST_KEYS = [("rsa-1", "RS256"), ("ec-1", "ES256")]
@@ -46,6 +50,9 @@ class Issuer:
         self._said: dict[str, Any] = {}
         self._described_at: Sequence[str] = EVERYWHERE
         self._refused_scopes: Sequence[str] = ()
+        self._client: dict[str, Any] = {}
+        self._asked: dict[str, dict[str, str]] = {}
+        self._codes: dict[str, dict[str, str]] = {}
 
     def build_application(self) -> Starlette:
         """Return the application."""
@@ -54,6 +61,7 @@ class Issuer:
                 *self._control.build_routes(),
                 Route(f"{CONTROL_PATH}/keys", self._set_keys, methods=["POST"]),
                 Route(f"{CONTROL_PATH}/description", self._set_description, methods=["POST"]),
+                Route(f"{CONTROL_PATH}/client", self._set_client, methods=["POST"]),
                 Route(f"{CONTROL_PATH}/sign", self._sign, methods=["POST"]),
                 Route("/{path:path}", self._serve, methods=["GET", "POST"]),
             ]
@@ -67,7 +75,14 @@ class Issuer:
     async def _answer(self, request: Request) -> Response:
         path = request.url.path
         if request.method == "POST" and path == f"{self._path}/token":
-            return self._grant(request, await request.form())
+            form = await request.form()
+            if form.get("grant_type") == "authorization_code":
+                return self._redeem(request, form)
+            return self._grant(request, form)
+        if path == f"{self._path}/authorize":
+            return self._ask(request)
+        if path == f"{self._path}/decide":
+            return self._decide(request)
         if path == f"{self._path}/jwks":
             keys = [self._keys[id].to_jwk() for id in self._published]
             return JSONResponse({"keys": keys}, headers={"cache-control": self._cache_control or "no-store"})
@@ -119,6 +134,59 @@ class Issuer:
             {"access_token": token, "token_type": "Bearer", "expires_in": TOKEN_SECONDS, "scope": scope}
         )
 
+    def _ask(self, request: Request) -> Response:
+        """Show the page on which a person agrees or not; what may not be asked is answered 400."""
+        asked = dict(request.query_params)
+        right = {
+            "response_type": "code",
+            "client_id": self._client.get("id"),
+            "redirect_uri": self._client.get("redirect_uri"),
+            "code_challenge_method": "S256",
+        }
+        if any(asked.get(name) != value for name, value in right.items()) or len(asked.get("code_challenge", "")) != 43:
+            return JSONResponse({"error": "invalid_request"}, 400)
+        id = secrets.token_urlsafe(16)
+        self._asked[id] = asked
+        links = [f'<a id="{answer}" href="decide?id={id}&amp;answer={answer}">{answer}</a>' for answer in ("yes", "no")]
+        icon = '<link rel="icon" href="data:,">'
+        return HTMLResponse(f'<!doctype html><html lang="en"><title>Issuer</title>{icon}{" ".join(links)}</html>')
+
+    def _decide(self, request: Request) -> Response:
+        asked = self._asked.pop(request.query_params["id"])
+        answer = {"state": asked["state"], "iss": self._client.get("iss", self.name)}
+        if request.query_params["answer"] == "yes":
+            answer["code"] = secrets.token_urlsafe(16)
+            self._codes[answer["code"]] = asked
+        else:
+            answer["error"] = "access_denied"
+        return RedirectResponse(f"{asked['redirect_uri']}?{urlencode(answer)}", 302)
+
+    def _redeem(self, request: Request, form: Mapping[str, Any]) -> Response:
+        if not self._is_client(request.headers.get("authorization"), form):
+            return JSONResponse({"error": "invalid_client"}, 401)
+        asked = self._codes.pop(str(form.get("code")), None)
+        challenge = encode(hashlib.sha256(str(form.get("code_verifier")).encode()).digest())
+        if asked is None or challenge != asked["code_challenge"] or form.get("redirect_uri") != asked["redirect_uri"]:
+            return JSONResponse({"error": "invalid_grant"}, 400)
+        if form.get("resource") != asked.get("resource"):
+            return JSONResponse({"error": "invalid_target"}, 400)
+        now = int(time.time())
+        times = {"iat": now, "exp": now + TOKEN_SECONDS}
+        facts = {"iss": self.name, "aud": asked["resource"], "client_id": asked["client_id"], "scope": asked["scope"]}
+        claims = {**facts, **times, "sub": "ann", "org_id": "acme", **self._client.get("claims", {})}
+        return JSONResponse({"access_token": self._keys[self._published[0]].sign(claims), "token_type": "Bearer"})
+
+    def _is_client(self, authorization: str | None, form: Mapping[str, Any]) -> bool:
+        id, secret = self._client.get("id"), self._client.get("secret")
+        if secret is None:
+            return authorization is None and form.get("client_id") == id
+        _, _, sent = (authorization or "").partition(" ")
+        return b64decode(sent).decode() == f"{quote_plus(str(id))}:{quote_plus(secret)}"
+
+    async def _set_client(self, request: Request) -> Response:
+        self._client = await request.json()
+        return Response(status_code=204)
+
     async def _set_keys(self, request: Request) -> Response:
         said = await request.json()
         for id, algorithm in said.get("made", {}).items():
@@ -156,6 +224,13 @@ class RunningIssuer(RunningProcess):
         """Say `said` beside the truth, at these addresses: `oauth`, `inserted`, `openid`."""
         await self.call("POST", "description", {"at": at, "said": said, "refused_scopes": refused_scopes})
 
+    async def register(self, id: str, redirect_uri: str, secret: str | None = None, **more: object) -> None:
+        """Know this client, in place of any other.
+
+        `more` is `claims`, which stand above what its tokens would have, and `iss`, whom browsers are sent back by.
+        """
+        await self.call("POST", "client", {"id": id, "redirect_uri": redirect_uri, "secret": secret, **more})
+
     async def sign(self, claims: Mapping[str, Any], key: str = "rsa-1", **header: object) -> str:
         """Return a token."""
         return (await self.call("POST", "sign", {"key": key, "claims": claims, "header": header})).decode()
@@ -166,9 +241,9 @@ class RunningIssuer(RunningProcess):
 
 
 @asynccontextmanager
-async def running_issuer(path: str = "") -> AsyncGenerator[RunningIssuer]:
-    """Run an issuer, whose name has this path, while the block runs."""
-    async with running_process("tests.emulators.issuer", ["--path", path]) as process:
+async def running_issuer(path: str = "", host: str = "127.0.0.1") -> AsyncGenerator[RunningIssuer]:
+    """Run an issuer, whose name has this host and path, while the block runs."""
+    async with running_process("tests.emulators.issuer", ["--path", path, "--name", host]) as process:
         yield RunningIssuer(process.pid, process.said, process.control)
 
 
@@ -181,10 +256,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.emulators.issuer")
     add_listening_arguments(parser)
     parser.add_argument("--path", default="", help="what the issuer's name has behind its origin")
+    parser.add_argument("--name", default="127.0.0.1", help="the host that it calls itself by")
     options = parser.parse_args()
 
     def build(origin: str) -> tuple[Starlette, Mapping[str, str]]:
-        issuer = Issuer(origin, options.path)
+        issuer = Issuer(origin.replace("127.0.0.1", options.name), options.path)
         return issuer.build_application(), {"url": issuer.name}
 
     serve(options, build)

@@ -22,6 +22,7 @@ from mcp.client.auth import OAuthClientProvider, OAuthRegistrationError
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata
 
+from tests.acceptance.driver import install, walk
 from tests.acceptance.processes import Running, start
 from tests.acceptance.test_sign_in import Pocket, find_port
 from tests.emulators.signing import Key, encode, make_key
@@ -97,6 +98,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Generator[World]:
             "REFDESK_OAUTH_AUDIENCE": f"{url}/mcp",
             "REFDESK_OAUTH_ORG_CLAIM": "organization",
             "REFDESK_OAUTH_MORE_SCOPES": "organization",
+            "REFDESK_OAUTH_CONSOLE_CLIENT_ID": "refdesk-console",
         }
         with start(["-m", "refdesk", "serve", "--port", url.rpartition(":")[2]], home, **variables) as running:
             running.read_log("listening")
@@ -140,6 +142,29 @@ async def test_people_sign_in_with_a_client_that_knows_the_address_and_each_work
     async with world.connect(Person("nobody-asks-twice"), pocket) as client:
         # The pocket still has ann's token: nobody has to sign in again.
         assert (await call(client, "get_knowledge", id=stored["id"]))["title"] == "Of acme"
+
+
+def test_people_sign_in_to_the_console_with_a_browser(world: World, pytestconfig: pytest.Config) -> None:
+    wanted = "/console/browse/knowledge?age=7d"
+    said = walk(
+        install(pytestconfig),
+        [
+            ["open", f"{world.url}{wanted}"],
+            ["follow", "main .actions a"],
+            ["write", "#username", "ann"],
+            ["follow", "#kc-login"],
+            ["write", "#password", "ann"],
+            ["click", "#kc-login"],
+            ["wait", "nav[aria-label=Console] button"],
+            ["where"],
+            ["read", "nav button"],
+            ["follow", "nav button"],
+            ["read", "nav"],
+        ],
+    )
+    assert said[0] == wanted
+    assert said[1].startswith("Sign out oauth-")
+    assert "Sign in" in said[2]
 
 
 async def test_who_belongs_to_two_orgs_chooses_one_at_sign_in_or_by_a_header(world: World) -> None:

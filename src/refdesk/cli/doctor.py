@@ -320,6 +320,19 @@ def _check_language_model(settings: Settings) -> Check:
     return Check("language model", "ok", f"none: skills are learned by {name}, without a key", advice)
 
 
+async def _check_console(issuer: str, base: str) -> Check:
+    """Return whether people can sign in to the console with the issuer."""
+    from refdesk.server.oauth.code_flow import RETURN
+    from refdesk.server.oauth.issuer import Issuer
+
+    try:
+        endpoints = await Issuer(issuer).find_endpoints()
+    except errors.RefdeskError as error:
+        return Check("console sign-in", "fail", error.message, "People sign in to the console with keys alone.")
+    advice = f"The client must be registered for the redirect URI {base}{RETURN}."
+    return Check("console sign-in", "ok", f"people are sent to {endpoints.authorization}", advice)
+
+
 async def check_sign_in(settings: Settings) -> list[Check]:
     """Return whether callers can sign in: whether the issuer's keys can be read. Nothing where no issuer is named."""
     from refdesk.server.oauth.configuration import find_host, read_oauth
@@ -339,6 +352,8 @@ async def check_sign_in(settings: Settings) -> list[Check]:
         return [Check("sign-in", "fail", error.message, advice)]
     found = f"{oauth.issuer} answers, {len(published.keys)} keys at {published.source}"
     checks = [Check("sign-in", "ok", found, f"Its tokens must be for {', '.join(sorted(oauth.audiences))}.")]
+    if oauth.console is not None:
+        checks.append(await _check_console(oauth.issuer, oauth.console.base))
     if (host := find_host(oauth)) not in (None, *(name.lower() for name in settings.allowed_hosts)):
         advice = f"Add {host} to REFDESK_ALLOWED_HOSTS, unless the proxy in front sends another Host."
         checks.append(Check("public address", "warn", f"requests that name {host} are refused", advice))

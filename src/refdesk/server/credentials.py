@@ -48,7 +48,12 @@ logger = logging.getLogger(__name__)
 SESSION_HEADER = "x-salesforce-token"
 """Carries the session of the help desk that a request is to be answered with."""
 
-OPEN_PATHS = frozenset({"/", "/console/sign-in", "/docs", "/health", "/openapi.json", "/ready"})
+OPEN_PATHS = frozenset(
+    {
+        *("/", "/docs", "/health", "/openapi.json", "/ready"),
+        *("/console/sign-in", "/console/sign-in/issuer", "/console/sign-in/return"),
+    }
+)
 ALWAYS_OPEN = "/.well-known/"
 """Clients look there for where to sign in, also with a token that is worth nothing any more, and must learn it, or
 that there is no such place."""

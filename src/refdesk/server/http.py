@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from refdesk.core.operations import ErrorFormat
     from refdesk.model import Principal
     from refdesk.protocols import Clock
+    from refdesk.server.console.issuer_sign_in import IssuerSignIn
+    from refdesk.server.limits.proxies import TrustedProxies
     from refdesk.server.mcp import RequestContext
     from refdesk.server.oauth.sign_in import SignIn
 
@@ -100,7 +102,7 @@ def build_app(
     routes: list[BaseRoute] = [
         Route(MCP, _guard_sessions(streamable, sessions, adapter)),
         *probes.build_routes(),
-        *_own_routes(desk, anonymous, probes, sse=sse, tickets=tickets or Tickets()),
+        *_own_routes(desk, anonymous, probes, sign_in, sse=sse, tickets=tickets or Tickets()),
         *rest.routes(desk),
         *(sign_in.resource.build_routes() if sign_in else ()),
     ]
@@ -195,7 +197,15 @@ def _name_address(routes: Sequence[BaseRoute], scope: Scope) -> str:
     return next((route.path for route in known if route.matches(scope)[0] is not Match.NONE), "")
 
 
-def _own_routes(desk: Desk, anonymous: Principal | None, probes: Probes, *, sse: bool, tickets: Tickets) -> list[Route]:
+def _own_routes(
+    desk: Desk,
+    anonymous: Principal | None,
+    probes: Probes,
+    sign_in: SignIn | None,
+    *,
+    sse: bool,
+    tickets: Tickets,
+) -> list[Route]:
     description = openapi.describe(desk.toolsets, desk.settings.oauth_issuer)
     proxies, public = read_proxies(desk.settings.trusted_proxies), desk.settings.public_url
 
@@ -208,13 +218,22 @@ def _own_routes(desk: Desk, anonymous: Principal | None, probes: Probes, *, sse:
     async def docs(request: Request) -> Response:
         return pages.docs_page(desk.toolsets, find_base(request), wants_keys=anonymous is None)
 
+    site = Site(desk, anonymous, probes.get_shown, find_base, sse)
     return [
         Route("/openapi.json", described),
-        *Console(Site(desk, anonymous, probes.get_shown, find_base, sse), tickets).build_routes(),
+        *Console(site, tickets, _choose_issuer_sign_in(site, sign_in, proxies)).build_routes(),
         *news_feed.build_routes(desk, find_base),
         Route("/docs", docs),
         Route("/assets/{name}", pages.asset),
     ]
+
+
+def _choose_issuer_sign_in(site: Site, sign_in: SignIn | None, proxies: TrustedProxies) -> IssuerSignIn | None:
+    if sign_in is None or sign_in.flow is None:
+        return None
+    from refdesk.server.console.issuer_sign_in import IssuerSignIn
+
+    return IssuerSignIn(site, sign_in.flow, proxies.find_client)
 
 
 def _guard_sessions(app: ASGIApp, sessions: Sessions, adapter: mcp.Adapter) -> Messages:

@@ -118,6 +118,8 @@ const steps = {
   wait: (page, selector) => page.waitForSelector(selector),
   // Whoever else writes; not from the page.
   post: (page, url, body) => fetch(url, { method: "POST", headers: { "content-type": "application/json" }, body }),
+  keep: (page, name, value, url) => page.setCookie({ name, value, url, httpOnly: true, sameSite: "Strict" }),
+  check: async (page) => (await judge(page)).map(({ id }) => id).join(" "),
   read: (page, selector) => page.$$eval(selector, (found) => found.map((each) => each.innerText).join("\n")),
   where: (page) => page.evaluate(() => location.pathname + location.search),
 };
@@ -127,7 +129,7 @@ async function walk(flow) {
   const said = [];
   for (const [what, ...rest] of flow.steps) {
     const answer = await steps[what](page, ...rest);
-    if (what === "read" || what === "where") said.push(answer);
+    if (["read", "where", "check"].includes(what)) said.push(answer);
   }
   await page.close();
   return { said, errors };

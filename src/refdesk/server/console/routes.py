@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
+    from refdesk.server.console.issuer_sign_in import IssuerSignIn
+
     Show = Callable[[Visit], Awaitable[Response]]
 
 READ, WRITE = ["GET"], ["GET", "POST"]
@@ -44,10 +46,12 @@ class Console:
 
     Attributes:
         tickets: What signs in who may read the data folder.
+        issuer: What signs in with the issuer; `None` where nobody does.
     """
 
     site: Site
     tickets: Tickets = field(default_factory=Tickets)
+    issuer: IssuerSignIn | None = None
     changes: Changes = field(init=False)
 
     def __post_init__(self) -> None:
@@ -74,6 +78,7 @@ class Console:
             Route("/console/events", self._guarded(self.changes.follow)),
             Route("/console/sign-in", self._sign_in, methods=WRITE),
             Route("/console/sign-out", self._sign_out, methods=["POST"]),
+            *(self.issuer.build_routes() if self.issuer is not None else ()),
         ]
 
     async def _start(self, request: Request) -> Response:
@@ -84,7 +89,7 @@ class Console:
         return await self._guarded(searching.show_results)(request)
 
     async def _sign_in(self, request: Request) -> Response:
-        visit, then = Visit(self.site, request), _read_next(request.query_params.get("next"))
+        visit, then = Visit(self.site, request), sessions.read_next(request.query_params.get("next"))
         ticket = request.query_params.get("ticket")
         if request.method == "GET" and ticket and (key := self.tickets.redeem(ticket)):
             response = RedirectResponse(then, 303)
@@ -92,17 +97,25 @@ class Console:
             return response
         if request.method == "GET":
             refused = "again" in request.query_params
-            response = visit.show("sign_in.html", {"next": then, "refused": refused})
+            response = self._show_sign_in(visit, then, refused=refused)
             if refused:
                 sessions.forget_key(response)
             return response
         form = await request.form(max_fields=4, max_files=0)
         key = str(form.get("key", "")).strip()
         if not sessions.is_key(key):
-            return visit.show("sign_in.html", {"next": then, "refused": True}, 400)
+            return self._show_sign_in(visit, then, refused=True, status=400)
         response = RedirectResponse(then, 303)
         sessions.keep_key(request, response, key)
         return response
+
+    def _show_sign_in(self, visit: Visit, then: str, *, refused: bool, status: int = 200) -> Response:
+        values: dict[str, object] = {"next": then, "refused": refused, "issuer": None, "problem": None}
+        if self.issuer is not None:
+            said = self.issuer.explain(visit.query.get("problem"))
+            link = self.issuer.write_link(then)
+            values |= {"issuer": self.issuer.name, "issuer_link": link, "problem": said}
+        return visit.show("sign_in.html", values, status)
 
     async def _sign_out(self, _: Request) -> Response:
         response = RedirectResponse("/", 303)
@@ -120,12 +133,6 @@ class Console:
                 return visit.refuse(error)
 
         return shown
-
-
-def _read_next(address: str | None) -> str:
-    """Return where to go after signing in: an address of this console, never elsewhere."""
-    found = address or sessions.START
-    return found if sessions.is_console(found.partition("?")[0]) and "\\" not in found else sessions.START
 
 
 def _redirect_to_sign_in(request: Request) -> Response:

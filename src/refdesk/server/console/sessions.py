@@ -41,7 +41,8 @@ class CookieKey:
             await self.app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        key = read_key(headers)
+        # Where one signs in, what was kept before counts for nothing: what has expired must not stand in the way.
+        key = None if scope["path"].startswith(f"{SIGN_IN}/") else read_key(headers)
         if key and "authorization" not in headers:
             # Not in place: another reader of this request must not take it for a header that was sent.
             scope = {**scope, "headers": [*scope["headers"], (b"authorization", f"Bearer {key}".encode())]}
@@ -79,16 +80,30 @@ def is_console(path: str) -> bool:
 
 def read_key(headers: Headers) -> str | None:
     """Return the key that a browser keeps, if it keeps one."""
+    found = read_cookie(headers, COOKIE)
+    return found if found is not None and _KEY.fullmatch(found) else None
+
+
+def read_cookie(headers: Headers, name: str) -> str | None:
+    """Return what a browser keeps under a name, if it keeps something."""
     try:
-        found = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
+        found = SimpleCookie(headers.get("cookie", "")).get(name)
     except CookieError:
         return None
-    return found.value if found is not None and _KEY.fullmatch(found.value) else None
+    return found.value if found is not None else None
 
 
-def keep_key(request: Request, response: Response, key: str) -> None:
-    """Let the browser keep a key until it is closed."""
-    response.set_cookie(COOKIE, key, httponly=True, samesite="strict", secure=request.url.scheme == "https")
+def read_next(address: str | None) -> str:
+    """Return where to go after signing in: an address of this console, never elsewhere, nor where one signs in."""
+    found = address or START
+    path = found.partition("?")[0]
+    return found if is_console(path) and not path.startswith(SIGN_IN) and "\\" not in found else START
+
+
+def keep_key(request: Request, response: Response, key: str, *, is_secure: bool = False) -> None:
+    """Let the browser keep a key until it is closed; one that is secure it sends over TLS alone."""
+    is_secure = is_secure or request.url.scheme == "https"
+    response.set_cookie(COOKIE, key, httponly=True, samesite="strict", secure=is_secure)
 
 
 def forget_key(response: Response) -> None:

@@ -14,6 +14,8 @@ from refdesk import errors
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pydantic import SecretStr
+
     from refdesk.settings import Settings
 
 MCP = "/mcp"
@@ -26,6 +28,21 @@ _SCOPE = re.compile(r"[!#-\[\]-~]+")
 """A scope's name (RFC 6749, section 3.3)."""
 
 _ORG = re.compile(r"[a-z0-9-]{1,64}")
+
+
+@dataclass(frozen=True, slots=True)
+class ConsoleClient:
+    """The console as a client of the issuer.
+
+    Attributes:
+        id: As the issuer knows it.
+        secret: What it authenticates with; `None` for a public client.
+        base: Where browsers reach this server, as a URL without a slash at its end.
+    """
+
+    id: str
+    secret: SecretStr | None
+    base: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +64,7 @@ class OAuth:
         asked_prefix: Their prefix where clients request scopes.
         more_scopes: What clients request beside them.
         grants_server_scopes: Whether tokens may carry scopes that see all orgs.
+        console: What people sign in to the console by; `None` where they do not.
     """
 
     issuer: str
@@ -63,6 +81,7 @@ class OAuth:
     asked_prefix: str
     more_scopes: tuple[str, ...] = ()
     grants_server_scopes: bool = False
+    console: ConsoleClient | None = None
 
 
 def read_oauth(settings: Settings) -> OAuth | None:
@@ -72,11 +91,7 @@ def read_oauth(settings: Settings) -> OAuth | None:
         ConfigurationError: The settings of signing in lack one or contradict each other.
     """
     if settings.oauth_issuer is None:
-        if settings.oauth_audience or settings.oauth_jwks_url:
-            raise errors.ConfigurationError(
-                "REFDESK_OAUTH_AUDIENCE or REFDESK_OAUTH_JWKS_URL is set without REFDESK_OAUTH_ISSUER, "
-                "so that no token would be accepted: set the issuer too, or unset them."
-            )
+        _check_nothing_is_set(settings)
         return None
     _check_issuer(settings.oauth_issuer)
     if settings.oauth_jwks_url is not None:
@@ -104,6 +119,7 @@ def read_oauth(settings: Settings) -> OAuth | None:
         else settings.oauth_asked_scope_prefix,
         more_scopes=_check_more_scopes(settings.oauth_more_scopes),
         grants_server_scopes=settings.oauth_server_scopes,
+        console=_read_console(settings),
     )
 
 
@@ -146,6 +162,14 @@ def _check_url(variable: str, url: str) -> None:
         )
 
 
+def _check_nothing_is_set(settings: Settings) -> None:
+    if settings.oauth_audience or settings.oauth_jwks_url or settings.oauth_console_client_id:
+        raise errors.ConfigurationError(
+            "REFDESK_OAUTH_AUDIENCE, REFDESK_OAUTH_JWKS_URL or REFDESK_OAUTH_CONSOLE_CLIENT_ID is set without "
+            "REFDESK_OAUTH_ISSUER, so that no token would be accepted: set the issuer too, or unset them."
+        )
+
+
 def _check_issuer(issuer: str) -> None:
     _check_url("REFDESK_OAUTH_ISSUER", issuer)
     if "?" in issuer:
@@ -179,6 +203,24 @@ def _choose_resource(settings: Settings) -> str:
             "set REFDESK_PUBLIC_URL, such as https://desk.example.com."
         )
     return found
+
+
+def _read_console(settings: Settings) -> ConsoleClient | None:
+    if settings.oauth_console_client_id is None:
+        if settings.oauth_console_client_secret is not None:
+            raise errors.ConfigurationError(
+                "REFDESK_OAUTH_CONSOLE_CLIENT_SECRET is set without REFDESK_OAUTH_CONSOLE_CLIENT_ID: "
+                "set the id of that client too, or unset its secret."
+            )
+        return None
+    resource = _choose_resource(settings)
+    if not resource.endswith(MCP):
+        raise errors.ConfigurationError(
+            "REFDESK_OAUTH_CONSOLE_CLIENT_ID needs to know where browsers reach the console, which no value of "
+            "REFDESK_OAUTH_AUDIENCE says: set REFDESK_PUBLIC_URL, such as https://desk.example.com."
+        )
+    base = resource.removesuffix(MCP)
+    return ConsoleClient(settings.oauth_console_client_id, settings.oauth_console_client_secret, base)
 
 
 def _read_orgs(pairs: tuple[str, ...]) -> dict[str, str]:

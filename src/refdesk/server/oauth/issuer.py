@@ -1,4 +1,4 @@
-"""Reads an issuer's metadata and keys over HTTP: the only module of this folder with I/O.
+"""Reads an issuer's metadata, keys and tokens over HTTP: the only module of this folder with I/O.
 
 It trusts little of what it receives: redirects are refused, bodies are bounded, and a description that names another
 issuer than it was asked for is not used.
@@ -10,7 +10,7 @@ import json
 import re
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 from urllib.parse import urlsplit
 
 import anyio
@@ -22,11 +22,24 @@ from refdesk.server.oauth.configuration import may_be_asked
 from refdesk.server.oauth.signing_keys import read_keys
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Collection, Mapping
+
     from refdesk.server.oauth.signing_keys import SigningKey
 
+Read = TypeVar("Read")
 USER_AGENT = f"refdesk/{__version__}"
 MAX_BODY_BYTES = 512 * 1024
 _MAX_AGE = re.compile(r"(?:^|[,\s])max-age=(\d{1,9})(?:$|[,\s;])", re.IGNORECASE)
+
+
+_S256 = "S256"
+_REFUSALS = frozenset(
+    {
+        *("invalid_request", "invalid_client", "invalid_grant", "unauthorized_client", "unsupported_grant_type"),
+        *("invalid_scope", "invalid_target"),
+    }
+)
+"""What a token endpoint may say (RFC 6749, section 5.2; RFC 8707, section 2); nothing else of it is repeated."""
 
 
 class _UnreadableError(Exception):
@@ -46,6 +59,21 @@ class Published:
     keys: tuple[SigningKey, ...]
     source: str
     max_age: timedelta | None
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoints:
+    """Where people sign in with an issuer.
+
+    Attributes:
+        authorization: Where browsers are sent.
+        token: Where what they bring back becomes a token.
+        names_itself: Whether what they bring back says who sent them (RFC 9207).
+    """
+
+    authorization: str
+    token: str
+    names_itself: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,20 +100,61 @@ class Issuer:
         Raises:
             WorldError: They could not be fetched; the message says why.
         """
+
+        async def read(client: httpx2.AsyncClient) -> Published:
+            url = self.jwks_url or await self._describe(client, self._read_jwks_url)
+            document, headers = await self._get(client, url)
+            return Published(_read_keys(document), url, _read_max_age(headers))
+
+        return await self._ask("keys", self.jwks_url or self.name, read)
+
+    async def find_endpoints(self) -> Endpoints:
+        """Return where people sign in now; errors as in `fetch`."""
+
+        async def read(client: httpx2.AsyncClient) -> Endpoints:
+            return await self._describe(client, self._read_endpoints)
+
+        return await self._ask("description", self.name, read)
+
+    async def exchange(self, url: str, form: Mapping[str, str], credential: str | None) -> str:
+        """Return the access token that a code stands for.
+
+        Args:
+            url: The token endpoint.
+            form: What it takes.
+            credential: The `Authorization` of a client that has a secret.
+
+        Raises:
+            UnauthenticatedError: The issuer makes none of it; the message says why.
+            WorldError: It does not answer, or not as it should; the message says why and shows nothing that was sent.
+        """
+        headers = {} if credential is None else {"Authorization": credential}
+
+        async def read(client: httpx2.AsyncClient) -> str:
+            options = {"data": dict(form), "headers": headers}
+            status, body, _ = await self._send(client, "POST", url, (200, 400, 401), options)
+            answer = _parse(body)
+            if status != 200:
+                said = answer.get("error")
+                reason = said if isinstance(said, str) and said in _REFUSALS else f"HTTP {status}"
+                raise errors.UnauthenticatedError(f"The issuer made no token: {reason}.")
+            return _read_token(answer)
+
+        return await self._ask("token", url, read)
+
+    async def _ask(self, what: str, url: str, read: Callable[[httpx2.AsyncClient], Awaitable[Read]]) -> Read:
         try:
             with anyio.fail_after(self.total_seconds):
-                async with await anyio.to_thread.run_sync(self._open) as client:
-                    url = self.jwks_url or await self._find_jwks(client)
-                    document, headers = await self._get(client, url)
-                    return Published(_read_keys(document), url, _read_max_age(headers))
+                async with await anyio.to_thread.run_sync(self._open, url) as client:
+                    return await read(client)
         except _UnreadableError as error:
             reason = str(error)
         except TimeoutError:
             reason = f"no answer within {self.total_seconds:g} seconds"
-        raise errors.WorldError(f"The keys of {self.name} could not be read: {reason}.")
+        raise errors.WorldError(f"The {what} of {self.name} could not be read: {reason}.")
 
-    def _open(self) -> httpx2.AsyncClient:
-        is_local = urlsplit(self.jwks_url or self.name).scheme == "http"
+    def _open(self, url: str) -> httpx2.AsyncClient:
+        is_local = urlsplit(url).scheme == "http"
         return httpx2.AsyncClient(
             headers={"User-Agent": USER_AGENT, "Accept": "application/json", "Accept-Encoding": "identity"},
             timeout=self.request_seconds,
@@ -95,32 +164,61 @@ class Issuer:
             trust_env=not is_local,
         )
 
-    async def _find_jwks(self, client: httpx2.AsyncClient) -> str:
-        """Return where the issuer says its keys are (RFC 8414, section 3; OpenID Connect Discovery 1.0, section 4)."""
+    async def _describe(self, client: httpx2.AsyncClient, read: Callable[[dict[str, Any]], Read]) -> Read:
+        """Return what is read of the metadata (RFC 8414, section 3; OpenID Connect Discovery 1.0, section 4)."""
         reasons: list[str] = []
         for url in describe_at(self.name):
             try:
                 document, _ = await self._get(client, url)
-                return self._read_jwks_url(document)
+                self._check_name(document)
+                return read(document)
             except _UnreadableError as error:
                 reasons.append(f"{url}: {error}")
         raise _UnreadableError("; ".join(reasons))
 
-    def _read_jwks_url(self, document: dict[str, Any]) -> str:
+    def _check_name(self, document: dict[str, Any]) -> None:
         if document.get("issuer") != self.name:
             raise _UnreadableError("it describes another issuer; the name must be the same to the letter")
-        url = document.get("jwks_uri")
+
+    def _read_jwks_url(self, document: dict[str, Any]) -> str:
+        return self._read_address(document, "jwks_uri", "of keys")
+
+    def _read_endpoints(self, document: dict[str, Any]) -> Endpoints:
+        methods: object = document.get("code_challenge_methods_supported")
+        # Where the list is missing (Entra ID), the method may be there nevertheless.
+        if isinstance(methods, list) and _S256 not in methods:
+            raise _UnreadableError(f"it does not take code challenges by {_S256}")
+        return Endpoints(
+            self._read_address(document, "authorization_endpoint", "to sign in"),
+            self._read_address(document, "token_endpoint", "of tokens"),
+            document.get("authorization_response_iss_parameter_supported") is True,
+        )
+
+    def _read_address(self, document: dict[str, Any], name: str, what: str) -> str:
+        url = document.get(name)
         if not isinstance(url, str) or not may_be_asked(url) or urlsplit(url).scheme != urlsplit(self.name).scheme:
-            raise _UnreadableError("it names no address of keys that may be asked")
+            raise _UnreadableError(f"it names no address {what} that may be asked")
         return url
 
     async def _get(self, client: httpx2.AsyncClient, url: str) -> tuple[dict[str, Any], httpx2.Headers]:
+        _, body, headers = await self._send(client, "GET", url, (200,), {})
+        return _parse(body), headers
+
+    async def _send(
+        self,
+        client: httpx2.AsyncClient,
+        method: str,
+        url: str,
+        statuses: Collection[int],
+        options: Mapping[str, Any],
+    ) -> tuple[int, bytes, httpx2.Headers]:
+        """Return an answer whose status is one of these."""
         try:
             with anyio.fail_after(self.request_seconds):
-                async with client.stream("GET", url) as response:
-                    if response.status_code != 200:
+                async with client.stream(method, url, **options) as response:
+                    if response.status_code not in statuses:
                         raise _UnreadableError(f"HTTP {response.status_code}")
-                    return _parse(await self._read(response)), response.headers
+                    return response.status_code, await self._read(response), response.headers
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             raise _UnreadableError(f"no answer ({type(error).__name__})") from None
         except TimeoutError:
@@ -153,6 +251,13 @@ def _parse(body: bytes) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise _UnreadableError("the answer is no JSON object")
     return cast("dict[str, Any]", value)
+
+
+def _read_token(answer: Mapping[str, Any]) -> str:
+    token, kind = answer.get("access_token"), answer.get("token_type")
+    if not isinstance(token, str) or not isinstance(kind, str) or kind.lower() != "bearer":
+        raise _UnreadableError("the answer has no bearer token")
+    return token
 
 
 def _read_keys(document: dict[str, Any]) -> tuple[SigningKey, ...]:

@@ -55,10 +55,14 @@ class ProtectedResource:
         return {
             "resource": self.oauth.resource,
             "authorization_servers": [self.oauth.issuer],
-            "scopes_supported": [self.oauth.asked_prefix + scope for scope in self.scopes] + [*self.oauth.more_scopes],
+            "scopes_supported": self.to_asked(self.scopes),
             "bearer_methods_supported": ["header"],
             "resource_name": "refdesk",
         }
+
+    def to_asked(self, scopes: Iterable[str]) -> list[str]:
+        """Return scopes as clients request them, those of the issuer's own behind them."""
+        return [*(self.oauth.asked_prefix + scope for scope in scopes), *self.oauth.more_scopes]
 
     def build_routes(self) -> list[Route]:
         """Return the routes of the metadata: under the resource's own path, that of the MCP endpoint, and none."""
@@ -71,13 +75,9 @@ class ProtectedResource:
 
     def complete(self, challenge: str, status: int) -> str:
         """Return a challenge that also says where the metadata is, and, before anybody signed in, what to ask for."""
-        asked = _SCOPE.sub(lambda found: f'scope="{self._join(found[1].split())}"', challenge)
-        scope = f', scope="{self._join(self.scopes)}"' if status == 401 and self.scopes else ""
+        asked = _SCOPE.sub(lambda found: f'scope="{" ".join(self.to_asked(found[1].split()))}"', challenge)
+        scope = f', scope="{" ".join(self.to_asked(self.scopes))}"' if status == 401 and self.scopes else ""
         return f'{asked}, resource_metadata="{self.metadata_url}"{scope}'
-
-    def _join(self, scopes: Iterable[str]) -> str:
-        """Return scopes as clients request them, those of the issuer's own behind them."""
-        return " ".join([*(self.oauth.asked_prefix + scope for scope in scopes), *self.oauth.more_scopes])
 
 
 @dataclass(frozen=True, slots=True)

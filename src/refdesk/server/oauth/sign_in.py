@@ -15,18 +15,33 @@ if TYPE_CHECKING:
 
     from refdesk.core.operations import Toolset
     from refdesk.protocols import Clock
+    from refdesk.server.oauth.code_flow import CodeFlow
     from refdesk.server.oauth.configuration import OAuth
 
 
 @dataclass(frozen=True, slots=True)
 class SignIn:
-    """Tells who calls with a token, and callers without one where to get it."""
+    """Tells who calls with a token, and callers without one where to get it.
+
+    Attributes:
+        flow: What gets people one who use the console; `None` where the settings name no client for it.
+    """
 
     tokens: TokenCheck
     resource: ProtectedResource
+    flow: CodeFlow | None = None
 
 
 def build_sign_in(oauth: OAuth, toolsets: Iterable[Toolset], clock: Clock) -> SignIn:
     """Return the sign-in of callers; nothing is requested from the issuer yet."""
-    keys = KeySet(oauth.issuer, Issuer(oauth.issuer, oauth.jwks_url).fetch, clock)
-    return SignIn(TokenCheck(oauth, keys, clock), ProtectedResource(oauth, list_scopes(toolsets)))
+    issuer = Issuer(oauth.issuer, oauth.jwks_url)
+    tokens = TokenCheck(oauth, KeySet(oauth.issuer, issuer.fetch, clock), clock)
+    resource = ProtectedResource(oauth, list_scopes(toolsets))
+    if oauth.console is None:
+        return SignIn(tokens, resource)
+    from refdesk.server.oauth.code_flow import CodeFlow
+    from refdesk.server.oauth.endpoints import EndpointSet
+
+    endpoints = EndpointSet(issuer.find_endpoints, clock)
+    flow = CodeFlow(oauth.console, resource, tokens, endpoints, issuer.exchange)
+    return SignIn(tokens, resource, flow)

@@ -1,0 +1,153 @@
+"""Signing in to the console with the issuer that the settings name; imported only where they do.
+
+The browser comes back from another site, and then sends no cookie that is for this one alone. So who is signed in is
+shown a page that goes on by itself: what it asks for is asked by this site.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from urllib.parse import quote, urlencode, urlsplit
+
+from starlette.responses import RedirectResponse
+from starlette.routing import Route
+
+from refdesk.server.console import sessions
+from refdesk.server.console.visits import Visit
+from refdesk.server.credentials import FailureLimit
+from refdesk.server.oauth.code_flow import RETURN, SignInError, read_begun
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.types import Scope
+
+    from refdesk.server.console.visits import Site
+    from refdesk.server.oauth.code_flow import Begun, CodeFlow, Problem
+
+logger = logging.getLogger(__name__)
+
+BEGIN = f"{sessions.SIGN_IN}/issuer"
+COOKIE = "refdesk_sign_in"
+KEPT_SECONDS = 600
+"""How long a person may take at the issuer."""
+
+MOST_RETURNS = 120
+"""Of one address in a minute; each lets the server ask the issuer."""
+
+MOST_THEN = 2000
+"""Characters of an address that is kept; beyond it, signing in leads to the start."""
+
+_URL_CHARACTERS = ":/%#?=@[]!$&'()*+,;"
+
+PROBLEMS: Mapping[Problem, str] = {
+    "denied": "You were not signed in: access was denied where you sign in.",
+    "failed": "You were not signed in: the page where you sign in sent you back with an error.",
+    "large": "You were not signed in: your access token is too large for a browser to keep. Whoever runs the issuer "
+    "can make it smaller, with fewer groups or roles in it; until then, sign in with a key.",
+    "lost": "You were not signed in: this was not begun in this browser, took longer than ten minutes, or was used "
+    "already. Sign in again.",
+    "often": "You were not signed in: there were too many attempts from where you are. Wait a minute.",
+    "orgs": "You were not signed in: you belong to several orgs, and the console shows one. Choose one where you sign "
+    "in, or sign in with a key.",
+    "other": "You were not signed in: you were sent back by another issuer than the one of this server.",
+    "refused": "You were not signed in: the access token is refused here, or none was made. Whoever runs this server "
+    "finds the reason in its log.",
+    "unreachable": "You were not signed in: the place where you sign in does not answer now. Try again in a minute, or "
+    "sign in with a key.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class IssuerSignIn:
+    """The addresses between which a person is with the issuer.
+
+    Attributes:
+        find_client: Returns where a request comes from.
+    """
+
+    site: Site
+    flow: CodeFlow
+    find_client: Callable[[Scope], str]
+    returns: FailureLimit = field(default_factory=FailureLimit)
+
+    @property
+    def name(self) -> str:
+        """The issuer by its host, as people know it."""
+        return urlsplit(self.flow.issuer).netloc
+
+    def write_link(self, then: str) -> str:
+        """Return where signing in begins: where the issuer sends back to, whatever this server was called by."""
+        return f"{self.flow.client.base}{BEGIN}?{urlencode({'next': then})}"
+
+    def explain(self, problem: str | None) -> str | None:
+        """Return what is said of a problem; `None` of what is none."""
+        return next((text for name, text in PROBLEMS.items() if name == problem), None)
+
+    def build_routes(self) -> list[Route]:
+        """Return the routes."""
+        return [Route(BEGIN, self._begin, methods=["GET"]), Route(RETURN, self._finish, methods=["GET"])]
+
+    async def _begin(self, request: Request) -> Response:
+        then = _quote(sessions.read_next(request.query_params.get("next")))
+        try:
+            address, begun = await self.flow.begin(then if len(then) <= MOST_THEN else sessions.START)
+        except SignInError as error:
+            return self._lead_back(error, then)
+        response = _keep_to_itself(RedirectResponse(address, 303))
+        self._set_cookie(response, begun.to_text(), KEPT_SECONDS)
+        return response
+
+    async def _finish(self, request: Request) -> Response:
+        query = request.query_params
+        begun = read_begun(sessions.read_cookie(request.headers, COOKIE), query.get("state"))
+        if begun is None:
+            # What another tab has begun goes on.
+            return self._lead_back(SignInError("lost", "The state is not the one that the browser keeps."))
+        then = sessions.read_next(begun.then)
+        try:
+            response = await self._let_in(request, begun, then)
+        except SignInError as error:
+            logger.warning("sign-in failed", extra={"problem": error.problem, "reason": error.reason})
+            response = self._lead_back(error, then)
+        self._set_cookie(response, "", 0)
+        return response
+
+    async def _let_in(self, request: Request, begun: Begun, then: str) -> Response:
+        if self.returns.count(self.find_client(request.scope), self.site.clock.now()) > MOST_RETURNS:
+            raise SignInError("often", "There were too many attempts from one address.")
+        token = await self.flow.finish(begun, request.query_params)
+        values = {"next": then, "wants_keys": False}
+        response = _keep_to_itself(Visit(self.site, request).show("signed_in.html", values))
+        response.headers["refresh"] = f"0; url={_quote(then)}"
+        sessions.keep_key(request, response, token, is_secure=self._is_secure)
+        return response
+
+    def _lead_back(self, error: SignInError, then: str = sessions.START) -> Response:
+        """Return what leads to the page where one signs in; nothing that was brought back is in its address."""
+        query = urlencode({"next": then, "problem": error.problem})
+        return _keep_to_itself(RedirectResponse(f"{sessions.SIGN_IN}?{query}", 303))
+
+    @property
+    def _is_secure(self) -> bool:
+        return urlsplit(self.flow.client.base).scheme == "https"
+
+    def _set_cookie(self, response: Response, text: str, seconds: int) -> None:
+        # Lax: the browser sends it when the issuer sends it back.
+        response.set_cookie(
+            COOKIE, text, seconds, path=sessions.SIGN_IN, secure=self._is_secure, httponly=True, samesite="lax"
+        )
+
+
+def _quote(address: str) -> str:
+    return quote(address, safe=_URL_CHARACTERS)
+
+
+def _keep_to_itself(response: Response) -> Response:
+    """Let neither a cache keep an answer, nor the next page learn the address that it had."""
+    response.headers["cache-control"] = "no-store"
+    response.headers["referrer-policy"] = "no-referrer"
+    return response
