@@ -148,7 +148,7 @@ def test_a_person_stores_edits_withdraws_and_undoes_without_a_script(url: str, d
             ["write", "input[name=tags]", "office"],
             ["follow", "form.act button"],
             ["read", "h1, .done, .text"],
-            ["follow", "aside .actions a"],
+            ["follow", "aside .actions a[href*=edit_knowledge]"],
             ["write", "textarea", "We open at ten."],
             ["follow", "form.act button"],
             ["read", "#history del, #history ins"],

@@ -144,16 +144,24 @@ async def test_people_sign_in_with_a_client_that_knows_the_address_and_each_work
         assert (await call(client, "get_knowledge", id=stored["id"]))["title"] == "Of acme"
 
 
-def test_people_sign_in_to_the_console_with_a_browser(world: World, pytestconfig: pytest.Config) -> None:
+@pytest.mark.parametrize(
+    ("name", "choice"),
+    [("ann", []), ("cleo", [["wait", "::-p-text(zenith)"], ["follow", "::-p-text(zenith)"]])],
+    ids=["of one org", "of two"],
+)
+def test_people_sign_in_to_the_console_with_a_browser(
+    world: World, pytestconfig: pytest.Config, name: str, choice: list[list[str]]
+) -> None:
     wanted = "/console/browse/knowledge?age=7d"
     said = walk(
         install(pytestconfig),
         [
             ["open", f"{world.url}{wanted}"],
             ["follow", "main .actions a"],
-            ["write", "#username", "ann"],
+            ["write", "#username", name],
             ["follow", "#kc-login"],
-            ["write", "#password", "ann"],
+            *choice,
+            ["write", "#password", name],
             ["click", "#kc-login"],
             ["wait", "nav[aria-label=Console] button"],
             ["where"],

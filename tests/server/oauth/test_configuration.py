@@ -56,6 +56,34 @@ def test_scopes_are_asked_for_as_they_come_unless_it_is_said_otherwise(tmp_path:
     assert (asked.scope_prefix, asked.asked_prefix) == ("", "api://desk/")
 
 
+def test_the_console_is_a_client_where_browsers_reach_the_server(tmp_path: Path) -> None:
+    assert read(tmp_path).console is None
+    chosen: dict[str, object] = {"oauth_console_client_id": "console"}
+    for more, base in (
+        ({}, "https://desk.example.com"),
+        ({"public_url": "https://d.example/x/"}, "https://d.example/x"),
+    ):
+        console = read(tmp_path, **chosen, **more).console
+        assert console is not None
+        assert (console.id, console.secret, console.base) == ("console", None, base)
+    secret = read(tmp_path, **chosen, oauth_console_client_secret="canary-secret")
+    assert secret.console is not None
+    assert "canary-secret" not in repr(secret)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "named"),
+    [
+        ({"oauth_console_client_secret": "x"}, "REFDESK_OAUTH_CONSOLE_CLIENT_ID"),
+        ({"oauth_console_client_id": "x", "oauth_issuer": None, "oauth_audience": ""}, "REFDESK_OAUTH_ISSUER"),
+        ({"oauth_console_client_id": "x", "oauth_audience": "https://desk.example.com/api"}, "REFDESK_PUBLIC_URL"),
+    ],
+)
+def test_half_of_the_consoles_settings_is_refused(tmp_path: Path, chosen: dict[str, object], named: str) -> None:
+    with pytest.raises(errors.ConfigurationError, match=named):
+        read(tmp_path, **chosen)
+
+
 def test_orgs_are_read_as_pairs(tmp_path: Path) -> None:
     assert read(tmp_path, oauth_orgs="org_A=acme, x=y=other,").orgs == {"org_A": "acme", "x=y": "other"}
 
