@@ -96,8 +96,10 @@ async def test_a_person_is_asked_at_the_issuer_and_let_in(browser: Browser) -> N
     page = await browser.server.get(led.headers["location"])
     link = f"{URL}{BEGIN}?{urlencode({'next': WANTED})}"
     assert f'href="{link}">Sign in with {urlsplit(browser.issuer.url).netloc}</a>' in page.text
-    back = await browser.go()
+    address = await browser.answer(await browser.begin())
+    back = await browser.server.get(address)
     assert (back.status_code, back.headers["refresh"]) == (200, f"0; url={WANTED}")
+    assert parse_qs(urlsplit(address).query)["code"][0] not in back.text
     assert (back.headers["cache-control"], back.headers["referrer-policy"]) == ("no-store", "no-referrer")
     kept, gone = back.headers.get_list("set-cookie")
     assert all(part in kept for part in ("refdesk_key=eyJ", "HttpOnly", "SameSite=strict", "Path=/"))
