@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import AsyncGenerator, Generator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
+import anyio
+import httpx2
 import pytest
 
 from refdesk.errors import StoreError
 from refdesk.protocols import Store
-from refdesk.stores.neo4j import open_store
+from refdesk.stores.neo4j import open_store, silence
 from refdesk.stores.neo4j.connections import Limits
+from tests.acceptance.processes import start
 from tests.engines.neo4j import Neo4jServer, get_namespace, get_server, get_store_url, running
 from tests.engines.servers import find_free_port
 from tests.engines.tcp_faults import Fault, Proxy, open_proxy
@@ -20,6 +25,12 @@ from tests.stores.samples import NOTES, asking, find_ids, make_document, put
 pytestmark = pytest.mark.engines
 
 QUICK = Limits(connect=2.0, statement=2.0, patience=2.0)
+PATIENT = Limits(connect=3600.0, statement=3600.0, patience=3600.0)
+LONGEST_SECONDS = 30.0
+"""Far above the few seconds that an answer may take, so that a loaded machine fails no test: it ends a hanging one."""
+
+CLIENT_SECONDS = 90.0
+"""How long a client waits: far longer than the server lets a call take that nobody gives up."""
 
 
 @contextmanager
@@ -167,3 +178,99 @@ async def test_a_database_that_the_server_does_not_have_is_told() -> None:
     with pytest.raises(StoreError, match="a database that the server does not have"):
         async with open_store(url):
             pass
+
+
+def store_note(client: httpx2.Client) -> httpx2.Response:
+    return client.post("/knowledge", json={"title": "Note", "body": "Words."})
+
+
+async def count_refusals(store: Store) -> int:
+    """Return how many of five calls at once, three of which write, learn that the server does not answer."""
+    refused = list[str]()
+
+    async def ask(number: int) -> None:
+        with pytest.raises(StoreError) as caught:
+            await (put(store, make_document(f"n{number}")) if number < 3 else store.find(asking("apple")))
+        refused.append(caught.value.message)
+
+    with anyio.fail_after(LONGEST_SECONDS):
+        async with anyio.create_task_group() as group:
+            for number in range(5):
+                group.start_soon(ask, number)
+    return sum("stopped answering" in message for message in refused)
+
+
+async def test_who_meets_a_silent_server_does_not_wait_as_long_as_for_a_busy_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_store(get_store_url(tmp_path), limits=PATIENT) as store:
+        await put(store, make_document("a", "apple"))
+        assert await find_ids(store, asking("apple")) == ["a"]
+        with monkeypatch.context() as patched, paused(get_server()):
+            patched.setattr(silence, "WATCH_SECONDS", 0.2)
+            patched.setattr(silence, "PROBE_SECONDS", 0.5)
+            assert await count_refusals(store) == 5
+        await put(store, make_document("b", "apple"))
+        assert await find_ids(store, asking("apple")) == ["a", "b"]
+
+
+async def test_a_commit_that_a_silent_server_swallows_is_told_as_unknown_and_the_store_closes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = get_store_url(tmp_path)
+    async with open_store(url) as store:
+        await put(store, make_document("first"))
+    with anyio.fail_after(LONGEST_SECONDS):
+        async with (
+            open_proxy(get_server().port) as proxy,
+            open_store(get_store_url(tmp_path, port=proxy.port), limits=PATIENT) as store,
+        ):
+            monkeypatch.setattr(silence, "WATCH_SECONDS", 0.2)
+            monkeypatch.setattr(silence, "PROBE_SECONDS", 0.5)
+            with pytest.raises(StoreError, match="unknown"):
+                await spoil_commit(store, proxy, "dropped")
+    monkeypatch.undo()
+    async with open_store(url) as store:
+        assert [each is not None for each in await store.get_documents(NOTES, ["a"])] == [True]
+
+
+async def test_who_waits_for_a_busy_server_waits_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = get_store_url(tmp_path)
+    async with open_store(url) as store, open_store(url) as other:
+        monkeypatch.setattr(silence, "WATCH_SECONDS", 0.05)
+        monkeypatch.setattr(silence, "PROBE_SECONDS", 60.0)
+        async with anyio.create_task_group() as group, store.transaction() as transaction:
+            await transaction.put_documents([make_document("first", "apple")])
+            group.start_soon(put, other, make_document("second", "apple"))
+            # The server was asked whether it answers by then.
+            await anyio.sleep(0.5)
+        assert await find_ids(store, asking("apple")) == ["first", "second"]
+
+
+async def test_a_desk_answers_ends_and_goes_on_although_its_database_stands_still(tmp_path: Path) -> None:
+    url = get_store_url(tmp_path)
+    async with open_store(url) as store:
+        # What a server does for the first time takes it seconds.
+        await put(store, make_document("a", "apple"))
+        assert await find_ids(store, asking("apple")) == ["a"]
+    serve = ["-m", "refdesk", "serve", "--no-auth", "--port", "0", "--toolset", "knowledge"]
+    with (
+        start(serve, tmp_path, REFDESK_STORE=url, REFDESK_EMBEDDER="hashing") as desk,
+        httpx2.Client(base_url=desk.read_log("listening")["url"], timeout=CLIENT_SECONDS) as client,
+        ThreadPoolExecutor() as pool,
+    ):
+        assert store_note(client).status_code == 200
+        with paused(get_server()):
+            calls = [pool.submit(store_note, client) for _ in range(3)]
+            calls.append(pool.submit(client.post, "/knowledge/search", json={"query": "words"}))
+            # Those who ask for the health are not kept as long as those who call.
+            assert "has not answered" in client.get("/health").text
+            assert client.get("/ready").status_code == 503
+            assert [call.result().json()["error"]["code"] for call in calls] == ["STORE_UNAVAILABLE"] * 4
+        assert store_note(client).status_code == 200
+        with paused(get_server()):
+            last = pool.submit(store_note, client)
+            assert client.get("/health").status_code == 503
+            desk.process.send_signal(signal.SIGTERM)
+            assert desk.process.wait(timeout=LONGEST_SECONDS) == 0
+            assert last.exception() is not None or last.result().status_code >= 500

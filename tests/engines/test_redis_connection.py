@@ -14,7 +14,7 @@ import pytest
 
 from refdesk.errors import ConfigurationError, EmbedderError
 from refdesk.protocols import EmbeddingJob, JobOutcome
-from refdesk.queues.bullmq import Shared, open_shared
+from refdesk.queues.bullmq import Shared, open_shared, working
 from tests.engines import redis
 from tests.engines.redis import until
 from tests.engines.servers import find_free_port
@@ -22,6 +22,9 @@ from tests.engines.servers import find_free_port
 pytestmark = pytest.mark.engines
 
 SECRET = "hunter2-0123456789"
+LONGEST_SECONDS = 60.0
+"""Far above what anything takes, so that a loaded machine fails no test: it ends a hanging one."""
+
 JOB = EmbeddingJob("acme", "knowledge", "a", "d")
 
 
@@ -227,3 +230,38 @@ async def test_what_was_announced_just_before_the_end_is_sent() -> None:
         shared.queue.announce([JOB])
     async with open_shared(server.url, lambda: None) as shared, worker.working(shared):
         await until(worker.has_done)
+
+
+async def test_a_worker_that_is_told_to_end_does_not_wait_for_a_redis_that_stands_still(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(working, "DRAIN_SECONDS", 3600.0)
+    monkeypatch.setattr(working, "ANSWER_SECONDS", 3600.0)
+    is_at_work, may_end = anyio.Event(), anyio.Event()
+    done = list[str]()
+
+    async def work(job: EmbeddingJob) -> JobOutcome:
+        is_at_work.set()
+        await may_end.wait()
+        done.append(job.id)
+        return "embedded"
+
+    with redis.running() as server, anyio.fail_after(LONGEST_SECONDS):
+        async with open_shared(server.url, lambda: None) as shared, anyio.create_task_group() as group:
+            group.start_soon(shared.queue.consume, work)
+            assert await shared.queue.enqueue([JOB])
+            await is_at_work.wait()
+            server.freeze()
+            may_end.set()
+            await until(lambda: has_entries(done))
+            group.cancel_scope.cancel()
+        # It is still there for the next worker, since it could not be ended.
+        server.thaw()
+        worker = Worker()
+        async with open_shared(server.url, lambda: None) as shared, worker.working(shared):
+            await until(worker.has_done)
+        assert worker.done == done
+
+
+async def has_entries(entries: list[str]) -> bool:
+    return bool(entries)

@@ -80,7 +80,7 @@ class BullQueue:
 
     async def consume(self, work: Callable[[EmbeddingJob], Awaitable[JobOutcome]]) -> None:
         """Work until cancelled, through every outage of Redis."""
-        await work_off(self._connection.url, work)
+        await work_off(self._connection, work)
 
     async def send(self) -> None:
         """Send what is announced, until cancelled; then what is left, if it goes quickly."""

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from refdesk.protocols import EmbeddingJob, JobOutcome
+    from refdesk.queues.bullmq.connection import RedisConnection
 
 logger = logging.getLogger(__name__)
 
@@ -39,8 +40,9 @@ KEPT_SECONDS = 3600
 KEPT_JOBS = 1000
 """How long and how many ended jobs stay whose producer did not say: so long it may read what became of them."""
 
-DRAIN_SECONDS = 4.0
-"""How long jobs at work may take once the worker is told to stop."""
+DRAIN_SECONDS = 1.5
+"""How long jobs at work may take once the worker is told to stop, while Redis answers: what is cut off, another worker
+does. Clients kill a server that takes more than two seconds to end."""
 
 RESTART_SECONDS = 1.0
 MOST_REST_SECONDS = 16.0
@@ -99,11 +101,16 @@ class Processor:
         return {"outcome": outcome}
 
 
-async def work_off(url: str, work: Callable[[EmbeddingJob], Awaitable[JobOutcome]]) -> None:
-    """Work on the queue until cancelled."""
+async def work_off(connection: RedisConnection, work: Callable[[EmbeddingJob], Awaitable[JobOutcome]]) -> None:
+    """Work on the queue until cancelled.
+
+    Args:
+        connection: Knows whether Redis answers; a worker has one of its own to the same.
+        work: Does a job.
+    """
     processor = Processor(work)
     while True:
-        client = connect(url, ANSWER_SECONDS)
+        client = connect(connection.url, ANSWER_SECONDS)
         options: dict[str, Any] = {
             "connection": client,
             "autorun": False,
@@ -118,14 +125,14 @@ async def work_off(url: str, work: Callable[[EmbeddingJob], Awaitable[JobOutcome
         }
         worker = cast("_Worker", bullmq.Worker(QUEUE_NAME, cast("Any", processor.process), cast("Any", options)))
         try:
-            await _run(worker)
+            await _run(worker, connection)
         finally:
             with anyio.CancelScope(shield=True):
                 await client.aclose()
         await anyio.sleep(RESTART_SECONDS)
 
 
-async def _run(worker: _Worker) -> None:
+async def _run(worker: _Worker, connection: RedisConnection) -> None:
     """Run a worker until it ends or this is cancelled; then let it end its jobs, and cut off what takes too long."""
     running = asyncio.ensure_future(worker.run())
     try:
@@ -133,7 +140,9 @@ async def _run(worker: _Worker) -> None:
     finally:
         with anyio.CancelScope(shield=True):
             draining = asyncio.ensure_future(_drain(worker, running))
-            await asyncio.wait({draining}, timeout=DRAIN_SECONDS)
+            # Without an answer from Redis no job can be ended there, and who was told to end does not wait for one.
+            if running.done() or await _answers(connection, draining):
+                await asyncio.wait({draining}, timeout=DRAIN_SECONDS)
             for task in (draining, running, *worker.processing):
                 task.cancel()
             await asyncio.gather(draining, running, *worker.processing, return_exceptions=True)
@@ -141,6 +150,16 @@ async def _run(worker: _Worker) -> None:
     failure = running.exception() if not running.cancelled() else None
     if failure is not None and not isinstance(failure, FAILURES):
         logger.error("worker broke", exc_info=failure)
+
+
+async def _answers(connection: RedisConnection, draining: asyncio.Future[None]) -> bool:
+    """Return whether Redis answers, as far as is known by the time that everything has ended."""
+    probing = asyncio.ensure_future(connection.probe())
+    await asyncio.wait({probing, draining}, return_when=asyncio.FIRST_COMPLETED)
+    if not probing.done():
+        probing.cancel()
+        await asyncio.gather(probing, return_exceptions=True)
+    return connection.is_up
 
 
 async def _drain(worker: _Worker, running: asyncio.Future[None]) -> None:

@@ -6,6 +6,7 @@ import logging
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, LiteralString, Protocol, TypeAlias, cast
 
 import anyio
@@ -14,6 +15,7 @@ from neo4j import WRITE_ACCESS, AsyncGraphDatabase, Query, basic_auth
 from refdesk.core.retrying import RetryPolicy
 from refdesk.errors import StoreError
 from refdesk.stores.neo4j.failures import ENDED, SLOW, UNKNOWN_OUTCOME, UNREACHABLE, describe, is_passing, translated
+from refdesk.stores.neo4j.silence import Silence, SilentError
 
 if TYPE_CHECKING:
     from neo4j import AsyncDriver, AsyncResult, AsyncSession, AsyncTransaction
@@ -27,13 +29,16 @@ POOL_SIZE = 20
 IDLE_SECONDS = 30.0
 """A connection that was idle for longer is tried out before it is used: the server may have gone meanwhile."""
 
+CLOSE_SECONDS = 1.0
+"""How long undoing a transaction or closing connections may take; then they are cut, and the server undoes alone."""
+
 REPEATS = RetryPolicy(attempts=4, first_wait=0.2, max_wait=0.8)
 """How a read that failed for a passing reason is repeated."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How long, in seconds, the database is waited for.
+    """How long, in seconds, a database that works is waited for; one that is silent is given up sooner, see `silence`.
 
     Attributes:
         connect: For a connection.
@@ -57,7 +62,11 @@ class Runner(Protocol):
 
 
 class Database:
-    """One database of one server; keeps a pool of connections."""
+    """One database of one server; keeps a pool of connections.
+
+    Attributes:
+        silence: Ends waits for a server that answers nobody.
+    """
 
     def __init__(self, address: Address, limits: Limits) -> None:
         # The driver names the server's address; what a lost connection means is told where it is known.
@@ -65,18 +74,9 @@ class Database:
         self._limits = limits
         self._name = address.database
         self._bookmarks = AsyncGraphDatabase.bookmark_manager()
-        self._driver: AsyncDriver = AsyncGraphDatabase.driver(  # pyright: ignore[reportUnknownMemberType]
-            address.server,
-            auth=basic_auth(address.user, address.password) if address.user else None,
-            max_connection_pool_size=POOL_SIZE,
-            connection_timeout=limits.connect,
-            connection_write_timeout=limits.statement,
-            connection_acquisition_timeout=limits.patience,
-            liveness_check_timeout=IDLE_SECONDS,
-            notifications_min_severity="OFF",
-            telemetry_disabled=True,
-            user_agent="refdesk",
-        )
+        self._open_driver = partial(_open_driver, address, limits)
+        self._driver = self._open_driver()
+        self.silence = Silence(self._knock)
 
     async def run(self, statement: str, **parameters: object) -> Rows:
         """Return what a statement returns that may be run twice: a read, or an idempotent change of the schema."""
@@ -84,38 +84,44 @@ class Database:
 
     async def ask(self, statement: str, **parameters: object) -> tuple[str, Rows]:
         """Return the server's name and version, such as "Neo4j/5.26.31", and what `run` returns."""
-        with translated():
+        with translated(), self.silence.watched():
             return await REPEATS.call(lambda: self._run_once(statement, parameters), retries_on=is_passing)
 
     @asynccontextmanager
     async def begin(self) -> AsyncGenerator[OpenTransaction, None]:
         """Yield a transaction; leaving without having committed undoes it."""
-        session = self._open_session()
+        session = self._open_session(self._driver)
         transaction: AsyncTransaction | None = None
         try:
-            with translated(), anyio.fail_after(self._limits.patience):
+            with translated(), self.silence.watched(), anyio.fail_after(self._limits.patience):
                 transaction = await session.begin_transaction(timeout=self._limits.transaction)
-            yield OpenTransaction(transaction, self._limits)
+            yield OpenTransaction(transaction, self._limits, self.silence)
         finally:
-            with anyio.CancelScope(shield=True), anyio.move_on_after(self._limits.connect):
+            with anyio.move_on_after(CLOSE_SECONDS, shield=True):
                 await _close_quietly(session, transaction)
 
     async def close(self) -> None:
         """Close every connection."""
-        with anyio.CancelScope(shield=True), anyio.move_on_after(self._limits.connect):
+        self.silence.close()
+        with anyio.move_on_after(CLOSE_SECONDS, shield=True):
             await self._driver.close()
+
+    async def _knock(self) -> None:
+        # A transaction reaches whoever may write; nothing is planned or read for it.
+        async with self._open_driver() as driver, self._open_session(driver) as session:
+            await (await session.begin_transaction()).close()
 
     async def _run_once(self, statement: str, parameters: dict[str, object]) -> tuple[str, Rows]:
         query = Query(cast("LiteralString", statement), timeout=self._limits.statement)
         with anyio.fail_after(self._limits.statement + 1.0):
-            async with self._open_session() as session:
+            async with self._open_session(self._driver) as session:
                 result = await session.run(query, parameters)
                 rows = await _collect(result)
                 return (await result.consume()).server.agent, rows
 
-    def _open_session(self) -> AsyncSession:
+    def _open_session(self, driver: AsyncDriver) -> AsyncSession:
         # Reads go where writes go: in a cluster only the leader is sure to have every commit.
-        return self._driver.session(  # pyright: ignore[reportUnknownMemberType]
+        return driver.session(  # pyright: ignore[reportUnknownMemberType]
             database=self._name,
             default_access_mode=WRITE_ACCESS,
             fetch_size=-1,
@@ -126,9 +132,10 @@ class Database:
 class OpenTransaction:
     """A transaction of the driver."""
 
-    def __init__(self, transaction: AsyncTransaction, limits: Limits) -> None:
+    def __init__(self, transaction: AsyncTransaction, limits: Limits, silence: Silence) -> None:
         self._transaction = transaction
         self._limits = limits
+        self._silence = silence
 
     async def run(self, statement: str, **parameters: object) -> Rows:
         """Return what the statement returns.
@@ -145,7 +152,7 @@ class OpenTransaction:
     async def _run(self, statement: str, parameters: dict[str, object], seconds: float) -> Rows:
         if self._transaction.closed():
             raise StoreError(ENDED)
-        with translated(), anyio.fail_after(seconds):
+        with translated(), self._silence.watched(), anyio.fail_after(seconds):
             return await _collect(await self._transaction.run(cast("LiteralString", statement), parameters))
 
     async def commit(self) -> None:
@@ -157,14 +164,29 @@ class OpenTransaction:
         if self._transaction.closed():
             raise StoreError(ENDED)
         try:
-            with anyio.CancelScope(shield=True), anyio.fail_after(self._limits.statement):
+            with anyio.CancelScope(shield=True), self._silence.watched(), anyio.fail_after(self._limits.statement):
                 await self._transaction.commit()
-        except TimeoutError as error:
+        except (TimeoutError, SilentError) as error:
             raise StoreError(UNKNOWN_OUTCOME) from error
         except Exception as error:
             described = describe(error)
             is_unknown = isinstance(described, StoreError) and described.message in (UNREACHABLE, SLOW)
             raise (StoreError(UNKNOWN_OUTCOME) if is_unknown else described) from error
+
+
+def _open_driver(address: Address, limits: Limits) -> AsyncDriver:
+    return AsyncGraphDatabase.driver(  # pyright: ignore[reportUnknownMemberType]
+        address.server,
+        auth=basic_auth(address.user, address.password) if address.user else None,
+        max_connection_pool_size=POOL_SIZE,
+        connection_timeout=limits.connect,
+        connection_write_timeout=limits.statement,
+        connection_acquisition_timeout=limits.patience,
+        liveness_check_timeout=IDLE_SECONDS,
+        notifications_min_severity="OFF",
+        telemetry_disabled=True,
+        user_agent="refdesk",
+    )
 
 
 async def _collect(result: AsyncResult) -> Rows:

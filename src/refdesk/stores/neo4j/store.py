@@ -22,6 +22,7 @@ from refdesk.stores.neo4j.migrations import VectorIndexes, get_space_name, prepa
 from refdesk.stores.neo4j.reads import Neo4jReader
 from refdesk.stores.neo4j.rows import ANALYSIS_VERSION, encode_document, encode_instant, encode_passages
 from refdesk.stores.neo4j.search import Searcher
+from refdesk.stores.neo4j.silence import SilentError
 from refdesk.stores.neo4j.writes import Place
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class _Session:
         try:
             return await self._take_lock()
         except StoreError as error:
-            if error.message != UNREACHABLE:
+            if error.message != UNREACHABLE or isinstance(error, SilentError):
                 raise
         # The connection was from before a restart, perhaps; nothing was written yet.
         await self._stack.aclose()
@@ -197,13 +198,22 @@ class Neo4jStore(Neo4jReader):
     @asynccontextmanager
     async def transaction(self) -> AsyncGenerator[Neo4jTransaction, None]:
         """See `Store.transaction`."""
-        async with self._turn:
+        async with self._take_turn():
             session = _Session(self._database, self._place)
             try:
                 yield Neo4jTransaction(session, self._indexes, self._place, self._clock)
                 await session.commit()
             finally:
                 await session.end()
+
+    @asynccontextmanager
+    async def _take_turn(self) -> AsyncGenerator[None, None]:
+        with self._database.silence.watched():
+            await self._turn.acquire()
+        try:
+            yield
+        finally:
+            self._turn.release()
 
     async def find(self, request: FindRequest) -> Found:
         """See `Store.find`."""
@@ -230,7 +240,7 @@ class Neo4jStore(Neo4jReader):
 
     async def check(self) -> None:
         """See `Store.check`."""
-        async with self._turn:
+        async with self._take_turn():
             session = _Session(self._database, self._place)
             try:
                 await session.run(_PROBE, name=self._place.name, now=encode_instant(self._clock.now()))
