@@ -8,7 +8,7 @@ from pathlib import Path
 
 from starlette.applications import Starlette
 
-from sample_world.azure_updates.emulator import FEED_PATH, Emulator, read_world
+from sample_world.azure_updates.emulator import FEED_PATH, ROADMAP_PATH, Emulator, read_world
 from sample_world.azure_updates.faults import parse_rules
 from sample_world.serving import add_listening_arguments, load_json, serve
 
@@ -17,7 +17,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Serve until SIGTERM, SIGINT or, where standard input is a pipe, its end.
 
     One line goes to standard output as soon as connections are taken: a JSON object with `url`, the address of the
-    feed, and `control`, the address of the control side.
+    feed, `roadmap`, that of the Microsoft 365 roadmap, and `control`, the address of the control side.
     """
     options = _parse_arguments(arguments)
     emulator = Emulator(
@@ -26,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
 
     def build(origin: str) -> tuple[Starlette, Mapping[str, str]]:
-        return emulator.build_application(), {"url": origin + FEED_PATH}
+        return emulator.build_application(), {"url": origin + FEED_PATH, "roadmap": origin + ROADMAP_PATH}
 
     serve(options, build)
 

@@ -15,26 +15,29 @@ from starlette.routing import Route
 from sample_world.azure_updates.faults import FaultRule, parse_rules
 from sample_world.azure_updates.feed import DEFAULT_PAGE, Feed
 from sample_world.azure_updates.queries import BadQueryError, FeedQuery, parse_query
-from sample_world.azure_updates.world import Record, load_changes, load_world
+from sample_world.azure_updates.world import Record, load_changes, load_roadmap, load_world
 from sample_world.control import CONTROL_PATH, Control, refuse_control
 
 FEED_PATH = "/releasecommunications/api/v2/azure"
+ROADMAP_PATH = "/releasecommunications/api/v2/m365"
 JSON_TYPE = "application/json; odata.metadata=minimal; odata.streaming=true; charset=utf-8"
 
 
 class Emulator:
-    """One feed with its faults and the log of what was asked. Control requests are neither counted nor logged."""
+    """Two feeds with their faults and the log of what was asked. Control requests are neither counted nor logged."""
 
     def __init__(self, records: Sequence[Record], rules: Sequence[FaultRule] = ()) -> None:
         self._feed = Feed(records)
+        self._feeds = {FEED_PATH: self._feed, ROADMAP_PATH: Feed(load_roadmap(), "M365")}
         self._control = Control(parse_rules, rules)
 
     def build_application(self) -> Starlette:
-        """Return the application that serves this feed."""
+        """Return the application that serves these feeds."""
         return Starlette(
             routes=[
                 *self._control.build_routes(),
                 Route(f"{CONTROL_PATH}/world", self._set_world, methods=["POST"]),
+                Route(f"{CONTROL_PATH}/roadmap", self._set_roadmap, methods=["POST"]),
                 Route("/{path:path}", self._serve, methods=["GET"]),
             ]
         )
@@ -54,18 +57,18 @@ class Emulator:
 
     def _read(self, request: Request, fault: FaultRule | None) -> Record | None:
         path = request.url.path.removesuffix("/")
-        if path == FEED_PATH:
-            return self._read_page(parse_query(request.query_params.multi_items()), fault)
+        if path in self._feeds:
+            return self._read_page(self._feeds[path], parse_query(request.query_params.multi_items()), fault)
         parent, _, id = path.rpartition("/")
-        return self._feed.get(id) if parent == FEED_PATH else None
+        return self._feeds[parent].get(id) if parent in self._feeds else None
 
-    def _read_page(self, query: FeedQuery, fault: FaultRule | None) -> Record:
+    def _read_page(self, feed: Feed, query: FeedQuery, fault: FaultRule | None) -> Record:
         kind = fault.fault if fault else None
         if fault and kind == "page_shift":
             self._shift(fault)
         if kind == "duplicate_page":
             query = replace(query, skip=max(0, query.skip - (query.top or DEFAULT_PAGE)))
-        page = self._feed.list_page(query)
+        page = feed.list_page(query)
         if kind == "empty_page":
             page["value"] = []
         if fault and kind == "wrong_count" and "@odata.count" in page:
@@ -84,8 +87,14 @@ class Emulator:
         return [record for record in news if not self._feed.has(record["id"])]
 
     async def _set_world(self, request: Request) -> Response:
+        return await self._replace(self._feed, request)
+
+    async def _set_roadmap(self, request: Request) -> Response:
+        return await self._replace(self._feeds[ROADMAP_PATH], request)
+
+    async def _replace(self, feed: Feed, request: Request) -> Response:
         try:
-            self._feed.replace(read_world(await request.json()))
+            feed.replace(read_world(await request.json()))
         except ValueError as error:
             return refuse_control(error)
         return Response(status_code=204)

@@ -15,12 +15,19 @@ from sample_world.azure_updates.world import Record
 FRONT_END = "https://relcomms-sample.edge.example/api/v2"
 DEFAULT_PAGE = 100
 LARGEST_PAGE = 1000
+MOST = 2**63
 
 
 class Feed:
-    """The announcements in force, in the service's own order: `modified`, newest first, then as given."""
+    """The announcements in force, in the service's own order: `modified`, newest first, then as given.
 
-    def __init__(self, records: Iterable[Record]) -> None:
+    Args:
+        records: In the wire format.
+        kind: What the service calls the type of its records; in lower case, the path that it serves them at.
+    """
+
+    def __init__(self, records: Iterable[Record], kind: str = "Azure") -> None:
+        self._kind = kind
         self.replace(records)
 
     def replace(self, records: Iterable[Record]) -> None:
@@ -40,8 +47,8 @@ class Feed:
     def get(self, id: str) -> Record | None:
         """Return the record with this id under its own context annotation, or `None`."""
         for record in self._records:
-            if record.get("id") == id:
-                return {"@odata.context": f"{FRONT_END}/$metadata#Azure/$entity", **record}
+            if str(record.get("id")) == id:
+                return {"@odata.context": f"{FRONT_END}/$metadata#{self._kind}/$entity", **record}
         return None
 
     def has(self, id: object) -> bool:
@@ -58,11 +65,12 @@ class Feed:
         found = self._find(query)
         size = min(DEFAULT_PAGE if query.top is None else query.top, LARGEST_PAGE)
         end = query.skip + size
-        page: Record = {"@odata.context": f"{FRONT_END}/$metadata#Azure"}
+        page: Record = {"@odata.context": f"{FRONT_END}/$metadata#{self._kind}"}
         if query.count:
             page["@odata.count"] = len(found)
         if end < len(found) and (query.top is None or query.top > size):
-            page["@odata.nextLink"] = _next_link(query, end, None if query.top is None else query.top - size)
+            left = None if query.top is None else query.top - size
+            page["@odata.nextLink"] = _next_link(self._kind.lower(), query, end, left)
         page["value"] = [_select(record, query.select) for record in found[query.skip : end]]
         if query.facets:
             page["facets"] = count_facets(found)
@@ -113,10 +121,15 @@ def _modified(record: Record) -> int:
     return to_ticks(record.get("modified")) or 0
 
 
-def _sort_key(name: str) -> Callable[[Record], int | str]:
+def _sort_key(name: str) -> Callable[[Record], int | str | tuple[int, str]]:
     if name in ("created", "modified"):
         return lambda record: to_ticks(record.get(name)) or 0
-    return lambda record: next(iter(_values(record, name)), "")
+    return lambda record: _rank(record.get(name), _values(record, name))
+
+
+def _rank(value: object, texts: Sequence[str]) -> tuple[int, str]:
+    """Return the place of a value: a number by its size, a text, or the first of several, behind all numbers."""
+    return (value, "") if isinstance(value, int) else (MOST, next(iter(texts), ""))
 
 
 def _has_words(record: Record, words: Sequence[str]) -> bool:
@@ -128,6 +141,6 @@ def _select(record: Record, names: Sequence[str] | None) -> Record:
     return record if names is None else {name: record.get(name) for name in names}
 
 
-def _next_link(query: FeedQuery, skip: int, top: int | None) -> str:
+def _next_link(path: str, query: FeedQuery, skip: int, top: int | None) -> str:
     paging = [("$skip", str(skip))] if top is None else [("$top", str(top)), ("$skip", str(skip))]
-    return f"{FRONT_END}/azure?{urlencode([*query.options, *paging], quote_via=quote, safe='$')}"
+    return f"{FRONT_END}/{path}?{urlencode([*query.options, *paging], quote_via=quote, safe='$')}"

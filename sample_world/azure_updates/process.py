@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from sample_world.azure_updates.world import Record
+from sample_world.azure_updates.world import Record, load_roadmap
 from sample_world.process import REPOSITORY, EmulatorError, RunningProcess, name_file, running_process
 
 __all__ = ["REPOSITORY", "EmulatorError", "RunningEmulator", "running_emulator"]
@@ -20,6 +20,15 @@ class RunningEmulator(RunningProcess):
     async def set_world(self, records: Sequence[Record] | None = None, *, day: int = 1) -> None:
         """Let the feed hold exactly `records`, or without them the sample world's state of `day`."""
         await self.call("POST", "world", {"day": day} if records is None else list(records))
+
+    @property
+    def roadmap_url(self) -> str:
+        """The address of the Microsoft 365 roadmap, as a client is given it."""
+        return self.said["roadmap"]
+
+    async def set_roadmap(self, records: Sequence[Record] | None = None) -> None:
+        """Let the roadmap hold exactly `records`, or without them those of the sample world."""
+        await self.call("POST", "roadmap", load_roadmap() if records is None else list(records))
 
 
 @asynccontextmanager

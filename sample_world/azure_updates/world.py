@@ -40,6 +40,11 @@ def load_world(day: int = 1) -> list[Record]:
     return records if day == 1 else apply_changes(records, load_changes())
 
 
+def load_roadmap() -> list[Record]:
+    """Return every item of the invented Microsoft 365 roadmap, in the wire format, where ids are numbers."""
+    return cast("list[Record]", json.loads((FOLDER / "roadmap.json").read_text(encoding="utf-8")))
+
+
 def load_changes() -> list[Change]:
     """Return what happened between day 1 and day 2, in the order in which it happened."""
     return cast("list[Change]", json.loads((FOLDER / "day_2.json").read_text(encoding="utf-8")))

@@ -29,9 +29,11 @@ from refdesk.factories.toolsets import (
     choose_own_stores,
     connect_live,
     get_stale_after,
+    get_toolset,
     has_documents,
     join_toolsets,
     list_names,
+    list_sources,
 )
 from refdesk.gaps.missed import Missed
 
@@ -314,16 +316,15 @@ class Desk:
                 toolset = statistics.collection.toolset
                 (counts if base.of(toolset) is each else elsewhere)[toolset] += count_living(statistics)
         return {
-            toolset.name: await self._get_toolset_health(
-                base, toolset.name, counts[toolset.name], elsewhere[toolset.name]
-            )
+            name: await self._get_toolset_health(base, name, counts[toolset.name], elsewhere[toolset.name])
             for toolset in self.toolsets
             if has_documents(toolset.name)
+            for name in list_sources(self.settings, toolset.name) or [toolset.name]
         }
 
     async def _get_toolset_health(self, base: Base, name: str, documents: int, elsewhere: int) -> ToolsetHealth:
         from refdesk.core.background import sync_log
-        from refdesk.core.background.health import ToolsetHealth
+        from refdesk.core.background.health import ToolsetHealth, find_sync_problem
 
         if name in self.live:
             return ToolsetHealth(None, None, self.live[name]())
@@ -331,18 +332,10 @@ class Desk:
         if stale_after is None:
             is_left = elsewhere > documents
             return ToolsetHealth(documents, None, LEFT.format(name, elsewhere) if is_left else None)
-        status = await sync_log.read_status(base.knowledge_base.store, name)
-        last, problem = status.last_success, None
-        if last is None or last <= base.knowledge_base.clock.now() - stale_after:
-            since = "was never synced" if last is None else f"was last synced {last:%Y-%m-%d %H:%M} UTC"
-            problem = f"{name} {since}: {status.last_error or 'a sync is due.'}"
-        elif status.withheld:
-            gone = f"{status.withheld} documents are gone from the source of {name}"
-            why = "while it gives less than it says" if status.missing else "suspiciously many at once"
-            problem = f"{gone}, {why}, and were kept; --force lets them go."
-        elif status.missing:
-            problem = f"The source of {name} says that it holds {status.missing} records more than it gives."
-        return ToolsetHealth(documents, last, problem)
+        status = await sync_log.read_status(base.of(get_toolset(name)).knowledge_base.store, name)
+        problem = find_sync_problem(name, status, base.knowledge_base.clock.now(), stale_after)
+        own = documents if name == get_toolset(name) else status.documents
+        return ToolsetHealth(own, status.last_success, problem)
 
     async def run(self) -> None:
         """Keep the store open, once it is wanted, and the background work going, until cancelled."""

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 def sync(name: str, full: bool, force: bool, as_json: bool) -> None:
     """Bring TOOLSET, such as azure-updates, up to date with its source.
 
+    A further feed that the settings add has a name of its own, such as azure-updates:m365.
+
     The desk or server that runs does it, where one does.
     """
     import anyio
@@ -45,14 +47,14 @@ def sync(name: str, full: bool, force: bool, as_json: bool) -> None:
 
 async def _sync(settings: Settings, name: str, full: bool, force: bool, show: Show | None) -> dict[str, Any]:
     from refdesk.app import open_desk
-    from refdesk.factories.toolsets import load_toolsets
+    from refdesk.factories.toolsets import get_toolset, load_toolsets
     from refdesk.server.local.syncing import to_json
 
     def note(state: SyncProgress) -> None:
         if show is not None:
             show(state.read, state.total)
 
-    async with open_desk(settings, load_toolsets([name]), in_background=False) as desk:
+    async with open_desk(settings, load_toolsets([get_toolset(name)], settings), in_background=False) as desk:
         upkeep = desk.get_upkeep(await desk.get_base())
         return to_json(await upkeep.sync(name, note, full=full, force=force))
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from refdesk import __version__, errors
+from refdesk.core.descriptors import FEED_MARK
 from refdesk.forwarder import hello, identity, rendezvous
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def sync(toolset: str, *, full: bool, force: bool, show: Show | None) -> dict[st
     """Return what a sync did that the desk made which runs, or `None` where none can be asked.
 
     Args:
-        toolset: Which one is synced.
+        toolset: Which one is synced, or which of its further feeds.
         full: Whether everything is compared.
         force: Whether what is gone is withdrawn even when it is suspiciously much.
         show: Shown how far it is.
@@ -61,7 +62,7 @@ def sync(toolset: str, *, full: bool, force: bool, show: Show | None) -> dict[st
             done, total = said["progress"]
             show(int(done), int(total) if total is not None else None)
 
-    said = _ask_each((toolset,), asked, "the sync", note)
+    said = _ask_each((toolset.partition(FEED_MARK)[0],), asked, "the sync", note)
     return said["value"] if said is not None else None
 
 

@@ -56,13 +56,13 @@ def _work_until_idle(settings: Settings, toolsets: tuple[Toolset, ...]) -> None:
 async def _drain(settings: Settings, toolsets: tuple[Toolset, ...], show: Show | None) -> Backlog:
     from refdesk.app import open_desk
     from refdesk.core.background.health import add_backlogs, measure_backlog
-    from refdesk.factories.toolsets import choose_syncer, get_stale_after
+    from refdesk.factories.toolsets import choose_syncer, list_sources
 
     async with open_desk(settings, toolsets, in_background=False) as desk:
         base = await desk.get_base()
         for each in base.each():
             await embed_all(each, show)
-        for name in [toolset.name for toolset in toolsets if get_stale_after(settings, toolset.name) is not None]:
+        for name in [source for toolset in toolsets for source in list_sources(settings, toolset.name)]:
             syncer = choose_syncer(settings, name, base.knowledge_base.store)
             try:
                 if await syncer.is_due(base.knowledge_base.clock.now()):

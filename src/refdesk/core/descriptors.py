@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from refdesk.protocols import Source
 
 
+FEED_MARK = ":"
+"""What stands between the names of a toolset and of a further source of it, as in `azure-updates:m365`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Check:
     """One thing that `refdesk doctor` looked at.
@@ -71,6 +75,8 @@ class Sync:
         stale_after: The documents count as current for so long after a sync.
         full_after: A sync compares everything when the last one that did so is older.
         get_converter_version: See `Syncer.converter_version`; `None` converts every record anew at each sync.
+        id_prefix: How the ids of all its documents begin, where the toolset has further sources; of the first one they
+            are those that begin like no other's.
     """
 
     open_source: Callable[[Any], Source]
@@ -78,6 +84,7 @@ class Sync:
     stale_after: Callable[[Any], timedelta]
     full_after: Callable[[Any], timedelta]
     get_converter_version: Callable[[], str] | None = None
+    id_prefix: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +185,8 @@ class ToolsetDescriptor:
         load_settings: Returns the model of its own settings; `None` where it has none.
         is_configured: Whether the settings bring it into play when no toolset is named.
         sync: How it is kept up to date; `None` where its documents come from agents, or it has none.
+        list_feeds: Returns the further sources of its collection that the settings add, by what tells them apart; each
+            has a prefix of ids, and is synced, watched and told of as `toolset:feed`.
         connect: Opens what it is asked live through; called where it is in play and configured.
         join: Returns a table that asks the other toolsets and has no documents of its own. It is given the tables of
             those in play, the names of all that may be asked for, and the task group in which the questions end that
@@ -202,6 +211,7 @@ class ToolsetDescriptor:
     load_settings: Callable[[], type[BaseModel]] | None = None
     is_configured: Callable[[Any], bool] = _is_always
     sync: Sync | None = None
+    list_feeds: Callable[[Any], Mapping[str, Sync]] | None = None
     connect: Callable[[Any], AbstractAsyncContextManager[Live]] | None = None
     join: Callable[[Sequence[Toolset], Sequence[str], TaskGroup | None], Toolset] | None = None
     check: Callable[[Any], Awaitable[Sequence[Check]]] | None = None

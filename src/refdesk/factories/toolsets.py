@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from refdesk import errors
-from refdesk.core.descriptors import Means
+from refdesk.core.descriptors import FEED_MARK, Means
 from refdesk.core.operations import Toolset
 from refdesk.discovery import discover, find_descriptor, find_descriptors
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from anyio.abc import TaskGroup
 
     from refdesk.core.background.syncing import Syncer
-    from refdesk.core.descriptors import Live, ToolsetDescriptor
+    from refdesk.core.descriptors import Live, Sync, ToolsetDescriptor
     from refdesk.core.keeping.migrating import Part
     from refdesk.core.writing.quotas import Quota
     from refdesk.playbooks import Inducer
@@ -165,38 +165,73 @@ async def connect_live(
         yield bound, {name: each.get_problem for name, each in live.items()}
 
 
+def get_toolset(source: str) -> str:
+    """Return the name of the toolset that has a source of this name."""
+    return source.partition(FEED_MARK)[0]
+
+
+def list_sources(settings: Settings, toolset: str) -> list[str]:
+    """Return the names of a toolset's sources: its own name, and behind it those of the feeds that settings add."""
+    descriptor = find_descriptor(toolset)
+    if descriptor is None or descriptor.sync is None:
+        return []
+    return [toolset, *(f"{toolset}{FEED_MARK}{feed}" for feed in _list_feeds(descriptor, settings))]
+
+
+def _list_feeds(descriptor: ToolsetDescriptor, settings: Settings) -> Mapping[str, Sync]:
+    return descriptor.list_feeds(settings) if descriptor.list_feeds is not None else {}
+
+
+def _find_sync(settings: Settings, source: str) -> Sync | None:
+    descriptor, (_, _, feed) = find_descriptor(get_toolset(source)), source.partition(FEED_MARK)
+    if descriptor is None:
+        return None
+    return _list_feeds(descriptor, settings).get(feed) if feed else descriptor.sync
+
+
 def get_stale_after(settings: Settings, name: str) -> timedelta | None:
-    """Return for how long a toolset counts as current after a sync, or `None` when it has no source."""
-    descriptor = find_descriptor(name)
-    return descriptor.sync.stale_after(settings) if descriptor is not None and descriptor.sync is not None else None
+    """Return for how long a source counts as current after a sync, or `None` when there is no source of this name."""
+    sync = _find_sync(settings, name)
+    return sync.stale_after(settings) if sync is not None else None
 
 
 def choose_syncer(settings: Settings, name: str, store: Store) -> Syncer:
-    """Return what brings a toolset up to date with its source.
+    """Return what brings a toolset up to date with its source of this name; see `list_sources`.
 
     Raises:
-        InvalidInputError: It has no source.
+        InvalidInputError: There is no such source.
         ConfigurationError: The settings name no source that could be read.
     """
-    descriptor = find_descriptor(name)
-    if descriptor is None or descriptor.sync is None:
+    sync, toolset = _find_sync(settings, name), get_toolset(name)
+    descriptor = find_descriptor(toolset)
+    if descriptor is None or sync is None:
         raise errors.InvalidInputError(f"{name} has no source to be synced with.")
     from refdesk.core.background.syncing import Syncer
     from refdesk.core.clock import SystemClock
     from refdesk.core.writing import audit
     from refdesk.model import SHARED_ORG, Collection
 
-    get_version = descriptor.sync.get_converter_version
+    get_version = sync.get_converter_version
+    others = tuple(each.id_prefix for each in _list_feeds(descriptor, settings).values())
     return Syncer(
         audit.watch(store, SystemClock(), audit.SERVER, f"sync {name}", documents_only=True),
-        descriptor.sync.open_source(settings),
-        Collection(SHARED_ORG, name),
-        descriptor.sync.load_converter(),
+        sync.open_source(settings),
+        Collection(SHARED_ORG, toolset),
+        sync.load_converter(),
         SystemClock(),
-        stale_after=descriptor.sync.stale_after(settings),
-        full_after=descriptor.sync.full_after(settings),
+        stale_after=sync.stale_after(settings),
+        full_after=sync.full_after(settings),
         converter_version=get_version() if get_version is not None else None,
+        name=name,
+        owns=_tell_owner(sync.id_prefix, others),
     )
+
+
+def _tell_owner(prefix: str, others: tuple[str, ...]) -> Callable[[str], bool] | None:
+    """Return what says whether an id is of the source with this prefix; `None` where there is no other."""
+    if prefix:
+        return lambda id: id.startswith(prefix)
+    return (lambda id: not id.startswith(others)) if others else None
 
 
 def choose_own_stores(settings: Settings, names: Sequence[str]) -> dict[str, tuple[str, str]]:

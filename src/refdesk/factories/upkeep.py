@@ -12,7 +12,7 @@ import anyio
 from refdesk import errors
 from refdesk.core import tracing
 from refdesk.core.fairness import outside
-from refdesk.factories.toolsets import choose_syncer, get_stale_after
+from refdesk.factories.toolsets import choose_syncer, get_toolset, list_sources
 
 if TYPE_CHECKING:
     from refdesk.core.background.sync_log import SyncReport
@@ -55,8 +55,8 @@ class DeskUpkeep:
         return self.base.keys
 
     def list_sources(self) -> list[str]:
-        """Return the toolsets that have a source."""
-        return [name for name in self.names if get_stale_after(self.settings, name) is not None]
+        """Return the names of the sources of the toolsets; see `refdesk.factories.toolsets.list_sources`."""
+        return [source for name in self.names for source in list_sources(self.settings, name)]
 
     async def sync(
         self, toolset: str, on_progress: OnProgress, *, full: bool = False, force: bool = False
@@ -145,4 +145,4 @@ class DeskUpkeep:
             self.base.synced[toolset] = last
 
     def _choose_syncer(self, toolset: str) -> Syncer:
-        return choose_syncer(self.settings, toolset, self.base.of(toolset).knowledge_base.store)
+        return choose_syncer(self.settings, toolset, self.base.of(get_toolset(toolset)).knowledge_base.store)

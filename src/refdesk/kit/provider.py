@@ -6,7 +6,7 @@ say is how one of its documents is read whole, and what its labels and its dates
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,7 @@ from refdesk.model import SHARED_ORG, And, Collection, Filter, HasAny, Overlaps
 
 if TYPE_CHECKING:
     from refdesk.core.context import Context
+    from refdesk.core.knowledge_base import KnowledgeBase
     from refdesk.core.search.providers import HitReference, Question
     from refdesk.core.search.retrieval import Hit
     from refdesk.model import Document, TextQuery
@@ -42,6 +43,7 @@ class CollectionSearch:
         tags: The facet that labels documents; `None` where they carry none.
         quotes_bind: Whether words in double quotes must occur in its own search.
         name_tag: Returns the tag that counts for one that is asked for.
+        describe: Returns what is to be known of the copy; `None`: what the syncs of its one source say.
         read: Returns what people read of a document's body, which it begins with: what follows is only searched.
     """
 
@@ -55,6 +57,7 @@ class CollectionSearch:
     tags: str | None = None
     quotes_bind: bool = False
     name_tag: Callable[[str], str] = str
+    describe: Callable[[KnowledgeBase], Awaitable[list[str]]] | None = None
     read: Callable[[Document], str] = lambda document: document.body
 
     def to_provider(self) -> SearchProvider:
@@ -77,7 +80,8 @@ class CollectionSearch:
         base, text = context.knowledge_base, parse_query(question.text)
         found = await base.search(request)
         status = await sync_log.read_status(base.store, self.toolset)
-        age = describe_copy(status, base.clock.now(), things=self.things)
+        now = base.clock.now()
+        age = describe_copy(status, now, things=self.things) if self.describe is None else await self.describe(base)
         notes = [*age, federation.MISSING_MEANING.get(found.semantic, "")]
         if not found.hits and question.period.is_bounded:
             notes.append(await self._describe_newest(context))

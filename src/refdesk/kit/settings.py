@@ -10,7 +10,8 @@ from pydantic_settings import NoDecode
 URL = r"^https?://[^\s/]+"
 
 
-def _split(value: object) -> object:
+def split_names(value: object) -> object:
+    """Return the parts of a text between commas, outer blanks removed and empty ones left out; else the value."""
     return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
 
 
@@ -18,7 +19,7 @@ def _read_none(value: object) -> object:
     return None if isinstance(value, str) and value.strip().lower() == "none" else value
 
 
-Names: TypeAlias = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
+Names: TypeAlias = Annotated[tuple[str, ...], NoDecode, BeforeValidator(split_names)]
 """Names separated by commas."""
 
 Url: TypeAlias = Annotated[str, Field(pattern=URL)]

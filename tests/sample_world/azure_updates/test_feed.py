@@ -46,6 +46,18 @@ def test_skip_pages_cover_every_record_once() -> None:
     assert [id for page in pages for id in page] == [str(100_000 + index) for index in range(250)]
 
 
+def test_items_with_numbers_for_ids_are_ordered_by_size_and_served_at_their_own_path() -> None:
+    feed = Feed([{**make(""), "id": number} for number in (1_000, 20, 300)], "M365")
+    page = ask(feed, orderby="id asc", filter="modified ge 2026-01-01T00:00:00Z")
+    assert get_ids(page) == [20, 300, 1_000]
+    assert str(page["@odata.context"]).endswith("$metadata#M365")
+    found = feed.get("300")
+    assert found is not None
+    assert found["id"] == 300
+    many = Feed([{**make(""), "id": number} for number in range(101)], "M365")
+    assert "/m365?" in str(ask(many)["@odata.nextLink"])
+
+
 def test_the_next_link_leads_over_every_record_and_names_another_host() -> None:
     feed = Feed(number(250))
     page = ask(feed, orderby="id desc", filter="id ne '100100'", count="true")

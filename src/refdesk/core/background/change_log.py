@@ -15,7 +15,7 @@ from refdesk.core.background.sync_log import Change, ChangeKind
 from refdesk.model import SHARED_ORG, Metadata, MetadataKey
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from refdesk.protocols import Reader, Transaction
 
@@ -66,7 +66,12 @@ async def read_changes(reader: Reader, toolset: str, since: datetime | None, unt
             for each in await reader.list_metadata(kind, org=SHARED_ORG, limit=_MOST):
                 found += _read(each)
     held = [each for each in found if (since is None or since <= each.at) and each.at <= until]
-    return sorted(held, key=lambda each: (-each.at.timestamp(), each.change.id, -each.change.version))
+    return sort_changes(held)
+
+
+def sort_changes(changes: Iterable[LoggedChange]) -> list[LoggedChange]:
+    """Return changes newest first, then by id."""
+    return sorted(changes, key=lambda each: (-each.at.timestamp(), each.change.id, -each.change.version))
 
 
 def _name_kind(toolset: str, at: datetime) -> str:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from refdesk.core.background.embedding import Indexer
+    from refdesk.core.background.sync_log import SyncStatus
     from refdesk.core.background.upkeep import EmbeddingState
     from refdesk.model import Collection
 
@@ -73,6 +74,28 @@ class ToolsetHealth:
     documents: int | None
     as_of: datetime | None = None
     problem: str | None = None
+
+
+def find_sync_problem(name: str, status: SyncStatus, now: datetime, stale_after: timedelta) -> str | None:
+    """Return what keeps the documents of a source from being current, or `None`.
+
+    Args:
+        name: Of the source.
+        status: Of its syncs.
+        now: The present.
+        stale_after: For how long they count as current after a sync.
+    """
+    last = status.last_success
+    if last is None or last <= now - stale_after:
+        since = "was never synced" if last is None else f"was last synced {last:%Y-%m-%d %H:%M} UTC"
+        return f"{name} {since}: {status.last_error or 'a sync is due.'}"
+    if status.withheld:
+        gone = f"{status.withheld} documents are gone from the source of {name}"
+        why = "while it gives less than it says" if status.missing else "suspiciously many at once"
+        return f"{gone}, {why}, and were kept; --force lets them go."
+    if status.missing:
+        return f"The source of {name} says that it holds {status.missing} records more than it gives."
+    return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,14 @@ from refdesk.core.background.conversions import (
     write_conversions,
 )
 from refdesk.core.background.leases import Holder, Lease
-from refdesk.core.background.records import NAMELESS, REPEATED, PageRecords, ToDocument, tell_repeated
+from refdesk.core.background.records import (
+    NAMELESS,
+    REPEATED,
+    InvalidRecordError,
+    PageRecords,
+    ToDocument,
+    tell_repeated,
+)
 from refdesk.core.background.sync_log import (
     MAX_CHANGES,
     Change,
@@ -43,6 +50,7 @@ from refdesk.model import Collection, Document, State
 from refdesk.protocols import RecognisingSource
 
 if TYPE_CHECKING:
+    from refdesk.model import JsonObject
     from refdesk.protocols import Clock, Source, SourcePage, Store, Transaction
 
 logger = logging.getLogger(__name__)
@@ -80,6 +88,10 @@ class Syncer:
         stale_after: A sync is due when the last one that succeeded is older.
         full_after: A sync is a full one when the last full one is older.
         lease_duration: How long another process waits for one that vanished without a trace.
+        name: What the status, the logs and the lease are kept under where a collection has several sources; without
+            it the toolset's name. It holds no `/`.
+        owns: Whether the document of an id is this source's, where a collection has several; a record of another's is
+            set aside. `None`: all are.
     """
 
     store: Store
@@ -92,17 +104,36 @@ class Syncer:
     full_after: timedelta = timedelta(days=7)
     lease_duration: timedelta = timedelta(seconds=15)
     converter_version: str | None = None
+    name: str | None = None
+    owns: Callable[[str], bool] | None = None
+
+    @property
+    def log_name(self) -> str:
+        """What the status, the logs and the lease are kept under."""
+        return self.name or self.collection.toolset
+
+    async def get_digests(self) -> dict[str, str]:
+        """Return the digests of the source's documents, by id; withdrawn ones not among them."""
+        digests = await self.store.get_digests(self.collection)
+        return {id: digest for id, digest in digests.items() if self.owns is None or self.owns(id)}
+
+    def convert(self, record: JsonObject) -> Document:
+        """Return the document of a record; raises an `InvalidRecordError` where that cannot be, or is not its own."""
+        document = self.to_document(record)
+        if self.owns is not None and not self.owns(document.id):
+            raise InvalidRecordError("id: another source of this collection has ids that begin so")
+        return document
 
     async def get_status(self) -> SyncStatus:
         """Return the status of syncing."""
-        return await sync_log.read_status(self.store, self.collection.toolset)
+        return await sync_log.read_status(self.store, self.log_name)
 
     async def is_running(self) -> bool:
         """Whether some process syncs it at this moment."""
         return await self._make_lease().is_held()
 
     def _make_lease(self) -> Lease:
-        return Lease(f"sync:{self.collection.toolset}", self.store, self.clock, self.holder, self.lease_duration)
+        return Lease(f"sync:{self.log_name}", self.store, self.clock, self.holder, self.lease_duration)
 
     async def is_due(self, now: datetime) -> bool:
         """Whether no sync succeeded within `stale_after` before `now`, or no full one within `full_after`."""
@@ -223,14 +254,14 @@ class _Run:
         return await self._finish()
 
     @property
-    def _toolset(self) -> str:
-        return self.syncer.collection.toolset
+    def _name(self) -> str:
+        return self.syncer.log_name
 
     async def _load(self) -> None:
         store = self.syncer.store
-        self.digests = dict(await store.get_digests(self.syncer.collection))
-        self.conversions = await read_conversions(store, self._toolset, self.syncer.converter_version)
-        self.set_aside = {each.name: each for each in await sync_log.read_dead_letters(store, self._toolset)}
+        self.digests = await self.syncer.get_digests()
+        self.conversions = await read_conversions(store, self._name, self.syncer.converter_version)
+        self.set_aside = {each.name: each for each in await sync_log.read_dead_letters(store, self._name)}
         self.repeated = {name.removeprefix(REPEATED) for name in self.set_aside if name.startswith(REPEATED)}
 
     def _read(self) -> AsyncIterator[SourcePage]:
@@ -285,7 +316,7 @@ class _Run:
             if known is not None:
                 converted.add_known(known)
             else:
-                converted.add(self.syncer.to_document, record, name, page.repeated)
+                converted.add(self.syncer.convert, record, name, page.repeated)
         converted.bad = [each for each in converted.bad if each.name not in converted.last]
         return converted
 
@@ -312,7 +343,7 @@ class _Run:
             await transaction.put_documents([_next_version(old, new) for old, new in pairs])
             changed = [(old, _next_version(old, new)) for old, new in pairs if not _is_rendered_anew(old, new)]
             changes = [Change(new.id, _name_change(old, new), new.version) for old, new in changed]
-            await change_log.add_changes(transaction, self._toolset, self.syncer.clock.now(), changes)
+            await change_log.add_changes(transaction, self._name, self.syncer.clock.now(), changes)
         self.digests |= {new.id: new.digest for _, new in pairs}
         for change, (_, document) in zip(changes, changed, strict=True):
             self._note_change(change, document)
@@ -333,8 +364,8 @@ class _Run:
 
     async def _write_dead_letters(self, news: Sequence[DeadLetter], gone: Sequence[str]) -> None:
         async with self._fenced() as transaction:
-            await sync_log.put_dead_letters(transaction, self._toolset, news)
-            await sync_log.remove_dead_letters(transaction, self._toolset, gone)
+            await sync_log.put_dead_letters(transaction, self._name, news)
+            await sync_log.remove_dead_letters(transaction, self._name, gone)
         self.set_aside |= {each.name: each for each in news}
         for name in gone:
             self.set_aside.pop(name, None)
@@ -398,9 +429,9 @@ class _Run:
 
     async def _write_down(self, status: SyncStatus, report: SyncReport) -> None:
         async with self._fenced() as transaction:
-            await sync_log.write_status(transaction, self._toolset, status)
-            await write_conversions(transaction, self._toolset, self.conversions)
-            await sync_log.add_run(transaction, self._toolset, report)
+            await sync_log.write_status(transaction, self._name, status)
+            await write_conversions(transaction, self._name, self.conversions)
+            await sync_log.add_run(transaction, self._name, report)
 
     def _get_watermark(self, started: datetime) -> datetime | None:
         """Return the newest change seen, never later than now: a date in the future must not hide what comes."""

@@ -5,12 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime, time
 from typing import TYPE_CHECKING
 
-from refdesk.core.background.change_log import read_changes
 from refdesk.core.operations import READS, Operation, Route, Shortening
 from refdesk.errors import NotFoundError
 from refdesk.kit.nearest import find_nearest
 from refdesk.model import State, facet_key
-from refdesk.toolsets.azure_updates import TOOLSET_NAME
 from refdesk.toolsets.azure_updates.change_models import (
     ChangesInput,
     ChangesOutput,
@@ -21,6 +19,7 @@ from refdesk.toolsets.azure_updates.change_models import (
 )
 from refdesk.toolsets.azure_updates.comparing import compare
 from refdesk.toolsets.azure_updates.errors import ERRORS, SCOPES
+from refdesk.toolsets.azure_updates.feeds import read_logged
 from refdesk.toolsets.azure_updates.models import COLLECTION
 from refdesk.toolsets.azure_updates.results import show_instant
 from refdesk.toolsets.azure_updates.state import describe_data
@@ -44,7 +43,7 @@ async def list_changes(context: Context, asked: ChangesInput) -> ChangesOutput:
     since = None if asked.date_from is None else datetime.combine(asked.date_from, time.min, UTC)
     now = knowledge_base.clock.now()
     until = now if asked.date_to is None else datetime.combine(asked.date_to, time.max, UTC)
-    logged = await read_changes(knowledge_base.store, TOOLSET_NAME, since, min(until, now))
+    logged = await read_logged(knowledge_base, since, min(until, now))
     wanted = [each for each in logged if not asked.kinds or each.change.kind in asked.kinds]
     if asked.products:
         wanted = await _keep_products(knowledge_base, wanted, asked.products)

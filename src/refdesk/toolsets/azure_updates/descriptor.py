@@ -10,7 +10,7 @@ from refdesk.core.descriptors import Check, Exported, Exporter, Means, Sync, Too
 from refdesk.toolsets.azure_updates import DESCRIPTION, RECIPE, TOOLSET_NAME
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from refdesk.core.background.records import ToDocument
     from refdesk.core.context import Context
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from refdesk.toolsets.azure_updates.settings import AzureUpdatesSettings
 
 CHECK_SECONDS = 5.0
+M365_VARIABLE = "REFDESK_AZURE_UPDATES_M365_URL"
 
 
 def _load(means: Means) -> Toolset:
@@ -30,9 +31,13 @@ def _load(means: Means) -> Toolset:
     from refdesk.toolsets.azure_updates.operations import SCOPES, SEARCH_UPDATES
     from refdesk.toolsets.azure_updates.prompts import PROMPTS
 
-    del means
-    listed, provider = (SEARCH_UPDATES,), SearchProvider(SEARCH_UPDATES.name, SCOPES, _find)
-    return Toolset(TOOLSET_NAME, DESCRIPTION, listed, _load_rest, provider=provider, recipe=RECIPE, prompts=PROMPTS)
+    listed, load_rest = (SEARCH_UPDATES,), _load_rest
+    if means.settings is not None and _list_feeds(means.settings):
+        from refdesk.toolsets.azure_updates.feed_operations import SEARCH_FEEDS
+
+        listed, load_rest = (SEARCH_FEEDS,), _load_rest_of_feeds
+    provider = SearchProvider(SEARCH_UPDATES.name, SCOPES, _find)
+    return Toolset(TOOLSET_NAME, DESCRIPTION, listed, load_rest, provider=provider, recipe=RECIPE, prompts=PROMPTS)
 
 
 async def _find(context: Context, question: Question) -> ProviderAnswer | LeftOut:
@@ -50,6 +55,13 @@ def _load_rest() -> Rest:
     return Rest((LIST_CHANGES, GET_HISTORY), RESOURCES)
 
 
+def _load_rest_of_feeds() -> Rest:
+    from refdesk.toolsets.azure_updates.feed_operations import choose_resources
+
+    rest = _load_rest()
+    return replace(rest, resources=choose_resources(rest.resources))
+
+
 def _load_settings() -> type[AzureUpdatesSettings]:
     from refdesk.toolsets.azure_updates.settings import AzureUpdatesSettings
 
@@ -60,6 +72,33 @@ def _open_source(settings: AzureUpdatesSettings) -> Source:
     from refdesk.toolsets.azure_updates.source import AzureUpdatesSource, make_reader
 
     return AzureUpdatesSource(make_reader(settings.azure_updates_url))
+
+
+def _open_roadmap(settings: AzureUpdatesSettings) -> Source:
+    from refdesk.toolsets.azure_updates.roadmap import name_item
+    from refdesk.toolsets.azure_updates.source import AzureUpdatesSource, make_reader
+
+    return AzureUpdatesSource(make_reader(settings.azure_updates_m365_url, M365_VARIABLE), adapt=name_item)
+
+
+def _load_roadmap_converter() -> ToDocument:
+    from refdesk.toolsets.azure_updates.roadmap import to_document
+
+    return to_document
+
+
+def _get_roadmap_converter_version() -> str:
+    from refdesk.toolsets.azure_updates.roadmap import get_converter_version
+
+    return get_converter_version()
+
+
+def _list_feeds(settings: AzureUpdatesSettings) -> Mapping[str, Sync]:
+    return {name: sync for name, sync in FEEDS.items() if name in settings.azure_updates_feeds}
+
+
+def _choose_options(settings: AzureUpdatesSettings) -> object:
+    return settings.azure_updates_feeds
 
 
 def _load_converter() -> ToDocument:
@@ -89,24 +128,33 @@ def _get_full_after(settings: AzureUpdatesSettings) -> timedelta:
 
 
 async def _check(settings: AzureUpdatesSettings) -> Sequence[Check]:
+    from refdesk.toolsets.azure_updates.source import VARIABLE
+
+    checks = [await _check_feed("feed", settings.azure_updates_url, VARIABLE)]
+    if _list_feeds(settings):
+        checks.append(await _check_feed("feed m365", settings.azure_updates_m365_url, M365_VARIABLE))
+    return checks
+
+
+async def _check_feed(name: str, url: str, variable: str) -> Check:
     import anyio
 
     from refdesk import errors
     from refdesk.core.clock import SystemClock
     from refdesk.toolsets.azure_updates.source import AzureUpdatesSource, make_reader
 
-    advice = "Search goes on with what is on file. Check the network, a proxy, or REFDESK_AZURE_UPDATES_URL."
+    advice = f"Search goes on with what is on file. Check the network, a proxy, or {variable}."
     try:
-        reader = replace(make_reader(settings.azure_updates_url), connect_seconds=CHECK_SECONDS)
+        reader = replace(make_reader(url, variable), connect_seconds=CHECK_SECONDS)
         source = AzureUpdatesSource(reader, total_seconds=CHECK_SECONDS)
         with anyio.fail_after(CHECK_SECONDS):
             async for _ in source.read(SystemClock().now().isoformat()):
                 break
     except errors.RefdeskError as error:
-        return [Check("feed", "warn", error.message, advice)]
+        return Check(name, "warn", error.message, advice)
     except TimeoutError:
-        return [Check("feed", "warn", f"no answer within {CHECK_SECONDS:g} seconds", advice)]
-    return [Check("feed", "ok", f"{settings.azure_updates_url} answers")]
+        return Check(name, "warn", f"no answer within {CHECK_SECONDS:g} seconds", advice)
+    return Check(name, "ok", f"{url} answers")
 
 
 async def _export(request: ExportRequest) -> Exported:
@@ -117,6 +165,18 @@ async def _export(request: ExportRequest) -> Exported:
     count = await export_updates(request.context, search, cast("Format", request.form), request.target)
     return Exported(f"{count} updates written to {request.place}." if request.is_named else "")
 
+
+FEEDS = {
+    "m365": Sync(
+        open_source=_open_roadmap,
+        load_converter=_load_roadmap_converter,
+        get_converter_version=_get_roadmap_converter_version,
+        stale_after=_get_stale_after,
+        full_after=_get_full_after,
+        id_prefix="m365-",
+    )
+}
+"""The feeds beside that of Azure."""
 
 TOOLSET = ToolsetDescriptor(
     name=TOOLSET_NAME,
@@ -131,6 +191,8 @@ TOOLSET = ToolsetDescriptor(
         stale_after=_get_stale_after,
         full_after=_get_full_after,
     ),
+    list_feeds=_list_feeds,
+    choose_options=_choose_options,
     announces=_load_announcement,
     check=_check,
     exporter=Exporter(formats=("json", "csv", "md"), export=_export, takes_search=True),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Annotated, Literal, TypeAlias, cast, get_args
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias, cast, get_args
 
 from pydantic import (
     AfterValidator,
@@ -25,6 +25,9 @@ from refdesk.errors import Choice
 from refdesk.kit.wire import Day, Detail, LastDay, Number, refuse_nul
 from refdesk.model import SHARED_ORG, Collection
 from refdesk.toolsets.azure_updates import TOOLSET_NAME
+
+if TYPE_CHECKING:
+    from refdesk.toolsets.azure_updates.settings import Feed
 
 COLLECTION = Collection(SHARED_ORG, TOOLSET_NAME)
 """The feed is the same for everybody, so it is kept once."""
@@ -132,6 +135,11 @@ class Filters(Input):
         description="Lists of which one value is enough.",
         examples=[["products"]],
     )
+
+    @property
+    def chosen_feed(self) -> Feed | None:
+        """The feed that updates are wanted of; `None` for all, and where there is only one."""
+        return None
 
     @model_validator(mode="after")
     def _refuse_reversed_days(self) -> Filters:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, NoReturn, cast
+from typing import TYPE_CHECKING, NoReturn, TypeAlias, cast
 
 from refdesk.core.retrying import PassingError
 from refdesk.protocols import SourcePage
@@ -15,6 +15,7 @@ from refdesk.protocols import SourcePage
 if TYPE_CHECKING:
     from refdesk.model import JsonObject, JsonValue
 
+Adapt: TypeAlias = "Callable[[JsonObject], JsonObject]"
 _IDS, _TOTAL = "ids", "total"
 
 
@@ -27,6 +28,7 @@ class Page:
         ids: What each of its records has for an id; `None` where it has none.
         total: How many records there are in all, where the page says so.
         records: `None` of a page that is known by its digest.
+        adapt: What records are changed by when they are read.
     """
 
     body: bytes
@@ -34,6 +36,7 @@ class Page:
     ids: Sequence[JsonValue]
     total: int | None
     records: tuple[JsonObject, ...] | None = None
+    adapt: Adapt | None = None
 
     def to_source_page(self, start: int, repeated: frozenset[str], repeats: int) -> SourcePage:
         """Return its records from one on.
@@ -48,17 +51,18 @@ class Page:
         outline: JsonValue = {_IDS: self.ids, _TOTAL: self.total}
         total = None if self.total is None else self.total - repeats
         if self.records is None:
-            unread = partial(_read_records, self.body, start)
+            unread = partial(_read_records, self.body, start, self.adapt)
             return SourcePage((), total, name, outline, unread, repeated)
         return SourcePage(self.records[start:], total, name, outline, repeated=repeated)
 
 
-def read_page(known: Mapping[str, JsonValue], body: bytes) -> Page:
+def read_page(known: Mapping[str, JsonValue], body: bytes, *, adapt: Adapt | None = None) -> Page:
     """Return the page of an answer.
 
     Args:
         known: The outlines of pages that were read before, by the names of `Page.to_source_page`.
         body: JSON in UTF-8.
+        adapt: Changes each record; `None`: they are as they came.
 
     Raises:
         PassingError: It is no page.
@@ -67,16 +71,18 @@ def read_page(known: Mapping[str, JsonValue], body: bytes) -> Page:
     outline = known.get(f"{digest}/0", known.get(f"{digest}/1"))
     if outline is not None:
         told = cast("Mapping[str, JsonValue]", outline)
-        return Page(body, digest, cast("Sequence[JsonValue]", told[_IDS]), cast("int | None", told[_TOTAL]))
-    records, total = _parse(body)
+        return Page(
+            body, digest, cast("Sequence[JsonValue]", told[_IDS]), cast("int | None", told[_TOTAL]), None, adapt
+        )
+    records, total = _parse(body, adapt)
     return Page(body, digest, [record.get("id") for record in records], total, records)
 
 
-def _read_records(body: bytes, start: int) -> tuple[JsonObject, ...]:
-    return _parse(body)[0][start:]
+def _read_records(body: bytes, start: int, adapt: Adapt | None) -> tuple[JsonObject, ...]:
+    return _parse(body, adapt)[0][start:]
 
 
-def _parse(body: bytes) -> tuple[tuple[JsonObject, ...], int | None]:
+def _parse(body: bytes, adapt: Adapt | None) -> tuple[tuple[JsonObject, ...], int | None]:
     try:
         page = json.loads(body.decode("utf-8-sig"), parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
@@ -85,8 +91,9 @@ def _parse(body: bytes) -> tuple[tuple[JsonObject, ...], int | None]:
     if not isinstance(records, list):
         raise PassingError("the answer holds no list of records")
     total = cast("dict[str, object]", page).get("@odata.count")
+    objects = map(_as_object, cast("list[object]", records))
     return (
-        tuple(_as_object(record) for record in cast("list[object]", records)),
+        tuple(objects if adapt is None else map(adapt, objects)),
         total if isinstance(total, int) and not isinstance(total, bool) and total >= 0 else None,
     )
 

@@ -10,6 +10,7 @@ from refdesk.toolsets.azure_updates import TOOLSET_NAME
 from refdesk.toolsets.azure_updates.operations import SCOPES, SEARCH_UPDATES
 from refdesk.toolsets.azure_updates.products import name_tag
 from refdesk.toolsets.azure_updates.results import get_public_page
+from refdesk.toolsets.azure_updates.state import describe_data
 
 if TYPE_CHECKING:
     from refdesk.model import Document
@@ -40,6 +41,7 @@ FIND = (
         tags="tags",
         name_tag=name_tag,
         quotes_bind=True,
+        describe=describe_data,
     )
     .to_provider()
     .find

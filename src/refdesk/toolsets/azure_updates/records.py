@@ -11,7 +11,7 @@ from functools import cache
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, TypeVar, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
@@ -38,8 +38,10 @@ _CONVERTER_MODULES = (
 )
 _CONVERTER_PACKAGES = ("refdesk", "nh3", "selectolax")
 
+Fields = TypeVar("Fields", bound=BaseModel)
+
 _MONTH_NAMES = "january february march april may june july august september october november december"
-_MONTHS = {name: number for number, name in enumerate(_MONTH_NAMES.split(), start=1)}
+MONTHS = {name: number for number, name in enumerate(_MONTH_NAMES.split(), start=1)}
 _NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 
 
@@ -47,7 +49,7 @@ def _null_as_empty(value: object) -> object:
     return [] if value is None else value
 
 
-_Names = Annotated[list[str], BeforeValidator(_null_as_empty)]
+Names = Annotated[list[str], BeforeValidator(_null_as_empty)]
 
 
 class _Availability(BaseModel):
@@ -67,9 +69,9 @@ class _Record(BaseModel):
     title: str = Field(min_length=1)
     description: str | None = None
     status: str | None = None
-    tags: _Names = []
-    productCategories: _Names = []
-    products: _Names = []
+    tags: Names = []
+    productCategories: Names = []
+    products: Names = []
     availabilities: Annotated[list[_Availability], BeforeValidator(_null_as_empty)] = []
     created: str
     modified: str
@@ -86,7 +88,7 @@ def get_converter_version() -> str:
     return digest.hexdigest()
 
 
-def to_document(record: JsonObject) -> Document:
+def to_document(record: JsonObject, base_url: str = BASE_URL) -> Document:
     """Return the document of one record of the feed.
 
     `body` is what is searched: the description without the targets of its links, then its products, with what else they
@@ -95,15 +97,19 @@ def to_document(record: JsonObject) -> Document:
     them. The date range `RETIREMENT` is that day where it lies in the month that the feed says. A month that cannot be
     read gives an availability without a date. A record without products gets those that its title names.
 
+    Args:
+        record: As the feed gave it.
+        base_url: What relative links are relative to.
+
     Raises:
         InvalidRecordError: The record lacks a required field, or holds what cannot be stored; the message says which.
     """
     _refuse_unstorable(record)
-    read = _read(record)
+    read = read_fields(_Record, record)
     title = to_line(read.title)
     if not title:
         raise InvalidRecordError("title: is blank")
-    description = to_markdown(read.description or "", BASE_URL)
+    description = to_markdown(read.description or "", base_url)
     facets = _read_facets(read, title)
     months = [(each.ring.strip(), _read_month(each)) for each in read.availabilities]
     modified = _read_instant("modified", read.modified)
@@ -133,9 +139,14 @@ def to_document(record: JsonObject) -> Document:
     )
 
 
-def _read(record: JsonObject) -> _Record:
+def read_fields(model: type[Fields], record: JsonObject) -> Fields:
+    """Return what a model understands of a record.
+
+    Raises:
+        InvalidRecordError: A field is not as the model wants it; the message says which.
+    """
     try:
-        return _Record.model_validate(record)
+        return model.model_validate(record)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         place = ".".join(str(part) for part in first["loc"])
@@ -211,7 +222,7 @@ def _read_instant(name: str, text: str) -> datetime:
 
 def _read_month(availability: _Availability) -> DateRange | None:
     """Return the first to the last instant of the month, or `None` where the feed names none that exists."""
-    month = _MONTHS.get((availability.month or "").strip().casefold())
+    month = MONTHS.get((availability.month or "").strip().casefold())
     year = availability.year
     if month is None or year is None or not 1 <= year <= 9999:
         return None

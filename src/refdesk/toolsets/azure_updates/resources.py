@@ -15,6 +15,7 @@ from refdesk.toolsets.azure_updates import TOOLSET_NAME
 from refdesk.toolsets.azure_updates.change_models import UpdateChange
 from refdesk.toolsets.azure_updates.comparing import compare
 from refdesk.toolsets.azure_updates.errors import READ_ERRORS, SCOPES
+from refdesk.toolsets.azure_updates.feeds import list_feeds, name_source
 from refdesk.toolsets.azure_updates.models import COLLECTION, FACETS, RINGS
 from refdesk.toolsets.azure_updates.resource_models import (
     Changelog,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from refdesk.core.context import Context
     from refdesk.core.knowledge_base import KnowledgeBase
     from refdesk.model import FacetCount
+    from refdesk.toolsets.azure_updates.settings import Feed
 
 MONTHS = 12
 MOST_PRODUCTS = 20
@@ -74,14 +76,31 @@ async def read_guide(context: Context) -> Guide:
 
 async def read_changelog(context: Context) -> Changelog:
     """Return the recent syncs, newest first, with what each changed, from the revisions kept."""
-    reports = (await sync_log.read_runs(context.knowledge_base.store, TOOLSET_NAME))[:MOST_RUNS]
-    left, runs = MOST_DETAILED, list[SyncRun]()
-    for report in reports:
-        changes = [await _describe_change(context.knowledge_base, each) for each in report.changes[:left]]
+    runs = [run for _, run in await list_runs(context)]
+    return Changelog.model_validate({"runs": runs, **await read_notes(context)})
+
+
+async def list_runs(context: Context) -> list[tuple[Feed, SyncRun]]:
+    """Return the recent syncs of all feeds with their feeds, newest first."""
+    base = context.knowledge_base
+    reports: list[tuple[Feed, SyncReport]] = []
+    for one in list_feeds(base):
+        for each in await sync_log.read_runs(base.store, name_source(one)):
+            reports.append((one, each))  # noqa: PERF401 - of a comprehension the feed's type would be lost
+    reports.sort(key=lambda each: each[1].started_at, reverse=True)
+    left = MOST_DETAILED
+    runs: list[tuple[Feed, SyncRun]] = []
+    for feed, report in reports[:MOST_RUNS]:
+        changes = [await _describe_change(base, each) for each in report.changes[:left]]
         left -= len(changes)
-        runs.append(_show_run(report, changes))
+        runs.append((feed, _show_run(report, changes)))
+    return runs
+
+
+async def read_notes(context: Context) -> dict[str, list[str]]:
+    """Return what is to be known of the data as the field that says so; nothing where all is well."""
     notes = await describe_data(context.knowledge_base)
-    return Changelog.model_validate({"runs": runs, **({"notes": notes} if notes else {})})
+    return {"notes": notes} if notes else {}
 
 
 async def read_statistics(context: Context) -> Statistics:
@@ -89,7 +108,8 @@ async def read_statistics(context: Context) -> Statistics:
     knowledge_base = context.knowledge_base
     found = await knowledge_base.search(SearchRequest(COLLECTION, limit=1, facets=FACETS))
     status = await sync_log.read_status(knowledge_base.store, TOOLSET_NAME)
-    set_aside = await sync_log.read_dead_letters(knowledge_base.store, TOOLSET_NAME)
+    sources = map(name_source, list_feeds(knowledge_base))
+    set_aside = [each for name in sources for each in await sync_log.read_dead_letters(knowledge_base.store, name)]
     now, notes = knowledge_base.clock.now(), await describe_data(knowledge_base)
     statistics = Statistics(
         total_updates=found.total,

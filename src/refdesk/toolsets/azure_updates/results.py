@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, cast
 from urllib.parse import quote
 
+from refdesk.toolsets.azure_updates.feeds import ROADMAP_PREFIX
 from refdesk.toolsets.azure_updates.models import Availability, FacetValue, Update
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from refdesk.model import Document, FacetCount
 
 PUBLIC_PAGE = "https://azure.microsoft.com/en-us/updates/?id="
+ROADMAP_PAGE = "https://www.microsoft.com/microsoft-365/roadmap?id="
 _MONTH = len("2026-11")
 _DAY = len("2026-11-22")
 DESCRIPTION_CHARACTERS = 200_000
@@ -101,6 +103,8 @@ def get_description(document: Document) -> str:
 
 def get_public_page(id: str) -> str:
     """Return the address of an update's page at Microsoft's."""
+    if id.startswith(ROADMAP_PREFIX):
+        return ROADMAP_PAGE + quote(id.removeprefix(ROADMAP_PREFIX), safe="")
     return PUBLIC_PAGE + quote(id, safe="")
 
 

@@ -12,6 +12,7 @@ from refdesk.errors import Choice
 from refdesk.kit.cautions import get_effects
 from refdesk.kit.nearest import find_nearest
 from refdesk.model import SHARED_ORG, And, Filter, HasAll, HasAny, Overlaps, SortKey, facet_key
+from refdesk.toolsets.azure_updates.feeds import FEED, count_feeds, to_feed_filter
 from refdesk.toolsets.azure_updates.models import (
     AVAILABILITY,
     COLLECTION,
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from refdesk.core.context import Context
     from refdesk.core.knowledge_base import KnowledgeBase
     from refdesk.core.search.retrieval import Hit, SearchResult
+    from refdesk.model import FacetCount
     from refdesk.toolsets.azure_updates.models import ListName, Update
 
 FARTHEST = 10**9
@@ -106,7 +108,7 @@ async def _search(context: Context, request: SearchInput) -> SearchOutput:
     if understood := {**(_describe_reading(reading) if reading is not None else {}), **completed}:
         extra["understood"] = understood
     if request.facets:
-        extra["facets"] = {name: show_counts(found.facets.get(name, ())) for name in dict.fromkeys(request.facets)}
+        extra["facets"] = {name: show_counts(_count(found, name)) for name in dict.fromkeys(request.facets)}
     is_odd = not found.total or request.filters.match_any
     if is_odd and (unknown := await find_unknown(knowledge_base, request.filters)):
         extra["unknown_filter_values"] = unknown
@@ -129,6 +131,11 @@ async def _search(context: Context, request: SearchInput) -> SearchOutput:
     )
     whole = answer.model_copy(update=extra)
     return whole.offering(_offer(whole.unknown_filter_values))
+
+
+def _count(found: SearchResult, facet: str) -> Sequence[FacetCount]:
+    counted = found.facets.get(facet, ())
+    return count_feeds(counted, found.total) if facet == FEED else counted
 
 
 async def _complete(knowledge_base: KnowledgeBase, request: SearchInput) -> tuple[SearchInput, Mapping[str, str]]:
@@ -259,6 +266,8 @@ def to_filter(filters: Filters) -> Filter | None:
     ):
         if first is not None or last is not None:
             conditions.append(Overlaps(names, _to_instant(first, time.min), _to_instant(last, time.max)))
+    if filters.chosen_feed is not None:
+        conditions.append(to_feed_filter(filters.chosen_feed))
     return And(tuple(conditions)) if conditions else None
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence, Set
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -23,7 +23,7 @@ from refdesk.toolsets.azure_updates.pages import Page, read_page
 if TYPE_CHECKING:
     import httpx2
 
-    from refdesk.model import JsonValue
+    from refdesk.model import JsonObject, JsonValue
 
 logger = logging.getLogger(__name__)
 
@@ -39,13 +39,13 @@ class _TooFewError(_PagesShiftedError):
     """The pages joined to the end and held fewer records than the feed says it has."""
 
 
-def make_reader(url: str) -> HttpReader:
-    """Return the reader of the set of updates at a URL.
+def make_reader(url: str, variable: str = VARIABLE) -> HttpReader:
+    """Return the reader of the set of updates at a URL, which the variable names.
 
     Raises:
         ConfigurationError: The URL is not one to read from.
     """
-    return HttpReader(url=url, variable=VARIABLE)
+    return HttpReader(url=url, variable=variable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +57,14 @@ class AzureUpdatesSource:
         page_size: Records requested at a time, 2 or more; the server may return fewer.
         total_seconds: How long one reading may take.
         max_pages: How many pages one reading may have.
+        adapt: Gives each record the id that it has here; `None`: as it comes.
     """
 
     reader: HttpReader
     page_size: int = 500
     total_seconds: float = 1800.0
     max_pages: int = 5000
+    adapt: Callable[[JsonObject], JsonObject] | None = None
 
     @property
     def is_complete(self) -> bool:
@@ -133,7 +135,7 @@ class AzureUpdatesSource:
                 f"Reading the feed took longer than {self.total_seconds:.0f} seconds: sync again later."
             )
         parameters = self._get_parameters(since, skip)
-        return await self.reader.get(client, partial(read_page, known), parameters, deadline=deadline)
+        return await self.reader.get(client, partial(read_page, known, adapt=self.adapt), parameters, deadline=deadline)
 
     def _get_parameters(self, since: str | None, skip: int) -> dict[str, str]:
         parameters = {"$count": "true", "$orderby": "id asc", "$top": str(self.page_size), "$skip": str(skip)}

@@ -14,19 +14,20 @@ from weakref import WeakKeyDictionary
 
 import anyio.to_thread
 
-from refdesk.core.background import sync_log
 from refdesk.core.search.analysis import analyse
 from refdesk.core.search.folding import fold
 from refdesk.model import FindRequest, TextQuery
-from refdesk.toolsets.azure_updates import TOOLSET_NAME
+from refdesk.toolsets.azure_updates.feeds import read_statuses
 from refdesk.toolsets.azure_updates.models import COLLECTION
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from refdesk.core.background.sync_log import SyncStatus
     from refdesk.core.knowledge_base import KnowledgeBase
     from refdesk.model import Document
     from refdesk.protocols import Store
+    from refdesk.toolsets.azure_updates.settings import Feed
 
 LEAST_LETTERS = 3
 """Of a beginning: fewer begin nearly everything."""
@@ -70,11 +71,11 @@ class _Known:
 
     Attributes:
         met: Words that were asked for and that some update holds.
-        status: The state of syncing that the vocabulary is of.
+        statuses: The states of syncing, by feed, that the vocabulary is of.
     """
 
     met: set[str] = field(default_factory=set[str])
-    status: sync_log.SyncStatus | None = None
+    statuses: Mapping[Feed, SyncStatus] | None = None
     vocabulary: Vocabulary = field(default_factory=lambda: Vocabulary((), ()))
 
 
@@ -91,7 +92,7 @@ async def complete_words(knowledge_base: KnowledgeBase, query: str) -> tuple[str
     beginnings = [word for word in _list_candidates(query) if not await _occurs(store, word)]
     if not beginnings:
         return query, {}
-    vocabulary = await _get_vocabulary(store)
+    vocabulary = await _get_vocabulary(knowledge_base)
     found = {word: vocabulary.complete(fold(word.rstrip("*"))) for word in beginnings}
     replaced = {word: " ".join(words) for word, words in found.items() if words}
     return _QUOTES_OR_WORD.sub(lambda match: replaced.get(match[0], match[0]), query), replaced
@@ -119,12 +120,12 @@ async def _occurs(store: Store, word: str) -> bool:
     return True
 
 
-async def _get_vocabulary(store: Store) -> Vocabulary:
+async def _get_vocabulary(knowledge_base: KnowledgeBase) -> Vocabulary:
     """Return the vocabulary as of the last sync; what another process synced meanwhile is noticed."""
-    status = await sync_log.read_status(store, TOOLSET_NAME)
+    store, statuses = knowledge_base.store, await read_statuses(knowledge_base)
     known = _known.setdefault(store, _Known())
-    if known.status != status or not known.vocabulary.words:
-        known.vocabulary, known.status = await _read(store), status
+    if known.statuses != statuses or not known.vocabulary.words:
+        known.vocabulary, known.statuses = await _read(store), statuses
     return known.vocabulary
 
 
