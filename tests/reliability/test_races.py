@@ -40,12 +40,26 @@ def running(count: int, path: Path, manner: str) -> Generator[list[Running]]:
 
 
 def order(
-    workers: Sequence[Running], agents: Sequence[Sequence[Sequence[Answer]]], quota: int | None = None
+    workers: Sequence[Running],
+    agents: Sequence[Sequence[Sequence[Answer]]],
+    quota: int | None = None,
+    *,
+    last_first: bool = False,
 ) -> Answers:
-    """Give each worker its agents' calls at the same time; return the answers by worker, agent and call."""
-    for worker, own in zip(workers, agents, strict=True):
+    """Give each worker its agents' calls at the same time; return the answers by worker, agent and call.
+
+    Args:
+        last_first: Whether the last worker is told first: the few microseconds may decide who is always first.
+    """
+    pairs = [*zip(workers, agents, strict=True)]
+    for worker, own in reversed(pairs) if last_first else pairs:
         worker.send({"agents": own, "quota": quota})
     return cast("Answers", [worker.receive() for worker in workers])
+
+
+def is_odd(first: int) -> bool:
+    """Return whether the batch that begins with this pair is every second one."""
+    return first // BATCH % 2 == 1
 
 
 def flatten(nested: Answers) -> list[Answer]:
@@ -125,7 +139,7 @@ def race_tokens(path: Path, pairs: int, manner: str, seed: int) -> tuple[Counter
             work: list[list[list[Answer]]] = [
                 [[name_call(number, which, token)] for number, token in tokens.items()] for which in range(2)
             ]
-            for pair in zip(*order(workers, work), strict=True):
+            for pair in zip(*order(workers, work, last_first=is_odd(first)), strict=True):
                 ends[judge_pair([answer for [answer] in pair], winners)] += 1
     return ends, winners
 
@@ -183,7 +197,7 @@ def race_supersedes(path: Path, pairs: int, manner: str) -> tuple[Counter[str], 
                 choose_edges(n, *(answer["id"] for answer in three)) for n, three in zip(numbers, stored, strict=True)
             ]
             work = [[[name_edge(*pair[which])] for pair in edges] for which in range(2)]
-            for pair in zip(*order(workers, work), strict=True):
+            for pair in zip(*order(workers, work, last_first=is_odd(first)), strict=True):
                 answers = [answer for [answer] in pair]
                 winners.update(which for which, answer in enumerate(answers) if "head" in answer)
                 ends[" ".join(sorted(answer.get("error", "done") for answer in answers))] += 1
