@@ -84,8 +84,8 @@ def shorten(value: dict[str, Any], how: Shortening, asked: Mapping[str, object])
 
 def _fits(value: object) -> bool:
     text = to_text(value)
-    # Without a look: a character of ASCII has one token at most, any other three, and sixteen rarely only one.
-    if len(text) * (1 if text.isascii() else 3) <= MOST_TOKENS:
+    # Without a look: a byte has one token at most, and sixteen characters rarely only one.
+    if len(text.encode("utf-8", "surrogatepass")) <= MOST_TOKENS:
         return True
     if len(text) > MOST_TOKENS * 16:
         return False
