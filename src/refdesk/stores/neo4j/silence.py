@@ -14,6 +14,7 @@ import anyio
 from neo4j import exceptions
 
 from refdesk.errors import StoreError
+from refdesk.kit.late_answers import LateAnswer
 from refdesk.stores.neo4j.failures import UNREACHABLE
 
 WATCH_SECONDS = 2.0
@@ -49,7 +50,7 @@ class Silence:
             SilentError: It is.
         """
         with anyio.CancelScope() as scope:
-            watch = _Watch(self, scope)
+            watch = LateAnswer(WATCH_SECONDS, self.is_answering, scope.cancel)
             try:
                 yield
             finally:
@@ -57,8 +58,8 @@ class Silence:
         if scope.cancelled_caught:
             raise SilentError
 
-    async def has_come(self) -> bool:
-        """Return whether the server lets `PROBE_SECONDS` pass without an answer."""
+    async def is_answering(self) -> bool:
+        """Return whether the server answers anybody within `PROBE_SECONDS`."""
         if self._look is None or self._look.done():
             self._look = asyncio.get_running_loop().create_task(self._find_out())
         # Others may wait for the same.
@@ -74,34 +75,8 @@ class Silence:
             with anyio.fail_after(PROBE_SECONDS):
                 await self._knock()
         except TimeoutError:
-            return True
+            return False
         except (exceptions.Neo4jError, exceptions.DriverError, OSError):
             # A refusal is an answer: who waits on a connection of before will see what became of it.
-            return False
-        return False
-
-
-class _Watch:
-    """Ends a wait that is late, once the server answers nobody else either."""
-
-    def __init__(self, silence: Silence, scope: anyio.CancelScope) -> None:
-        self._silence = silence
-        self._scope = scope
-        self._task: asyncio.Task[None] | None = None
-        # Nearly every answer comes long before: a timer is the least that there is to set and take away.
-        self._timer = asyncio.get_running_loop().call_later(WATCH_SECONDS, self._begin)
-
-    def end(self) -> None:
-        """The answer is there, or it is not waited for any more."""
-        self._timer.cancel()
-        if self._task is not None:
-            self._task.cancel()
-
-    def _begin(self) -> None:
-        self._task = asyncio.get_running_loop().create_task(self._run())
-
-    async def _run(self) -> None:
-        if await self._silence.has_come():
-            self._scope.cancel()
-        else:
-            self._timer = asyncio.get_running_loop().call_later(WATCH_SECONDS, self._begin)
+            return True
+        return True

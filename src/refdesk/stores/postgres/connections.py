@@ -6,13 +6,12 @@ transaction to transaction may sit in between.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import re
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from types import NoneType
 from typing import LiteralString, cast
 from weakref import WeakKeyDictionary
@@ -23,6 +22,7 @@ from psycopg.pq import ExecStatus
 from psycopg.sql import SQL, Composed, Literal
 
 from refdesk.errors import StoreError
+from refdesk.kit.late_answers import LateAnswer
 from refdesk.stores.postgres import failures
 from refdesk.stores.postgres.failures import translated
 from refdesk.stores.postgres.pool import Connection, Pool, Row, hang_up, is_idle
@@ -149,35 +149,6 @@ _BEGIN_READING = Statement("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY")
 _COMMIT = Statement("COMMIT")
 
 
-class _Watch:
-    """Ends a connection whose answer is late, once the server answers nobody else either.
-
-    A statement may take its time, or wait for a lock; a server that is gone, or a network that swallows everything,
-    is not waited for.
-    """
-
-    def __init__(self, pool: Pool, connection: Connection) -> None:
-        self._pool = pool
-        self._connection = connection
-        self._task: asyncio.Task[None] | None = None
-        self._timer = asyncio.get_running_loop().call_later(WATCH_SECONDS, self._begin)
-
-    def end(self) -> None:
-        """The answer is there, or it is not waited for any more."""
-        self._timer.cancel()
-        if self._task is not None:
-            self._task.cancel()
-
-    def _begin(self) -> None:
-        self._task = asyncio.get_running_loop().create_task(self._run())
-
-    async def _run(self) -> None:
-        if await self._pool.answers(PROBE_SECONDS):
-            self._timer = asyncio.get_running_loop().call_later(WATCH_SECONDS, self._begin)
-        else:
-            hang_up(self._connection)
-
-
 class Connections:
     """Runs statements on connections of a pool; none is waited for longer than the patience and some grace.
 
@@ -221,7 +192,7 @@ class Connections:
         with translated(), _answered_within((seconds or self.patience_seconds) + GRACE_SECONDS):
             prepared = await self.get_prepared(connection)
             # One message: the driver's pipeline would send each statement by itself, and wake the server for each.
-            watch = _Watch(self.pool, connection)
+            watch = LateAnswer(WATCH_SECONDS, partial(self.pool.answers, PROBE_SECONDS), partial(hang_up, connection))
             try:
                 await cursor.execute(prepared.spell(statements).encode())
                 return await _fetch_all(cursor)
