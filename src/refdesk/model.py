@@ -345,7 +345,7 @@ class FindRequest:
         as_written: An engine with a full-text match of its own marks the documents whose title and body together
             hold every word of this in the very same form, adds them to the text matches and lists them first. Others
             ignore it.
-        effort: How widely an approximate vector index searches, 1 to 200; exact search ignores it.
+        effort: How widely an approximate vector index searches at least, 1 to 200; exact search ignores it.
         counts: Whether `Found.total` is wanted; else it may be any number from that of the text matches returned.
     """
 

@@ -135,6 +135,35 @@ def test_where_vectors_would_be_others_the_packaged_file_runs(
     assert np.array_equal(encoder.encode(TEXTS[0], 64), encoders[1].encode(TEXTS[0], 64))
 
 
+def test_the_derived_graph_is_kept_and_not_derived_again(
+    encoders: tuple[SentenceEncoder, SentenceEncoder], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    SentenceEncoder(cache=tmp_path / "cache")
+
+    def refuse(packaged: bytes) -> bytes:
+        raise AssertionError("derived again")
+
+    monkeypatch.setattr(model, "derive", refuse)
+    encoder = SentenceEncoder(cache=tmp_path / "cache")
+    assert encoder.is_int8
+    assert np.array_equal(encoder.encode(TEXTS[0], 64), encoders[0].encode(TEXTS[0], 64))
+
+
+@pytest.mark.parametrize("content", [b"", b"short", None], ids=["empty", "torn", "one byte is another"])
+def test_a_kept_graph_that_is_not_what_it_was_is_derived_anew(tmp_path: Path, content: bytes | None) -> None:
+    SentenceEncoder(cache=tmp_path)
+    (kept,) = tmp_path.iterdir()
+    good = kept.read_bytes()
+    kept.write_bytes(good[:-1] + bytes([good[-1] ^ 1]) if content is None else content)
+    assert SentenceEncoder(cache=tmp_path).is_int8
+    assert kept.read_bytes() == good
+
+
+def test_a_cache_that_cannot_be_written_is_done_without(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    assert SentenceEncoder(cache=tmp_path / "file" / "cache").is_int8
+
+
 def test_another_graph_than_the_known_one_is_not_run(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -41,10 +41,10 @@ def choose_embedder(settings: Settings, name: EmbedderName) -> AnyEmbedder:
 
 def _choose_local(settings: Settings, name: str) -> AnyEmbedder:
     from refdesk.embedders.local import LocalEmbedder
-    from refdesk.embedders.local.installed.manifest import PACKAGED, find_installed
+    from refdesk.embedders.local.installed.manifest import FOLDER, PACKAGED, find_installed
 
     if name == PACKAGED or settings.embedder_model_path is not None:
-        return LocalEmbedder(settings.embedder_model_path)
+        return LocalEmbedder(settings.embedder_model_path, cache=settings.home / FOLDER)
     from refdesk.embedders.local.installed import InstalledEmbedder
 
     manifest = find_installed(settings.home, name)

@@ -59,6 +59,7 @@ class LocalEmbedder:
         parallel_passages: How many passages are embedded at once; `None` is one per processor, at most four.
         parallel_queries: How many questions are embedded at once; `None` is one per processor.
         cached_queries: How many questions' vectors are kept, the last asked.
+        cache: The folder in which what is derived from the packaged file is kept; `None` keeps nothing.
     """
 
     def __init__(
@@ -68,8 +69,9 @@ class LocalEmbedder:
         parallel_passages: int | None = None,
         parallel_queries: int | None = None,
         cached_queries: int = CACHED_QUERIES,
+        cache: Path | None = None,
     ) -> None:
-        self._model_path = model_path
+        self._model_path, self._cache = model_path, cache
         self._encoder: Encoder | None = None
         self._loading = threading.Lock()
         processors = os.cpu_count() or 1
@@ -168,7 +170,7 @@ class LocalEmbedder:
 
     def _open(self) -> Encoder:
         """Return the model, in memory; raises as `load` does."""
-        return _open_encoder(self._model_path)
+        return _open_encoder(self._model_path, self._cache)
 
     def _encode(self, text: str, limit: int) -> Vector:
         return (self._encoder or self._load()).encode(text, limit)
@@ -180,7 +182,7 @@ class LocalEmbedder:
             return self._encoder
 
 
-def _open_encoder(model_path: Path | None) -> SentenceEncoder:
+def _open_encoder(model_path: Path | None, cache: Path | None) -> SentenceEncoder:
     try:
         from refdesk.embedders.local.model import SentenceEncoder
     except ImportError as error:
@@ -188,7 +190,7 @@ def _open_encoder(model_path: Path | None) -> SentenceEncoder:
             f"The local embedding model needs the package {error.name}: install refdesk with its dependencies."
         ) from error
     try:
-        encoder = SentenceEncoder(model_path)
+        encoder = SentenceEncoder(model_path, cache=cache)
     except (RuntimeError, ValueError) as error:
         raise EmbedderError("The local embedding model could not be loaded: install refdesk anew.") from error
     memory.give_back()  # deriving its graph takes several times what it keeps

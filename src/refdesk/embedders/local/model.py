@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import onnxruntime
 
+from refdesk.embedders.local import kept_graph
 from refdesk.embedders.local.int8_graph import derive
 from refdesk.embedders.local.wordpiece import WordPiece
 from refdesk.errors import EmbedderError
@@ -47,15 +48,19 @@ class SentenceEncoder:
     Args:
         model_path: The packaged file; `None` looks for its package.
         in_int8: Whether to multiply in int8; `False` runs the packaged file as it is.
+        cache: The folder in which the derived graph is kept; `None` derives it each time.
 
     Raises:
         EmbedderError: The model or its vocabulary is missing or not the one whose digest is known.
     """
 
-    def __init__(self, model_path: Path | None = None, *, in_int8: bool = True) -> None:
+    def __init__(self, model_path: Path | None = None, *, in_int8: bool = True, cache: Path | None = None) -> None:
         self._tokenizer = WordPiece()
+        kept = kept_graph.read(cache, INT8_SHA256) if in_int8 and cache is not None and model_path is None else None
+        if kept is not None and self._open_int8(kept):
+            return
         packaged = _read_model(model_path or _find_packaged())
-        self.is_int8 = in_int8 and self._open_int8(packaged)
+        self.is_int8 = in_int8 and kept is None and self._derive_int8(packaged, cache)
         if not self.is_int8:
             self._session = _open(packaged, is_fused=False)
 
@@ -81,19 +86,31 @@ class SentenceEncoder:
         """Return how many pieces of a text are read, the marks at its start and end included."""
         return len(self._tokenizer.encode(text, limit))
 
-    def _open_int8(self, packaged: bytes) -> bool:
-        """Return whether the int8 graph was made and gives the right vectors here."""
-        self.is_int8 = True
+    def _derive_int8(self, packaged: bytes, cache: Path | None) -> bool:
+        """Return whether the int8 graph was made, and gives the right vectors here."""
         try:
             content = derive(packaged)
-            is_known = hashlib.sha256(content).hexdigest() == INT8_SHA256
+        except Exception:
+            logger.warning("embedding model runs in float32: its int8 graph cannot be made", exc_info=True)
+            return False
+        if hashlib.sha256(content).hexdigest() != INT8_SHA256:
+            logger.warning("embedding model runs in float32: its int8 graph is not the known one")
+            return False
+        if cache is not None:
+            kept_graph.keep(cache, INT8_SHA256, content)
+        return self._open_int8(content)
+
+    def _open_int8(self, content: bytes) -> bool:
+        """Return whether the int8 graph runs, and gives the right vectors here."""
+        self.is_int8 = True
+        try:
             self._session = _open(content, is_fused=True)
             cosine = self.measure_cosine()
         except Exception:
             logger.warning("embedding model runs in float32: its int8 graph does not run here", exc_info=True)
             return False
-        if not is_known or cosine < MIN_COSINE:
-            logger.warning("embedding model runs in float32", extra={"is_known": is_known, "cosine": round(cosine, 4)})
+        if cosine < MIN_COSINE:
+            logger.warning("embedding model runs in float32", extra={"cosine": round(cosine, 4)})
             return False
         return True
 
