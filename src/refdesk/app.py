@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from refdesk import errors
+from refdesk.core.background.quiet import Quiet
 from refdesk.core.context import Bases, Context, report_nothing
 from refdesk.core.fairness import FairTurns
 from refdesk.core.operations import WATCH, find_owner
@@ -68,11 +69,8 @@ SHARED_PART = 8
 WATCHING_START_SECONDS = 0.5
 """So long after the store was opened what watches tell of is looked for; what was written meanwhile is not missed."""
 
-QUIET_SECONDS = 0.25
-"""So long after a call nobody is likely to wait for the next one."""
-
-MOST_WAIT_SECONDS = 30.0
-"""So long what nobody waits for gives way."""
+MOST_LOADING_SECONDS = 5.0
+"""So long what watches take is loaded only while nobody calls."""
 
 NOBODY = "nobody embeds it. Restart the server, or run refdesk worker."
 LEFT = (
@@ -93,6 +91,7 @@ class Desk:
         refusals: Puts on record who was refused what.
         live: Tells, for a toolset that is asked live, what kept its last call from being answered, if anything did.
         turns: Who of the callers works when there are too many.
+        quiet: When nobody waits for an answer.
         questions: Outlives what was asked, so that an answer in time need not wait for what cannot be stopped.
         listeners: Called with every call that has ended; they must not fail.
         news_listeners: Called when agents have news; they must not fail.
@@ -121,16 +120,17 @@ class Desk:
     _opened_at: datetime | None = None
     _wanted: anyio.Event = field(default_factory=anyio.Event)
     _tried: anyio.Event = field(default_factory=anyio.Event)
-    _called_at: float = float("-inf")
+    quiet: Quiet = field(init=False)
 
     def __post_init__(self) -> None:
         most = self.settings.concurrent_requests
         self.turns = FairTurns(most, max(1, most // SHARED_PART))
         self.waiting = choose_waiting(self.settings, self.toolsets)
+        self.quiet = Quiet(lambda: not self.turns.is_empty)
 
     def note_call(self, call: Call) -> None:
         """Report a finished call to the call counter."""
-        self._called_at = anyio.current_time()
+        self.quiet.note_end()
         for listener in self.listeners:
             listener(call)
 
@@ -151,7 +151,7 @@ class Desk:
 
         served, live = self.toolsets, self.live
         keeper = choose_keeper(self.settings, base.knowledge_base, self.waiting, served, live, self.get_context)
-        keeper.give_way, keeper.on_change = self.wait_for_quiet, self._note_noted
+        keeper.give_way, keeper.on_change = self.quiet.wait, self._note_noted
         return keeper
 
     def make_examiner(self, base: Base) -> Examiner:
@@ -164,12 +164,6 @@ class Desk:
 
     def _note_noted(self) -> None:
         self.noted += 1
-
-    async def wait_for_quiet(self) -> None:
-        """Return when no call has ended for a moment, and after half a minute whatever goes on."""
-        last = anyio.current_time() + MOST_WAIT_SECONDS
-        while (until := min(self._called_at + QUIET_SECONDS, last)) > anyio.current_time():  # noqa: ASYNC110
-            await anyio.sleep_until(until)
 
     @property
     def tracer(self) -> Tracer | None:
@@ -253,6 +247,7 @@ class Desk:
         """Return the health of the desk; never raises for what is wrong with it."""
         from refdesk.core.background.health import Health, add_backlogs, measure_backlog
         from refdesk.core.clock import SystemClock
+        from refdesk.core.keeping.unfinished import find_unfinished
 
         away = list[str | None]()
         try:
@@ -260,6 +255,7 @@ class Desk:
             for each in base.each():
                 away += [node.problem for node in await each.knowledge_base.store.list_nodes()]
                 await each.knowledge_base.store.check()
+                away += [f"{one.found} {one.advice}" for one in await find_unfinished(each.knowledge_base.store)]
             toolsets = await self._get_toolset_healths(base)
             backlog = add_backlogs([await measure_backlog(each.indexer) for each in base.each()])
             now = base.knowledge_base.clock.now()
@@ -389,13 +385,19 @@ class Desk:
     async def _keep_impacts(self, base: Base) -> None:
         """Find what announcements mean for what is known, whenever something is new, until cancelled."""
         await anyio.sleep(IDLE_START_SECONDS)  # nobody waits for it, and everybody for the start
+        from refdesk.factories.impact import PARTS
+
+        await self.quiet.load(*PARTS)
         examiner = self.make_examiner(base)
-        examiner.give_way = self.wait_for_quiet
+        examiner.give_way = self.quiet.wait
         await examiner.run()
 
     async def _keep_gaps(self, base: Base) -> None:
         """Group the questions without an answer, until cancelled; return at once where they are not kept."""
         await anyio.sleep(IDLE_START_SECONDS)
+        from refdesk.factories.gaps import PARTS
+
+        await self.quiet.load(*PARTS)
         keeper = self.make_gap_keeper(base)
         if keeper is not None:
             await keeper.run()
@@ -403,8 +405,9 @@ class Desk:
     async def _keep_watching(self, base: Base) -> None:
         """Tell agents what is new of what they watch, until cancelled."""
         await anyio.sleep(WATCHING_START_SECONDS)  # what it takes is loaded when nobody waits for the start any more
-        from refdesk.factories.watching import keep_watching
+        from refdesk.factories.watching import PARTS, keep_watching
 
+        await self.quiet.load(*PARTS, most_seconds=MOST_LOADING_SECONDS)
         await keep_watching(base, self.toolsets, self.listeners, self.news_listeners)
 
     async def _supervise(self, name: str, work: Callable[[], Awaitable[None]]) -> None:

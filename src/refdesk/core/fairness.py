@@ -109,6 +109,11 @@ class FairTurns:
             self.give_back(turn)
             self._leave(holder)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no request is in hand."""
+        return not self._in_hand
+
     def give_back(self, turn: Turn) -> None:
         """Let others have the turn; one that is not held may be given back."""
         if turn.is_running:

@@ -22,6 +22,12 @@ if TYPE_CHECKING:
 
     GetContext = Callable[[Principal, str], Awaitable[Context]]
 
+PARTS = (
+    *(f"refdesk.{name}" for name in ("kit.mask_patterns", "kit.personal_names", "playbooks", "kit.masking")),
+    "refdesk.gaps.keeping",
+)
+"""What is imported for it, part by part: after the start, when nobody calls."""
+
 TOOLSET = "gaps"
 LOOKED_AT = 5
 """Hits of each toolset that are judged again."""

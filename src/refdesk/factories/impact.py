@@ -15,6 +15,12 @@ if TYPE_CHECKING:
 
     Also: TypeAlias = Callable[[Store, Collection, Sequence[Document]], Awaitable[None]]
 
+PARTS = tuple(
+    f"refdesk.impact.{name}"
+    for name in ("wording", "subjects", "changes", "change_reading", "quantities", "comparing", "examining")
+)
+"""What is imported for it, part by part: after the start, when nobody calls."""
+
 
 def choose_examiner(get_store: Callable[[str], Store], also: Also | None = None) -> Examiner:
     """Return what finds impacts in all stores; `get_store` returns a toolset's. For `also` see `Examiner`."""

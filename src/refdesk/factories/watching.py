@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from refdesk.watching.delivering import Deliverer
     from refdesk.watching.following import Watcher
 
+PARTS = tuple(
+    f"refdesk.watching.{name}" for name in ("news", "judging", "meaning", "happenings", "following", "delivering")
+)
+"""What is imported for it, part by part: after the start, when nobody calls."""
+
 
 def choose_watcher(base: Base) -> Watcher:
     """Return what tells agents of what is new in a desk's stores."""

@@ -161,7 +161,7 @@ class Session:
         self._lines = lines
         self._most_seconds = most_seconds
         self._is_let_go = False
-        self._settled = anyio.Event()
+        self._settled: anyio.Event | None = None
 
     async def __aiter__(self) -> AsyncGenerator[str]:
         while (line := await self._lines.next()) is not None:
@@ -192,13 +192,13 @@ class Session:
 
     def _close(self, key: str) -> None:
         self.open_calls.discard(key)
-        if not self.open_calls:
+        if not self.open_calls and self._settled is not None:
             self._settled.set()
-            self._settled = anyio.Event()
 
     async def _settle(self) -> None:
         with anyio.move_on_after(self._most_seconds):
             while self.open_calls:
+                self._settled = anyio.Event()
                 await self._settled.wait()
         await self._lines.write(hello.pack({"read": self._lines.read}))
 

@@ -40,6 +40,12 @@ logger = logging.getLogger(__name__)
 LOOK_SECONDS = 5.0
 """How often a desk looks whether it is still wanted, and its files still there."""
 
+WORK_SECONDS = 0.02
+"""So much of the processor's time since the last look is work, which leaves memory and touches pages of the index."""
+
+REST_SECONDS = LOOK_SECONDS / 2
+"""Whoever has not called for so long is not likely to search next."""
+
 HELLO_BYTES = 1_000_000
 HELLO_SECONDS = 10.0
 GRACE_SECONDS = 5.0
@@ -82,7 +88,7 @@ class LocalService:
     _clients: set[Client] = field(default_factory=set["Client"])
     _asking: int = 0
     _last: float = field(default_factory=time.monotonic)
-    _has_worked: bool = False
+    _worked: float = 0.0
     _let_go: anyio.Event = field(default_factory=anyio.Event)
     _servers: dict[tuple[str, ...], Server[Any]] = field(default_factory=dict[tuple[str, ...], "Server[Any]"])
 
@@ -201,7 +207,6 @@ class LocalService:
 
             def note(message: object) -> None:
                 client.session.note(message)
-                self._has_worked = True
                 client.name = client.name or _find_name(message)
 
             era = caller.settings.stdio_era
@@ -252,17 +257,23 @@ class LocalService:
         while not self._let_go.is_set():
             with anyio.move_on_after(min(LOOK_SECONDS, self.idle_seconds or LOOK_SECONDS)):
                 await self._let_go.wait()
-            self._give_memory_back()
+            await self._give_memory_back()
             if not self.lock.is_in_place() or self.place.find() is None:
                 self.end("its files were taken away")
             elif self._is_idle():
                 self.end(f"no client for {self.idle_seconds:g} seconds")
 
-    def _give_memory_back(self) -> None:
-        """Give back what calls have left, once they are answered."""
-        if self._has_worked and not any(client.session.open_calls for client in self._clients):
-            self._has_worked = False
+    async def _give_memory_back(self) -> None:
+        """Give back what calls and background work have left, once nobody has called for a while.
+
+        What a search reads of model and index takes it longer then, once.
+        """
+        if time.process_time() - self._worked <= WORK_SECONDS:
+            return
+        await self.desk.quiet.wait(LOOK_SECONDS)
+        if self.desk.quiet.seconds > REST_SECONDS:
             memory.give_back()
+            self._worked = time.process_time()
 
     def _is_idle(self) -> bool:
         if self.idle_seconds is None:

@@ -1,0 +1,67 @@
+"""Quiet: when nobody is being answered, so that work nobody waits for can go on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+import anyio
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+QUIET_SECONDS = 0.25
+"""So long after a call nobody is likely to wait for the next one."""
+
+LOOK_SECONDS = 0.02
+"""How often it is looked whether calls that are being answered have been."""
+
+MOST_WAIT_SECONDS = 30.0
+"""So long what nobody waits for gives way."""
+
+
+@dataclass(slots=True)
+class Quiet:
+    """Tells when calls have been answered, and no other has come for a moment.
+
+    Attributes:
+        is_asked: Returns whether anybody waits for an answer.
+    """
+
+    is_asked: Callable[[], bool]
+    _ended_at: float = float("-inf")
+    _loading: anyio.Lock = field(default_factory=anyio.Lock)
+
+    def note_end(self) -> None:
+        """Take note that a call has ended just now."""
+        self._ended_at = anyio.current_time()
+
+    def _get_rest(self) -> float:
+        """Return the seconds after which it may be quiet; 0 where it is."""
+        since_end = anyio.current_time() - self._ended_at
+        return max(QUIET_SECONDS - since_end, LOOK_SECONDS if self.is_asked() else 0.0)
+
+    @property
+    def seconds(self) -> float:
+        """How long no call has ended and none is being answered; infinite before the first one."""
+        return 0.0 if self.is_asked() else anyio.current_time() - self._ended_at
+
+    async def wait(self, most_seconds: float = MOST_WAIT_SECONDS) -> None:
+        """Return when it is quiet, and after so many seconds whatever goes on."""
+        with anyio.move_on_after(most_seconds):
+            await anyio.sleep(LOOK_SECONDS)  # where the machine was asleep, whoever calls now is heard first
+            while (rest := self._get_rest()) > 0:  # noqa: ASYNC110 - looking rarely costs calls less than being told
+                await anyio.sleep(rest)
+
+    async def load(self, *modules: str, most_seconds: float = MOST_WAIT_SECONDS) -> None:
+        """Import what background work takes, a part whenever it is quiet, and all of it after so many seconds.
+
+        Together it takes a tenth of a second, for which every call would stand still. Importing on another thread makes
+        it longer for them: they wait for the interpreter at each of their steps.
+        """
+        last = anyio.current_time() + most_seconds
+        for module in modules:
+            async with self._loading:
+                await self.wait(max(0.0, last - anyio.current_time()))
+                import_module(module)
