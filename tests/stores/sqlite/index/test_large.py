@@ -23,7 +23,7 @@ from benchmarks.finding import (
 )
 from benchmarks.finding import make_request as ask
 from refdesk.model import FindRequest, InState, Not, State
-from refdesk.stores.sqlite.index import CollectionIndex, VectorRow, from_content, map_content, merge_snapshots
+from refdesk.stores.sqlite.index import CollectionIndex, VectorRow, from_content, lexical, map_content, merge_snapshots
 from refdesk.stores.sqlite.index.binary import make_codes
 from refdesk.stores.sqlite.index.passing import Passing
 from refdesk.stores.sqlite.index.vectors import CODES_FROM, WIDENED, Passages, widen
@@ -137,6 +137,32 @@ def test_words_rank_the_same_once_documents_have_come_and_gone(
     for question in questions:
         for where in (None, Not(InState((State.SUPERSEDED,)))):
             request = replace(ask(question, "words", None), where=where)
+            found = index.find(request).candidates
+            assert [(each.id, each.lexical) for each in found] == find_exactly(index, request)
+
+
+@pytest.mark.parametrize("name", FILTERS)
+def test_frequent_words_alone_rank_the_same_by_their_bits(
+    index: CollectionIndex, corpus: Corpus, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """As in a larger part, where bits tell which rows are added up at all."""
+    monkeypatch.setattr(lexical, "MEET_FROM", 0)
+    monkeypatch.setattr(lexical, "MEET_SHARE", 2)
+    questions = [
+        ("w1",),
+        ("w30", "w9"),
+        ("w3", "w50", "w110"),
+        ("w11", "w14", "w60", "w80", "w100"),
+        ("w5000", "w2", "w40", "w70"),
+        ("w5000", "w300", "w200", "w9", "w8", "w7", "w6", "w5", "w4", "w3"),
+    ]
+    requests = [
+        ask(Question(words, corpus.vectors[0].astype(np.float32)), "words", FILTERS[name]) for words in questions
+    ]
+    come = [to_row(make_document(SIZE + key, body="w9 w30 " + "other " * 90)) for key in range(SIZE // 8)]
+    for more in ([], come):
+        index.apply(more)
+        for request in requests:
             found = index.find(request).candidates
             assert [(each.id, each.lexical) for each in found] == find_exactly(index, request)
 

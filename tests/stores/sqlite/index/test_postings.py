@@ -30,7 +30,7 @@ def make_stream(
 
 
 def describe(segment: Segment) -> dict[str, object]:
-    made = [each.name for each in fields(segment) if each.name not in ("bounds", "peaks", "mean_length")]
+    made = [each.name for each in fields(segment) if each.name not in ("bounds", "peaks", "mean_length", "frequent")]
     return {name: np.asarray(getattr(segment, name)).tolist() for name in made}
 
 

@@ -13,6 +13,7 @@ from refdesk.stores.sqlite.index.date_ranges import Spans
 from refdesk.stores.sqlite.index.documents import Documents
 from refdesk.stores.sqlite.index.facets import Facet
 from refdesk.stores.sqlite.index.files import Content, DoubtfulFileError
+from refdesk.stores.sqlite.index.frequent import FrequentTerms
 from refdesk.stores.sqlite.index.postings import Segment
 from refdesk.stores.sqlite.index.search import Snapshot
 from refdesk.stores.sqlite.index.terms import ANALYSIS_VERSION
@@ -30,6 +31,7 @@ _NESTED: dict[str, type[Any]] = {
     "Codes": Codes,
     "Documents": Documents,
     "Segment": Segment,
+    "FrequentTerms": FrequentTerms,
     "Passages": Passages,
     "Facet": Facet,
     "Spans": Spans,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, cast
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from refdesk.core.search.bm25 import K1, B, idf
 from refdesk.stores.sqlite.index.columns import Floats, Integers, Mask, RowNumbers
 from refdesk.stores.sqlite.index.documents import Documents
+from refdesk.stores.sqlite.index.frequent import FrequentTerms, Spots, Weighed, find_reaching, guess_least
 from refdesk.stores.sqlite.index.postings import BOUND_STEPS, Segment
 from refdesk.stores.sqlite.index.terms import hash_term
 
@@ -36,6 +37,19 @@ MANY_DEAD = 64
 """With more dead rows than one in this many postings, the postings are looked through."""
 
 
+RANK_SHARE = 2
+"""When fewer than one in so many is looked up, counting bits beats spreading out what they are looked up in."""
+
+MEET_FROM, MEET_TERMS = 1 << 17, 6
+"""From so many postings of frequent terms on, and up to so many terms, bits are faster than adding up postings."""
+
+MEET_SHARE = 16
+"""No more than one in so many rows is looked at that bits have told."""
+
+GUESSED = 8
+"""How many times as many rows as wanted should reach what is guessed to be enough: their sums are rounded up."""
+
+
 @dataclass(frozen=True, slots=True)
 class Question:
     """A question in words, with what scores depend on beyond one part of the index.
@@ -46,6 +60,7 @@ class Question:
         asked: How many of them are the question's own terms.
         phrases: The numbers of the terms of each phrase.
         mean_length: Of all documents.
+        places: Of each term in each segment, see `Segment.locate`.
     """
 
     numbers: NDArray[np.uint64]
@@ -53,6 +68,7 @@ class Question:
     asked: int
     phrases: Sequence[NDArray[np.uint64]]
     mean_length: float
+    places: Mapping[Segment, Sequence[int]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,8 +96,9 @@ def make_question(text: TextQuery, parts: Sequence[Part]) -> Question:
     terms = dict.fromkeys([*text.terms, *(term for phrase in text.phrases for term in phrase)])
     numbers = np.array([hash_term(term) for term in terms], np.uint64)
     living = sum(documents.living for documents, _ in parts)
+    places = {segment: segment.locate(numbers) for _, segments in parts for segment in segments}
     counts = [
-        [_count_living(segment, place, documents) for place in segment.locate(numbers)]
+        [_count_living(segment, place, documents) for place in places[segment]]
         for documents, segments in parts
         for segment in segments
     ]
@@ -92,6 +109,7 @@ def make_question(text: TextQuery, parts: Sequence[Part]) -> Question:
         asked=len(text.terms),
         phrases=[np.array([hash_term(term) for term in phrase], np.uint64) for phrase in text.phrases],
         mean_length=length / max(living, 1) or 1.0,
+        places=places,
     )
 
 
@@ -100,7 +118,7 @@ def score_rows(question: Question, part: Part) -> Scores:
     documents, segments = part
     lexical = np.zeros(documents.count)
     hits = np.zeros(documents.count, np.int32)
-    places = [segment.locate(question.numbers) for segment in segments]
+    places = [question.places[segment] for segment in segments]
     for index, weight in enumerate(question.weights):
         for segment, each in zip(segments, places, strict=True):
             if each[index] < 0:
@@ -122,7 +140,7 @@ def score_some(question: Question, part: Part, rows: RowNumbers) -> tuple[Floats
     wanted = rows.astype(np.int32)
     frequencies = np.zeros((len(question.weights), len(rows)), np.float32)
     for segment in segments:
-        for held, place in zip(frequencies, segment.locate(question.numbers), strict=True):
+        for held, place in zip(frequencies, question.places[segment], strict=True):
             if place >= 0:
                 held += segment.find_frequencies(place, wanted)
     lexical = np.zeros(len(rows))
@@ -139,15 +157,14 @@ def find_best(
     `None` where the segment has no bounds.
 
     Terms are taken rarest first. What the rest could add at most tells when no row with the rest alone can be among the
-    best any more; from there on the rest is looked up for those rows alone that still can be.
+    best any more; from there on the rest is looked up for those rows alone that still can be. Where that would be late,
+    because all that are left are frequent, their bits tell which rows they can make the best.
 
     Source: Turtle and Flood, "Query evaluation: strategies and optimizations" (1995).
     """
     if segment.bounds is None:
         return None
-    search = _Search(question, segment, depth, documents.count)
-    rows, values = search.gather(wanted)
-    return np.sort(search.narrow(rows, values))
+    return np.sort(_Search(question, segment, depth, documents.count).find(wanted))
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,11 +175,18 @@ class _Term:
         at: Its postings.
         step: What one step of a bound adds to a score.
         most: What the term adds to a score at most.
+        frequent: Which of the segment's frequent terms it is, -1 where it is none.
     """
 
     at: slice
     step: float
     most: float
+    frequent: int
+
+    @property
+    def count(self) -> int:
+        """How many rows contain it."""
+        return self.at.stop - self.at.start
 
 
 class _Search:
@@ -180,23 +204,65 @@ class _Search:
         self._rest = [*accumulate((term.most for term in reversed(self._terms)), initial=0.0)][::-1]
         self._edge, self._steps, self._taken = 0.0, 0.0, 0
 
-    def gather(self, wanted: Mask | None) -> tuple[RowNumbers, Floats32]:
-        """Add up bounds, term by term, until the rest alone reaches none of the best.
+    def find(self, wanted: Mask | None) -> RowNumbers:
+        """Return the rows that can be among the best, each once.
 
-        Returns:
-            The rows that can still be among the best, each once, and the sums of their bounds so far.
+        Bounds are added up, term by term, until the rest alone reaches none of the best, or until all that are left are
+        frequent and their bits tell what reaches it.
         """
         touched: list[RowNumbers] = []
+        met, sums = np.empty(0, np.intp), np.empty(0, np.float32)
+        first_frequent = sum(term.frequent < 0 for term in self._terms)
         try:
             for number, term in enumerate(self._terms):
                 if self._edge > self._rest[number]:
                     break
+                reaching = self._meet(self._terms[number:], wanted) if number == first_frequent else None
+                if reaching is not None:
+                    met, sums = reaching
+                    touched.append(met)
+                    break
                 touched.append(self._add(term, wanted))
-            return self._collect(touched)
+            rows, values = self._collect(touched)
         finally:
             self._clear(touched)
+        rows = self._narrow(rows, values)
+        return np.concatenate((rows, met.take(self._find_near(sums)))) if len(met) else rows
 
-    def narrow(self, rows: RowNumbers, values: Floats32) -> RowNumbers:
+    def _meet(self, terms: Sequence[_Term], wanted: Mask | None) -> tuple[RowNumbers, Floats32] | None:
+        """Return the rows that can be among the best by these frequent terms alone, and the sums of all their bounds;
+        in the workspace those become so low that they are not found again.
+
+        How much is enough is guessed; where what was found tells that it was too much, that is asked again with what is
+        known then. `None` where bits take longer than adding up postings.
+        """
+        frequent, count = self._segment.frequent, len(self._scores)
+        if frequent is None or len(terms) > MEET_TERMS or sum(term.count for term in terms) < MEET_FROM:
+            return None
+        weighed = [
+            Weighed(term.frequent, int(frequent.usual[term.frequent]) * term.step * self._drift, term.most)
+            for term in terms
+        ]
+        passing = count if wanted is None else int(np.count_nonzero(wanted))
+        steps = self._steps + sum(term.step for term in terms)
+        enough = max(self._edge, guess_least(frequent, weighed, count, GUESSED * self._depth / max(passing, 1)))
+        while enough > 0.0:
+            rows = find_reaching(frequent, weighed, enough)
+            if wanted is not None:
+                rows = rows.compress(wanted.take(rows))
+            if MEET_SHARE * len(rows) > count:
+                break
+            sums, spots = self._scores.take(rows), Spots.of(rows)
+            for term in terms:
+                sums += self._read(term, spots)
+            self._raise_edge(sums, steps)
+            if self._edge >= enough:
+                self._scores[rows] = -np.inf
+                return rows, sums
+            enough = self._edge
+        return None
+
+    def _narrow(self, rows: RowNumbers, values: Floats32) -> RowNumbers:
         """Return what is left of some rows when the terms that were not added are looked up in them."""
         while True:
             self._raise_edge(values)
@@ -239,9 +305,11 @@ class _Search:
             near = self._find_near(self._scores)
             return near, self._scores.take(near)
         rows, values = [np.empty(0, np.intp)], [np.empty(0, np.float32)]
-        for each in reversed(touched):
+        for number, each in enumerate(reversed(touched)):
             held = self._scores.take(each)
-            self._raise_edge(held)
+            # Those of the term that was added last have been looked at.
+            if number:
+                self._raise_edge(held)
             near = self._find_near(held)
             rows.append(each.take(near))
             values.append(held.take(near))
@@ -250,7 +318,9 @@ class _Search:
 
     def _look_up(self, term: _Term, rows: RowNumbers) -> Floats32:
         """Return what a term adds to some rows at most."""
-        if SCATTER_SHARE * len(rows) < term.at.stop - term.at.start:
+        if term.frequent >= 0 and RANK_SHARE * len(rows) < term.count:
+            return self._read(term, Spots.of(rows))
+        if SCATTER_SHARE * len(rows) < term.count:
             held, wanted = self._segment.rows[term.at], rows.astype(np.int32)
             found = np.searchsorted(held, wanted)
             bounds = cast("Bounds", self._segment.bounds)[term.at].take(found, mode="clip")
@@ -265,10 +335,17 @@ class _Search:
         # Numbers as wide as addresses: with others, numpy takes twice the time to gather and to scatter.
         return self._segment.rows[term.at].astype(np.intp), cast("Bounds", self._segment.bounds)[term.at]
 
-    def _raise_edge(self, values: Floats32) -> None:
-        """Raise what the last of the best has at least, by what some rows have."""
+    def _read(self, term: _Term, spots: Spots) -> Floats32:
+        """Return what a frequent term adds to some rows at most."""
+        ranks, is_held = cast("FrequentTerms", self._segment.frequent).rank(term.frequent, spots)
+        bounds = cast("Bounds", self._segment.bounds)[term.at].take(ranks, mode="clip")
+        return bounds * is_held * np.float32(term.step)
+
+    def _raise_edge(self, values: Floats32, steps: float | None = None) -> None:
+        """Raise what the last of the best has at least, by what some rows have; so many steps may be in it too much."""
         if len(values) >= self._depth:
-            self._edge = max(self._edge, (_get_nth(values, self._depth) - self._steps) * self._shrink)
+            above = self._steps if steps is None else steps
+            self._edge = max(self._edge, (_get_nth(values, self._depth) - above) * self._shrink)
 
     def _find_near(self, values: Floats32) -> RowNumbers:
         """Return where the sums stand that can still become one of the best."""
@@ -307,11 +384,12 @@ def _get_workspace(count: int) -> Floats32:
 def _order_terms(question: Question, segment: Segment, drift: float) -> list[_Term]:
     """Return the terms that occur, rarest first."""
     terms: list[_Term] = []
-    for weight, place in zip(question.weights, segment.locate(question.numbers), strict=True):
+    for weight, place in zip(question.weights, question.places[segment], strict=True):
         if place >= 0:
             step, peak = weight / BOUND_STEPS, int(cast("Bounds", segment.peaks)[place])
-            terms.append(_Term(segment.get_rows(place), step, step * peak * drift))
-    return sorted(terms, key=lambda term: term.at.stop - term.at.start)
+            at, frequent = segment.get_rows(place), segment.find_frequent(place)
+            terms.append(_Term(at, step, step * peak * drift, frequent))
+    return sorted(terms, key=lambda term: term.count)
 
 
 def _weigh(weight: float | Floats, frequencies: Floats32, lengths: Floats, mean_length: float) -> Floats:
@@ -327,10 +405,11 @@ def _weigh(weight: float | Floats, frequencies: Floats32, lengths: Floats, mean_
 def _count_living(segment: Segment, place: int, documents: Documents) -> int:
     if place < 0:
         return 0
-    rows = segment.rows[segment.get_rows(place)]
+    at = segment.get_rows(place)
     dead = documents.count - documents.living
     if not dead:
-        return len(rows)
+        return at.stop - at.start
+    rows = segment.rows[at]
     if MANY_DEAD * dead > len(rows):
         return int(np.count_nonzero(documents.is_live.take(rows)))
     buried = np.flatnonzero(~documents.is_live).astype(np.int32)

@@ -23,6 +23,7 @@ from refdesk.stores.sqlite.index.columns import (
     expand_ranges,
     get_offsets,
 )
+from refdesk.stores.sqlite.index.frequent import HOLDER_SHARE, FrequentTerms, Spots
 
 MERGE_RATIO = 8
 """So there are few segments (at most six at 100,000 rows), and each row is rewritten some eight times for each factor
@@ -30,6 +31,9 @@ of eight that the index grows."""
 
 BOUND_STEPS = 255
 _PIECE = 1 << 18
+
+_FEW = 512
+"""Up to so many rows, searching for each is as fast as counting bits."""
 
 GAPS = 2
 """Positions of a document that hold no token: one behind its title, one behind its body."""
@@ -73,6 +77,7 @@ class Segment:
         bounds: Beside `rows`: see `with_bounds`; `None` where it was not made.
         peaks: The highest of the bounds of each term.
         mean_length: Of the documents, when `bounds` was made.
+        frequent: The frequent terms, where bounds were made.
     """
 
     base: int
@@ -86,6 +91,7 @@ class Segment:
     bounds: NDArray[np.uint8] | None = None
     peaks: NDArray[np.uint8] | None = None
     mean_length: float = 1.0
+    frequent: FrequentTerms | None = None
 
     def with_bounds(self, lengths: Floats, mean_length: float) -> Segment:
         """Return the same with what each posting adds to a score at most, in steps of one in `BOUND_STEPS` of the idf.
@@ -100,7 +106,8 @@ class Segment:
             saturated = frequencies / (frequencies + K1 * (1.0 - B + B * relative_lengths))
             bounds[at] = np.ceil(saturated * BOUND_STEPS)
         peaks = np.maximum.reduceat(bounds, self.row_offsets[:-1]) if len(bounds) else bounds
-        return replace(self, bounds=bounds, peaks=peaks, mean_length=mean_length)
+        frequent = FrequentTerms.of(len(lengths), self.row_offsets, self.rows, bounds)
+        return replace(self, bounds=bounds, peaks=peaks, mean_length=mean_length, frequent=frequent)
 
     def locate(self, terms: NDArray[np.uint64]) -> list[int]:
         """Return the place of each term in `terms`, -1 where it does not occur."""
@@ -113,9 +120,20 @@ class Segment:
         """Return the range of the rows of the term at `place`."""
         return slice(int(self.row_offsets[place]), int(self.row_offsets[place + 1]))
 
+    def find_frequent(self, place: int) -> int:
+        """Return which of the frequent terms the term at `place` is, -1 where it is none."""
+        at = self.get_rows(place)
+        if self.frequent is None or HOLDER_SHARE * (at.stop - at.start) < self.size:
+            return -1
+        return int(np.searchsorted(self.frequent.places, place))
+
     def find_frequencies(self, place: int, wanted: Rows) -> NDArray[np.float32]:
         """Return the frequency of the term at `place` in each of some rows, 0.0 where it does not occur."""
         at = self.get_rows(place)
+        number = self.find_frequent(place) if len(wanted) > _FEW else -1
+        if self.frequent and number >= 0:
+            ranks, is_held = self.frequent.rank(number, Spots.of(wanted.astype(np.intp)))
+            return self.frequencies[at].take(ranks, mode="clip") * is_held
         rows = self.rows[at]
         found = np.searchsorted(rows, wanted)
         return self.frequencies[at].take(found, mode="clip") * (rows.take(found, mode="clip") == wanted)
