@@ -16,6 +16,7 @@ Kind: TypeAlias = Literal[
     "kills of syncs",
     "kills while erasing",
     "kills while backing up and restoring",
+    "kills of a cluster's nodes",
     "kills while moving",
     "power-loss images",
     "fuzzed messages",

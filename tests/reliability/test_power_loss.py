@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.processes import WAIT_SECONDS, make_environment
+from tests.acceptance.processes import make_environment
 from tests.conftest import REPOSITORY
 from tests.reliability.counting import count
 from tests.reliability.power import Losses, Recording, fail_often
@@ -18,7 +18,7 @@ from tests.reliability.recording import LIVES
 def record(folder: Path, synchronous: str, seed: int) -> Recording:
     folder.mkdir()
     module = [sys.executable, "-m", "tests.reliability.recording", str(folder), synchronous, str(seed)]
-    subprocess.run(module, cwd=REPOSITORY, env=make_environment(folder), check=True, timeout=WAIT_SECONDS)
+    subprocess.run(module, cwd=REPOSITORY, env=make_environment(folder), check=True)
     return Recording.read(folder / "journal")
 
 

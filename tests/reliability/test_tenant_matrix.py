@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -21,7 +22,7 @@ from refdesk.protocols import Store
 from tests.core.fakes import NOW
 from tests.reliability.counting import count
 from tests.reliability.faults import WithoutTenants
-from tests.reliability.worlds import OTHERS, OWN, World, list_calls, list_word_calls, open_world
+from tests.reliability.worlds import OTHERS, OWN, World, list_calls, list_word_calls, open_file, open_world
 from tests.server.conftest import open_http
 from tests.server.test_eras import MODERN_META
 
@@ -145,10 +146,11 @@ async def find_differences(
     forms: Mapping[str, Callable[[str], str]] = FORMS,
     step: int = 1,
     only: Sequence[str] = (),
+    open_own: Callable[[Path], AbstractAsyncContextManager[Store]] = open_file,
 ) -> tuple[int, dict[str, list[str]]]:
     """Return how many calls were made, and the pairs that differ, by credential and form."""
     calls, different = 0, dict[str, list[str]]()
-    async with open_world(folder, wrap=wrap) as world:
+    async with open_world(folder, wrap=wrap, open_own=open_own) as world:
         for credential, headers in (await make_credentials(world)).items():
             if only and credential not in only:
                 continue

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
@@ -84,9 +84,17 @@ class World:
         return _VARYING.sub("<varies>", text)
 
 
+def open_file(folder: Path) -> AbstractAsyncContextManager[Store]:
+    return open_store(folder / "desk.sqlite3")
+
+
 @asynccontextmanager
 async def open_world(
-    folder: Path, *, absent: Mapping[str, str] | None = None, wrap: Callable[[Store], Store] = lambda store: store
+    folder: Path,
+    *,
+    absent: Mapping[str, str] | None = None,
+    wrap: Callable[[Store], Store] = lambda store: store,
+    open_own: Callable[[Path], AbstractAsyncContextManager[Store]] = open_file,
 ) -> AsyncGenerator[World]:
     """Yield a world.
 
@@ -94,12 +102,13 @@ async def open_world(
         folder: Where its file is made.
         absent: Leaves the others out, so that nothing has these ids.
         wrap: Plants a fault in its store.
+        open_own: Opens the store that stands for the folder.
     """
     settings = make_settings(folder, store=f"sqlite:///{folder / 'desk.sqlite3'}", embedder="hashing")
 
     @asynccontextmanager
     async def open_base() -> AsyncGenerator[Base]:
-        async with open_store(folder / "desk.sqlite3") as real:
+        async with open_own(folder) as real:
             store, clock = wrap(real), SystemClock()
             semantics = Semantics(store, HashingEmbedder())
             quotas = {QUOTA_NAME: Quota(QUOTA_NAME, per_org=QUOTA)}

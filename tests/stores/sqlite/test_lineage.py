@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
+import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -95,6 +99,44 @@ async def test_after_a_kill_everything_acknowledged_is_there(tmp_path: Path) -> 
     [left] = await cut_off(tmp_path / "a", ["x", "y", "z"])
     assert await open_again(left) == 3
     assert await open_again(left) == 3
+
+
+KILLED_AFTER_THE_FIRST_COMMIT = """
+import os, sys, anyio
+from pathlib import Path
+from refdesk.stores.sqlite import lineage, open_store
+
+lineage.Seal.write = lambda self, store, commits: os._exit(9)
+
+async def make():
+    async with open_store(Path(sys.argv[1])):
+        pass
+
+anyio.run(make)
+"""
+
+
+def kill_after_first_commit(folder: Path) -> Path:
+    """Kill who makes a store before its first commit is on record; then let another program move the log into it."""
+    path = folder / NAME
+    make_folder(path)
+    killed = subprocess.run([sys.executable, "-c", KILLED_AFTER_THE_FIRST_COMMIT, str(path)], check=False)
+    assert killed.returncode == 9
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("PRAGMA wal_checkpoint")
+    assert not path.with_name(f"{NAME}-wal").exists()
+    return path
+
+
+async def test_a_kill_right_after_the_first_commit_leaves_a_store_that_opens(tmp_path: Path) -> None:
+    kill_after_first_commit(tmp_path)
+    assert await open_again(tmp_path) == 0
+
+
+async def test_such_a_file_in_another_place_is_doubted_all_the_same(tmp_path: Path) -> None:
+    (tmp_path / "copied").mkdir()
+    shutil.copy(kill_after_first_commit(tmp_path), tmp_path / "copied")
+    assert "was in use when it was copied" in await refuse(tmp_path / "copied")
 
 
 async def test_a_kill_while_the_log_was_moved_into_the_file_damages_nothing(tmp_path: Path) -> None:

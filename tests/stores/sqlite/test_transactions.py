@@ -14,15 +14,17 @@ import anyio.lowlevel
 import apsw
 import pytest
 
+from refdesk.core.writing import audit
 from refdesk.errors import StoreError
 from refdesk.model import Metadata, MetadataKey
 from refdesk.protocols import Store, Transaction
 from refdesk.stores.sqlite import connections, open_store, transactions
 from refdesk.stores.sqlite.driver import Connection
-from tests.stores.samples import NOTES, make_document, put
+from tests.stores.samples import NOTES, day, make_document, put
 
 WRITERS = 32
 KEY = MetadataKey("acme", "count", "n")
+MORNING = day(1)
 
 
 @dataclass(slots=True)
@@ -83,6 +85,11 @@ async def write_all(desk: Desk, write: Callable[[Transaction, int], Any], count:
         for number in range(count):
             group.start_soon(run, number)
     return told
+
+
+async def write_one(store: Store, write: Callable[[Transaction, int], Any], number: int) -> None:
+    async with store.transaction() as transaction:
+        await write(transaction, number)
 
 
 async def store_one(transaction: Transaction, number: int) -> None:
@@ -155,6 +162,41 @@ async def test_each_sees_what_those_before_it_wrote(desk: Desk) -> None:
     record = await desk.store.get_metadata(KEY)
     assert record is not None
     assert record.value == {"n": WRITERS}
+
+
+async def test_the_audit_log_goes_on_from_the_last_act_that_was_kept(desk: Desk) -> None:
+    async def act(transaction: Transaction, number: int) -> None:
+        await store_one(transaction, number)
+        await audit.append(transaction, "acme", MORNING, {"action": f"{number}"})
+        if number % 3 == 0:
+            raise ZeroDivisionError
+
+    wanted = await write_all(desk, act)
+    verdict = await audit.verify(desk.store, "acme")
+    assert (verdict.broken, verdict.entries) == (None, len(wanted))
+    acts = [entry.act["action"] for entry in await desk.store.get_audit("acme")]
+    assert acts == [f"{number}" for number in sorted(wanted)]
+
+
+async def test_the_end_of_the_audit_log_is_read_once_for_all_of_a_commit(desk: Desk) -> None:
+    read: list[str] = []
+
+    def watch(cursor: object, statement: str, bindings: object) -> bool:
+        del cursor, bindings
+        read.append(statement)
+        return True
+
+    async def act(transaction: Transaction, number: int) -> None:
+        await store_one(transaction, number)
+        await audit.append(transaction, "acme", MORNING, {"action": f"{number}"})
+
+    await write_one(desk.store, act, WRITERS)
+    desk.commits.count = 0
+    desk.connection.set_exec_trace(watch)
+    async with anyio.create_task_group() as group:
+        for number in range(WRITERS):
+            group.start_soon(write_one, desk.store, act, number)
+    assert sum("FROM audit" in statement for statement in read) == desk.commits.count
 
 
 async def test_a_commit_that_fails_is_told_to_all_it_was_for(desk: Desk) -> None:

@@ -9,6 +9,8 @@ acknowledged:
 - A log goes on from its file: it is of the same stretch of use and counts at least as many commits.
 - Never are fewer commits there than were acknowledged. The record is written after the commit is on the disk, so it is
   never ahead; after a loss of power it may be behind, and then it says nothing.
+- A record that was begun with the file and is blank still says that nothing was acknowledged: whoever made the file was
+  killed right after its first commit, and its log may have been moved into it since.
 
 The record also carries the lock by which a process knows that it is alone: only then may it judge, for others change
 file and log meanwhile. Where there are no such locks (Windows) nothing is judged.
@@ -123,8 +125,12 @@ class Seal:
         self._path = path
         if fcntl is None:
             return
+        name = f"{path}{SEAL_SUFFIX}"
+        is_first = not os.path.exists(name)
         with suppress(OSError):
-            self._handle = os.open(f"{path}{SEAL_SUFFIX}", os.O_RDWR | os.O_CREAT, 0o600)
+            self._handle = os.open(name, os.O_RDWR | os.O_CREAT, 0o600)
+            if is_first and _measure(str(path)) > 0:
+                os.pwrite(self._handle, b"\0", 0)  # not blank: nobody knows what was acknowledged of this file
 
     def claim(self) -> bool:
         """Return whether no other process has the file open; until `share` none can open it."""
@@ -138,6 +144,11 @@ class Seal:
     def can_lock(self) -> bool:
         """Whether there are locks at all."""
         return fcntl is not None and self._handle is not None
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether it was begun with the file, and nothing has been acknowledged since."""
+        return self._handle is not None and os.fstat(self._handle).st_size == 0
 
     def read(self) -> tuple[int, int] | None:
         """Return the store and how many of its commits were acknowledged, or `None` where that is not known."""
@@ -199,12 +210,14 @@ class Before:
         has_log: Whether a log with content stood beside it.
         is_new: Whether there was no file.
         is_untouched: Whether nobody wrote to it since refdesk closed it, as far as the file system tells.
+        is_unacknowledged: Whether nothing in it was ever acknowledged.
     """
 
     marks: Marks | None
     has_log: bool
     is_new: bool = False
     is_untouched: bool = False
+    is_unacknowledged: bool = False
 
 
 def look(path: Path, seal: Seal) -> Before:
@@ -220,7 +233,7 @@ def look(path: Path, seal: Seal) -> Before:
         return Before(None, has_log, is_new=True, is_untouched=True)
     try:
         with open_snapshot(path) as connection:
-            return Before(read_marks(connection), has_log, is_untouched=seal.is_untouched())
+            return Before(read_marks(connection), has_log, False, seal.is_untouched(), seal.is_blank)
     except (apsw.CorruptError, apsw.FormatError):
         # Whoever moved the log into the file was killed over it: the file is whole only together with its log.
         if not has_log:
@@ -239,10 +252,12 @@ def judge(before: Before, now: Marks | None, seal: tuple[int, int] | None) -> bo
     Raises:
         StoreError: Commits are missing; the message says which way and what to do.
     """
-    missing = 0 if now is None or seal is None or seal[0] != now.store else seal[1] - now.commits
+    is_of_store = now is not None and seal is not None and seal[0] == now.store
+    missing = seal[1] - now.commits if is_of_store and now is not None and seal is not None else 0
+    is_known = is_of_store or (before.is_unacknowledged and now is not None and now.commits <= 1)
     if before.has_log:
         judge_log(before.marks, now)
-    elif now is not None and now.in_use and (seal is None or seal[0] != now.store or missing > 0):
+    elif now is not None and now.in_use and (missing > 0 or not is_known):
         raise StoreError(
             "The store's file was in use when it was copied, or its log (the file ending in `-wal`) was lost since: "
             f"what was stored last is missing. {_HELP}"

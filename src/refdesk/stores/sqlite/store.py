@@ -225,6 +225,14 @@ class SqliteTransaction(_SqliteReader):
         """See `Transaction.put_audit`."""
         run = self._session.run_here if len(entries) <= ROWS_HERE else self._session.run
         await run(writes.put_audit, entries)
+        known = self._session.last_audits
+        known.update({each.org: each for each in entries if each.org in known and each.number > known[each.org].number})
+
+    async def get_last_audit(self, org: str) -> AuditEntry | None:
+        """See `Reader.get_last_audit`; read once for all transactions that are committed together."""
+        if org not in self._session.last_audits and (last := await super().get_last_audit(org)) is not None:
+            self._session.last_audits[org] = last
+        return self._session.last_audits.get(org)
 
     async def put_metadata(self, records: Sequence[Metadata]) -> None:
         """See `Transaction.put_metadata`."""

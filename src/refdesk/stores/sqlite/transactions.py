@@ -18,7 +18,7 @@ import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 import anyio
 import anyio.lowlevel
@@ -26,6 +26,9 @@ import anyio.lowlevel
 from refdesk.errors import StoreError
 from refdesk.stores.sqlite.connections import UNDONE, Writer, require_transaction
 from refdesk.stores.sqlite.driver import Connection
+
+if TYPE_CHECKING:
+    from refdesk.model import AuditEntry
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -48,6 +51,7 @@ class _Group:
         has_leader: Whether one of them has taken it on to commit.
         complete: Set when there are as many as expected, while its leader waits for them.
         settled: Set once all are on the disk, or none is: `failure` says why.
+        last_audits: See `Session.last_audits`.
     """
 
     started: float = field(default_factory=time.monotonic)
@@ -57,6 +61,7 @@ class _Group:
     complete: anyio.Event | None = None
     settled: anyio.Event = field(default_factory=anyio.Event)
     failure: StoreError | None = None
+    last_audits: dict[str, AuditEntry] = field(default_factory=dict[str, "AuditEntry"])
 
     @property
     def is_due(self) -> bool:
@@ -134,6 +139,7 @@ class Transactions:
             if group.complete is not None and group.members >= self._expected:
                 group.complete.set()
         else:
+            group.last_audits.clear()
             is_there = await self._writer.call(_undo, group.members > 0)
         if not is_there:
             self._settle(group, StoreError(UNDONE))
@@ -205,6 +211,15 @@ class Session:
             raise
         with anyio.CancelScope(shield=True):
             await self._transactions.leave(self._group, is_kept=True)
+
+    @property
+    def last_audits(self) -> dict[str, AuditEntry]:
+        """The ends of audit logs by org, as far as transactions that are committed together know them.
+
+        Nobody else writes meanwhile, so that they need not be read again. Emptied when one of these is undone; before
+        the first statement nothing is kept in it.
+        """
+        return self._group.last_audits if self._group is not None else {}
 
     async def _undo(self) -> None:
         with anyio.CancelScope(shield=True), suppress(StoreError):

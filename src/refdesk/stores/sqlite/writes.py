@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 
 import apsw
 
@@ -194,12 +195,17 @@ def remove_links(connection: Connection, links: Sequence[Link]) -> None:
 
 def put_audit(connection: Connection, entries: Sequence[AuditEntry]) -> None:
     """See `Transaction.put_audit`."""
+    # Of several, none stays where one conflicts; a single statement needs no savepoint for that.
+    with connection.savepoint() if len(entries) > 1 else nullcontext():
+        _put_audit(connection, entries)
+
+
+def _put_audit(connection: Connection, entries: Sequence[AuditEntry]) -> None:
     try:
-        with connection.savepoint():
-            connection.execute_many(
-                "INSERT INTO audit (org, number, at, act, previous, digest) VALUES (?, ?, ?, ?, ?, ?)",
-                [encode_audit(entry) for entry in entries],
-            )
+        connection.execute_many(
+            "INSERT INTO audit (org, number, at, act, previous, digest) VALUES (?, ?, ?, ?, ?, ?)",
+            [encode_audit(entry) for entry in entries],
+        )
     except apsw.ConstraintError as error:
         if MOVED in str(error):
             raise
