@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, replace
+from math import isqrt
 
 import numpy as np
 import psycopg
@@ -14,6 +15,8 @@ from numpy.typing import NDArray
 from refdesk.model import EmbeddedPassage, EmbeddingModel, FindRequest, HasAll, VectorQuery
 from refdesk.protocols import Store
 from refdesk.stores.postgres import Limits, open_store
+from refdesk.stores.postgres.search import Searcher
+from refdesk.stores.postgres.store import PostgresStore
 from refdesk.stores.postgres.vectors import Model, choose_graph, get_exact_limit
 from tests.engines.postgres import fetch, get_schema, get_server, get_store_url
 from tests.engines.postgres_plans import explain
@@ -149,9 +152,25 @@ def test_small_collections_and_small_parts_of_large_graphs_are_compared_whole() 
 
 
 def test_effort_is_honoured_and_never_below_the_depth() -> None:
+    model = Model(1, 384, 10_000, 10_000, 10_000)
+    efforts = [choose_graph(model, 10_000, depth, effort, 10**4).effort for depth, effort in ((10, 150), (120, 64))]
+    assert efforts == [150, 120]
+    assert choose_graph(model, 10_000, 5000, 200, 10**4).effort == 1000
+
+
+async def test_the_larger_the_graph_the_more_of_it_is_held_in_view(space: Space) -> None:
+    assert isinstance(space.store, PostgresStore)
+    searcher, request = Searcher(space.store.connections, Limits(exact_passages=1)), ask(space.queries[0], effort=64)
+    await searcher.find(request)
+    graph = searcher.plan(request).graph
+    assert graph is not None
+    assert graph.effort == isqrt(DOCUMENTS * PASSAGES)
+    for passages, effort in ((1000, 100), (100_000, 316), (10**7, 1000)):
+        model = Model(1, 384, passages, passages, passages)
+        assert choose_graph(model, passages, 100, 64, passages).effort == effort
+
+
+def test_the_graph_may_be_walked_the_further_the_fewer_pass() -> None:
     model = Model(1, 384, 100_000, 100_000, 100_000)
-    efforts = [choose_graph(model, 100_000, depth, effort, 10**5).effort for depth, effort in ((10, 40), (90, 40))]
-    assert efforts == [40, 90]
-    assert choose_graph(model, 100_000, 5000, 200, 10**5).effort == 1000
     few, many = (choose_graph(model, 100_000, 100, None, wanted).scan for wanted in (1000, 100_000))
     assert few > many

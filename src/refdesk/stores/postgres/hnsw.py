@@ -61,9 +61,9 @@ async def drop(session: Session, key: int | None = None) -> None:
     """Drop the graph of a model, or of all."""
     (built,) = await session.send(_NOBODY, Statement(_GET_BUILT))
     names = [name for (name,) in built if key is None or name == _name(key)]
-    if names:
-        dropped = sql.SQL("DROP INDEX {}").format(sql.SQL(", ").join(map(sql.Identifier, names)))
-        await session.send(_NOBODY, Statement(dropped))
+    # A cluster drops one at a time.
+    for name in names:
+        await session.send(_NOBODY, Statement(sql.SQL("DROP INDEX {}").format(sql.Identifier(name))))
 
 
 async def is_missing(connections: Connections) -> bool:

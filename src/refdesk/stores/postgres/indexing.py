@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -13,6 +15,7 @@ from refdesk.core.keeping.encoding import check_texts, encode_date_ranges
 from refdesk.core.search import analysis
 from refdesk.core.search.analysis import analyse_document
 from refdesk.core.search.bm25 import TITLE_WEIGHT
+from refdesk.errors import InvalidInputError
 from refdesk.model import State, facet_key
 
 if TYPE_CHECKING:
@@ -39,6 +42,9 @@ MOST_FREQUENT = 2**15 - 1
 
 MOST_REMEMBERED = 2**16
 """Numbers of terms that are kept in memory: most words of a text are common ones."""
+
+SHORT = 20_000
+"""Code points that are analysed in a few milliseconds, so that handing them to a thread would take longer."""
 
 _WORD_BITS = 2**30
 """Facets and pieces of titles are below, terms and words as they are written from here on."""
@@ -153,6 +159,32 @@ def derive(document: Document) -> Derived:
             (name, *ends) for name, spans in document.date_ranges.items() for ends in encode_date_ranges(spans)
         ),
     )
+
+
+class Ahead:
+    """Derives what searches need of documents while the database, or others' turns, are waited for."""
+
+    def __init__(self) -> None:
+        self._documents: Sequence[Document] = ()
+        self._derived: dict[int, tuple[Document, Derived]] = {}
+
+    def begin(self, documents: Sequence[Document]) -> None:
+        """Derive it as soon as this task waits, unless it would keep other tasks waiting."""
+        if sum(len(document.body) for document in documents) <= SHORT:
+            self._documents = documents
+            asyncio.get_running_loop().call_soon(self._derive)
+
+    def take(self, document: Document) -> Derived:
+        """Return it; errors as in `derive`."""
+        self._documents = ()
+        known, derived = self._derived.pop(id(document), (None, None))
+        return derived if derived is not None and known is document else derive(document)
+
+    def _derive(self) -> None:
+        for document in self._documents:
+            # What cannot be stored is refused where it is put, if it is.
+            with suppress(InvalidInputError):
+                self._derived[id(document)] = document, derive(document)
 
 
 def spell(places: Iterable[int]) -> str:

@@ -22,6 +22,7 @@ from refdesk.stores.postgres import archive, backfill, distribution, hnsw, reads
 from refdesk.stores.postgres.citus import CitusConnections
 from refdesk.stores.postgres.connections import ALL_ORGS, Connections, Scope
 from refdesk.stores.postgres.embeddings import Embedded, Vectors
+from refdesk.stores.postgres.indexing import Ahead
 from refdesk.stores.postgres.migrations import examine, get_missing, load_migrations, migrate
 from refdesk.stores.postgres.moving import PostgresMoves
 from refdesk.stores.postgres.records import put_metadata
@@ -127,7 +128,7 @@ class PostgresTransaction(_PostgresReader):
         self._clock = clock
         self._is_loading = is_loading
         self._vectors = Vectors(session, is_loading=is_loading)
-        self._known = Known()
+        self._known, self._ahead = Known(), Ahead()
 
     async def get_metadata(self, key: MetadataKey) -> Metadata | None:
         """See `Reader.get_metadata`."""
@@ -155,6 +156,7 @@ class PostgresTransaction(_PostgresReader):
         if len(orgs) != 1 or self._session.has_begun:
             return
         self._session.is_brief = True
+        self._ahead.begin(documents)
         contents = [writes.Asked(collection, ids) for collection, ids in by_collection.items()]
         asked = [statement for content in contents for statement in content.statements]
         rows = await self._session.send(Scope(orgs.pop()), *asked, *reads.ask_for_metadata(keys))
@@ -171,7 +173,7 @@ class PostgresTransaction(_PostgresReader):
 
     async def put_revisions(self, revisions: Sequence[Revision]) -> None:
         """See `Transaction.put_revisions`."""
-        rows = await writes.prepare(revisions)
+        rows = await writes.prepare(revisions, self._ahead)
         # Of vectors that are replaced the count is taken at once.
         await self._vectors.count()
         ends = await writes.put_revisions(self._session, rows, self._known.contents, is_loading=self._is_loading)

@@ -157,6 +157,11 @@ class Session:
         self._seconds: float | None = None
         self._has_ended = False
 
+    @property
+    def is_one_node(self) -> bool:
+        """See `Connections`."""
+        return self._connections.is_one_node
+
     async def send(self, scope: Scope, *statements: Statement) -> list[list[Row]]:
         """Return the rows of each statement, sent in one round trip with what waits; they see the rows of `scope`.
 

@@ -14,7 +14,9 @@ OVER_FETCH = 2
 GRAPH_COST = 5
 """Visiting a node of the graph costs as much as comparing so many passages one by one."""
 
-DEFAULT_EFFORT = 100
+LEAST_EFFORT = 100
+"""How many nodes of a small graph are held in view."""
+
 MOST_EFFORT = 1000
 """The highest `hnsw.ef_search` there is."""
 
@@ -95,9 +97,17 @@ def choose_graph(model: Model, documents: int, depth: int, effort: int | None, w
     visited = fetch * model.passages / max(1.0, wanted * model.get_passages_of(documents))
     return Graph(
         fetch,
-        min(MOST_EFFORT, max(effort or DEFAULT_EFFORT, depth)),
+        min(MOST_EFFORT, max(effort or 0, get_usual_effort(model.passages), depth)),
         min(2**31 - 1, max(_LEAST_SCAN, ceil(SCAN_SLACK * visited))),
     )
+
+
+def get_usual_effort(passages: int) -> int:
+    """Return how many nodes of a graph of so many passages are held in view: the same view misses more of a larger one.
+
+    With 10,000 invented passages 100 find .97 of the ten nearest; with 100,000 they find .70, and 300 find .95.
+    """
+    return min(MOST_EFFORT, max(LEAST_EFFORT, isqrt(passages)))
 
 
 def _get_fetch(model: Model, documents: int, depth: int) -> int:

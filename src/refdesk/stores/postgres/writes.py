@@ -14,9 +14,10 @@ from refdesk.core.keeping.rows import decode_audit, encode_document
 from refdesk.errors import ConflictError
 from refdesk.model import Collection, State
 from refdesk.stores.postgres.connections import ALL_ORGS, Scope, Statement
-from refdesk.stores.postgres.indexing import Derived, Tokens, derive
+from refdesk.stores.postgres.indexing import SHORT, Ahead, Derived, Tokens
 from refdesk.stores.postgres.lexical import (
     CHANGE_TERMS,
+    GET_TO_KNOW,
     GET_UNCOUNTED,
     MOST_UNCOUNTED,
     MOST_UNCOUNTED_IN_LOAD,
@@ -111,9 +112,6 @@ _REMOVE_VECTORS = """
     WHERE org = %(org)s AND toolset = %(toolset)s AND embeddings.model = counts.model
 """
 _REMOVE_REVISIONS = "DELETE FROM revisions WHERE org = %s AND document = ANY(%s::bigint[])"
-SHORT = 20_000
-"""Code points that are analysed in a few milliseconds, so that handing them to a thread would take longer."""
-
 CHANGED = "The document changed since it was read: read it again and repeat the change."
 
 
@@ -155,13 +153,18 @@ class _Before:
 _Stored: TypeAlias = "dict[tuple[Collection, str], _Before]"
 
 
-def prepare_revisions(revisions: Sequence[Revision]) -> list[DocumentRow]:
+def prepare_revisions(revisions: Sequence[Revision], ahead: Ahead | None = None) -> list[DocumentRow]:
     """Return the rows of versions; their analysis is most of the work, and needs no connection.
+
+    Args:
+        revisions: The versions.
+        ahead: May have analysed some of them.
 
     Raises:
         InvalidInputError: A text or value in one cannot be stored.
     """
-    return [DocumentRow(each.document.collection, _encode(each), derive(each.document)) for each in revisions]
+    ahead = ahead or Ahead()
+    return [DocumentRow(each.document.collection, _encode(each), ahead.take(each.document)) for each in revisions]
 
 
 def _encode(revision: Revision) -> dict[str, object]:
@@ -175,10 +178,10 @@ def _encode(revision: Revision) -> dict[str, object]:
     }
 
 
-async def prepare(revisions: Sequence[Revision]) -> list[DocumentRow]:
+async def prepare(revisions: Sequence[Revision], ahead: Ahead) -> list[DocumentRow]:
     """Return the same; what takes longer than to hand it to a thread is done in one."""
     if sum(len(each.document.body) for each in revisions) <= SHORT:
-        return prepare_revisions(revisions)
+        return prepare_revisions(revisions, ahead)
     return await anyio.to_thread.run_sync(prepare_revisions, revisions)
 
 
@@ -208,7 +211,10 @@ async def put_revisions(
         for wave in _part(rows):
             await content.put(session, wave)
         limit = MOST_UNCOUNTED_IN_LOAD if is_loading else MOST_UNCOUNTED
-        await session.post(Scope(content.collection.org), *content.settle(limit))
+        settling = content.settle(limit)
+        if settling and session.is_one_node and not is_loading:
+            settling.append(Statement(GET_TO_KNOW))
+        await session.post(Scope(content.collection.org), *settling)
         changes[content.collection.org] = content.changes
     return {content.collection.org: content.last_audit for content in contents}
 
