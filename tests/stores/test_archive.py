@@ -258,7 +258,8 @@ async def assert_loaded(store: Store) -> None:
 
 async def test_what_is_loaded_is_there_at_once_and_stays(store: Store) -> None:
     await put(store, make_document("before"))
-    await embed(store, make_document("before"), passage((0, 0, 0, 1)), model=MODELS[0])
+    for model in MODELS:
+        await embed(store, make_document("before"), passage((0, 0, 0, 1)), model=model)
     async with store.loading():
         await load(store)
         await assert_loaded(store)

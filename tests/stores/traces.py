@@ -22,6 +22,8 @@ async def find_traces(store: Store, folder: Path, canary: str) -> list[str]:
     engine = store.engine.split()[0].lower()
     if "memory" in engine:
         return await find_in_lists(store, canary)
+    if "citus" in engine:
+        return await run_sync(find_in_citus, folder, canary)
     look = find_in_postgres if "postgres" in engine else find_in_neo4j if "neo4j" in engine else find_in_files
     return await run_sync(look, folder, canary)
 
@@ -59,6 +61,14 @@ def find_in_postgres(folder: Path, canary: str) -> list[str]:
             rows = connection.execute(sql.SQL("SELECT t::text FROM {} t").format(sql.Identifier(schema, table)))
             found += [table] if any(canary in row or hexadecimal in row for (row,) in rows) else []
     return found
+
+
+def find_in_citus(folder: Path, canary: str) -> list[str]:
+    from tests.engines.citus import get_cluster, get_emptied_schema
+
+    hexadecimal = canary.encode().hex()
+    rows = get_cluster().list_rows(get_emptied_schema(folder))
+    return [table for table, row in rows if canary in row or hexadecimal in row]
 
 
 def find_in_neo4j(folder: Path, canary: str) -> list[str]:
