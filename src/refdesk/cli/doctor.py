@@ -128,11 +128,15 @@ async def _look(desk: Desk) -> AsyncIterator[Check]:
 
 
 async def _check_store(name: str, base: Base, most: int | None) -> AsyncIterator[Check]:
+    from refdesk.core.keeping.unfinished import find_unfinished
+
     store = base.knowledge_base.store
     yield Check(name, "ok", f"{store.engine}: opens, is safe, takes writes; schema is current")
     for node in await store.list_nodes():
         described = f"{node.name}, {node.holds}"
         yield Check(f"{name} node", "warn" if node.problem else "ok", described, node.problem or "")
+    for move in await find_unfinished(store):
+        yield Check(f"{name} move", "warn", move.found, move.advice)
     async for check in _check_sizes(name, base, most):
         yield check
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, get_args, runtime_checkable
 
 from refdesk.model import SHARED_ORG, Metadata, MetadataKey
 
@@ -30,6 +30,7 @@ REFUSED = (
 )
 
 Stage: TypeAlias = Literal["moving", "switched"]
+MovePhase: TypeAlias = Literal["copying", "comparing", "catching up"]
 What: TypeAlias = Literal["document", "link", "record", "acts"]
 
 
@@ -40,15 +41,18 @@ class Move:
     Attributes:
         target: The URL of the store that it goes to, as a server is given one.
         delay: Seconds that whoever begins a transaction waits first, because more is written than is moved.
+        phase: How far it is.
     """
 
     target: str
     stage: Stage = "moving"
     delay: float = 0.0
+    phase: MovePhase = "copying"
 
     def to_record(self) -> Metadata:
         """Return it as the store keeps it."""
-        return Metadata(STATE, {"target": self.target, "stage": self.stage, "delay": self.delay})
+        value = {"target": self.target, "stage": self.stage, "delay": self.delay, "phase": self.phase}
+        return Metadata(STATE, value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +119,9 @@ async def read_move(reader: Reader) -> Move | None:
     if record is None:
         return None
     stage: Stage = "switched" if record.value["stage"] == "switched" else "moving"
-    return Move(str(record.value["target"]), stage, float(str(record.value["delay"])))
+    known = get_args(MovePhase)
+    phase: MovePhase = next((each for each in known if each == record.value.get("phase")), known[0])
+    return Move(str(record.value["target"]), stage, float(str(record.value["delay"])), phase)
 
 
 def find_moves(store: Store) -> Moves | None:

@@ -87,11 +87,13 @@ class Mover:
         begun_at = anyio.current_time()
         await migrating.copy(self.source, self.target, self.name, self.note, self.begin)
         self.begin("comparing")
+        await moves.begin(Move(self.url, phase="comparing"))
         unsure: list[Change] = []
         async for count, differing in self._pair.find_differing():
             self.note(count)
             unsure += differing
         self.begin("switching")
+        await moves.begin(Move(self.url, phase="catching up"))
         delay, rounds = 0.0, 0
         while True:
             changes = await moves.read_changes(PIECE)
@@ -101,7 +103,7 @@ class Mover:
             if rounds == ROUNDS:
                 # More is written than can be moved: whoever writes waits a moment each time.
                 delay, rounds = min(MOST_DELAY_SECONDS, max(2 * delay, LEAST_DELAY_SECONDS)), 0
-                await moves.begin(Move(self.url, delay=delay))
+                await moves.begin(Move(self.url, delay=delay, phase="catching up"))
             is_noticed = anyio.current_time() - begun_at > NOTICE_SECONDS
             if is_noticed and len(changes) + len(unsure) < FEW and await self._switch(moves, [*unsure, *changes]):
                 return
