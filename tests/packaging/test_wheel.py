@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.install import LIMIT, measure, sum_installed
 from tests.acceptance.processes import HANDSHAKE, NOWHERE
 from tests.acceptance.test_desk import HASHING
 from tests.conftest import REPOSITORY
@@ -90,7 +91,41 @@ def test_a_client_is_answered_by_what_is_installed(environment: Path, tmp_path: 
     run([environment / "bin" / "refdesk", "stop"], tmp_path)
 
 
-def test_uvx_runs_the_wheel(wheel: Path, environment: Path, tmp_path: Path) -> None:
+def test_the_base_install_is_as_small_as_is_said(environment: Path) -> None:
+    sizes = measure(next((environment / "lib").glob("python*/site-packages")))
+    assert sum_installed(sizes) <= LIMIT, sizes.most_common(12)
+
+
+def ask(refdesk: list[str | Path], folder: Path) -> None:
+    """Store a note and find it by another process, as the first thing that somebody does."""
+    run([*refdesk, "knowledge", "store", "--title", "Refund limit", "--body", "500 EUR"], folder)
+    assert "Refund limit" in run([*refdesk, "search", "refund", "limit"], folder)
+    run([*refdesk, "stop"], folder)
+
+
+def test_pip_installs_the_wheel_to_a_useful_answer(wheel: Path, tmp_path: Path) -> None:
+    run([sys.executable, "-m", "venv", tmp_path / "environment"], tmp_path)
+    run(
+        [tmp_path / "environment" / "bin" / "pip", "install", "--quiet", "--constraint", pin(tmp_path), wheel], tmp_path
+    )
+    ask([tmp_path / "environment" / "bin" / "refdesk"], tmp_path)
+
+
+def test_pipx_installs_the_wheel_to_a_useful_answer(wheel: Path, tmp_path: Path) -> None:
+    places = {"PIPX_HOME": str(tmp_path / "pipx"), "PIPX_BIN_DIR": str(tmp_path / "bin")}
+    pinned = f"--pip-args=--constraint {pin(tmp_path)}"
+    run([find_tool("pipx"), "install", "--quiet", pinned, wheel], tmp_path, **places)
+    ask([tmp_path / "bin" / "refdesk"], tmp_path)
+
+
+def test_uvx_runs_the_wheel_to_a_useful_answer(wheel: Path, environment: Path, tmp_path: Path) -> None:
     assert environment.is_dir()  # what is needed is in uv's cache by now
-    command = [UV, "tool", "run", "--offline", "--constraints", RUN, "--from", wheel, "refdesk", "--version"]
-    assert "refdesk, version" in run(command, tmp_path)
+    ask([UV, "tool", "run", "--offline", "--constraints", RUN, "--from", wheel, "refdesk"], tmp_path)
+
+
+def pin(folder: Path) -> Path:
+    """Return the versions of what is pinned, as constraints: a wheel that was just built has no hash among them."""
+    path = folder / "constraints.txt"
+    lines = (line for line in RUN.read_text().splitlines() if line and line[0].isalnum())
+    path.write_text("".join(line.removesuffix("\\").strip() + "\n" for line in lines))
+    return path

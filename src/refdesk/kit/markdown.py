@@ -1,7 +1,7 @@
-"""Converts foreign HTML to Markdown: `nh3` cleans it, `selectolax` parses it, `markdown_writer` writes it.
+"""Converts foreign HTML to Markdown: `nh3` parses and cleans it, `markdown_writer` writes it.
 
 Whatever comes in, the time is about linear in its size: elements nested deeper than any page needs are dissolved first,
-because both libraries slow down or grow without bound on them.
+because parsers slow down or grow without bound on them.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import re
 from functools import lru_cache
 
 import nh3
-from selectolax.lexbor import LexborHTMLParser
 
+from refdesk.kit.html_tree import parse
 from refdesk.kit.markdown_writer import write_markdown
 
 MAX_CHARACTERS = 400_000
@@ -95,9 +95,7 @@ def _convert(html: str, base_url: str) -> str:
 
 
 def _to_text(html: str) -> str:
-    parser = LexborHTMLParser(html)
-    parser.strip_tags(["script", "style", "template"])
-    text = parser.body.text(separator="\n") if parser.body else ""
+    text = "\n".join(parse(nh3.clean(html, tags=_TAGS, attributes={}, link_rel=None)).read_texts())
     return _PLAIN_TAG.sub("&lt;", _INVISIBLE.sub("", text))
 
 

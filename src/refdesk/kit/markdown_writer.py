@@ -9,12 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-from selectolax.lexbor import LexborHTMLParser
-
-if TYPE_CHECKING:
-    from selectolax.lexbor import LexborNode
+from refdesk.kit.html_tree import Element, parse
 
 MOST_INDENTED = 16
 
@@ -61,8 +57,7 @@ def write_markdown(html: str) -> str:
     Raises:
         RecursionError: It is nested deeper than Python calls.
     """
-    body = LexborHTMLParser(html.replace(_BREAK, "")).body
-    return "\n\n".join(block.text for block in _Writer().read(body)) if body is not None else ""
+    return "\n\n".join(block.text for block in _Writer().read(parse(html.replace(_BREAK, ""))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,16 +77,19 @@ class _Writer:
     blocks: list[_Block] = field(default_factory=list[_Block])
     _line: list[str] = field(default_factory=list[str])
 
-    def read(self, node: LexborNode) -> list[_Block]:
+    def read(self, node: Element) -> list[_Block]:
         """Return the blocks of a container."""
         self.walk(node)
         self.end_line()
         return self.blocks
 
-    def walk(self, node: LexborNode) -> None:
+    def walk(self, node: Element) -> None:
         """Write what is in a node."""
-        for child in _children(node):
-            self._write(child)
+        for child in node.children:
+            if isinstance(child, str):
+                self._line.append(self._read_text(child))
+            else:
+                self._write(child)
 
     def end_line(self) -> None:
         """End the paragraph."""
@@ -100,13 +98,11 @@ class _Writer:
         if text:
             self.blocks.append(_Block("\n".join(_escape_start(line) for line in text.split("\n")), is_paragraph=True))
 
-    def _write(self, node: LexborNode) -> None:
-        tag = node.tag or ""
-        if tag == "-text":
-            self._line.append(self._read_text(node.text_content or ""))
-        elif _is_hidden(node):
+    def _write(self, node: Element) -> None:
+        tag = node.tag
+        if _is_hidden(node):
             return
-        elif tag in _PLAIN_BLOCKS:
+        if tag in _PLAIN_BLOCKS:
             self.end_line()
             self.walk(node)
             self.end_line()
@@ -120,7 +116,7 @@ class _Writer:
         folded = _TAG_START.sub("&lt;", _BLANKS.sub(" ", text))
         return _escape_brackets(folded) if "[" in self.marks else folded
 
-    def _write_inline(self, node: LexborNode, tag: str) -> None:
+    def _write_inline(self, node: Element, tag: str) -> None:
         if tag == "br":
             self._line.append(_BREAK)
         elif tag == "img":
@@ -134,7 +130,7 @@ class _Writer:
         else:
             self.walk(node)
 
-    def _mark(self, node: LexborNode, before: str, after: str) -> None:
+    def _mark(self, node: Element, before: str, after: str) -> None:
         """Write marks around what is in a node; where that is several blocks, around each paragraph."""
         if before in self.marks:
             self.walk(node)
@@ -149,7 +145,7 @@ class _Writer:
         start = rest.index(core)
         self._line.append(f"{rest[:start]}{before}{core}{after}{rest[start + len(core) :]}" if core else rest)
 
-    def _read_open(self, node: LexborNode) -> tuple[list[_Block], str]:
+    def _read_open(self, node: Element) -> tuple[list[_Block], str]:
         """Return the blocks that end within a node, and the paragraph that continues after it."""
         self.walk(node)
         return self.blocks, "".join(self._line)
@@ -160,7 +156,7 @@ def _write_breaks(found: re.Match[str]) -> str:
     return "  \n" if found[0].count(_BREAK) == 1 else "\n\n"
 
 
-def _write_block(node: LexborNode, tag: str, depth: int) -> _Block | None:
+def _write_block(node: Element, tag: str, depth: int) -> _Block | None:
     """Return the block of an element that is one of its own kind, `None` for others."""
     if tag in _HEADINGS:
         text = _join(_Writer(depth).read(node))
@@ -177,21 +173,21 @@ def _write_block(node: LexborNode, tag: str, depth: int) -> _Block | None:
     return _Block("---") if tag == "hr" else None
 
 
-def _write_list(node: LexborNode, tag: str, depth: int) -> str:
+def _write_list(node: Element, tag: str, depth: int) -> str:
     items: list[str] = []
     number = _read_start(node)
     is_loose = False
-    for child in _children(node):
+    for child in node.walk_elements():
         if child.tag in _LISTS:
             # A list straight in a list is, as browsers show it, a part of the item before.
-            items.append(_indent(_write_list(child, child.tag or "", depth + 1), "  ", "  ", depth))
+            items.append(_indent(_write_list(child, child.tag, depth + 1), "  ", "  ", depth))
             continue
         blocks = _Writer(depth).read(child) if not _is_hidden(child) else []
         if not blocks:
             continue
         mark = f"{number}. " if tag == "ol" else "- "
         number += 1
-        is_loose = is_loose or any(inner.tag == "p" for inner in _children(child))
+        is_loose = is_loose or any(inner.tag == "p" for inner in child.walk_elements())
         parts = blocks[0].text + "".join(f"{_gap(block)}{block.text}" for block in blocks[1:])
         items.append(_indent(parts, mark, " " * len(mark), depth))
     return ("\n\n" if is_loose else "\n").join(item for item in items if item)
@@ -201,8 +197,8 @@ def _gap(block: _Block) -> str:
     return "\n\n" if block.is_paragraph or not block.text.startswith(("- ", "1. ")) else "\n"
 
 
-def _write_table(node: LexborNode, depth: int) -> str:
-    rows = [[_write_cell(cell, depth) for cell in _children(row) if cell.tag in _CELLS] for row in _rows(node)]
+def _write_table(node: Element, depth: int) -> str:
+    rows = [[_write_cell(cell, depth) for cell in row.walk_elements() if cell.tag in _CELLS] for row in _rows(node)]
     rows = [row for row in rows if row]
     if not rows:
         return ""
@@ -212,22 +208,22 @@ def _write_table(node: LexborNode, depth: int) -> str:
     return "\n".join([lines[0], f"| {' | '.join(['---'] * width)} |", *lines[1:]])
 
 
-def _rows(node: LexborNode) -> Iterator[LexborNode]:
-    for child in _children(node):
+def _rows(node: Element) -> Iterator[Element]:
+    for child in node.walk_elements():
         if child.tag in _ROW_GROUPS:
             yield from _rows(child)
         elif child.tag == "tr" and not _is_hidden(child):
             yield child
 
 
-def _write_cell(node: LexborNode, depth: int) -> str:
+def _write_cell(node: Element, depth: int) -> str:
     blocks = _Writer(depth).read(node) if not _is_hidden(node) else []
     lines = (line.strip() for block in blocks for line in block.text.split("\n"))
     return " ".join(_ITEM_START.sub("", line) for line in lines if line).replace("|", "\\|")
 
 
-def _write_image(node: LexborNode) -> str:
-    source, text = node.attributes.get("src"), node.attributes.get("alt") or ""
+def _write_image(node: Element) -> str:
+    source, text = node.attributes.get("src"), node.attributes.get("alt", "")
     folded = _escape_brackets(_TAG_START.sub("&lt;", _BLANKS.sub(" ", text)))
     return f"![{folded}]({_write_target(source)})" if source else ""
 
@@ -261,12 +257,12 @@ def _longest_ticks(text: str) -> int:
     return max(map(len, _TICKS.findall(text)), default=0)
 
 
-def _read_raw(node: LexborNode) -> str:
+def _read_raw(node: Element) -> str:
     """Return the text of code, with its blanks."""
     parts: list[str] = []
-    for child in _children(node):
-        if child.tag == "-text":
-            parts.append(child.text_content or "")
+    for child in node.children:
+        if isinstance(child, str):
+            parts.append(child)
         elif child.tag == "br":
             parts.append("\n")
         elif not _is_hidden(child):
@@ -274,7 +270,7 @@ def _read_raw(node: LexborNode) -> str:
     return "".join(parts)
 
 
-def _read_start(node: LexborNode) -> int:
+def _read_start(node: Element) -> int:
     start = node.attributes.get("start") or "1"
     return int(start) if re.fullmatch(r"\d{1,9}", start) else 1
 
@@ -297,13 +293,6 @@ def _escape_start(line: str) -> str:
     return _NUMBER_START.sub(r"\1\\\2", line, count=1) if line[:1].isdigit() and _NUMBER_START.match(line) else line
 
 
-def _is_hidden(node: LexborNode) -> bool:
+def _is_hidden(node: Element) -> bool:
     attributes = node.attributes
-    return "hidden" in attributes or bool(_HIDDEN.search(attributes.get("style") or ""))
-
-
-def _children(node: LexborNode) -> Iterator[LexborNode]:
-    child = node.first_child
-    while child is not None:
-        yield child
-        child = child.next
+    return "hidden" in attributes or bool(_HIDDEN.search(attributes.get("style", "")))

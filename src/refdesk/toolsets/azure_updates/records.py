@@ -34,9 +34,10 @@ RETIRING = "Retirement"
 
 _CONVERTER_MODULES = (
     *(__name__, "refdesk.toolsets.azure_updates.models", "refdesk.toolsets.azure_updates.products"),
-    *("refdesk.toolsets.azure_updates.questions", "refdesk.kit.markdown", "refdesk.kit.markdown_writer"),
+    *("refdesk.toolsets.azure_updates.questions", "refdesk.kit.html_tree", "refdesk.kit.markdown"),
+    "refdesk.kit.markdown_writer",
 )
-_CONVERTER_PACKAGES = ("refdesk", "nh3", "selectolax")
+_CONVERTER_PACKAGES = ("refdesk", "nh3")
 
 Fields = TypeVar("Fields", bound=BaseModel)
 

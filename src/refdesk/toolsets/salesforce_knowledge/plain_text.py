@@ -1,4 +1,4 @@
-"""Converts the HTML of articles to plain text, block by block, from lexbor's tree.
+"""Converts the HTML of articles to plain text, block by block, from the tree that `nh3` makes of it.
 
 Lists keep their marks, tables their cells, links their targets; what a browser would not show is gone.
 """
@@ -7,14 +7,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-from selectolax.lexbor import LexborHTMLParser
+import nh3
 
+from refdesk.kit.html_tree import Element, parse
 from refdesk.toolsets.salesforce_knowledge.markup import simplify
-
-if TYPE_CHECKING:
-    from selectolax.lexbor import LexborNode
 
 MAX_CHARACTERS = 200_000
 """Of HTML that are read from one field; Salesforce keeps at most 131,072."""
@@ -25,6 +22,13 @@ _PARAGRAPHS = frozenset({"p", "pre", "blockquote", "table", "dl", "hr"})
 _LINES = frozenset({"div", "li", "tr", "dt", "dd", "caption", "br"})
 _LISTS = frozenset({"ul", "ol"})
 _CELLS = frozenset({"td", "th"})
+_TAGS = {*_PARAGRAPHS, *_LINES, *_LISTS, *_CELLS, "div", "span", "a", "img"}
+_CLEANER = nh3.Cleaner(
+    tags=_TAGS,
+    attributes={"*": {"hidden"}, "a": {"href"}, "img": {"alt"}, "ol": {"start"}},
+    url_schemes={"http", "https", "mailto", "tel"},
+    link_rel=None,
+)
 _WEB = re.compile(r"(?:https?://|mailto:|tel:)", re.IGNORECASE)
 # Zero-width characters, soft hyphens, direction marks and tag characters: they hide text or split words.
 _INVISIBLE = re.compile("[\u00ad\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f]")
@@ -40,8 +44,7 @@ def to_plain_text(html: str) -> str:
     what is embedded leaves a mark with its address, such as `[video: https://…]`. HTML beyond `MAX_CHARACTERS` is cut
     off, and the text then ends in `…`.
     """
-    root = LexborHTMLParser(simplify(html[:MAX_CHARACTERS])).body
-    text = _Reader().read(root) if root is not None else ""
+    text = _Reader().read(parse(_CLEANER.clean(simplify(html[:MAX_CHARACTERS]))))
     return f"{text}\n…".lstrip() if len(html) > MAX_CHARACTERS else text
 
 
@@ -67,37 +70,26 @@ class _Reader:
     _cells: int = 0
     _verbatim: int = 0
 
-    def read(self, root: LexborNode) -> str:
-        """Return the text below a node."""
-        node: LexborNode | None = root
-        while node is not None:
-            child = node.child if self._enter(node) else None
-            if child is not None:
-                node = child
-                continue
-            node = self._leave(node, root)
+    def read(self, root: Element) -> str:
+        """Return the text in an element."""
+        left = [(root, iter(root.children))]
+        while left:
+            element, children = left[-1]
+            child = next(children, None)
+            if child is None:
+                self._exit(element)
+                left.pop()
+            elif isinstance(child, str):
+                self._write(child)
+            elif self._enter(child):
+                left.append((child, iter(child.children)))
         self._break_line()
         return tidy("\n".join(self._done))
 
-    def _leave(self, node: LexborNode, root: LexborNode) -> LexborNode | None:
-        """End the node, and those around it that end with it; return where to continue."""
-        current: LexborNode | None = node
-        while current is not None:
-            self._exit(current)
-            if current.mem_id == root.mem_id:
-                return None
-            if current.next is not None:
-                return current.next
-            current = current.parent
-        return None
-
-    def _enter(self, node: LexborNode) -> bool:
+    def _enter(self, node: Element) -> bool:
         """Begin a node; return whether what is in it is to be read."""
-        tag = node.tag or ""
-        if tag == "-text":
-            self._write(node.text_content or "")
-            return False
-        if tag.startswith(("-", "!")) or "hidden" in node.attributes:
+        tag = node.tag
+        if "hidden" in node.attributes:
             return False
         if tag in _LISTS:
             self._begin_list(tag, node)
@@ -111,10 +103,8 @@ class _Reader:
             self._begin_block(tag)
         return True
 
-    def _exit(self, node: LexborNode) -> None:
-        tag = node.tag or ""
-        if tag.startswith(("-", "!")) or "hidden" in node.attributes:
-            return
+    def _exit(self, node: Element) -> None:
+        tag = node.tag
         if tag in _LISTS:
             self._break_line()
             self._lists.pop()
@@ -128,7 +118,7 @@ class _Reader:
             self._break(tag)
             self._verbatim -= tag == "pre"
 
-    def _begin_list(self, tag: str, node: LexborNode) -> None:
+    def _begin_list(self, tag: str, node: Element) -> None:
         if self._lists:
             self._break_line()
         else:
@@ -191,20 +181,20 @@ class _Reader:
             self._break_line()
             self._line.append(line)
 
-    def _cite(self, node: LexborNode) -> str:
-        target = (node.attributes.get("href") or "").strip()
+    def _cite(self, node: Element) -> str:
+        target = node.attributes.get("href", "").strip()
         if not _WEB.match(target):
             return ""
-        shown = " ".join((node.text(deep=True) or "").split())
+        shown = " ".join(("".join(node.read_texts())).split())
         is_shown = shown.casefold() in (target.casefold(), target.partition(":")[2].strip("/").casefold())
         return "" if is_shown or len(target) > 2000 else f" ({target})" if shown else target
 
 
-def _describe_image(node: LexborNode) -> str:
-    alternative = " ".join((node.attributes.get("alt") or "").split())
+def _describe_image(node: Element) -> str:
+    alternative = " ".join(node.attributes.get("alt", "").split())
     return f"[{alternative or 'image'}]"
 
 
-def _read_start(node: LexborNode) -> int:
+def _read_start(node: Element) -> int:
     start = node.attributes.get("start") or "1"
     return int(start) if start.isascii() and start.isdigit() and len(start) < 7 else 1
