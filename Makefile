@@ -32,9 +32,8 @@ demo: $(READY) ## a tour on a sample world: start its feed, sync it, search it
 test: $(READY) ## the tests
 	$(BIN)/python -m pytest -n 3 -m "not soak and not engines"
 
-# A store on a cluster takes seconds to open: REFDESK_TEST_ENGINES=citus with tests/stores runs the rest there, in an hour.
-test-engines: .venv/.engines ## the same suites on PostgreSQL, Redis and Neo4j, and sign-in with Keycloak, installed and started for it
-	REFDESK_TEST_ENGINES=citus $(BIN)/python -m pytest -m "engines and not soak" tests/engines/test_citus.py --timeout 300
+test-engines: .venv/.engines ## the same suites on Citus, PostgreSQL, Redis and Neo4j, and sign-in with Keycloak, installed and started for it
+	REFDESK_TEST_ENGINES=citus $(BIN)/python -m pytest -n 2 -m "engines and not soak" -k citus --timeout 300
 	REFDESK_TEST_ENGINES=postgres,redis,neo4j,keycloak $(BIN)/python -m pytest -n 2 -m "engines and not soak" --timeout 300
 
 conformance: $(READY) ## the protocol's own suite and inspector against the server; installs them
@@ -63,8 +62,11 @@ soak: $(READY) ## the long forms of the tests; their counts into docs/benchmarks
 	REFDESK_SOAK=1 REFDESK_COUNTS=$(CURDIR)/.benchmarks/counts.jsonl $(BIN)/python -m pytest -m "not engines" --timeout 3600
 	$(BIN)/python -m benchmarks.reliability .benchmarks/counts.jsonl --write
 
-soak-engines: .venv/.engines ## the long forms on PostgreSQL, Redis and Neo4j
-	REFDESK_SOAK=1 REFDESK_TEST_ENGINES=postgres,citus,redis,neo4j,keycloak $(BIN)/python -m pytest -m "engines and soak" --timeout 3600
+soak-engines: .venv/.engines ## the long forms on PostgreSQL, Citus, Redis and Neo4j; their counts into the same page
+	mkdir -p .benchmarks && rm -f .benchmarks/engine-counts.jsonl
+	REFDESK_SOAK=1 REFDESK_COUNTS=$(CURDIR)/.benchmarks/engine-counts.jsonl \
+		REFDESK_TEST_ENGINES=postgres,citus,redis,neo4j,keycloak $(BIN)/python -m pytest -m "engines and soak" --timeout 3600
+	$(BIN)/python -m benchmarks.reliability .benchmarks/engine-counts.jsonl --write
 
 check: $(READY) ## format, lint, types, imports
 	$(BIN)/ruff format --check .
@@ -72,36 +74,14 @@ check: $(READY) ## format, lint, types, imports
 	$(BIN)/pyright --warnings
 	$(BIN)/lint-imports
 
-bench: $(READY) ## speed, as ratios in one run
-	$(BIN)/python -m benchmarks.startup
-	$(BIN)/python -m benchmarks.desk
-	$(BIN)/python -m benchmarks.embedding
-	$(BIN)/python -m benchmarks.updates
-	$(BIN)/python -m benchmarks.index
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.finding
-	$(BIN)/python -m benchmarks.first_answer
-	$(BIN)/python -m benchmarks.writes
-	$(BIN)/python -m benchmarks.keeping
-	$(BIN)/python -m benchmarks.audit
-	$(BIN)/python -m benchmarks.corrections
-	$(BIN)/python -m benchmarks.rest
-	$(BIN)/python -m benchmarks.articles
-	$(BIN)/python -m benchmarks.streaming
-	$(BIN)/python -m benchmarks.tokens
-	$(BIN)/python -m benchmarks.fairness
-	$(BIN)/python -m benchmarks.skills_load
+bench: $(READY) ## speed, as ratios in one run, into docs/benchmarks/speed.md; ONLY="writes rest" runs these alone
+	$(BIN)/python -m benchmarks.report speed $(if $(ONLY),--only $(ONLY))
 
-bench-engines: .venv/.engines ## the engines beside plain SQL, as ratios in one run
-	$(BIN)/python -m benchmarks.postgres
+bench-engines: .venv/.engines ## the engines beside plain SQL, as ratios in one run, into docs/benchmarks/engines.md
+	$(BIN)/python -m benchmarks.report engines $(if $(ONLY),--only $(ONLY))
 
-eval: $(READY) ## retrieval quality, how good learned skills are, and how one list and the updates answer
-	$(BIN)/python -m benchmarks.quality
-	$(BIN)/python -m benchmarks.learning
-	$(BIN)/python -m benchmarks.playbooks
-	$(BIN)/python -m benchmarks.everything
-	$(BIN)/python -m benchmarks.matches
-	$(BIN)/python -m benchmarks.azure_questions
-	$(BIN)/python -m benchmarks.impact
+eval: $(READY) ## retrieval quality, how good learned skills are, and how one list and the updates answer, into docs/benchmarks/quality.md
+	$(BIN)/python -m benchmarks.report quality $(if $(ONLY),--only $(ONLY))
 
 eval-agent: $(READY) ## how an agent gets on that knows only what the server says; MODEL=name, BASE_URL=… for a real one, EMULATED=1 for a try
 	$(BIN)/python -m benchmarks.agent $(if $(MODEL),--model "$(MODEL)") $(if $(BASE_URL),--base-url "$(BASE_URL)") $(if $(EMULATED),--emulated)
@@ -129,13 +109,9 @@ lock: ## write the pinned requirement files anew
 	$(BIN)/uv pip compile --quiet --universal --no-emit-index-url --generate-hashes --python-version 3.11 \
 		--no-header pyproject.toml --all-extras -c requirements/dev.txt -o requirements/server.txt
 
-.PHONY: peers report
+.PHONY: peers
 peers: $(READY) ## beside other memory servers, which it installs; into docs/benchmarks/peers.md. FORM=small is short
 	$(BIN)/python -m benchmarks.peers --form $(or $(FORM),full) $(if $(PARTS),--parts $(PARTS)) --write
-
-report: $(READY) ## what bench and eval print, kept in docs/benchmarks/
-	$(BIN)/python -m benchmarks.report speed
-	$(BIN)/python -m benchmarks.report quality
 
 clean: ## remove what the targets made
 	rm -rf .venv .pytest_cache .ruff_cache .hypothesis .import_linter_cache build dist

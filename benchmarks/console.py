@@ -15,7 +15,7 @@ import json
 import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from time import process_time
@@ -28,6 +28,7 @@ from starlette.applications import Starlette
 from benchmarks.anatomy import make_notes
 from benchmarks.rest import fill
 from refdesk.app import open_desk
+from refdesk.discovery import ADMIN_SCOPE
 from refdesk.factories.toolsets import load_toolsets
 from refdesk.server import http
 from refdesk.server.principals import local_principal
@@ -36,8 +37,10 @@ from refdesk.stores.sqlite import open_store
 
 MOST_COST = 2.0
 URL = "http://127.0.0.1:8350"
-PAGE, CHOICES = 25, 12
-"""Rows of a list and values of a filter that a page asks for."""
+PAGE, CHOICES, NOTES = 25, 12, 6
+"""Rows of a list, values of a filter, and newest notes that a page asks for."""
+
+WORK = ("/health", "/syncs", "/embeddings", "/usage")
 
 Ask = Callable[[], Awaitable[object]]
 
@@ -64,7 +67,9 @@ async def measure(count: int, rounds: int) -> Mapping[str, Cost]:
         settings = compose().model_validate({"home": name, "store": f"sqlite:///{path}", "embedder": "hashing"})
         toolsets = load_toolsets(("knowledge", "skills"))
         async with open_desk(settings, toolsets, in_background=False) as desk:
-            gate = http.build_app(desk, local_principal(desk.settings, desk.toolsets, "http"))
+            caller = local_principal(desk.settings, desk.toolsets, "http")
+            # Who may see what is behind it, too, as somebody with such a key may.
+            gate = http.build_app(desk, replace(caller, scopes=caller.scopes | {ADMIN_SCOPE}))
             assert isinstance(gate.app, Starlette)
             transport = httpx2.ASGITransport(app=gate)
             async with (
@@ -96,7 +101,25 @@ async def list_pairs(client: httpx2.AsyncClient) -> Mapping[str, tuple[Ask, Ask]
             lambda: get(client, f"/knowledge/{first['id']}"),
         ),
         "browse": (lambda: get(client, "/console/browse/knowledge"), browse),
+        "edit": (
+            lambda: get(client, "/console/do/edit_knowledge", {"id": first["id"]}),
+            lambda: get(client, f"/knowledge/{first['id']}"),
+        ),
+        "start": (lambda: get(client, "/"), lambda: show_all(client, ("/watches/news", "/health"), {"limit": NOTES})),
+        "work": (lambda: get(client, "/console/desk"), lambda: show_all(client, WORK)),
+        "keys": (lambda: get(client, "/console/desk/keys"), lambda: get(client, "/keys")),
+        "audit": (lambda: get(client, "/console/desk/audit"), lambda: get(client, "/audit")),
+        "gaps": (lambda: get(client, "/console/gaps"), lambda: get(client, "/gaps")),
+        "watches": (lambda: get(client, "/console/watches"), lambda: show_all(client, ("/watches", "/watches/news"))),
     }
+
+
+async def show_all(client: httpx2.AsyncClient, paths: Sequence[str], notes: Mapping[str, object] | None = None) -> None:
+    """Ask for the answers at these addresses, and for the newest notes where some are wanted."""
+    for path in paths:
+        await get(client, path)
+    if notes is not None:
+        await post(client, "/knowledge/list", notes)
 
 
 async def get(client: httpx2.AsyncClient, path: str, query: Mapping[str, Any] | None = None) -> object:

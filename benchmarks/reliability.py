@@ -1,8 +1,9 @@
 """What the reliability tests did and what held, as a page: `python -m benchmarks.reliability COUNTS [--write]`.
 
-`make soak` ends with it. COUNTS is the file that the tests wrote to (`REFDESK_COUNTS`), a line for each that held. With
-`--write` it becomes `docs/benchmarks/reliability.json` and `reliability.md`: a kind that this run counted in its long
-form replaces what was there, one of the short form only what was short; what was not counted stays with its date.
+`make soak` and `make soak-engines` end with it. COUNTS is the file that the tests wrote to (`REFDESK_COUNTS`), a line
+for each that held. With `--write` it becomes `docs/benchmarks/reliability.json` and `reliability.md`: a kind that this
+run counted in its long form replaces what was there, one of the short form only what was short; what was not counted
+stays with its date.
 """
 
 from __future__ import annotations
@@ -16,23 +17,42 @@ from typing import Any
 from benchmarks.results import FOLDER, describe_run, name_run, read_result, write_result
 
 HELD_BY = {
-    "kills of servers": ("a server killed under load, half of the time at a chosen system call", "test_kills.py"),
-    "kills of desks": ("the desk of the machine killed under its clients", "test_desk_kills.py"),
-    "kills of syncs": ("a sync of the feed killed at any moment", "test_sync_kills.py"),
-    "kills while erasing": ("a store killed while it erases", "test_erase_kills.py"),
-    "kills while backing up and restoring": ("a process killed while it keeps", "test_keeping_kills.py"),
-    "kills while moving": ("what moves a store that serves", "test_moves.py"),
+    "kills of servers": (
+        "a server killed under load, half of the time at a chosen system call",
+        "tests/reliability/test_kills.py",
+    ),
+    "kills of desks": ("the desk of the machine killed under its clients", "tests/reliability/test_desk_kills.py"),
+    "kills of syncs": ("a sync of the feed killed at any moment", "tests/reliability/test_sync_kills.py"),
+    "kills while erasing": ("a store killed while it erases", "tests/reliability/test_erase_kills.py"),
+    "kills while backing up and restoring": (
+        "a process killed while it keeps",
+        "tests/reliability/test_keeping_kills.py",
+    ),
+    "kills while moving": ("what moves a store that serves", "tests/reliability/test_moves.py"),
+    "kills of a cluster's nodes": (
+        "a node killed under load, while the orgs of the others go on",
+        "tests/engines/test_citus_kills.py",
+    ),
     "power-loss images": (
         "what a disk may hold when the power fails, opened as a server opens it",
-        "test_power_loss.py",
+        "tests/reliability/test_power_loss.py",
     ),
-    "fuzzed messages": ("broken and hostile messages over HTTP, SSE and stdio", "test_fuzzing.py"),
-    "tenant calls": ("the same call with another org's things and with none, compared", "test_tenant_matrix.py"),
-    "damaged files": ("flipped, cut, zeroed, swapped, lost, stale and foreign files", "test_damage.py"),
-    "backups": ("made beside use and beside kills, and read back", "test_keeping_kills.py"),
-    "restores": ("put in place beside kills", "test_keeping_kills.py"),
-    "erasures": ("looked for in every byte of the store's files", "test_keeping_kills.py"),
-    "racing calls": ("pairs of processes that use one token, or supersede in a circle", "test_races.py"),
+    "fuzzed messages": ("broken and hostile messages over HTTP, SSE and stdio", "tests/reliability/test_fuzzing.py"),
+    "tenant calls": (
+        "the same call with another org's things and with none, compared",
+        "tests/reliability/test_tenant_matrix.py",
+    ),
+    "damaged files": (
+        "flipped, cut, zeroed, swapped, lost, stale and foreign files",
+        "tests/reliability/test_damage.py",
+    ),
+    "backups": ("made beside use and beside kills, and read back", "tests/reliability/test_keeping_kills.py"),
+    "restores": ("put in place beside kills", "tests/reliability/test_keeping_kills.py"),
+    "erasures": ("looked for in every byte of the store's files", "tests/reliability/test_keeping_kills.py"),
+    "racing calls": (
+        "pairs of processes that use one token, or supersede in a circle",
+        "tests/reliability/test_races.py",
+    ),
 }
 """What is counted, in the order of the page, and the test that asserts what has to hold."""
 
@@ -40,15 +60,16 @@ MENDED = (
     ("a file that a kill left half merged with its log was taken for a replaced one", "de8396b"),
     ("an index that a search had made was lost when the search was given up", "8567b0f"),
     ("a signal was lost that came while a server began to listen", "6cc6587"),
+    ("a store whose maker was killed right after its first commit was taken for a copy made in use", "a5ee429"),
 )
 """Faults of refdesk that kills and signals showed, and the commit that mended each."""
 
 HEAD = """# What was tried, and what held
 
 Counts of the reliability tests, each of which asserts that nothing acknowledged is lost, doubled or shown to others,
-and each of which ships with a planted fault that it must catch. `make soak` runs their long forms and ends by writing
-this page from [their counts](reliability.json); a test counts only what held. [Promises](../explanation/promises.md)
-has what is asserted, and where.
+and each of which ships with a planted fault that it must catch. `make soak` and `make soak-engines` run their long
+forms and end by writing this page from [their counts](reliability.json); a test counts only what held.
+[Promises](../explanation/promises.md) has what is asserted, and where.
 """
 
 
@@ -102,7 +123,7 @@ def render(result: dict[str, Any]) -> str:
             else ("not counted yet", "", "", "")
         )
         count, *facts = figures
-        lines.append(f"| {kind} | {count} | {what} | `tests/reliability/{test}` | {' | '.join(facts)} |")
+        lines.append(f"| {kind} | {count} | {what} | `{test}` | {' | '.join(facts)} |")
     runs = dict.fromkeys(name_run(each) for each in result["counts"].values())
     lines += ["", *(f"{run}\n" for run in runs)]
     lines += ["Lost, doubled or shown to others in what is counted: 0, or the run would have failed.\n"]

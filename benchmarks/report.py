@@ -1,8 +1,9 @@
-"""Runs the benchmarks that belong together and keeps what they print: `python -m benchmarks.report speed | quality`.
+"""Runs the benchmarks that belong together and keeps what they print: `python -m benchmarks.report NAME [--only …]`.
 
-`make report` is both: what `make bench` and `make eval` run. Each command's output is shown as it comes and kept in
-`docs/benchmarks/NAME.json` and, as a page, in `NAME.md`. Exit status 1 when a command exceeds one of its limits; the
-others are run all the same.
+`make bench` is `speed`, `make eval` is `quality`, `make bench-engines` is `engines`. Each command's output is shown as
+it comes and kept in `docs/benchmarks/NAME.json` and, as a page, in `NAME.md`, as soon as it has ended; a command that
+was not run stays there as it was, with the date and the commit of its own run. Exit status 1 when a command exceeds one
+of its limits; the others are run all the same.
 """
 
 from __future__ import annotations
@@ -11,10 +12,13 @@ import argparse
 import os
 import subprocess
 import sys
+import tempfile
 import time
+from pathlib import Path
 from typing import Any
 
-from benchmarks.results import FOLDER, REPOSITORY, describe_run, name_run, write_result
+from benchmarks.quality import get_data_folder
+from benchmarks.results import FOLDER, REPOSITORY, describe_run, name_run, read_result, write_result
 
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 VARIABLES = {"finding": ONE_THREAD}
@@ -23,26 +27,50 @@ COMMANDS = {
         *("startup", "desk", "embedding", "updates", "index", "finding", "first_answer", "writes", "keeping", "audit"),
         *("corrections", "rest", "articles", "streaming", "tokens", "fairness", "skills_load"),
     ),
-    "quality": (
-        *("quality", "learning", "playbooks", "everything", "matches", "azure_questions", "impact", "dialogues"),
-    ),
+    "quality": (*("quality", "learning", "everything", "matches", "azure_questions", "impact", "dialogues"),),
+    "engines": ("postgres", "cluster"),
 }
-TITLES = {"speed": "Speed, as ratios in one run", "quality": "How well things are found and learned"}
-MAKE = {"speed": "make bench", "quality": "make eval"}
+TITLES = {
+    "speed": "Speed, as ratios in one run",
+    "quality": "How well things are found and learned",
+    "engines": "The engines beside plain SQL, as ratios in one run",
+}
+MAKE = {"speed": "make bench", "quality": "make eval", "engines": "make bench-engines"}
 
 
 def main() -> None:
     """Run, show, keep."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("name", choices=COMMANDS)
-    parser.add_argument("--only", nargs="+", metavar="COMMAND", help="these alone; nothing is kept")
+    parser.add_argument("--only", nargs="+", metavar="COMMAND", help="these alone; the others stay as they were")
     options = parser.parse_args()
-    commands = {name: run(name) for name in COMMANDS[options.name] if not options.only or name in options.only}
-    if not options.only:
-        result = {**describe_run(), "commands": commands}
-        write_result(options.name, result)
-        (FOLDER / f"{options.name}.md").write_text(render(options.name, result), encoding="utf-8")
-    sys.exit(any(each["status"] for each in commands.values()))
+    wanted: list[str] = options.only or list(COMMANDS[options.name])
+    if unknown := set(wanted) - set(COMMANDS[options.name]):
+        parser.error(f"{', '.join(sorted(unknown))}: {options.name} has {', '.join(COMMANDS[options.name])}")
+    failed = False
+    for command in wanted:
+        done = run(command)
+        failed = failed or bool(done["status"])
+        keep(options.name, command, done)
+    sys.exit(failed)
+
+
+def hide(line: str) -> str:
+    """Return a line without the folders of this machine."""
+    for folder in (get_data_folder().parent, REPOSITORY, Path(tempfile.gettempdir())):
+        line = line.replace(str(folder), "…")
+    return line
+
+
+def keep(name: str, command: str, done: dict[str, Any]) -> None:
+    """Put what a command did into the figures, and write the page anew."""
+    before = (read_result(name) or {"commands": {}})["commands"]
+    if not done["output"]:
+        return  # what it needs is not here
+    commands = {**before, command: {**describe_run(), **done}}
+    result = {"commands": {each: commands[each] for each in COMMANDS[name] if each in commands}}
+    write_result(name, result)
+    (FOLDER / f"{name}.md").write_text(render(name, result), encoding="utf-8")
 
 
 def run(name: str) -> dict[str, Any]:
@@ -55,20 +83,21 @@ def run(name: str) -> dict[str, Any]:
         assert process.stdout is not None
         for line in process.stdout:
             print(line, end="", flush=True)
-            lines.append(line.rstrip())
+            lines.append(hide(line.rstrip()))
     return {"status": process.returncode, "seconds": round(time.perf_counter() - began), "output": lines}
 
 
 def render(name: str, result: dict[str, Any]) -> str:
     """Return the page."""
-    lines = [f"# {TITLES[name]}\n", f"What `{MAKE[name]}` prints. {name_run(result)}\n"]
+    lines = [f"# {TITLES[name]}\n", f"What `{MAKE[name]}` prints, each part with the run that it comes from.\n"]
     over = [command for command, each in result["commands"].items() if each["status"]]
-    said = ", ".join(f"`{command}`" for command in over)
-    lines.append(f"Over one of their limits in this run: {said}.\n" if over else "All of them kept their limits.\n")
+    said = ", ".join(f"[{command}](#{command})" for command in over)
+    lines.append(f"Over one of their limits: {said}.\n" if over else "All of them kept their limits.\n")
     for command, each in result["commands"].items():
         output = "\n".join(each["output"]) or "(nothing)"
         lines.append(
-            f"## {command}\n\n`python -m benchmarks.{command}`, {each['seconds']} s\n\n```text\n{output}\n```\n"
+            f"## {command}\n\n`python -m benchmarks.{command}`, {each['seconds']} s. {name_run(each)}\n\n"
+            f"```text\n{output}\n```\n"
         )
     return "\n".join(lines)
 

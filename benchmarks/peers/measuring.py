@@ -28,6 +28,9 @@ Failure = (PeerError, subprocess.TimeoutExpired, OSError, ValueError, KeyError, 
 
 SLICE = 10
 WARM_UP = 3
+SETTLE_SECONDS = 6.0
+"""Each has this long for what it loads and begins after its first searches; it stands still while others are asked."""
+
 TOP = 10
 SHOWN = 5
 
@@ -258,6 +261,8 @@ def measure_searches(rivals: Sequence[Rival], form: Form, vectors: Path) -> dict
                     stack.callback(end, client)
                     for question in questions[:WARM_UP]:
                         rival.search(client, question)
+                    time.sleep(SETTLE_SECONDS)
+                    rival.search(client, questions[0])
                     pause(client.mark)
                 except Failure as error:
                     filled["error"] = str(error)

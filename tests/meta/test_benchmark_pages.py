@@ -22,6 +22,7 @@ RENDERERS = {
     "dialogues": dialogues.render,
     "speed": partial(report.render, "speed"),
     "quality": partial(report.render, "quality"),
+    "engines": partial(report.render, "engines"),
 }
 RESULTS = sorted(path.stem for path in FOLDER.glob("*.json"))
 
