@@ -89,7 +89,7 @@ async def test_a_model_that_is_down_is_named_while_it_is_tried_again_and_after(b
     await bench.put("a")
     async with anyio.create_task_group() as group:
         group.start_soon(bench.base.indexer.run)
-        with anyio.fail_after(10):
+        with anyio.fail_after(120):
             while bench.base.indexer.trouble is None:
                 await anyio.lowlevel.checkpoint()
         health = await bench.desk.get_health()
@@ -159,7 +159,7 @@ async def test_a_server_makes_the_backups_that_are_asked_for(tmp_path: Path) -> 
     settings = make_settings(tmp_path, backup_every="1d", backup_to=tmp_path / "kept", store=None)
     async with open_desk(settings, load_toolsets(["knowledge"])) as desk:
         store = (await desk.get_base()).knowledge_base.store
-        with anyio.fail_after(60):
+        with anyio.fail_after(120):
             while (status := await read_status(store)).made_at is None:
                 await anyio.lowlevel.checkpoint()
     async with open_store(tmp_path / "kept" / status.name) as backup:

@@ -67,7 +67,7 @@ async def test_both_are_embedded_in_the_background(tmp_path: Path) -> None:
     async with open_desk(settings, load_toolsets(["knowledge", "skills"], settings)) as desk:
         await ask(desk, "create_skill", {"conversation": TALK})
         await ask(desk, "store_knowledge", NOTE)
-        with anyio.fail_after(30):
+        with anyio.fail_after(120):
             while (backlog := (await desk.get_health()).backlog) is None or backlog.waiting:
                 await anyio.lowlevel.checkpoint()
 

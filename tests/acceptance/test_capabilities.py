@@ -58,7 +58,7 @@ async def store(client: Client, title: str) -> str:
 async def test_every_capability_works_as_clients_use_it(transport: str, url: str, tmp_path: Path) -> None:
     seen, heard, person = Seen(), Heard(), Person()
     options = {"message_handler": heard.note, "elicitation_callback": person.answer}
-    with anyio.fail_after(60):
+    with anyio.fail_after(120):
         async with connect(transport, url, tmp_path, **options) as client:
             prompts = [prompt.name for prompt in (await client.list_prompts()).prompts]
             assert "ask_the_desk" in prompts

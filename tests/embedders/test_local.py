@@ -162,7 +162,7 @@ async def test_questions_and_passages_are_embedded_side_by_side(embedder: LocalE
         await embedder.embed_passages(["a long passage of many words " * 50] * 8)
         done.append("passages")
 
-    with anyio.fail_after(50):
+    with anyio.fail_after(120):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(index)
             await anyio.lowlevel.checkpoint()
@@ -175,7 +175,7 @@ async def test_the_model_is_loaded_once_and_the_loop_runs_meanwhile() -> None:
     async with LocalEmbedder() as embedder:
         before = embedder.is_ready
         turns = 0
-        with anyio.fail_after(50):
+        with anyio.fail_after(120):
             async with anyio.create_task_group() as tasks:
                 for _ in range(5):
                     tasks.start_soon(embedder.load)
@@ -190,7 +190,7 @@ async def test_a_cancelled_load_goes_on_for_the_next_caller() -> None:
     async with LocalEmbedder() as embedder:
         with anyio.move_on_after(0):
             await embedder.load()
-        with anyio.fail_after(50):
+        with anyio.fail_after(120):
             await embedder.load()
         assert embedder.is_ready
 

@@ -41,7 +41,7 @@ class Peer:
         return answer
 
     async def receive(self) -> dict[str, Any]:
-        with anyio.fail_after(10):
+        with anyio.fail_after(120):
             return (await self._receive.receive()).message.model_dump(by_alias=True, exclude_unset=True, mode="json")
 
     async def send(self, item: SessionMessage | Exception) -> None:

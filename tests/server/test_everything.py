@@ -353,7 +353,7 @@ async def test_a_desk_closes_although_a_question_is_still_being_asked(tmp_path: 
         make_member("skills", SearchProvider("x", scopes, hang)),
         make_member("knowledge", SearchProvider("y", scopes, find_nothing)),
     )
-    with anyio.fail_after(30):
+    with anyio.fail_after(120):
         async with open_desk(settings, members, in_background=False) as desk:
             answer = await ask(desk, "skills:read", deadlineMs=100)
         assert get_statuses(answer) == {"skills": "late", "knowledge": "answered"}

@@ -23,7 +23,7 @@ async def resume(replays: Replays, event: str) -> list[JSONRPCMessage]:
     async def send(event: EventMessage) -> None:
         sent.append(event.message)
 
-    with anyio.fail_after(10):
+    with anyio.fail_after(120):
         assert await replays.replay_events_after(event, send) is None
     return sent
 

@@ -76,7 +76,7 @@ class Heard:
         self._ring.set()
 
     async def wait_for(self, uri: str) -> None:
-        with anyio.fail_after(30):
+        with anyio.fail_after(120):
             while uri not in self.uris:
                 self._ring = anyio.Event()
                 await self._ring.wait()
@@ -239,7 +239,7 @@ async def test_nobody_looks_any_more_when_the_last_one_has_gone(desk: Desk) -> N
         await client.unsubscribe_resource(things["skill"])  # pyright: ignore[reportDeprecated]
         assert (len(watched), watched.is_looking) == (1, True)
     await run(desk, "store_knowledge", NOTE)  # which wakes who looks
-    with anyio.fail_after(30):
+    with anyio.fail_after(120):
         while watched.is_looking:
             await anyio.lowlevel.checkpoint()
     assert len(watched) == 0

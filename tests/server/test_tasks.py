@@ -245,7 +245,7 @@ async def test_what_a_process_left_behind_is_taken_over_or_said_to_be_interrupte
         async with Client(adapter.build_server(), mode=MODERN, extensions=[TakesTasks()]) as client:
             assert (await ask(client.session, "tasks/get", task.id))["status"] == "working"
             await adapter.tasks.take_over()
-            with anyio.fail_after(30):
+            with anyio.fail_after(120):
                 while (shown := await ask(client.session, "tasks/get", task.id))["status"] == "working":
                     await anyio.lowlevel.checkpoint()
     assert tool.begun == ["left"] * is_repeatable

@@ -228,7 +228,7 @@ async def test_a_transaction_that_waited_for_the_switch_is_one_of_the_new_store(
                 await anyio.wait_all_tasks_blocked()
                 assert await served.get_digests(NOTES) == {}, "reads go on"
                 await standstill.switch(Move("new", "switched"))
-            with anyio.fail_after(30):
+            with anyio.fail_after(120):
                 await is_written.wait()
             assert list(await target.get_digests(NOTES)) == ["waited"]
             assert await served.get_change_mark() != mark

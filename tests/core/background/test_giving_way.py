@@ -47,7 +47,7 @@ class Bench:
             group.cancel_scope.cancel()
 
     async def wait(self, is_done: Callable[[], bool]) -> None:
-        with anyio.fail_after(20):
+        with anyio.fail_after(120):
             while not is_done():  # noqa: ASYNC110 - nothing tells of it
                 await anyio.sleep(CALM_SECONDS / 10)
 

@@ -188,7 +188,7 @@ async def test_a_repetition_waits_for_the_first_call_and_gets_its_answer() -> No
     async def ask() -> None:
         answers.append(await calls.make())
 
-    with anyio.fail_after(20):
+    with anyio.fail_after(120):
         async with anyio.create_task_group() as group:
             for _ in range(3):
                 group.start_soon(ask)

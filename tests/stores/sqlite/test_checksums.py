@@ -87,7 +87,7 @@ async def test_what_is_not_as_it_was_written_is_refused_and_turns_health_red(tmp
 
 async def check_on(store: Store) -> None:
     """Check until that fails."""
-    with anyio.fail_after(60):
+    with anyio.fail_after(120):
         while True:
             await store.check()
 

@@ -151,7 +151,7 @@ async def test_a_file_that_is_written_in_the_background_is_kept_without_another_
             await put(store, *(make_document(f"e{number:02}", "cherry") for number in part))
             await find_ids(store, asking("cherry"))
         gate.opened.set()
-        with anyio.fail_after(60):
+        with anyio.fail_after(120):
             # Named by another task than this one, and what it replaces is removed after that.
             while get_names(path) == known or [file.name for file in list_files(path)] != get_names(path):  # noqa: ASYNC110
                 await anyio.sleep(0.01)

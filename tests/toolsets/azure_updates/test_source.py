@@ -175,7 +175,7 @@ async def test_after_four_tries_the_reason_is_told(
 
 async def test_a_server_that_never_answers_is_given_up(source: AzureUpdatesSource, emulator: RunningEmulator) -> None:
     await emulator.set_faults([{"fault": "hang"}])
-    with anyio.fail_after(20), pytest.raises(errors.SourceError, match="no answer in time"):
+    with anyio.fail_after(120), pytest.raises(errors.SourceError, match="no answer in time"):
         await read(replace(source, reader=replace(source.reader, request_seconds=0.1)))
 
 
@@ -185,7 +185,7 @@ async def test_a_slow_drip_is_read_in_time_and_given_up_beyond_it(
     await emulator.set_faults([{"fault": "drip", "chunk_bytes": 65536, "delay_seconds": 0.001}])
     assert len((await read(source)).ids) == len(load_world())
     await emulator.set_faults([{"fault": "drip", "chunk_bytes": 100, "delay_seconds": 0.05}])
-    with anyio.fail_after(20), pytest.raises(errors.SourceError, match="no answer in time"):
+    with anyio.fail_after(120), pytest.raises(errors.SourceError, match="no answer in time"):
         await read(replace(source, reader=replace(source.reader, request_seconds=0.2)))
 
 
