@@ -22,14 +22,12 @@ class Proxy:
         fault: What happens to replies from now on: `dropped` swallows them, `half` cuts one in two and hangs up,
             `sliced` sends them byte by byte, `slow` late, `refused` hangs up at once.
         spoils: After so many spoiled replies all is well again; never, unless it is set.
-        requests: What was asked through it, as it came.
     """
 
     target: int
     port: int = 0
     fault: Fault = "none"
     spoils: int = sys.maxsize
-    requests: list[bytes] = field(default_factory=list[bytes])
     _writers: set[asyncio.StreamWriter] = field(default_factory=set[asyncio.StreamWriter])
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -45,7 +43,6 @@ class Proxy:
     async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(OSError):
             while data := await reader.read(65536):
-                self.requests.append(data)
                 writer.write(data)
                 await writer.drain()
         self._hang_up(writer)
