@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from ipaddress import ip_network
 from pathlib import Path
 
 import httpx2
 import pytest
 from mcp.client import Client
 from starlette.applications import Starlette
+from starlette.types import Receive, Scope, Send
 
 from refdesk.app import Desk
 from refdesk.model import Principal
@@ -63,13 +65,19 @@ async def connect(desk: Desk, era: str, principal: Principal = READER) -> AsyncG
 
 @asynccontextmanager
 async def open_http(
-    desk: Desk, principal: Principal | None = READER, *, sse: bool = False
+    desk: Desk, principal: Principal | None = READER, *, sse: bool = False, is_everywhere: bool = False
 ) -> AsyncGenerator[httpx2.AsyncClient]:
-    """An HTTP client of the whole application, in this process."""
+    """An HTTP client of the whole application, in this process; one that is everywhere asks from changing addresses."""
     gate = http.build_app(desk, principal, sse=sse)
     assert isinstance(gate.app, Starlette)
+    addresses = ip_network("10.0.0.0/8").hosts()
+
+    async def ask_from_elsewhere(scope: Scope, receive: Receive, send: Send) -> None:
+        await gate({**scope, "client": (str(next(addresses)), 1)}, receive, send)
+
+    transport = httpx2.ASGITransport(app=ask_from_elsewhere if is_everywhere else gate)
     async with (
         gate.app.router.lifespan_context(gate.app),
-        httpx2.AsyncClient(transport=httpx2.ASGITransport(app=gate), base_url=URL) as connected,
+        httpx2.AsyncClient(transport=transport, base_url=URL) as connected,
     ):
         yield connected
