@@ -200,6 +200,11 @@ class Settings(BaseSettings):
         description="The client that the issuer knows the console as; without it, people sign in there with keys.",
     )
     oauth_console_client_secret: SecretStr | None = Field(None, description="The secret of that client, if it has one.")
+    oauth_console_more_scopes: Names = Field(
+        (),
+        description="Scopes that only the console requests, such as `offline_access` where the issuer gives refresh "
+        "tokens for it alone; separated by commas.",
+    )
     audit_reads: bool = Field(
         False, description="Whether the audit log holds reads too; writes and refusals it always holds."
     )

@@ -4,7 +4,9 @@ What it does is scripted over the control side of every emulator here (`sample_w
 `POST keys` (which keys there are and are published), `POST description` (what it says of itself, and where) and
 `POST sign` (a token with any header and claims). `POST /token` is the client credentials grant (RFC 6749, section 4.4)
 with resource indicators (RFC 8707), and, for the client that `POST client` registers, the authorization code grant with
-PKCE (RFC 7636): `GET /authorize` shows whoever is there a page on which to agree or not.
+PKCE (RFC 7636): `GET /authorize` shows whoever is there a page on which to agree or not. Where the client is to have
+them, refresh tokens count once (RFC 6749, section 6): who brings one again ends the whole session (RFC 9700, section
+4.14.2), and so does `POST /revoke` (RFC 7009).
 """
 
 from __future__ import annotations
@@ -35,6 +37,7 @@ CLIENT, CLIENT_SECRET = "robot", "robots-secret"
 FIRST_KEYS = [("rsa-1", "RS256"), ("ec-1", "ES256")]
 EVERYWHERE = ("oauth", "openid")
 TOKEN_SECONDS = 300
+UNREACHED = ("status", "redirect", "reset", "hang")
 
 
 class Issuer:
@@ -53,6 +56,9 @@ class Issuer:
         self._client: dict[str, Any] = {}
         self._asked: dict[str, dict[str, str]] = {}
         self._codes: dict[str, dict[str, str]] = {}
+        self._refreshing: dict[str, tuple[str, dict[str, str]]] = {}
+        self._ended: set[str] = set()
+        self._used: dict[str, str] = {}
 
     def build_application(self) -> Starlette:
         """Return the application."""
@@ -70,7 +76,9 @@ class Issuer:
     async def _serve(self, request: Request) -> Response:
         fault = self._control.next_fault(request)
         await request.body()  # kept, for the form and for the log
-        return await self._control.finish(request, await self._answer(request), fault)
+        # What does not reach the server uses up no code and no token.
+        reaches = fault is None or fault.fault not in UNREACHED
+        return await self._control.finish(request, await self._answer(request) if reaches else Response(), fault)
 
     async def _answer(self, request: Request) -> Response:
         path = request.url.path
@@ -78,7 +86,11 @@ class Issuer:
             form = await request.form()
             if form.get("grant_type") == "authorization_code":
                 return self._redeem(request, form)
+            if form.get("grant_type") == "refresh_token":
+                return self._refresh(request, form)
             return self._grant(request, form)
+        if request.method == "POST" and path == f"{self._path}/revoke":
+            return self._revoke(request, await request.form())
         if path == f"{self._path}/authorize":
             return self._ask(request)
         if path == f"{self._path}/decide":
@@ -103,6 +115,7 @@ class Issuer:
             "issuer": self.name,
             "authorization_endpoint": f"{self.name}/authorize",
             "token_endpoint": f"{self.name}/token",
+            "revocation_endpoint": f"{self.name}/revoke",
             "jwks_uri": f"{self.name}/jwks",
             "response_types_supported": ["code"],
             "grant_types_supported": ["authorization_code", "client_credentials"],
@@ -170,11 +183,37 @@ class Issuer:
             return JSONResponse({"error": "invalid_grant"}, 400)
         if form.get("resource") != asked.get("resource"):
             return JSONResponse({"error": "invalid_target"}, 400)
-        now = int(time.time())
+        return JSONResponse(self._give(asked, secrets.token_urlsafe(16)))
+
+    def _refresh(self, request: Request, form: Mapping[str, Any]) -> Response:
+        if not self._is_client(request.headers.get("authorization"), form):
+            return JSONResponse({"error": "invalid_client"}, 401)
+        brought = str(form.get("refresh_token"))
+        self._ended |= {self._used[brought]} if brought in self._used else set()
+        session, asked = self._refreshing.pop(brought, ("", {}))
+        if not session or session in self._ended:
+            return JSONResponse({"error": "invalid_grant"}, 400)
+        self._used[brought] = session
+        return JSONResponse(self._give(asked, session))
+
+    def _revoke(self, request: Request, form: Mapping[str, Any]) -> Response:
+        if not self._is_client(request.headers.get("authorization"), form):
+            return JSONResponse({"error": "invalid_client"}, 401)
+        self._ended.add(self._refreshing.pop(str(form.get("token")), ("", {}))[0])
+        return Response(status_code=200)
+
+    def _give(self, asked: dict[str, str], session: str) -> dict[str, Any]:
+        """Return what a token endpoint answers; the client has `refreshes`, and `now` (seconds since 1970)."""
+        now = self._client.get("now", int(time.time()))
         times = {"iat": now, "exp": now + TOKEN_SECONDS}
         facts = {"iss": self.name, "aud": asked["resource"], "client_id": asked["client_id"], "scope": asked["scope"]}
         claims = {**facts, **times, "sub": "ann", "org_id": "acme", **self._client.get("claims", {})}
-        return JSONResponse({"access_token": self._keys[self._published[0]].sign(claims), "token_type": "Bearer"})
+        given = {"access_token": self._keys[self._published[0]].sign(claims), "token_type": "Bearer"}
+        if not self._client.get("refreshes"):
+            return given
+        refresh = secrets.token_urlsafe(16)
+        self._refreshing[refresh] = session, asked
+        return {**given, "refresh_token": refresh}
 
     def _is_client(self, authorization: str | None, form: Mapping[str, Any]) -> bool:
         id, secret = self._client.get("id"), self._client.get("secret")
@@ -227,7 +266,8 @@ class RunningIssuer(RunningProcess):
     async def register(self, id: str, redirect_uri: str, secret: str | None = None, **more: object) -> None:
         """Know this client, in place of any other.
 
-        `more` is `claims`, which stand above what its tokens would have, and `iss`, whom browsers are sent back by.
+        `more` is `claims`, which stand above what its tokens would have, `iss`, whom browsers are sent back by,
+        `refreshes`, whether it is given refresh tokens, and `now`, where the issuer's clock stands (seconds since 1970).
         """
         await self.call("POST", "client", {"id": id, "redirect_uri": redirect_uri, "secret": secret, **more})
 

@@ -204,13 +204,15 @@ class Person:
 
     Attributes:
         org: The organization that it chooses where it is asked.
+        client: Where the client waits for it to come back.
         asked: The scopes that the client asked for last.
+        back: Where it was sent back to, once it was.
     """
 
-    def __init__(self, name: str, org: str = "") -> None:
-        self.name, self.org = name, org
+    def __init__(self, name: str, org: str = "", client: str = REDIRECT) -> None:
+        self.name, self.org, self.client = name, org, client
         self.asked: list[str] = []
-        self._back = ""
+        self.back = ""
 
     async def visit(self, url: str) -> None:
         """Follow a client's link to sign in."""
@@ -220,8 +222,8 @@ class Person:
         for _ in range(12):
             if answer.is_redirect:
                 url = urljoin(str(answer.url), answer.headers["location"])
-                if url.startswith(REDIRECT):
-                    self._back = url
+                if url.startswith(self.client):
+                    self.back = url
                     return
                 answer = await self._fetch(cookies, "GET", url)
             else:
@@ -242,7 +244,7 @@ class Person:
 
     async def come_back(self) -> AuthorizationCodeResult:
         """Return what the client is told."""
-        told = {name: values[0] for name, values in parse_qs(urlsplit(self._back).query).items()}
+        told = {name: values[0] for name, values in parse_qs(urlsplit(self.back).query).items()}
         if "code" not in told:
             raise PermissionError(told)
         return AuthorizationCodeResult(code=told["code"], state=told.get("state"), iss=told.get("iss"))

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+import anyio
 import httpx2
 import pytest
 from cryptography.hazmat.primitives import serialization
@@ -81,6 +82,24 @@ class World:
         url = f"{self.keycloak.url}/realms/{realm}/protocol/openid-connect/token"
         async with httpx2.AsyncClient(timeout=120) as http:
             return (await http.post(url, data={**form, "scope": scope})).json()
+
+    async def sign_in_to_console(self, browser: httpx2.AsyncClient, name: str, org: str) -> None:
+        """Sign a person in with a browser that has no script."""
+        person = Person(name, org, f"{self.url}/console/sign-in/return")
+        begun = await browser.get("/console/sign-in/issuer")
+        await person.visit(begun.headers["location"])
+        assert (await browser.get(person.back)).status_code == 200
+
+    def find_client(self, name: str) -> dict[str, Any]:
+        return self.keycloak.administer("GET", f"/desk/clients?clientId={name}").json()[0]
+
+    def find_user(self, name: str) -> str:
+        return self.keycloak.administer("GET", f"/desk/users?username={name}").json()[0]["id"]
+
+    def list_sessions(self, name: str) -> list[str]:
+        """Return the clients that a user has a session with."""
+        found = self.keycloak.administer("GET", f"/desk/users/{self.find_user(name)}/sessions").json()
+        return [client for session in found for client in session["clients"].values()]
 
     def ask(self, token: str, path: str = "/knowledge/search", **headers: str) -> httpx2.Response:
         headers["authorization"] = f"Bearer {token}"
@@ -173,6 +192,49 @@ def test_people_sign_in_to_the_console_with_a_browser(
     assert said[0] == wanted
     assert said[1].startswith("Sign out oauth-")
     assert "Sign in" in said[2]
+
+
+async def test_who_is_signed_in_to_the_console_stays_so_until_they_sign_out_or_are_thrown_out(world: World) -> None:
+    """Access tokens of two seconds, refresh tokens that count once; she chose one of her two orgs, and stays in it."""
+    console = world.find_client("refdesk-console")
+    lifespan = {**console, "attributes": {**console["attributes"], "access.token.lifespan": "2"}}
+    world.keycloak.administer("PUT", f"/desk/clients/{console['id']}", lifespan)
+    world.keycloak.administer("PUT", "/desk", {"revokeRefreshToken": True, "refreshTokenMaxReuse": 0})
+    async with httpx2.AsyncClient(base_url=world.url, timeout=120) as browser:
+        await world.sign_in_to_console(browser, "cleo", "zenith")
+        for _ in range(3):
+            before = browser.cookies["refdesk_key"]
+            while browser.cookies["refdesk_key"] == before:
+                answers = await ask_at_once(browser, "/console/browse/knowledge", 5)
+                assert [answer.status_code for answer in answers] == [200] * 5
+            assert read_claims(browser.cookies["refdesk_key"])["organization"] == ["zenith"]
+        kept = dict(browser.cookies)
+        assert world.list_sessions("cleo") == ["refdesk-console"]
+        assert (await browser.post("/console/sign-out")).status_code == 303
+        assert world.list_sessions("cleo") == []
+        browser.cookies.update(kept | {"refdesk_key": ""})
+        assert (await browser.get("/console/browse/knowledge")).status_code == 303
+        await world.sign_in_to_console(browser, "cleo", "acme")
+        world.keycloak.administer("POST", f"/desk/users/{world.find_user('cleo')}/logout")
+        status = 200
+        while status == 200:  # until the access token is to be renewed, and that is refused
+            browser.cookies.delete("refdesk_key")
+            status = (await browser.get("/console/browse/knowledge")).status_code
+        assert status == 303
+    world.keycloak.administer("PUT", f"/desk/clients/{console['id']}", console)
+    world.keycloak.administer("PUT", "/desk", {"revokeRefreshToken": False})
+
+
+async def ask_at_once(browser: httpx2.AsyncClient, path: str, times: int) -> list[httpx2.Response]:
+    answers: list[httpx2.Response] = []
+
+    async def ask() -> None:
+        answers.append(await browser.get(path))
+
+    async with anyio.create_task_group() as group:
+        for _ in range(times):
+            group.start_soon(ask)
+    return answers
 
 
 async def test_who_belongs_to_two_orgs_chooses_one_at_sign_in_or_by_a_header(world: World) -> None:

@@ -23,7 +23,7 @@ from refdesk.core.clock import FixedClock, SystemClock
 from refdesk.discovery import list_scopes
 from refdesk.factories.toolsets import load_toolsets
 from refdesk.server import credentials, http
-from refdesk.server.credentials import FailureLimit
+from refdesk.server.limits import attempts
 from tests.core.fakes import NOW
 from tests.server.conftest import URL, open_http
 from tests.server.echo import READER, make_settings
@@ -339,16 +339,16 @@ async def test_a_source_that_keeps_failing_is_told_to_wait_and_a_valid_key_still
 
 
 def test_failures_are_counted_by_source_and_forgotten_after_a_while() -> None:
-    limit, clock = FailureLimit(), FixedClock(NOW)
+    limit, clock = attempts.Attempts(), FixedClock(NOW)
     assert [limit.count("a", clock.now()), limit.count("b", clock.now()), limit.count("a", clock.now())] == [1, 1, 2]
-    clock.advance(credentials.WINDOW)
+    clock.advance(attempts.WINDOW)
     assert limit.count("a", clock.now()) == 1
 
 
 def test_the_sources_that_are_remembered_are_bounded() -> None:
-    limit = FailureLimit()
+    limit = attempts.Attempts()
     limit.count("first", NOW)
-    for n in range(credentials.MOST_SOURCES):
+    for n in range(attempts.MOST_SOURCES):
         limit.count(str(n), NOW)
     assert limit.count("first", NOW) == 1
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -22,6 +21,7 @@ from refdesk import errors
 from refdesk.core.keys import PREFIX
 from refdesk.core.writing.audit import Actor
 from refdesk.model import SHARED_ORG
+from refdesk.server.limits.attempts import WINDOW, Attempts
 from refdesk.server.limits.connections import claim
 from refdesk.server.limits.proxies import TrustedProxies
 from refdesk.server.limits.sessions import CREDENTIAL, Credential
@@ -63,11 +63,8 @@ IDENTIFY_SECONDS = 2.0
 
 OPEN_FOLDERS = ("/assets/", ALWAYS_OPEN)
 
-WINDOW = timedelta(minutes=1)
 MOST_FAILURES = 600
 """Of one source in a `WINDOW`. A key cannot be guessed; this keeps a broken client from filling the log."""
-
-MOST_SOURCES = 10_000
 
 _REFUSED = (
     "Send a valid API key in the header `Authorization: Bearer refdesk_…`: there was none, or it is unknown, expired "
@@ -82,22 +79,6 @@ _STATE = "refdesk.principal"
 
 class _RefusedTooOftenError(errors.LimitExceededError):
     """Too many keys and tokens from one address were refused."""
-
-
-@dataclass(slots=True)
-class FailureLimit:
-    """Counts the keys that this process refused, by where they came from."""
-
-    _counts: dict[str, tuple[datetime, int]] = field(default_factory=dict[str, tuple[datetime, int]])
-
-    def count(self, source: str, now: datetime) -> int:
-        """Count one more failure and return how many there were in this window."""
-        since, count = self._counts.pop(source, (now, 0))
-        since, count = (since, count + 1) if now - since < WINDOW else (now, 1)
-        while len(self._counts) >= MOST_SOURCES:
-            del self._counts[next(iter(self._counts))]
-        self._counts[source] = since, count
-        return count
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +100,7 @@ class KeyCheck:
     get_error_format: Callable[[Scope], ErrorFormat]
     tokens: TokenCheck | None = None
     proxies: TrustedProxies = field(default_factory=TrustedProxies)
-    failures: FailureLimit = field(default_factory=FailureLimit)
+    failures: Attempts = field(default_factory=Attempts)
     name_address: Callable[[Scope], str] = lambda _: ""
     revocation: Revocation | None = None
 

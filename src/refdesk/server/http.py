@@ -144,7 +144,7 @@ def _build_checks(
     proxies = read_proxies(desk.settings.trusted_proxies)
     tokens = sign_in.tokens if sign_in is not None else None
     checks = [
-        Middleware(CookieKey),
+        Middleware(CookieKey, sign_in.sessions if sign_in is not None else None),
         Middleware(
             KeyCheck,
             desk,
@@ -229,11 +229,11 @@ def _own_routes(
 
 
 def _choose_issuer_sign_in(site: Site, sign_in: SignIn | None, proxies: TrustedProxies) -> IssuerSignIn | None:
-    if sign_in is None or sign_in.flow is None:
+    if sign_in is None or sign_in.sessions is None:
         return None
     from refdesk.server.console.issuer_sign_in import IssuerSignIn
 
-    return IssuerSignIn(site, sign_in.flow, proxies.find_client)
+    return IssuerSignIn(site, sign_in.sessions, proxies.find_client)
 
 
 def _guard_sessions(app: ASGIApp, sessions: Sessions, adapter: mcp.Adapter) -> Messages:

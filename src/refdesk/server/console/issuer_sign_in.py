@@ -17,7 +17,7 @@ from starlette.routing import Route
 
 from refdesk.server.console import sessions
 from refdesk.server.console.visits import Visit
-from refdesk.server.credentials import FailureLimit
+from refdesk.server.limits.attempts import Attempts
 from refdesk.server.oauth.code_flow import RETURN, SignInError, read_begun
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from refdesk.server.console.visits import Site
     from refdesk.server.oauth.code_flow import Begun, CodeFlow, Problem
+    from refdesk.server.oauth.sessions import SignInSessions
 
 logger = logging.getLogger(__name__)
 
@@ -66,13 +67,20 @@ class IssuerSignIn:
     """The addresses between which a person is with the issuer.
 
     Attributes:
+        people: Who is signed in.
         find_client: Returns where a request comes from.
+        returns: How often browsers came back from the issuer lately.
     """
 
     site: Site
-    flow: CodeFlow
+    people: SignInSessions
     find_client: Callable[[Scope], str]
-    returns: FailureLimit = field(default_factory=FailureLimit)
+    returns: Attempts = field(default_factory=Attempts)
+
+    @property
+    def flow(self) -> CodeFlow:
+        """How people get a token."""
+        return self.people.flow
 
     @property
     def name(self) -> str:
@@ -119,11 +127,11 @@ class IssuerSignIn:
     async def _let_in(self, request: Request, begun: Begun, then: str) -> Response:
         if self.returns.count(self.find_client(request.scope), self.site.clock.now()) > MOST_RETURNS:
             raise SignInError("often", "There were too many attempts from one address.")
-        token = await self.flow.finish(begun, request.query_params)
+        person = await self.flow.finish(begun, request.query_params)
         values = {"next": then, "wants_keys": False}
         response = _keep_to_itself(Visit(self.site, request).show("signed_in.html", values))
         response.headers["refresh"] = f"0; url={_quote(then)}"
-        sessions.keep_key(request, response, token, is_secure=self._is_secure)
+        sessions.keep_key(request, response, person.grant.access, self.people.open(person), is_secure=self._is_secure)
         return response
 
     def _lead_back(self, error: SignInError, then: str = sessions.START) -> Response:
@@ -133,7 +141,7 @@ class IssuerSignIn:
 
     @property
     def _is_secure(self) -> bool:
-        return urlsplit(self.flow.client.base).scheme == "https"
+        return self.people.is_secure
 
     def _set_cookie(self, response: Response, text: str, seconds: int) -> None:
         # Lax: the browser sends it when the issuer sends it back.

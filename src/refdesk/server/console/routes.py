@@ -105,6 +105,7 @@ class Console:
         key = str(form.get("key", "")).strip()
         if not sessions.is_key(key):
             return self._show_sign_in(visit, then, refused=True, status=400)
+        await self._end_session(request)
         response = RedirectResponse(then, 303)
         sessions.keep_key(request, response, key)
         return response
@@ -117,10 +118,17 @@ class Console:
             values |= {"issuer": self.issuer.name, "issuer_link": link, "problem": said}
         return visit.show("sign_in.html", values, status)
 
-    async def _sign_out(self, _: Request) -> Response:
+    async def _sign_out(self, request: Request) -> Response:
+        await self._end_session(request)
         response = RedirectResponse("/", 303)
         sessions.forget_key(response)
+        sessions.forget_session(response)
         return response
+
+    async def _end_session(self, request: Request) -> None:
+        session = sessions.read_cookie(request.headers, sessions.SESSION)
+        if self.issuer is not None and session:
+            await self.issuer.people.close(session)
 
     def _guarded(self, show: Show) -> Callable[[Request], Awaitable[Response]]:
         """Return what shows a page, or says on one why there is none."""

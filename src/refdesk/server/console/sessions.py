@@ -1,7 +1,8 @@
 """Signing in to the console: the browser keeps a key, or an access token, in a cookie that no script can read.
 
 It is sent with requests of this server's own pages alone (`SameSite=Strict`), counts on the console's addresses alone,
-and is checked each time like the header of any other caller: a key that is revoked is signed out.
+and is checked each time like the header of any other caller: a key that is revoked is signed out. Beside an access
+token that can be renewed, the browser keeps the name of the session that renews it.
 """
 
 from __future__ import annotations
@@ -19,7 +20,10 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+    from refdesk.server.oauth.sessions import SignInSessions
+
 COOKIE = "refdesk_key"
+SESSION = "refdesk_session"
 FOLDER = "/console/"
 SIGN_IN = f"{FOLDER}sign-in"
 START = "/"
@@ -31,9 +35,13 @@ class CookieKey:
     """Puts the key of the cookie where other callers have theirs, on the console's addresses.
 
     Who has none that counts is led to where one signs in.
+
+    Attributes:
+        people: Who is signed in with an issuer; `None` where nobody can be.
     """
 
     app: ASGIApp
+    people: SignInSessions | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one connection."""
@@ -42,11 +50,18 @@ class CookieKey:
             return
         headers = Headers(scope=scope)
         # Where one signs in, what was kept before counts for nothing: what has expired must not stand in the way.
-        key = None if scope["path"].startswith(f"{SIGN_IN}/") else read_key(headers)
-        if key and "authorization" not in headers:
+        counts = not scope["path"].startswith(f"{SIGN_IN}/")
+        key, session = (read_key(headers), read_cookie(headers, SESSION)) if counts else (None, None)
+        token = await self.people.find_token(session) if self.people is not None and session else None
+        if (token or key) and "authorization" not in headers:
             # Not in place: another reader of this request must not take it for a header that was sent.
-            scope = {**scope, "headers": [*scope["headers"], (b"authorization", f"Bearer {key}".encode())]}
-        await self.app(scope, receive, _Leading(send, scope, key is not None))
+            scope = {**scope, "headers": [*scope["headers"], (b"authorization", f"Bearer {token or key}".encode())]}
+        renewed = write_cookie(scope, token, is_secure=self._is_secure) if token and token != key else None
+        await self.app(scope, receive, _Leading(send, scope, (token or key) is not None, renewed))
+
+    @property
+    def _is_secure(self) -> bool:
+        return self.people is not None and self.people.is_secure
 
 
 @dataclass(slots=True)
@@ -56,6 +71,7 @@ class _Leading:
     send: Send
     scope: Scope
     has_key: bool
+    renewed: bytes | None = None
     is_led: bool = False
 
     async def __call__(self, message: Message) -> None:
@@ -65,12 +81,20 @@ class _Leading:
             here = self.scope["path"] + (f"?{query}" if query else "")
             asked = {"next": here, **({"again": "1"} if self.has_key else {})}
             address = f"{SIGN_IN}?{urlencode(asked)}"
+            # The session stays: it may be renewed once the issuer answers again.
             cookie = f'{COOKIE}=""; HttpOnly; Max-Age=0; Path=/; SameSite=strict'
             headers = [(b"location", address.encode()), (b"set-cookie", cookie.encode()), (b"content-length", b"0")]
             message = {"type": "http.response.start", "status": 303, "headers": headers}
+        elif message["type"] == "http.response.start" and self.renewed is not None and not _sets_key(message):
+            message = {**message, "headers": [*message["headers"], (b"set-cookie", self.renewed)]}
         elif self.is_led:
             message = {**message, "body": b""}
         await self.send(message)
+
+
+def _sets_key(message: Message) -> bool:
+    """Return whether an answer says itself what the browser is to keep, as that to who signs out."""
+    return any(name == b"set-cookie" and value.startswith(f"{COOKIE}=".encode()) for name, value in message["headers"])
 
 
 def is_console(path: str) -> bool:
@@ -100,15 +124,36 @@ def read_next(address: str | None) -> str:
     return found if is_console(path) and not path.startswith(SIGN_IN) and "\\" not in found else START
 
 
-def keep_key(request: Request, response: Response, key: str, *, is_secure: bool = False) -> None:
-    """Let the browser keep a key until it is closed; one that is secure it sends over TLS alone."""
+def keep_key(
+    request: Request, response: Response, key: str, session: str | None = None, *, is_secure: bool = False
+) -> None:
+    """Let the browser keep a key until it is closed, and the session that renews it, in place of any other.
+
+    What is secure it sends over TLS alone.
+    """
     is_secure = is_secure or request.url.scheme == "https"
     response.set_cookie(COOKIE, key, httponly=True, samesite="strict", secure=is_secure)
+    if session is not None:
+        response.set_cookie(SESSION, session, httponly=True, samesite="strict", secure=is_secure)
+    else:
+        # Unasked: who comes from another site brings no cookie, but may have one.
+        forget_session(response, is_secure=is_secure)
+
+
+def write_cookie(scope: Scope, key: str, *, is_secure: bool) -> bytes:
+    """Return a header's value that lets the browser keep a key as `keep_key` does."""
+    secure = "; Secure" if is_secure or scope["scheme"] == "https" else ""
+    return f"{COOKIE}={key}; HttpOnly; Path=/; SameSite=strict{secure}".encode()
 
 
 def forget_key(response: Response) -> None:
     """Let the browser forget the key."""
     response.delete_cookie(COOKIE, httponly=True, samesite="strict")
+
+
+def forget_session(response: Response, *, is_secure: bool = False) -> None:
+    """Let the browser forget the session that renews the key."""
+    response.delete_cookie(SESSION, httponly=True, samesite="strict", secure=is_secure)
 
 
 def is_key(text: str) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -39,11 +40,13 @@ class TokenCaller:
     Attributes:
         issuer: Who says so.
         client: The application that holds the token, as the issuer names it; empty where it does not.
+        expires: Until when the token is right, in seconds since 1970.
     """
 
     principal: Principal
     issuer: str
     client: str
+    expires: float = math.inf
 
 
 def read_caller(claims: Mapping[str, Any], oauth: OAuth, org: str | None = None) -> TokenCaller:

@@ -11,7 +11,7 @@ import hmac
 import re
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 from urllib.parse import quote_plus, urlencode
 
@@ -20,13 +20,16 @@ import anyio
 from refdesk import errors
 
 if TYPE_CHECKING:
+    from refdesk.server.oauth.callers import TokenCaller
     from refdesk.server.oauth.configuration import ConsoleClient
     from refdesk.server.oauth.endpoints import EndpointSet
+    from refdesk.server.oauth.issuer import Grant
     from refdesk.server.oauth.protected_resource import ProtectedResource
     from refdesk.server.oauth.tokens import TokenCheck
 
 Problem: TypeAlias = Literal["denied", "failed", "large", "lost", "often", "orgs", "other", "refused", "unreachable"]
-Exchange: TypeAlias = Callable[[str, Mapping[str, str], str | None], Awaitable[str]]
+Exchange: TypeAlias = "Callable[[str, Mapping[str, str], str | None], Awaitable[Grant]]"
+Revoke: TypeAlias = Callable[[str, Mapping[str, str], str | None], Awaitable[None]]
 
 RETURN = "/console/sign-in/return"
 """Where the issuer sends browsers back to."""
@@ -38,7 +41,7 @@ MOST_CODE = 4096
 """Characters of what a browser brings back."""
 
 MOST_AT_ONCE = 8
-"""Codes that are exchanged at once; others wait."""
+"""Codes and refresh tokens that are exchanged at once; others wait."""
 
 _SECRET = re.compile(r"[A-Za-z0-9_-]{43}")
 
@@ -77,11 +80,25 @@ class Begun:
 
 
 @dataclass(frozen=True, slots=True)
+class SignedIn:
+    """A person who is signed in.
+
+    Attributes:
+        grant: Its access token opens this server now.
+        caller: Whom that token names.
+    """
+
+    grant: Grant
+    caller: TokenCaller
+
+
+@dataclass(frozen=True, slots=True)
 class CodeFlow:
     """The flow of one client.
 
     Attributes:
-        exchange: Returns the token that a code stands for; raises as `Issuer.exchange` does.
+        exchange: Returns what the issuer gives for a code or a refresh token; raises as `Issuer.exchange` does.
+        revoke: Gives a token back; raises as `Issuer.revoke` does.
     """
 
     client: ConsoleClient
@@ -89,6 +106,7 @@ class CodeFlow:
     tokens: TokenCheck
     endpoints: EndpointSet
     exchange: Exchange
+    revoke: Revoke
     _turns: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(MOST_AT_ONCE))
 
     @property
@@ -111,7 +129,7 @@ class CodeFlow:
             "response_type": "code",
             "client_id": self.client.id,
             "redirect_uri": self.client.base + RETURN,
-            "scope": " ".join(self.resource.to_asked(self.resource.scopes)),
+            "scope": " ".join(dict.fromkeys([*self.resource.to_asked(self.resource.scopes), *self.client.more_scopes])),
             "state": begun.state,
             "code_challenge": _encode(hashlib.sha256(begun.verifier.encode()).digest()),
             "code_challenge_method": "S256",
@@ -120,25 +138,47 @@ class CodeFlow:
         join = "&" if "?" in endpoints.authorization else "?"
         return f"{endpoints.authorization}{join}{urlencode(asked)}", begun
 
-    async def finish(self, begun: Begun, query: Mapping[str, str]) -> str:
-        """Return the token of who comes back with what was begun: one that opens this server now.
+    async def finish(self, begun: Begun, query: Mapping[str, str]) -> SignedIn:
+        """Return who comes back with what was begun.
 
         Raises:
-            SignInError: There is none, or it opens nothing.
+            SignInError: There is no token, or it opens nothing.
         """
+        return await self._check(lambda: self._redeem(query, begun))
+
+    async def renew(self, refresh: str) -> SignedIn:
+        """Return who is signed in by a refresh token, with the next one: the same, where the issuer gives no other.
+
+        Raises:
+            SignInError: There is no token, or it opens nothing.
+        """
+        form = {"grant_type": "refresh_token", "refresh_token": refresh, "resource": self.resource.oauth.resource}
+        found = await self._check(lambda: self._exchange(form))
+        return found if found.grant.refresh else replace(found, grant=replace(found.grant, refresh=refresh))
+
+    async def give_back(self, refresh: str) -> None:
+        """Let the issuer forget a refresh token, where it takes any back.
+
+        Raises:
+            WorldError: It does not answer.
+        """
+        endpoints = await self.endpoints.find()
+        if endpoints.revocation is not None:
+            form = {"token": refresh, "token_type_hint": "refresh_token"}
+            await self.revoke(endpoints.revocation, *self._sign(form))
+
+    async def _check(self, get: Callable[[], Awaitable[Grant]]) -> SignedIn:
         try:
-            code = await self._read_code(query)
-            token = await self._exchange(code, begun)
-            if len(token) > MOST_TOKEN:
-                raise SignInError("large", f"The access token has {len(token)} characters.")
-            await self.tokens.identify(token)
+            grant = await get()
+            if len(grant.access) > MOST_TOKEN:
+                raise SignInError("large", f"The access token has {len(grant.access)} characters.")
+            return SignedIn(grant, await self.tokens.identify(grant.access))
         except errors.UnauthenticatedError as error:
             raise SignInError("refused", error.message) from None
         except errors.PermissionDeniedError:
             raise SignInError("orgs", "The access token names several orgs.") from None
         except errors.WorldError as error:
             raise SignInError("unreachable", error.message) from None
-        return token
 
     async def _read_code(self, query: Mapping[str, str]) -> str:
         endpoints, named = await self.endpoints.find(), query.get("iss")
@@ -151,26 +191,27 @@ class CodeFlow:
             raise SignInError("failed", "The issuer sent the browser back with an error, or without a code.")
         return code
 
-    async def _exchange(self, code: str, begun: Begun) -> str:
+    async def _redeem(self, query: Mapping[str, str], begun: Begun) -> Grant:
         form = {
             "grant_type": "authorization_code",
-            "code": code,
+            "code": await self._read_code(query),
             "redirect_uri": self.client.base + RETURN,
             "code_verifier": begun.verifier,
             "resource": self.resource.oauth.resource,
         }
-        endpoints, credential = await self.endpoints.find(), self._make_credential()
-        if credential is None:
-            form["client_id"] = self.client.id
-        async with self._turns:
-            return await self.exchange(endpoints.token, form, credential)
+        return await self._exchange(form)
 
-    def _make_credential(self) -> str | None:
-        """Return what the client authenticates with (RFC 6749, section 2.3.1)."""
+    async def _exchange(self, form: Mapping[str, str]) -> Grant:
+        endpoints = await self.endpoints.find()
+        async with self._turns:
+            return await self.exchange(endpoints.token, *self._sign(form))
+
+    def _sign(self, form: Mapping[str, str]) -> tuple[Mapping[str, str], str | None]:
+        """Return a form as the client sends it, and what it authenticates with (RFC 6749, section 2.3.1)."""
         if self.client.secret is None:
-            return None
+            return {**form, "client_id": self.client.id}, None
         pair = f"{quote_plus(self.client.id)}:{quote_plus(self.client.secret.get_secret_value())}"
-        return f"Basic {base64.b64encode(pair.encode()).decode()}"
+        return form, f"Basic {base64.b64encode(pair.encode()).decode()}"
 
 
 def read_begun(text: str | None, state: str | None) -> Begun | None:

@@ -38,11 +38,13 @@ class ConsoleClient:
         id: As the issuer knows it.
         secret: What it authenticates with; `None` for a public client.
         base: Where browsers reach this server, as a URL without a slash at its end.
+        more_scopes: What it requests beside what every client does.
     """
 
     id: str
     secret: SecretStr | None
     base: str
+    more_scopes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +119,7 @@ def read_oauth(settings: Settings) -> OAuth | None:
         asked_prefix=settings.oauth_scope_prefix
         if settings.oauth_asked_scope_prefix is None
         else settings.oauth_asked_scope_prefix,
-        more_scopes=_check_more_scopes(settings.oauth_more_scopes),
+        more_scopes=_check_scopes("REFDESK_OAUTH_MORE_SCOPES", settings.oauth_more_scopes),
         grants_server_scopes=settings.oauth_server_scopes,
         console=_read_console(settings),
     )
@@ -184,10 +186,10 @@ def _check_org(settings: Settings) -> None:
         )
 
 
-def _check_more_scopes(scopes: tuple[str, ...]) -> tuple[str, ...]:
+def _check_scopes(variable: str, scopes: tuple[str, ...]) -> tuple[str, ...]:
     if not all(_SCOPE.fullmatch(scope) for scope in scopes):
         raise errors.ConfigurationError(
-            "REFDESK_OAUTH_MORE_SCOPES lists names of scopes, separated by commas, without blanks and quotation marks."
+            f"{variable} lists names of scopes, separated by commas, without blanks and quotation marks."
         )
     return scopes
 
@@ -207,10 +209,10 @@ def _choose_resource(settings: Settings) -> str:
 
 def _read_console(settings: Settings) -> ConsoleClient | None:
     if settings.oauth_console_client_id is None:
-        if settings.oauth_console_client_secret is not None:
+        if settings.oauth_console_client_secret is not None or settings.oauth_console_more_scopes:
             raise errors.ConfigurationError(
-                "REFDESK_OAUTH_CONSOLE_CLIENT_SECRET is set without REFDESK_OAUTH_CONSOLE_CLIENT_ID: "
-                "set the id of that client too, or unset its secret."
+                "REFDESK_OAUTH_CONSOLE_CLIENT_SECRET or REFDESK_OAUTH_CONSOLE_MORE_SCOPES is set without "
+                "REFDESK_OAUTH_CONSOLE_CLIENT_ID: set the id of that client too, or unset them."
             )
         return None
     resource = _choose_resource(settings)
@@ -220,7 +222,8 @@ def _read_console(settings: Settings) -> ConsoleClient | None:
             "REFDESK_OAUTH_AUDIENCE says: set REFDESK_PUBLIC_URL, such as https://desk.example.com."
         )
     base = resource.removesuffix(MCP)
-    return ConsoleClient(settings.oauth_console_client_id, settings.oauth_console_client_secret, base)
+    more = _check_scopes("REFDESK_OAUTH_CONSOLE_MORE_SCOPES", settings.oauth_console_more_scopes)
+    return ConsoleClient(settings.oauth_console_client_id, settings.oauth_console_client_secret, base, more)
 
 
 def _read_orgs(pairs: tuple[str, ...]) -> dict[str, str]:

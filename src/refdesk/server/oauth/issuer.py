@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 from urllib.parse import urlsplit
@@ -69,11 +69,26 @@ class Endpoints:
         authorization: Where browsers are sent.
         token: Where what they bring back becomes a token.
         names_itself: Whether what they bring back says who sent them (RFC 9207).
+        revocation: Where a token is given back (RFC 7009); `None` where the issuer names no such place.
     """
 
     authorization: str
     token: str
     names_itself: bool
+    revocation: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """What an issuer gives.
+
+    Attributes:
+        access: The access token.
+        refresh: What gets the next one (RFC 6749, section 6); `None` where the issuer gave none.
+    """
+
+    access: str = field(repr=False)
+    refresh: str | None = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +131,8 @@ class Issuer:
 
         return await self._ask("description", self.name, read)
 
-    async def exchange(self, url: str, form: Mapping[str, str], credential: str | None) -> str:
-        """Return the access token that a code stands for.
+    async def exchange(self, url: str, form: Mapping[str, str], credential: str | None) -> Grant:
+        """Return what the issuer gives for a code or a refresh token.
 
         Args:
             url: The token endpoint.
@@ -128,19 +143,31 @@ class Issuer:
             UnauthenticatedError: The issuer makes none of it; the message says why.
             WorldError: It does not answer, or not as it should; the message says why and shows nothing that was sent.
         """
-        headers = {} if credential is None else {"Authorization": credential}
+        options = _write_form(form, credential)
 
-        async def read(client: httpx2.AsyncClient) -> str:
-            options = {"data": dict(form), "headers": headers}
+        async def read(client: httpx2.AsyncClient) -> Grant:
             status, body, _ = await self._send(client, "POST", url, (200, 400, 401), options)
             answer = _parse(body)
             if status != 200:
                 said = answer.get("error")
                 reason = said if isinstance(said, str) and said in _REFUSALS else f"HTTP {status}"
                 raise errors.UnauthenticatedError(f"The issuer made no token: {reason}.")
-            return _read_token(answer)
+            return _read_grant(answer)
 
         return await self._ask("token", url, read)
+
+    async def revoke(self, url: str, form: Mapping[str, str], credential: str | None) -> None:
+        """Give a token back (RFC 7009); one that is none any more is as good as given back. Arguments as in `exchange`.
+
+        Raises:
+            WorldError: The issuer does not confirm it; the message says why and shows nothing that was sent.
+        """
+        options = _write_form(form, credential)
+
+        async def read(client: httpx2.AsyncClient) -> None:
+            await self._send(client, "POST", url, (200, 204), options)
+
+        await self._ask("confirmation", url, read)
 
     async def _ask(self, what: str, url: str, read: Callable[[httpx2.AsyncClient], Awaitable[Read]]) -> Read:
         try:
@@ -192,13 +219,19 @@ class Issuer:
             self._read_address(document, "authorization_endpoint", "to sign in"),
             self._read_address(document, "token_endpoint", "of tokens"),
             document.get("authorization_response_iss_parameter_supported") is True,
+            self._find_address(document, "revocation_endpoint"),
         )
 
     def _read_address(self, document: dict[str, Any], name: str, what: str) -> str:
-        url = document.get(name)
-        if not isinstance(url, str) or not may_be_asked(url) or urlsplit(url).scheme != urlsplit(self.name).scheme:
+        url = self._find_address(document, name)
+        if url is None:
             raise _UnreadableError(f"it names no address {what} that may be asked")
         return url
+
+    def _find_address(self, document: dict[str, Any], name: str) -> str | None:
+        url = document.get(name)
+        is_right = isinstance(url, str) and may_be_asked(url) and urlsplit(url).scheme == urlsplit(self.name).scheme
+        return url if is_right else None
 
     async def _get(self, client: httpx2.AsyncClient, url: str) -> tuple[dict[str, Any], httpx2.Headers]:
         _, body, headers = await self._send(client, "GET", url, (200,), {})
@@ -253,11 +286,15 @@ def _parse(body: bytes) -> dict[str, Any]:
     return cast("dict[str, Any]", value)
 
 
-def _read_token(answer: Mapping[str, Any]) -> str:
-    token, kind = answer.get("access_token"), answer.get("token_type")
+def _write_form(form: Mapping[str, str], credential: str | None) -> Mapping[str, Any]:
+    return {"data": dict(form), "headers": {} if credential is None else {"Authorization": credential}}
+
+
+def _read_grant(answer: Mapping[str, Any]) -> Grant:
+    token, kind, refresh = (answer.get(name) for name in ("access_token", "token_type", "refresh_token"))
     if not isinstance(token, str) or not isinstance(kind, str) or kind.lower() != "bearer":
         raise _UnreadableError("the answer has no bearer token")
-    return token
+    return Grant(token, refresh if isinstance(refresh, str) and refresh else None)
 
 
 def _read_keys(document: dict[str, Any]) -> tuple[SigningKey, ...]:

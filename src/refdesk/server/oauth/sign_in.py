@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from refdesk.core.operations import Toolset
     from refdesk.protocols import Clock
-    from refdesk.server.oauth.code_flow import CodeFlow
     from refdesk.server.oauth.configuration import OAuth
+    from refdesk.server.oauth.sessions import SignInSessions
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +24,12 @@ class SignIn:
     """Tells who calls with a token, and callers without one where to get it.
 
     Attributes:
-        flow: What gets people one who use the console; `None` where the settings name no client for it.
+        sessions: People who signed in to the console; `None` where the settings name no client for it.
     """
 
     tokens: TokenCheck
     resource: ProtectedResource
-    flow: CodeFlow | None = None
+    sessions: SignInSessions | None = None
 
 
 def build_sign_in(oauth: OAuth, toolsets: Iterable[Toolset], clock: Clock) -> SignIn:
@@ -41,7 +41,8 @@ def build_sign_in(oauth: OAuth, toolsets: Iterable[Toolset], clock: Clock) -> Si
         return SignIn(tokens, resource)
     from refdesk.server.oauth.code_flow import CodeFlow
     from refdesk.server.oauth.endpoints import EndpointSet
+    from refdesk.server.oauth.sessions import SignInSessions
 
     endpoints = EndpointSet(issuer.find_endpoints, clock)
-    flow = CodeFlow(oauth.console, resource, tokens, endpoints, issuer.exchange)
-    return SignIn(tokens, resource, flow)
+    flow = CodeFlow(oauth.console, resource, tokens, endpoints, issuer.exchange, issuer.revoke)
+    return SignIn(tokens, resource, SignInSessions(flow, clock))

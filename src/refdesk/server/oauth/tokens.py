@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
@@ -74,7 +74,7 @@ class TokenCheck:
         self._check_claims(claims)
         if not is_access_token(header, claims):
             _refuse("it is an ID token, or bound to a key of its holder")
-        return read_caller(claims, self.oauth, org)
+        return replace(read_caller(claims, self.oauth, org), expires=_read_instant(claims.get("exp")))
 
     def _check_claims(self, claims: dict[str, Any]) -> None:
         audience: object = claims.get("aud")
