@@ -30,15 +30,17 @@ from time import perf_counter, process_time
 from typing import Any
 
 import anyio
+import numpy as np
 
 from benchmarks.anatomy import make_notes
 from benchmarks.quality import get_data_folder, read_collection
 from refdesk.core.background.embedding import Indexer
 from refdesk.core.clock import SystemClock
 from refdesk.core.knowledge_base import KnowledgeBase
+from refdesk.core.search.passages import split
 from refdesk.core.search.semantics import Semantics
 from refdesk.embedders.hashing import HashingEmbedder
-from refdesk.model import FindRequest, Found
+from refdesk.model import Document, EmbeddedPassage, FindRequest, Found
 from refdesk.protocols import Store
 from refdesk.stores.sqlite import open_store
 from refdesk.toolsets.knowledge import models, search
@@ -131,8 +133,9 @@ def read_corpus(count: int) -> Corpus:
 
 
 async def fill(store: Store, notes: Iterable[StoreInput]) -> None:
-    """Keep the notes with their vectors."""
-    base = KnowledgeBase(store, Semantics(store, HashingEmbedder()))
+    """Keep the notes with vectors that are drawn at random: what a search costs does not depend on where they point."""
+    embedder, chance = HashingEmbedder(), np.random.default_rng(7)
+    base = KnowledgeBase(store, Semantics(store, embedder))
     iterator = iter(notes)
     while batch := list(islice(iterator, BATCH)):
         documents = [
@@ -141,8 +144,18 @@ async def fill(store: Store, notes: Iterable[StoreInput]) -> None:
         ]
         async with store.transaction() as transaction:
             await transaction.put_documents(documents)
+            vectors = [(each, [(embedder.model, draw_passages(each, chance))]) for each in documents]
+            await transaction.put_all_vectors(vectors)
     assert base.semantics is not None
     await Indexer(store, base.semantics, SystemClock()).run_once()
+
+
+def draw_passages(document: Document, chance: np.random.Generator) -> list[EmbeddedPassage]:
+    """Return the passages of a document, each with a unit vector that is drawn."""
+    cuts = split(document.title, document.body)
+    vectors = chance.standard_normal((len(cuts), HashingEmbedder().model.dimensions), np.float32)
+    vectors /= np.linalg.norm(vectors, axis=-1, keepdims=True)
+    return [EmbeddedPassage(start, end, vector) for (start, end), vector in zip(cuts, vectors, strict=True)]
 
 
 @dataclass(slots=True)

@@ -267,7 +267,7 @@ class RunningIssuer(RunningProcess):
         """Know this client, in place of any other.
 
         `more` is `claims`, which stand above what its tokens would have, `iss`, whom browsers are sent back by,
-        `refreshes`, whether it is given refresh tokens, and `now`, where the issuer's clock stands (seconds since 1970).
+        `refreshes`, whether it is given refresh tokens, and `now`, where its clock stands (seconds since 1970).
         """
         await self.call("POST", "client", {"id": id, "redirect_uri": redirect_uri, "secret": secret, **more})
 
