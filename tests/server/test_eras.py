@@ -47,6 +47,9 @@ class Peer:
     async def send(self, item: SessionMessage | Exception) -> None:
         await self._send.send(item)
 
+    async def leave(self) -> None:
+        await self._send.aclose()
+
     async def modern(self, method: str) -> dict[str, Any]:
         return await self.ask(method, {"_meta": MODERN_META})
 
@@ -109,3 +112,30 @@ async def test_what_cannot_be_parsed_is_answered_and_harms_nothing(desk: Desk, e
         assert answer["error"]["code"] == -32700
         opened = await (peer.modern("tools/list") if era == "modern" else peer.shake_hands())
         assert "result" in opened
+
+
+async def test_a_connection_that_has_shaken_hands_refuses_requests_of_the_later_era(desk: Desk) -> None:
+    async with connect(desk, "auto") as peer:
+        await peer.shake_hands()
+        for method in ("tools/list", "server/discover"):
+            assert (await peer.modern(method))["error"]["code"] == -32600
+        assert len((await peer.ask("tools/list", {}))["result"]["tools"]) == 4
+
+
+@pytest.mark.parametrize("era", ["auto", "modern"])
+async def test_what_comes_before_the_first_request_is_no_request_and_opens_nothing(desk: Desk, era: StdioEra) -> None:
+    async with connect(desk, era) as peer:
+        for _ in range(20):
+            await peer.send(
+                SessionMessage(JSONRPCNotification(jsonrpc="2.0", method="notifications/roots/list_changed"))
+            )
+        opened = await (peer.modern("tools/list") if era == "modern" else peer.shake_hands())
+        assert "result" in opened
+
+
+async def test_a_client_that_leaves_without_a_request_is_let_go(desk: Desk) -> None:
+    async with connect(desk, "auto") as peer:
+        await peer.send(SessionMessage(JSONRPCNotification(jsonrpc="2.0", method="notifications/initialized")))
+        await peer.leave()
+        with pytest.raises(anyio.EndOfStream):
+            await peer.receive()

@@ -3,16 +3,21 @@
 The SDK lets a connection's first request choose between the handshake era and the later one. Clients in the field ask
 `server/discover` first and open with `initialize` all the same; the SDK alone would refuse them. Here probes are
 answered on the side until a request really opens the connection.
+
+As it is known here which era that is, a connection of the handshake era is served by the SDK's loop for that era alone:
+the one for both passes each message from task to task twice before it is worked on.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import anyio
 import mcp_types as types
+from mcp.server.runner import serve_loop
 from mcp.shared.message import ServerMessageMetadata, SessionMessage
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
@@ -31,10 +36,28 @@ Answer: TypeAlias = Callable[[SessionMessage], Awaitable[types.JSONRPCMessage | 
 PARSE_ERROR = -32700
 UNSUPPORTED_VERSION = -32022
 DISCOVER = "server/discover"
+MOST_AHEAD = 8
+"""Items before the request that opens a connection; further ones are dropped, as the SDK does it."""
 
 
-class Reading(ABC):
-    """What a client says, as the SDK reads it: item by item in the task that wants the next, with none in between."""
+class Stream(ABC):
+    """One direction of a connection, as the SDK takes it: closed when its block ends."""
+
+    @abstractmethod
+    async def aclose(self) -> None:
+        """Read or write nothing more."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc_val: BaseException | None, exc_tb: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+
+class Reading(Stream):
+    """What a client says, item by item in the task that wants the next, with none in between."""
 
     @abstractmethod
     async def receive(self) -> Item:
@@ -44,10 +67,6 @@ class Reading(ABC):
             EndOfStream: There is none any more.
         """
 
-    @abstractmethod
-    async def aclose(self) -> None:
-        """Read nothing more."""
-
     def __aiter__(self) -> Self:
         return self
 
@@ -56,14 +75,6 @@ class Reading(ABC):
             return await self.receive()
         except anyio.EndOfStream:
             raise StopAsyncIteration from None
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, exc_type: type[BaseException] | None, exc_val: BaseException | None, exc_tb: TracebackType | None
-    ) -> None:
-        await self.aclose()
 
 
 async def run(
@@ -77,8 +88,16 @@ async def run(
 
     `caller` is what handlers find as `context.request`, where the stream says nothing of it.
     """
-    passed_on = _PassedOn(read, write, _gatekeeper(server, era), caller)
-    await server.run(passed_on, write, server.create_initialization_options())
+    passed_on, options = (
+        _PassedOn(read, write, _gatekeeper(server, era), caller),
+        server.create_initialization_options(),
+    )
+    async with write, passed_on:
+        if not await passed_on.opens_with_handshake():
+            await server.run(passed_on, write, options)
+            return
+        async with server.lifespan(server) as state:
+            await serve_loop(server, passed_on, write, lifespan_state=state, init_options=options)
 
 
 class _PassedOn(Reading):
@@ -89,26 +108,61 @@ class _PassedOn(Reading):
     ) -> None:
         self._read, self._write = read, write
         self._answer, self._caller = answer, caller
-        self._is_open = False
+        self._ahead: deque[Item] = deque()
+        self._is_open = self._has_handshake = False
+
+    async def opens_with_handshake(self) -> bool:
+        """Wait for the request that opens the connection; return whether its era is that of the handshake."""
+        ahead = list[Item]()
+        while not self._is_open:
+            try:
+                item = await self.receive()
+            except anyio.EndOfStream:
+                break
+            if self._is_open or len(ahead) < MOST_AHEAD:
+                ahead.append(item)
+        self._ahead.extend(ahead)
+        return self._has_handshake
 
     async def receive(self) -> Item:
+        if self._ahead:
+            return self._ahead.popleft()
         while True:
             item = await self._read.receive()
-            if (reply := await self._find_reply(item)) is None:
+            if isinstance(item, Exception):
+                reply = _parse_error()
+            else:
+                if self._caller is not None:
+                    item.metadata = ServerMessageMetadata(request_context=self._caller)
+                reply = _find_mixed_up(item) if self._has_handshake else await self._open(item)
+            if reply is None:
                 return item
             await self._write.send(SessionMessage(reply))
 
     async def aclose(self) -> None:
         await self._read.aclose()
 
-    async def _find_reply(self, item: Item) -> types.JSONRPCMessage | None:
-        if isinstance(item, Exception):
-            return _parse_error()
-        if self._caller is not None:
-            item.metadata = ServerMessageMetadata(request_context=self._caller)
+    async def _open(self, item: SessionMessage) -> types.JSONRPCMessage | None:
+        """Let a request open the connection, unless it is answered here, or it is open."""
         reply = None if self._is_open else await self._answer(item)
-        self._is_open = self._is_open or (reply is None and isinstance(item.message, types.JSONRPCRequest))
+        if reply is None and not self._is_open and isinstance(item.message, types.JSONRPCRequest):
+            self._is_open, self._has_handshake = True, not _is_of_later_era(item.message)
         return reply
+
+
+def _is_of_later_era(request: types.JSONRPCRequest) -> bool:
+    """Return whether a request says of itself which protocol it speaks, as those without a handshake do."""
+    meta = (request.params or {}).get("_meta") if request.method != "initialize" else None
+    return isinstance(meta, dict) and types.PROTOCOL_VERSION_META_KEY in meta
+
+
+def _find_mixed_up(item: SessionMessage) -> types.JSONRPCMessage | None:
+    """Return the answer to a request of the later era on a connection that has shaken hands; `None` to any other."""
+    request = item.message
+    if not isinstance(request, types.JSONRPCRequest) or not _is_of_later_era(request):
+        return None
+    words = "This connection has shaken hands: send requests without a protocol version of their own."
+    return _error(request.id, types.INVALID_REQUEST, words, None)
 
 
 def _gatekeeper(server: Server[Any], era: StdioEra) -> Answer:

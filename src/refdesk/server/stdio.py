@@ -22,12 +22,9 @@ from pydantic import ValidationError
 
 from refdesk.server import eras, strict_json
 from refdesk.server.envelopes import NOTHING, find_batch_problem, find_problem, get_wanted_version, parse
-from refdesk.server.eras import Reading
+from refdesk.server.eras import Reading, Stream
 
 if TYPE_CHECKING:
-    from types import TracebackType
-    from typing import Self
-
     from anyio.lowlevel import EventLoopToken
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
     from mcp.server.lowlevel import Server
@@ -101,7 +98,7 @@ class LineWriter(Protocol):
         ...
 
 
-class _Write:
+class _Write(Stream):
     """Writes each message in the task that answers, with no other one in between."""
 
     def __init__(self, out: LineWriter) -> None:
@@ -116,14 +113,6 @@ class _Write:
 
     async def aclose(self) -> None:
         self._is_closed = True
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, exc_type: type[BaseException] | None, exc_val: BaseException | None, exc_tb: TracebackType | None
-    ) -> None:
-        await self.aclose()
 
 
 class _Messages:
