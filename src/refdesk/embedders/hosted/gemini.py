@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain
-from types import TracebackType
 from typing import Literal, TypeAlias
 
 from pydantic import BaseModel
 
 from refdesk.embedders.hosted.client import FIRST_DELAY_SECONDS, EmbeddingClient
+from refdesk.embedders.hosted.embedder import HostedEmbedder
 from refdesk.model import EmbeddingModel, JsonValue, Vector
 
 BASE_URL = "https://generativelanguage.googleapis.com/v1beta"
 MODEL = "gemini-embedding-001"
 DIMENSIONS = 768
 """The model gives 3072 and was trained to be cut to this: a quarter of the space for little less quality."""
-
-BATCH = 100
-"""Texts in one request, as the service allows."""
 
 MAX_LENGTH = 8192
 """Code points that are sent of a text: the model reads 2048 tokens and ignores the rest."""
@@ -39,7 +35,7 @@ class _BatchAnswer(BaseModel):
 TaskType: TypeAlias = Literal["RETRIEVAL_DOCUMENT", "RETRIEVAL_QUERY"]
 
 
-class GeminiEmbedder:
+class GeminiEmbedder(HostedEmbedder):
     """Embeds by a Gemini model; passages and questions each in their own mode.
 
     Args:
@@ -50,6 +46,9 @@ class GeminiEmbedder:
         first_delay_seconds: See `EmbeddingClient`.
     """
 
+    batch = 100
+    """As the service allows."""
+
     def __init__(
         self,
         key: str,
@@ -59,45 +58,11 @@ class GeminiEmbedder:
         base_url: str = BASE_URL,
         first_delay_seconds: float = FIRST_DELAY_SECONDS,
     ) -> None:
+        headers = {"x-goog-api-key": key}
+        client = EmbeddingClient("Gemini", base_url, headers, dimensions, first_delay_seconds=first_delay_seconds)
+        super().__init__(client, EmbeddingModel(f"gemini-{model}-{dimensions}", dimensions))
         self._name = model
         self._dimensions = dimensions
-        headers = {"x-goog-api-key": key}
-        self._client = EmbeddingClient("Gemini", base_url, headers, dimensions, first_delay_seconds=first_delay_seconds)
-
-    @property
-    def model(self) -> EmbeddingModel:
-        """Named after the service, its model and the width, which change the vectors."""
-        return EmbeddingModel(f"gemini-{self._name}-{self._dimensions}", self._dimensions)
-
-    @property
-    def is_ready(self) -> bool:
-        """Always: there is nothing to load."""
-        return True
-
-    def reads(self, text: str) -> bool:
-        """Any script."""
-        return True
-
-    def knows(self, language: str | None) -> bool:
-        """Any language."""
-        return True
-
-    async def __aenter__(self) -> GeminiEmbedder:
-        await self._client.__aenter__()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        await self._client.__aexit__(kind, error, traceback)
-
-    async def load(self) -> None:
-        """Return at once: the service is asked when there is something to embed."""
-
-    async def embed_passages(self, texts: Sequence[str]) -> list[Vector]:
-        """Return one vector per text, in order."""
-        batches = [texts[start : start + BATCH] for start in range(0, len(texts), BATCH)]
-        return list(chain.from_iterable([await self._embed_batch(batch) for batch in batches]))
 
     async def embed_query(self, text: str) -> Vector:
         """Return the vector of a question."""

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain
-from types import TracebackType
 
 from pydantic import BaseModel
 
 from refdesk.embedders.hosted.client import FIRST_DELAY_SECONDS, EmbeddingClient
+from refdesk.embedders.hosted.embedder import HostedEmbedder
 from refdesk.model import EmbeddingModel, JsonValue, Vector
 
 BASE_URL = "https://api.openai.com/v1"
 MODEL = "text-embedding-3-small"
 DIMENSIONS = 1536
-
-BATCH = 128
-"""Texts in one request: OpenAI allows 2048, servers on one machine fewer."""
 
 MAX_LENGTH = 8192
 """Code points that are sent of a text, which no model's 8192 tokens fall short of."""
@@ -31,7 +27,7 @@ class _Answer(BaseModel):
     data: list[_Item]
 
 
-class OpenAIEmbedder:
+class OpenAIEmbedder(HostedEmbedder):
     """Embeds by a model behind the OpenAI API.
 
     Args:
@@ -43,6 +39,9 @@ class OpenAIEmbedder:
         first_delay_seconds: See `EmbeddingClient`.
     """
 
+    batch = 128
+    """OpenAI allows 2048, servers on one machine fewer."""
+
     def __init__(
         self,
         key: str | None = None,
@@ -53,48 +52,13 @@ class OpenAIEmbedder:
         base_url: str = BASE_URL,
         first_delay_seconds: float = FIRST_DELAY_SECONDS,
     ) -> None:
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        service = "The embedding service"
+        client = EmbeddingClient(service, base_url, headers, dimensions, first_delay_seconds=first_delay_seconds)
+        super().__init__(client, EmbeddingModel(f"openai-{model}-{dimensions}", dimensions))
         self._name = model
         self._dimensions = dimensions
         self._is_cut = is_cut
-        headers = {"Authorization": f"Bearer {key}"} if key else {}
-        self._client = EmbeddingClient(
-            "The embedding service", base_url, headers, dimensions, first_delay_seconds=first_delay_seconds
-        )
-
-    @property
-    def model(self) -> EmbeddingModel:
-        """Named after the API, its model and the width, which change the vectors."""
-        return EmbeddingModel(f"openai-{self._name}-{self._dimensions}", self._dimensions)
-
-    @property
-    def is_ready(self) -> bool:
-        """Always: there is nothing to load."""
-        return True
-
-    def reads(self, text: str) -> bool:
-        """Any script."""
-        return True
-
-    def knows(self, language: str | None) -> bool:
-        """Any language."""
-        return True
-
-    async def __aenter__(self) -> OpenAIEmbedder:
-        await self._client.__aenter__()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        await self._client.__aexit__(kind, error, traceback)
-
-    async def load(self) -> None:
-        """Return at once: the service is asked when there is something to embed."""
-
-    async def embed_passages(self, texts: Sequence[str]) -> list[Vector]:
-        """Return one vector per text, in order."""
-        batches = [texts[start : start + BATCH] for start in range(0, len(texts), BATCH)]
-        return list(chain.from_iterable([await self._embed_batch(batch) for batch in batches]))
 
     async def embed_query(self, text: str) -> Vector:
         """Return the vector a passage of the same text has."""

@@ -1,14 +1,13 @@
-"""Schema migrations: numbered SQL files, each applied once, in order, by one process at a time."""
+"""Schema migrations on PostgreSQL, by one process at a time."""
 
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
-from importlib import resources
 
 from psycopg import errors as pg
 
 from refdesk.errors import ConfigurationError, StoreError
+from refdesk.kit.migrations import Migration, find_missing, load_steps
 from refdesk.stores.postgres.connections import Connections, Scope, Statement
 from refdesk.stores.postgres.transactions import Session
 
@@ -36,22 +35,9 @@ _EXTENSION = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Migration:
-    """One step: `number` is its place, `name` the rest of its file's name, `script` its SQL."""
-
-    number: int
-    name: str
-    script: str
-
-
 def load_migrations() -> list[Migration]:
     """Return the steps this program knows, in order."""
-    folder = resources.files("refdesk.stores").joinpath("schema", "postgres")
-    return sorted(
-        (_parse(each.name, each.read_text("utf-8")) for each in folder.iterdir() if each.name.endswith(".sql")),
-        key=lambda migration: migration.number,
-    )
+    return load_steps("postgres")
 
 
 async def examine(connections: Connections) -> tuple[str, bool]:
@@ -78,14 +64,7 @@ async def get_missing(session: Session | Connections, migrations: list[Migration
         ConfigurationError: It was written by a newer refdesk.
     """
     (rows,) = await session.read(NOBODY, Statement("SELECT number, name FROM refdesk_migrations"))
-    applied: dict[int, str] = dict(rows)
-    known = {migration.number: migration.name for migration in migrations}
-    if any(known.get(number) != name for number, name in applied.items()):
-        raise ConfigurationError(
-            f"The store was written by a newer refdesk (schema {max(applied)}, this one knows {max(known)}). "
-            "Upgrade refdesk, or name another database in REFDESK_STORE."
-        )
-    return [migration for migration in migrations if migration.number not in applied]
+    return find_missing(migrations, dict(rows), "database")
 
 
 async def migrate(session: Session, migrations: list[Migration], now: int) -> None:
@@ -133,11 +112,6 @@ async def _apply(session: Session, migration: Migration, now: int) -> None:
         raise
     values = (migration.number, migration.name, now)
     await session.send(NOBODY, Statement("INSERT INTO refdesk_migrations VALUES (%s, %s, %s)", values))
-
-
-def _parse(file_name: str, script: str) -> Migration:
-    number, _, name = file_name.removesuffix(".sql").partition("_")
-    return Migration(int(number), name, script)
 
 
 def _split(script: str) -> list[str]:

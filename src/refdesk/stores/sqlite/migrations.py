@@ -1,11 +1,9 @@
-"""Schema migrations: numbered SQL files, each applied once, in order."""
+"""Schema migrations of a file."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from importlib import resources
-
 from refdesk.errors import ConfigurationError
+from refdesk.kit.migrations import Migration, find_missing, load_steps
 from refdesk.stores.sqlite.checksums import compute_checksum
 from refdesk.stores.sqlite.driver import Connection
 
@@ -13,22 +11,9 @@ APPLICATION_ID = 0x72656664
 """Marks a file as ours in SQLite's header: "refd"."""
 
 
-@dataclass(frozen=True, slots=True)
-class Migration:
-    """One step: `number` is its place, `name` the rest of its file's name, `script` its SQL."""
-
-    number: int
-    name: str
-    script: str
-
-
 def load_migrations() -> list[Migration]:
     """Return the steps this program knows, in order."""
-    folder = resources.files("refdesk.stores").joinpath("schema", "sqlite")
-    return sorted(
-        (_parse(each.name, each.read_text("utf-8")) for each in folder.iterdir() if each.name.endswith(".sql")),
-        key=lambda migration: migration.number,
-    )
+    return load_steps("sqlite")
 
 
 def get_missing(connection: Connection, migrations: list[Migration]) -> list[Migration]:
@@ -37,14 +22,7 @@ def get_missing(connection: Connection, migrations: list[Migration]) -> list[Mig
     Raises:
         ConfigurationError: The file was written by a newer refdesk, or by another program.
     """
-    applied = _get_applied(connection)
-    known = {migration.number: migration.name for migration in migrations}
-    if any(known.get(number) != name for number, name in applied.items()):
-        raise ConfigurationError(
-            f"The store was written by a newer refdesk (schema {max(applied)}, this one knows {max(known)}). "
-            "Upgrade refdesk, or name another file in REFDESK_STORE."
-        )
-    return [migration for migration in migrations if migration.number not in applied]
+    return find_missing(migrations, _get_applied(connection), "file")
 
 
 def migrate(connection: Connection, migrations: list[Migration], now: int) -> None:
@@ -61,11 +39,6 @@ def migrate(connection: Connection, migrations: list[Migration], now: int) -> No
     connection.define("checksum", compute_checksum)
     for migration in get_missing(connection, migrations):
         _apply(connection, migration, now)
-
-
-def _parse(file_name: str, script: str) -> Migration:
-    number, _, name = file_name.removesuffix(".sql").partition("_")
-    return Migration(int(number), name, script)
 
 
 def _get_applied(connection: Connection) -> dict[int, str]:
