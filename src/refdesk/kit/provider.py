@@ -7,7 +7,7 @@ say is how one of its documents is read whole, and what its labels and its dates
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from refdesk.core.background import sync_log
@@ -28,6 +28,24 @@ if TYPE_CHECKING:
     from refdesk.model import Document, TextQuery
 
 
+@dataclass(frozen=True, slots=True)
+class Interpreted:
+    """A question, as a toolset's own search understands it.
+
+    Attributes:
+        text: What is searched.
+        where: What else the question says of what is wanted.
+        note: The same in a sentence, for who asked; empty where it says nothing else.
+    """
+
+    text: str
+    where: Filter | None = None
+    note: str = ""
+
+
+AS_WRITTEN = Interpreted("")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectionSearch:
     """A collection that is the same for every org, kept up to date by a sync.
@@ -45,6 +63,7 @@ class CollectionSearch:
         name_tag: Returns the tag that counts for one that is asked for.
         describe: Returns what is to be known of the copy; `None`: what the syncs of its one source say.
         read: Returns what people read of a document's body, which it begins with: what follows is only searched.
+        interpret: Returns what its own search makes of a question; `None`: nothing but what is written.
     """
 
     toolset: str
@@ -59,6 +78,7 @@ class CollectionSearch:
     name_tag: Callable[[str], str] = str
     describe: Callable[[KnowledgeBase], Awaitable[list[str]]] | None = None
     read: Callable[[Document], str] = lambda document: document.body
+    interpret: Callable[[KnowledgeBase, Question], Awaitable[Interpreted]] | None = None
 
     def to_provider(self) -> SearchProvider:
         """Return how it takes part."""
@@ -68,21 +88,17 @@ class CollectionSearch:
         """Return the documents found, best first; the period is that of `dates`."""
         if question.tags and self.tags is None:
             return LeftOut(f"The {self.things} carry no tags: ask without tags, or ask {self.operation} alone.")
-        request = SearchRequest(
-            Collection(SHARED_ORG, self.toolset),
-            question.text,
-            where=self._to_filter(question),
-            semantic=True,
-            limit=question.limit,
-            asker=context.principal.org,
-            quotes_bind=self.quotes_bind,
-        )
-        base, text = context.knowledge_base, parse_query(question.text)
+        base = context.knowledge_base
+        request, meant = await self._to_request(context, question)
         found = await base.search(request)
+        if meant.where is not None and not found.total:
+            request, meant = replace(request, text=question.text, where=self._to_filter(question)), AS_WRITTEN
+            found = await base.search(request)
+        text = parse_query(request.text or "")
         status = await sync_log.read_status(base.store, self.toolset)
         now = base.clock.now()
         age = describe_copy(status, now, things=self.things) if self.describe is None else await self.describe(base)
-        notes = [*age, federation.MISSING_MEANING.get(found.semantic, "")]
+        notes = [*age, meant.note, federation.MISSING_MEANING.get(found.semantic, "")]
         if not found.hits and question.period.is_bounded:
             notes.append(await self._describe_newest(context))
         return ProviderAnswer(
@@ -91,6 +107,21 @@ class CollectionSearch:
             as_of=status.last_success,
             note=" ".join(note for note in notes if note),
         )
+
+    async def _to_request(self, context: Context, question: Question) -> tuple[SearchRequest, Interpreted]:
+        meant = AS_WRITTEN if self.interpret is None else await self.interpret(context.knowledge_base, question)
+        conditions = tuple(each for each in (self._to_filter(question), meant.where) if each is not None)
+        request = SearchRequest(
+            Collection(SHARED_ORG, self.toolset),
+            # What is nothing but conditions is searched as it is written: without words, no hit would be the best.
+            meant.text if meant.text.strip() else question.text,
+            where=And(conditions) if conditions else None,
+            semantic=True,
+            limit=question.limit,
+            asker=context.principal.org,
+            quotes_bind=self.quotes_bind,
+        )
+        return request, meant
 
     async def _list_tags(self, context: Context) -> list[str]:
         place, facets = Collection(SHARED_ORG, self.toolset), (self.tags,) if self.tags is not None else ()

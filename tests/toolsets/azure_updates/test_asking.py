@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from pydantic import ValidationError
 
-from refdesk.core.search.providers import ProviderAnswer, Question
+from refdesk.core.context import Context
+from refdesk.core.search.providers import Period, ProviderAnswer, Question
 from refdesk.model import JsonObject
 from refdesk.toolsets.azure_updates.provider import FIND
 from sample_world.azure_updates.process import RunningEmulator
@@ -137,3 +138,39 @@ async def test_the_day_in_a_title_is_kept_and_marked_where_the_feed_says_another
         }
         assert [id for id, each in results.items() if "datesDiffer" in each] == ["other"]
         assert {each["availabilities"][0]["date"][:7] for each in results.values()} == {"2026-08"}
+
+
+async def find(context: Context, question: Question) -> tuple[set[str], str]:
+    answer = await FIND(context, question)
+    assert isinstance(answer, ProviderAnswer)
+    return {hit.id for hit in answer.hits}, answer.note
+
+
+async def test_the_one_list_reads_a_question_as_the_search_of_updates_does() -> None:
+    preview = [{"ring": "Preview", "year": 2027, "month": "March"}]
+    context = await make_context(
+        [
+            make_record("healthy", title="Scale sets replace unhealthy instances", description="Those without health."),
+            make_record("kept", title="Kubernetes keeps its version"),
+            make_record("tried", title="Kubernetes tries a version", availabilities=preview),
+        ]
+    )
+    for asked in ("kuber", "which kubernetes previews are there in March 2027", "kubernetes in preview"):
+        assert (await find(context, Question(asked)))[0] == set(get_ids(await ask(context, query=asked))), asked
+    assert (await find(context, Question("heal")))[0] == {"healthy"}
+    found, note = await find(context, Question("which kubernetes previews are there in March 2027"))
+    assert found == {"tried"}
+    assert "availabilityRing Preview, dateFrom 2027-03-01, dateTo 2027-03-31" in note
+
+
+async def test_in_the_one_list_what_the_caller_says_counts_above_what_the_question_says() -> None:
+    preview = [{"ring": "Preview", "year": 2027, "month": "March"}]
+    context = await make_context(
+        [make_record("kept", title="Kubernetes"), make_record("tried", title="Kubernetes", availabilities=preview)]
+    )
+    asked = "which kubernetes previews are there in March 2027"
+    assert (await find(context, Question(asked, tags=("Features",))))[0] == {"tried"}
+    long_ago = Period(until=datetime(2020, 1, 1, tzinfo=UTC))
+    assert (await find(context, Question(asked, period=long_ago)))[0] == set()
+    found, note = await find(context, Question("which kubernetes previews are there in May 2031"))
+    assert (found, "Limited to" in note) == ({"kept", "tried"}, False), "nothing is of that month"

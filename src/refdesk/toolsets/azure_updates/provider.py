@@ -13,6 +13,9 @@ from refdesk.toolsets.azure_updates.results import get_public_page
 from refdesk.toolsets.azure_updates.state import describe_data
 
 if TYPE_CHECKING:
+    from refdesk.core.knowledge_base import KnowledgeBase
+    from refdesk.core.search.providers import Question
+    from refdesk.kit.provider import Interpreted
     from refdesk.model import Document
 
 
@@ -28,9 +31,19 @@ def read(update: Document) -> str:
     return drop_targets(str(update.data["description"]))
 
 
+async def interpret(knowledge_base: KnowledgeBase, question: Question) -> Interpreted:
+    """Return the question as `search_azure_updates` reads it."""
+    from refdesk.toolsets.azure_updates import search  # not at the start
+
+    return await search.interpret(
+        knowledge_base, question.text, has_period=question.period.is_bounded, has_tags=bool(question.tags)
+    )
+
+
 FIND = (
     CollectionSearch(
         read=read,
+        interpret=interpret,
         toolset=TOOLSET_NAME,
         operation=SEARCH_UPDATES.name,
         scopes=SCOPES,

@@ -11,6 +11,7 @@ from refdesk.core.search.retrieval import SearchRequest
 from refdesk.errors import Choice
 from refdesk.kit.cautions import get_effects
 from refdesk.kit.nearest import find_nearest
+from refdesk.kit.provider import Interpreted
 from refdesk.model import SHARED_ORG, And, Filter, HasAll, HasAny, Overlaps, SortKey, facet_key
 from refdesk.toolsets.azure_updates.feeds import FEED, count_feeds, to_feed_filter
 from refdesk.toolsets.azure_updates.models import (
@@ -206,6 +207,23 @@ def _to_search_request(request: SearchInput, reading: Reading | None, asker: str
         asker=asker,
         quotes_bind=True,
     )
+
+
+async def interpret(knowledge_base: KnowledgeBase, text: str, *, has_period: bool, has_tags: bool) -> Interpreted:
+    """Return a question as this search reads it unasked: a stage and a period are filters, beginnings are completed.
+
+    Args:
+        knowledge_base: Whose words are known.
+        text: As it is written.
+        has_period: Whether the caller says a period beside it, which counts then.
+        has_tags: Whether the caller says tags beside it, which count for a stage.
+    """
+    completed, _ = await complete_words(knowledge_base, text)
+    reading = read_question(completed, knowledge_base.clock.now().date())
+    reading = replace(reading, period=None if has_period else reading.period, ring=None if has_tags else reading.ring)
+    said = ", ".join(f"{name} {value}" for name, value in _describe_reading(reading).items())
+    note = f"Limited to what the question says: {said}." if said else ""
+    return Interpreted(reading.text, _to_read_filter(reading), note)
 
 
 def _read(request: SearchInput, today: date) -> Reading | None:
