@@ -64,7 +64,9 @@ async def measure(count: int, rounds: int) -> Mapping[str, Cost]:
         path = Path(name) / "refdesk.sqlite3"
         async with open_store(path) as store:
             await fill(store, make_notes(count))
-        settings = compose().model_validate({"home": name, "store": f"sqlite:///{path}", "embedder": "hashing"})
+        # The first request makes the index of a store that was just filled.
+        chosen = {"home": name, "store": f"sqlite:///{path}", "embedder": "hashing", "request_timeout_seconds": 3600}
+        settings = compose().model_validate(chosen)
         toolsets = load_toolsets(("knowledge", "skills"))
         async with open_desk(settings, toolsets, in_background=False) as desk:
             caller = local_principal(desk.settings, desk.toolsets, "http")
