@@ -151,7 +151,7 @@ class Desk:
 
         served, live = self.toolsets, self.live
         keeper = choose_keeper(self.settings, base.knowledge_base, self.waiting, served, live, self.get_context)
-        keeper.give_way, keeper.on_change = self.quiet.wait, self._note_noted
+        keeper.working, keeper.on_change = self.quiet.working, self._note_noted
         return keeper
 
     def make_examiner(self, base: Base) -> Examiner:
@@ -389,7 +389,7 @@ class Desk:
 
         await self.quiet.load(*PARTS)
         examiner = self.make_examiner(base)
-        examiner.give_way = self.quiet.wait
+        examiner.working = self.quiet.working
         await examiner.run()
 
     async def _keep_gaps(self, base: Base) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 
@@ -198,11 +199,13 @@ async def test_where_nothing_is_announced_no_note_is_read(desk: Desk, monkeypatc
 async def test_it_works_when_nobody_waits_for_anything_else(desk: Desk) -> None:
     asked, quiet = anyio.Event(), anyio.Event()
 
-    async def give_way() -> None:
+    @asynccontextmanager
+    async def working() -> AsyncGenerator[None]:
         asked.set()
         await quiet.wait()
+        yield
 
-    desk.examiner.give_way = give_way
+    desk.examiner.working = working
     note, announcement = make(notes("acme"), "n", "Sessions", RELIES), make(FEED, "1", RETIREMENT)
     async with desk.store.transaction() as transaction:
         await transaction.put_documents([note, announcement])

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import anyio
-import anyio.lowlevel
 import anyio.to_thread
 
 from refdesk import errors
@@ -69,7 +69,7 @@ class Keeper:
         base: Where they are kept, and what makes vectors of questions.
         ask: Returns the best that there is for a question, of all that who asked may read.
         list_reach: Returns the toolsets that who asked may read.
-        give_way: Awaited before each batch: returns when nobody waits for anything else.
+        working: Around each batch: lets it begin when nobody waits for anything else.
         on_change: Called when what is known of gaps has changed.
     """
 
@@ -78,7 +78,7 @@ class Keeper:
     ask: Ask
     list_reach: Callable[[Missed], Sequence[str]]
     bounds: Bounds = field(default_factory=Bounds)
-    give_way: Callable[[], Awaitable[None]] = anyio.lowlevel.checkpoint
+    working: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
     on_change: Callable[[], None] = lambda: None
     _cache: dict[str, Wording] = field(default_factory=dict[str, Wording])
 
@@ -89,8 +89,9 @@ class Keeper:
                 await self.forget_old()
                 until = anyio.current_time() + LOOK_SECONDS
                 while (left := until - anyio.current_time()) > 0:
-                    await self.give_way()
-                    if not await self.run_once():
+                    async with self.working():
+                        worked = await self.run_once()
+                    if not worked:
                         await self.waiting.doorbell.wait(left)
             except errors.RefdeskError as error:
                 logger.warning("gaps paused", extra={"reason": error.message})

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cache
@@ -17,7 +18,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import anyio
-import anyio.lowlevel
 import anyio.to_thread
 
 from refdesk import errors
@@ -70,7 +70,7 @@ class Examiner:
         announcing: What loads the reader of each toolset's announcements.
         relying: The toolsets whose documents may be made wrong.
         disputing: The toolsets whose documents may contradict each other.
-        give_way: Awaited before each batch that `run` examines: returns when nobody waits for anything else.
+        working: Around each batch that `run` examines: lets it begin when nobody waits for anything else.
         also: Awaited with documents that were just embedded or written anew, before they count as examined; twice
             where that was cut off.
     """
@@ -81,7 +81,7 @@ class Examiner:
     clock: Clock
     disputing: frozenset[str] = frozenset()
     holder: Holder = field(default_factory=Holder)
-    give_way: Callable[[], Awaitable[None]] = anyio.lowlevel.checkpoint
+    working: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
     also: Callable[[Store, Collection, Sequence[Document]], Awaitable[None]] | None = None
     trouble: str | None = None
     _changes: ChangeReader = field(init=False)
@@ -94,15 +94,15 @@ class Examiner:
         """Work until cancelled. Trouble is logged and tried again, later each time; it never ends the loop."""
         pause = IDLE_SECONDS
         while True:
-            await self.give_way()
-            begun = anyio.current_time()
-            try:
-                worked = await self.run_once()
-                pause, self.trouble = IDLE_SECONDS, None
-            except errors.RefdeskError as error:
-                worked, self.trouble = 0, error.message
-                logger.warning("impacts paused", extra={"reason": error.message, "seconds": pause})
-                pause = min(2 * pause, MOST_SECONDS)
+            async with self.working():
+                begun = anyio.current_time()
+                try:
+                    worked = await self.run_once()
+                    pause, self.trouble = IDLE_SECONDS, None
+                except errors.RefdeskError as error:
+                    worked, self.trouble = 0, error.message
+                    logger.warning("impacts paused", extra={"reason": error.message, "seconds": pause})
+                    pause = min(2 * pause, MOST_SECONDS)
             await anyio.sleep((anyio.current_time() - begun) * RESTS if worked else pause)
 
     async def run_until_done(self) -> int:

@@ -39,16 +39,21 @@ def note_mapped(mapping: mmap.mmap) -> None:
         _mapped.add(mapping)
 
 
-def give_back() -> None:
-    """Give the system back what was freed, which the C library keeps, and pages of files that were only read.
+def give_back_pages() -> None:
+    """Give the system back pages of files that were only read: they stay in its cache, and come back when read.
 
-    A load of a model leaves tens of megabytes. Pages of files stay in the system's cache, and come back when read.
+    Whoever reads them just now loses nothing but some microseconds.
     """
     if sys.platform != "win32":
         with _turn:
             mapped = list(_mapped)
         for mapping in mapped:
             mapping.madvise(mmap.MADV_DONTNEED)
+
+
+def give_back() -> None:
+    """Do so, and with what was freed, which the C library keeps: a load of a model leaves tens of megabytes."""
+    give_back_pages()
     if sys.platform == "linux":
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
         if trim is not None:

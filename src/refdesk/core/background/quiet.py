@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -27,9 +29,12 @@ class Quiet:
 
     Attributes:
         is_asked: Returns whether anybody waits for an answer.
+        at_work: How much work that nobody waits for goes on right now, as far as it says so.
     """
 
     is_asked: Callable[[], bool]
+    at_work: int = 0
+    _begun: anyio.Event = field(default_factory=anyio.Event)
     _ended_at: float = float("-inf")
     _loading: anyio.Lock = field(default_factory=anyio.Lock)
 
@@ -53,6 +58,23 @@ class Quiet:
             await anyio.sleep(LOOK_SECONDS)  # where the machine was asleep, whoever calls now is heard first
             while (rest := self._get_rest()) > 0:  # noqa: ASYNC110 - looking rarely costs calls less than being told
                 await anyio.sleep(rest)
+
+    @asynccontextmanager
+    async def working(self) -> AsyncGenerator[None]:
+        """Begin work that nobody waits for when it is quiet; until it ends it counts as `at_work`."""
+        await self.wait()
+        self.at_work += 1
+        self._begun.set()
+        try:
+            yield
+        finally:
+            self.at_work -= 1
+            if not self.at_work:
+                self._begun = anyio.Event()
+
+    async def wait_for_work(self) -> None:
+        """Return when such work goes on."""
+        await self._begun.wait()
 
     async def load(self, *modules: str, most_seconds: float = MOST_WAIT_SECONDS) -> None:
         """Import what background work takes, a part whenever it is quiet, and all of it after so many seconds.

@@ -24,6 +24,7 @@ from refdesk.server.descriptions import choose_tools
 from refdesk.server.local import callers, syncing, working
 from refdesk.server.local.calls import describe_calls, describe_failure
 from refdesk.server.local.lines import Lines, Session, open_lines
+from refdesk.server.local.memory_keeper import MemoryKeeper
 from refdesk.server.local.report import report
 
 if TYPE_CHECKING:
@@ -39,12 +40,6 @@ logger = logging.getLogger(__name__)
 
 LOOK_SECONDS = 5.0
 """How often a desk looks whether it is still wanted, and its files still there."""
-
-WORK_SECONDS = 0.02
-"""So much of the processor's time since the last look is work, which leaves memory and touches pages of the index."""
-
-REST_SECONDS = LOOK_SECONDS / 2
-"""Whoever has not called for so long is not likely to search next."""
 
 HELLO_BYTES = 1_000_000
 HELLO_SECONDS = 10.0
@@ -88,7 +83,6 @@ class LocalService:
     _clients: set[Client] = field(default_factory=set["Client"])
     _asking: int = 0
     _last: float = field(default_factory=time.monotonic)
-    _worked: float = 0.0
     _let_go: anyio.Event = field(default_factory=anyio.Event)
     _servers: dict[tuple[str, ...], Server[Any]] = field(default_factory=dict[tuple[str, ...], "Server[Any]"])
 
@@ -99,6 +93,7 @@ class LocalService:
                 memory.keep_what_is_loaded()
                 logger.info("the desk serves", extra={"pid": os.getpid(), "desk": self.place.key})
                 group.start_soon(self._watch)
+                group.start_soon(MemoryKeeper(self.desk.quiet).run)
                 accepting = anyio.CancelScope()
                 connections.start_soon(self._accept, listener, connections, accepting)
                 await self._let_go.wait()
@@ -257,23 +252,10 @@ class LocalService:
         while not self._let_go.is_set():
             with anyio.move_on_after(min(LOOK_SECONDS, self.idle_seconds or LOOK_SECONDS)):
                 await self._let_go.wait()
-            await self._give_memory_back()
             if not self.lock.is_in_place() or self.place.find() is None:
                 self.end("its files were taken away")
             elif self._is_idle():
                 self.end(f"no client for {self.idle_seconds:g} seconds")
-
-    async def _give_memory_back(self) -> None:
-        """Give back what calls and background work have left, once nobody has called for a while.
-
-        What a search reads of model and index takes it longer then, once.
-        """
-        if time.process_time() - self._worked <= WORK_SECONDS:
-            return
-        await self.desk.quiet.wait(LOOK_SECONDS)
-        if self.desk.quiet.seconds > REST_SECONDS:
-            memory.give_back()
-            self._worked = time.process_time()
 
     def _is_idle(self) -> bool:
         if self.idle_seconds is None:
