@@ -14,9 +14,9 @@ from refdesk.stores.sqlite.index.frequent import (
     LEAST_ROWS,
     UNITS,
     FrequentTerms,
+    Reaching,
     Spots,
     Weighed,
-    find_reaching,
     guess_least,
 )
 
@@ -78,24 +78,25 @@ def test_all_rows_that_reach_so_much_are_found_and_few_others(postings: Postings
     terms, sums = weigh(postings)
     for share in (0.3, 0.02, 0.001):
         least = float(np.quantile(sums, 1.0 - share))
-        found = find_reaching(postings.frequent, terms, least)
+        found = Reaching(postings.frequent, terms).find(least)
         assert np.isin(np.flatnonzero(sums >= least), found).all()
         assert (np.diff(found) > 0).all()
         highest = np.zeros(COUNT)
         for place, usual, term in zip(postings.places, postings.frequent.usual.tolist(), terms, strict=True):
             bounds = postings.bounds[place]
             highest += np.where(bounds > usual, term.most, np.where(bounds > 0, term.usual, 0.0))
-        assert (highest[found] >= least * (1.0 - len(terms) / UNITS)).all()
+        unit = sum(term.most for term in terms) / UNITS
+        assert (highest[found] >= least - (len(terms) + 1) * unit).all()
 
 
 def test_more_than_all_terms_add_is_reached_by_no_row(postings: Postings) -> None:
     terms, _ = weigh(postings)
-    assert not len(find_reaching(postings.frequent, terms, 1.01 * sum(term.most for term in terms) * (1 + 5 / UNITS)))
+    assert not len(Reaching(postings.frequent, terms).find(1.01 * sum(term.most for term in terms) * (1 + 5 / UNITS)))
 
 
 def test_one_term_is_enough_where_it_adds_that_much(postings: Postings) -> None:
     terms, _ = weigh(postings)
-    found = find_reaching(postings.frequent, terms[:1], terms[0].usual)
+    found = Reaching(postings.frequent, terms[:1]).find(terms[0].usual)
     assert found.tolist() == postings.rows[0].tolist()
 
 
@@ -103,7 +104,7 @@ def test_what_is_guessed_is_reached_by_about_as_many(postings: Postings) -> None
     terms, _ = weigh(postings)
     for share in (0.05, 0.005):
         least = guess_least(postings.frequent, terms, COUNT, share)
-        reaching = len(find_reaching(postings.frequent, terms, least)) / COUNT
+        reaching = len(Reaching(postings.frequent, terms).find(least)) / COUNT
         assert share / 3 < reaching < 3 * share
 
 

@@ -15,7 +15,7 @@ from benchmarks.finding import (
     WIDTH,
     Corpus,
     Question,
-    compare_all,
+    find_nearest,
     judge,
     make_corpus,
     make_index,
@@ -65,7 +65,8 @@ def test_the_answers_are_those_of_looking_at_all(
     index: CollectionIndex, corpus: Corpus, questions: list[Question], way: str, name: str
 ) -> None:
     wanted = FILTERS[name]
-    shares = [judge(index, corpus, ask(question, way, wanted), wanted) for question in questions]
+    nearest = find_nearest(corpus, questions, wanted)
+    shares = [judge(index, ask(each, way, wanted), near) for each, near in zip(questions, nearest, strict=True)]
     assert np.mean(shares) >= (1.0 if way == "words" or name == "1 in 500" else 0.99)
 
 
@@ -73,13 +74,9 @@ def test_most_of_the_next_hundred_are_found_too(
     index: CollectionIndex, corpus: Corpus, questions: list[Question]
 ) -> None:
     """Not only the first ten, for which it is measured where to look: lists are joined to a hundred each."""
-    shares: list[float] = []
-    for question in questions:
-        found = index.find(ask(question, "meaning", FILTERS["1 in 7"])).candidates
-        cosines = compare_all(corpus.vectors, np.arange(1, SIZE, 7), question.vector)
-        nearest = {f"{1 + 7 * at:08}" for at in np.argsort(-cosines, kind="stable")[:DEPTH]}
-        best = sorted(found, key=lambda each: -(each.cosine or 0.0))[:DEPTH]
-        shares.append(len(nearest.intersection(each.id for each in best)) / DEPTH)
+    wanted = FILTERS["1 in 7"]
+    nearest = find_nearest(corpus, questions, wanted, DEPTH)
+    shares = [judge(index, ask(each, "meaning", wanted), near) for each, near in zip(questions, nearest, strict=True)]
     assert np.mean(shares) >= 0.85
 
 

@@ -23,7 +23,7 @@ from refdesk.kit import memory
 
 Array: TypeAlias = "NDArray[Any]"
 
-FORMAT = 5
+FORMAT = 6
 """Goes up when arrays would be named, laid out or understood in another way."""
 
 MAGIC = b"refdesk index\x00\x00\x00"

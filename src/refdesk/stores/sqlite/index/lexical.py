@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from refdesk.core.search.bm25 import K1, B, idf
 from refdesk.stores.sqlite.index.columns import Floats, Integers, Mask, RowNumbers
 from refdesk.stores.sqlite.index.documents import Documents
-from refdesk.stores.sqlite.index.frequent import FrequentTerms, Spots, Weighed, find_reaching, guess_least
+from refdesk.stores.sqlite.index.frequent import FrequentTerms, Reaching, Spots, Weighed, guess_least
 from refdesk.stores.sqlite.index.postings import BOUND_STEPS, Segment
 from refdesk.stores.sqlite.index.terms import hash_term
 
@@ -246,8 +246,9 @@ class _Search:
         passing = count if wanted is None else int(np.count_nonzero(wanted))
         steps = self._steps + sum(term.step for term in terms)
         enough = max(self._edge, guess_least(frequent, weighed, count, GUESSED * self._depth / max(passing, 1)))
+        reaching = Reaching(frequent, weighed)
         while enough > 0.0:
-            rows = find_reaching(frequent, weighed, enough)
+            rows = reaching.find(enough)
             if wanted is not None:
                 rows = rows.compress(wanted.take(rows))
             if MEET_SHARE * len(rows) > count:

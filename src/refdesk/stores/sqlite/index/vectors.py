@@ -186,13 +186,11 @@ class Passages:
 
     def _compare_groups(self, groups: Integers, query: Vector) -> Similarities:
         """Return the cosine of each group's best passage, in [-1, 1]."""
-        if not len(groups):
-            return np.empty(0, np.float32)
+        if not len(groups) or self.are_single:
+            return self._compare_passages(groups, query)
         sizes = self.group_sizes[groups]
         wanted = expand_ranges(self.group_starts[groups], sizes)
         cosines = self._compare_passages(wanted, query)
-        if len(wanted) == len(groups):
-            return cosines
         return np.maximum.reduceat(cosines, get_offsets(sizes)[:-1])
 
     def _compare_passages(self, passages: Integers, query: Vector) -> Similarities:
@@ -222,7 +220,7 @@ def _compare(vectors: NDArray[np.float16] | Similarities, query: Vector) -> Simi
     """
     if vectors.dtype == np.float16:
         vectors, query = widen(vectors.view(np.int16)), query * WIDENED
-    return np.clip(np.vecdot(vectors, query), -1.0, 1.0)
+    return np.vecdot(vectors, query).clip(-1.0, 1.0)
 
 
 WIDENED = np.float32(2.0**112)
