@@ -14,6 +14,7 @@ import random
 import tempfile
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -73,8 +74,8 @@ def make_notes(count: int) -> list[StoreInput]:
     """Return invented notes of words that are drawn as unevenly as those of a language."""
     chance = random.Random(7)
     words = ["payments", "gateway", "bank", "card", "fail", *(f"word{number}" for number in range(WORDS))]
-    weights = [1 / (rank + 10) for rank in range(len(words))]
-    texts = (chance.choices(words, weights, k=128) for _ in range(count))
+    edges = [*accumulate(1 / (rank + 10) for rank in range(len(words)))]
+    texts = (chance.choices(words, cum_weights=edges, k=128) for _ in range(count))
     return [StoreInput.model_validate({"title": " ".join(text[:8]), "body": " ".join(text)}) for text in texts]
 
 

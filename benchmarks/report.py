@@ -22,6 +22,7 @@ from benchmarks.results import FOLDER, REPOSITORY, describe_run, name_run, read_
 
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 VARIABLES = {"finding": ONE_THREAD}
+ARGUMENTS = {"finding": ("--long", "--cpu"), "rest": ("--notes", "0", "100000")}
 COMMANDS = {
     "speed": (
         *("startup", "desk", "embedding", "updates", "index", "finding", "first_answer", "writes", "keeping", "audit"),
@@ -74,17 +75,19 @@ def keep(name: str, command: str, done: dict[str, Any]) -> None:
 
 
 def run(name: str) -> dict[str, Any]:
-    """Return what a command printed, how it ended and how long it took."""
-    print(f"python -m benchmarks.{name}", flush=True)
+    """Return what a command was given, what it printed, how it ended and how long it took."""
+    arguments = [f"benchmarks.{name}", *ARGUMENTS.get(name, ())]
+    print(f"python -m {' '.join(arguments)}", flush=True)
     began, lines = time.perf_counter(), list[str]()
-    command = [sys.executable, "-m", f"benchmarks.{name}"]
+    command = [sys.executable, "-m", *arguments]
     variables = {**os.environ, **VARIABLES.get(name, {}), "PYTHONUNBUFFERED": "1"}
     with subprocess.Popen(command, cwd=REPOSITORY, env=variables, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         for line in process.stdout:
             print(line, end="", flush=True)
             lines.append(hide(line.rstrip()))
-    return {"status": process.returncode, "seconds": round(time.perf_counter() - began), "output": lines}
+    seconds = round(time.perf_counter() - began)
+    return {"arguments": arguments[1:], "status": process.returncode, "seconds": seconds, "output": lines}
 
 
 def render(name: str, result: dict[str, Any]) -> str:
@@ -95,8 +98,9 @@ def render(name: str, result: dict[str, Any]) -> str:
     lines.append(f"Over one of their limits: {said}.\n" if over else "All of them kept their limits.\n")
     for command, each in result["commands"].items():
         output = "\n".join(each["output"]) or "(nothing)"
+        called = " ".join((command, *each.get("arguments", ())))
         lines.append(
-            f"## {command}\n\n`python -m benchmarks.{command}`, {each['seconds']} s. {name_run(each)}\n\n"
+            f"## {command}\n\n`python -m benchmarks.{called}`, {each['seconds']} s. {name_run(each)}\n\n"
             f"```text\n{output}\n```\n"
         )
     return "\n".join(lines)
