@@ -142,8 +142,8 @@ class Reaching:
     """Tells, for 64 rows at a time, whether the weights of terms add up to enough.
 
     A row reaches so much by the terms from one on if it does without that term, or contains it and reaches the rest by
-    the others. That is rounded up to the next sum that the terms can have, so that few are different; what was told
-    once is kept, for when less is asked.
+    the others. That is rounded up to the next sum that the terms can have, so that few are different; what was found
+    once is kept, for when less is asked for.
     """
 
     def __init__(self, frequent: FrequentTerms, terms: Sequence[Weighed]) -> None:
