@@ -102,7 +102,8 @@ async def test_one_transaction_is_one_commit(desk: Desk) -> None:
         assert desk.commits.count == number + 1
 
 
-async def test_those_who_write_at_once_share_a_commit(desk: Desk) -> None:
+async def test_those_who_write_at_once_share_a_commit(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transactions, "MOST_SECONDS", 3600.0)
     assert await write_all(desk, store_one) == set(range(WRITERS))
     assert desk.commits.count <= 3
 
@@ -287,13 +288,14 @@ async def test_a_long_log_is_moved_when_the_commit_that_made_it_so_is_acknowledg
         await anyio.wait_all_tasks_blocked()
         # Whoever reads waits for nothing; whoever writes does.
         assert await desk.store.get_documents(NOTES, ["second", "third"]) == [make_document("second"), None]
-        monkeypatch.setattr(connections, "LONG_LOG_PAGES", 1000)
+        monkeypatch.setattr(connections, "LONG_LOG_PAGES", 4000)
         may_move.set()
     assert moved == [True]
     assert desk.list_stored() == {"first", "second", "third"}
 
 
-async def test_the_log_does_not_grow_with_what_is_written(tmp_path: Path) -> None:
+async def test_the_log_does_not_grow_with_what_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "LONG_LOG_PAGES", 1000)
     path = tmp_path / "store.sqlite3"
     async with open_store(path) as store:
         longest = 0

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 PAGE = 1000
 DONE = "done"
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +230,7 @@ def describe(document: Document, change: str | None = None) -> dict[str, JsonVal
 
 
 def _digest(org: str, number: int, at: datetime, act: JsonObject, previous: str) -> str:
-    content = json.dumps([org, number, at.isoformat(), act, previous], sort_keys=True, separators=(",", ":"))
+    content = _ENCODER.encode([org, number, at.isoformat(), act, previous])
     return hashlib.sha256(content.encode()).hexdigest()
 
 

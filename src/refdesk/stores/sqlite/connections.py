@@ -42,8 +42,9 @@ PATIENCE_MILLISECONDS = 10_000
 PAUSE_SECONDS = 0.001
 """How long reads on the event loop's thread follow each other before other tasks have their turn."""
 
-LONG_LOG_PAGES = 1000
-"""From so many pages on the log is moved into the file; SQLite's own default."""
+LONG_LOG_PAGES = 4000
+"""From so many pages on the log is moved into the file, which everybody who writes waits for: four times SQLite's own
+default, because it takes hardly longer. Most pages of a longer log are in it several times, and the last one counts."""
 
 _FULL = 2
 
