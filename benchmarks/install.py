@@ -1,11 +1,12 @@
 """How large the base install is, by package; and, with `--platforms`, what is installed where from wheels alone.
 
-    python -m benchmarks.install [--with REQUIREMENT] [--platforms]
+    python -m benchmarks.install [--with REQUIREMENT] [--python-version 3.13] [--platforms]
 
 The wheel and everything that it needs, as `requirements/run.txt` pins it, are installed into a fresh environment and
 compiled, as pip does it. For platforms nothing is installed: uv says what it would install where nothing may be built.
 
-`--with` says what else the install has to satisfy, such as `onnxruntime<1.28`.
+`--with` says what else the install has to satisfy, such as `onnxruntime<1.28`. With `--python-version` it is what that
+version of Python on Linux is given, which need not be there; then nothing is compiled.
 
 Exit status 1 when what is installed, before it is compiled, takes more than `LIMIT` megabytes.
 """
@@ -25,6 +26,9 @@ UV = Path(sys.executable).parent / "uv"
 RUN = REPOSITORY / "requirements" / "run.txt"
 LIMIT = 212
 """Megabytes that the base install may take, before it is compiled."""
+
+NEWEST = "3.13"
+"""The version of Python that platforms are asked about unless one is named."""
 
 SHOWN = 12
 COMPILED = "(compiled by pip)"
@@ -52,6 +56,17 @@ def install(folder: Path, more: str | None = None) -> Path:
     if more:
         subprocess.run([UV, "pip", "install", *options, more], check=True)
     return next((folder / "lib").glob("python*/site-packages"))
+
+
+def install_for(version: str, folder: Path, more: str | None = None) -> Path:
+    """Put what another version of Python is given on Linux into a folder, as wheels alone; return that folder."""
+    linux = ["--python-platform", PLATFORMS["Linux x86-64"], "--python-version", version, "--only-binary", ":all:"]
+    options = ["--quiet", "--link-mode", "copy", "--target", folder]
+    subprocess.run([UV, "pip", "install", *options, *linux, "--require-hashes", "-r", RUN], check=True)
+    subprocess.run([UV, "pip", "install", *options, "--no-deps", REPOSITORY], check=True)
+    if more:
+        subprocess.run([UV, "pip", "install", *options, *linux, more], check=True)
+    return folder
 
 
 def measure(packages: Path) -> Counter[str]:
@@ -93,17 +108,19 @@ def main() -> None:
     """Print both tables."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--platforms", action="store_true", help="ask which packages have no wheel where")
-    parser.add_argument("--python-version", default="3.13", help="for that question")
+    parser.add_argument("--python-version", metavar="VERSION", help="of which Python; the one that runs this, if none")
     parser.add_argument("--with", dest="more", metavar="REQUIREMENT", help="what else is to be satisfied")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        sizes = measure(install(Path(folder) / "environment", asked.more))
+        environment, version = Path(folder) / "environment", asked.python_version
+        sizes = measure(install_for(version, environment, asked.more) if version else install(environment, asked.more))
     for name, size in sizes.most_common(SHOWN):
         print(f"{size / 1e6:8.1f} MB  {name}")
     installed = sum_installed(sizes)
     print(f"{installed:8.1f} MB  installed, {len(sizes) - 2} packages (limit {LIMIT} MB)")
-    print(f"{sizes.total() / 1e6:8.1f} MB  in all, once compiled")
-    found = {name: resolve(each, asked.python_version) for name, each in PLATFORMS.items()} if asked.platforms else {}
+    if not version:
+        print(f"{sizes.total() / 1e6:8.1f} MB  in all, once compiled")
+    found = {name: resolve(each, version or NEWEST) for name, each in PLATFORMS.items()} if asked.platforms else {}
     newest = found.get("Linux x86-64", {})
     for name, each in found.items():
         print(f"{name:<22}{tell(each, newest if isinstance(newest, dict) else {})}")
