@@ -72,6 +72,9 @@ def test_a_span_counts_from_now_wherever_a_time_is_given(tmp_path: Path) -> None
     ask(tmp_path, "search", "--filter", "since=2w", "--filter", "until=+1d", "limit")
     refused = refdesk(tmp_path, ["search", "--filter", "since=soon", "limit"])
     assert refused.exit_code == 2
+    for mistyped in ("90x", "3 months"):
+        refused = refdesk(tmp_path, ["search", "--filter", f"since={mistyped}", "limit"])
+        assert (refused.exit_code, "a span such as 12h, 30d or 8w" in refused.output) == (2, True), refused.output
 
 
 def test_skills_and_announcements_are_listed_without_a_query(tmp_path: Path) -> None:

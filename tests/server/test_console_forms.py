@@ -262,3 +262,15 @@ async def test_shelves_are_paged_and_narrowed(browser: httpx2.AsyncClient) -> No
 
 async def store_one(browser: httpx2.AsyncClient, title: str, tag: str) -> None:
     await browser.post("/knowledge", json={"title": title, "body": "x", "tags": [tag]})
+
+
+async def test_what_is_stored_is_shown_in_the_direction_of_its_script(browser: httpx2.AsyncClient) -> None:
+    title, body = "سياسة الاسترداد", "تتم الموافقة على المبالغ حتى 200 يورو."
+    done = await send(browser, "store_knowledge", title=title, body=body)
+    page = (await browser.get(done.headers["location"])).text
+    assert f'<h1 dir="auto">{title}</h1>' in page
+    assert re.search(rf'<div class="text" dir="auto">\s*<p>{body}', page)
+    for address in ("/", "/console/browse/knowledge"):
+        found = (await browser.get(address)).text
+        assert re.search(rf'<h[23] dir="auto"><a class="result"[^>]*>{title}', found)
+        assert '<input id="q" name="q" type="search" dir="auto"' in found

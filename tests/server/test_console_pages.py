@@ -141,3 +141,11 @@ async def test_others_are_told_what_it_takes(desk: Desk) -> None:
         for address in ("/console/desk/keys", "/console/desk/audit"):
             assert (await browser.get(address)).status_code == 403
         assert "/console/do/" not in await read(browser, "/console/feed")
+
+
+async def test_an_address_that_is_none_is_answered_by_a_page(browser: httpx2.AsyncClient) -> None:
+    for address in ("/console/nowhere", "/console/desk/keys/of/others", "/console/"):
+        missing = await browser.get(address)
+        assert (missing.status_code, missing.headers["content-type"]) == (404, "text/html; charset=utf-8")
+        assert "There is no such page." in missing.text
+        assert 'name="q"' in missing.text, "from there one can search on"

@@ -9,6 +9,7 @@ from refdesk import errors
 
 _UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
 _SPAN = re.compile(r"([+-]?)(\d{1,4})([hdw])")
+_NEARLY_SPAN = re.compile(r"[+-]?\d+ ?[A-Za-z]+")
 EXAMPLES = "a date such as 2027-01-31, an instant, or a span such as 12h, 30d or 8w"
 
 
@@ -49,9 +50,15 @@ def parse_future(text: str, now: datetime, option: str) -> datetime:
 
 
 def spell_past(text: str, now: datetime, *, is_day: bool) -> str:
-    """Return a span as the day or instant that is so long ago, or ahead where it begins with a plus; else the text."""
+    """Return a span as the day or instant that is so long ago, or ahead where it begins with a plus; else the text.
+
+    Raises:
+        InvalidInputError: It is a span in a unit that there is not.
+    """
     span = read_span(text)
     if span is None:
+        if _NEARLY_SPAN.fullmatch(text.strip()):
+            raise errors.InvalidInputError(f"{text.strip()} is no time: write {EXAMPLES} (hours, days, weeks).")
         return text
     instant = now + span if text.strip().startswith("+") else now - abs(span)
     return date.isoformat(instant.date()) if is_day else instant.isoformat(timespec="seconds")

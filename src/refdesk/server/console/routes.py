@@ -79,6 +79,7 @@ class Console:
             Route("/console/sign-in", self._sign_in, methods=WRITE),
             Route("/console/sign-out", self._sign_out, methods=["POST"]),
             *(self.issuer.build_routes() if self.issuer is not None else ()),
+            Route("/console/{path:path}", self._guarded(_find_nothing), methods=READ),
         ]
 
     async def _start(self, request: Request) -> Response:
@@ -141,6 +142,10 @@ class Console:
                 return visit.refuse(error)
 
         return shown
+
+
+async def _find_nothing(_: Visit) -> Response:
+    raise errors.NotFoundError("There is no such page.")
 
 
 def _redirect_to_sign_in(request: Request) -> Response:
