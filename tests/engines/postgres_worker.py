@@ -60,7 +60,7 @@ async def look(store: Store) -> None:
 
 async def build(store: Store) -> None:
     assert isinstance(store, PostgresStore)
-    await store.wait_for_graphs()
+    await store.graphs.wait()
 
 
 COMMANDS: dict[str, Callable[..., Awaitable[None]]] = {

@@ -12,12 +12,10 @@ import pytest
 
 from refdesk.errors import StoreError
 from refdesk.protocols import Store
-from refdesk.stores.postgres import connections, hnsw, open_store
-from refdesk.stores.postgres.store import PostgresStore
-from refdesk.stores.postgres.transactions import Turns, open_session
+from refdesk.stores.postgres import connections, open_store
 from tests.engines.postgres import PostgresServer, get_server, get_store_url, running
 from tests.engines.tcp_faults import FAULTS, Fault, open_proxy
-from tests.stores.samples import MODEL, NOTES, asking, embed, find_ids, make_document, near, passage, put
+from tests.stores.samples import NOTES, asking, find_ids, make_document, put
 
 pytestmark = pytest.mark.engines
 
@@ -185,18 +183,3 @@ async def test_who_waits_for_a_busy_server_waits_on(tmp_path: Path, monkeypatch:
             # The server was asked about many times by then.
             await anyio.sleep(0.3)
         assert await find_ids(store, asking("apple")) == ["first", "second"]
-
-
-async def test_a_process_that_starts_while_a_graph_is_built_serves_meanwhile(tmp_path: Path) -> None:
-    url, document = get_store_url(tmp_path), make_document("a", "apple")
-    async with open_store(url) as store:
-        assert isinstance(store, PostgresStore)
-        await put(store, document)
-        assert await embed(store, document, passage([1, 0, 0, 0]))
-        async with open_session(store.connections, Turns(), is_alone=True) as session:
-            await hnsw.drop(session)
-        async with open_session(store.connections, Turns(), is_alone=True) as session:
-            await hnsw.build(session)
-            async with open_store(url, patience_seconds=0.2) as started:
-                request = asking("apple", vector=near([1, 0, 0, 0], MODEL.name))
-                assert await find_ids(started, request) == ["a"]

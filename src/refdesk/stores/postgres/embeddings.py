@@ -60,7 +60,11 @@ class Embedded:
 
 
 class Vectors:
-    """Those of a transaction. What it changes is counted once, at its end."""
+    """Those of a transaction. What it changes is counted once, at its end.
+
+    Attributes:
+        lack_graph: Whether there is a new model whose graph is still to be built.
+    """
 
     def __init__(self, session: Session, *, is_loading: bool) -> None:
         """Begin.
@@ -73,6 +77,7 @@ class Vectors:
         self._is_loading = is_loading
         self._models: dict[str, tuple[int, int]] = {}
         self._changes: Counter[tuple[Collection, int]] = Counter()
+        self.lack_graph = False
 
     async def put(self, collection: Collection, model: EmbeddingModel, texts: Sequence[Embedded]) -> set[str]:
         """Set the vectors of documents, each at most once; see `Transaction.put_vectors`.
@@ -108,6 +113,7 @@ class Vectors:
             Statement("DELETE FROM embeddings WHERE model = %s", (key,)),
             Statement("DELETE FROM models WHERE key = %s", (key,)),
         )
+        # Where another is being built, whoever builds next drops it.
         await hnsw.drop(self._session, key)
         return len(set(removed))
 
@@ -149,7 +155,7 @@ class Vectors:
         )
         # Where another org's transaction makes it at the same time, its end is waited for.
         if made and not self._is_loading:
-            await hnsw.make(self._session, *there[0])
+            self.lack_graph |= not await hnsw.make(self._session, *there[0])
         return there[0][0], there[0][1]
 
 

@@ -1,15 +1,24 @@
-"""The HNSW index of each model, created with the model's first vector or after a bulk load.
+"""The HNSW index of each model, created with the model's first vector or built beside everything else.
 
 It makes searches fast and nothing else: without it a search compares all vectors and finds the same. So it may be
-missing for a while, and opening the store builds it.
+missing for a while, and is built concurrently (`CREATE INDEX CONCURRENTLY`): everybody writes meanwhile. A build that
+is interrupted leaves an index that is not valid; the next one drops it and begins anew.
+
+Who builds, makes or drops graphs keeps others from it by an advisory lock. A build cannot be part of a transaction, and
+the lock of a session would stay behind in a pooler: so a transaction that does nothing else holds it, on a connection
+of its own. Between its statements it has no snapshot, for which a concurrent build would wait.
 """
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
 from psycopg import sql
 
 from refdesk.stores.postgres.connections import ALL_ORGS, Connections, Scope, Statement
-from refdesk.stores.postgres.pool import Row
+from refdesk.stores.postgres.pool import Connection, Row
 from refdesk.stores.postgres.transactions import LONG_SECONDS, Session
 
 MOST_INDEXED_DIMENSIONS = 4000
@@ -26,59 +35,122 @@ MOST_BUILDING_BYTES = 2**30
 BUILT_PER_SECOND = 50
 """Vectors that a build gets done in any case: so many, where the graph did not fit and the vectors are the widest."""
 
+MOST_BYTES_AT_ONCE = 2**26
+"""Of all vectors that there are, up to which the graph of a new model is made by whoever writes its first one. The
+server reads through all of them for it, and nobody else can write one meanwhile: of a twentieth of a second."""
+
+BUSY = "A graph of vectors is being built. Repeat this when that is done, in some minutes."
+
 # Indexes and tables carry no org's rows.
 _NOBODY = Scope("")
+_PREFIX = "vectors_of_model_"
 # Another store may have a model of the same number in a schema behind ours on the search path.
 _GET_BUILT = """
-    SELECT relname FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid JOIN pg_am ON pg_am.oid = relam
+    SELECT relname, indisvalid FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid JOIN pg_am ON pg_am.oid = relam
     WHERE indrelid = 'vectors'::regclass AND amname = 'hnsw' ORDER BY relname
 """
 _GET_MODELS = """
     WITH counts AS (SELECT model, sum(passages)::bigint AS passages FROM embeddings GROUP BY model)
     SELECT key, dimensions, coalesce(passages, 0) FROM models LEFT JOIN counts ON model = key ORDER BY key
 """
-# With 16 connections, the default, fewer nodes fit on a page, and no more of the nearest were found.
-_MAKE = "CREATE INDEX {} ON vectors USING hnsw ((vector::halfvec({})) halfvec_ip_ops) WITH (m = 12) WHERE model = {}"
-# Workers would share the graph in /dev/shm, of which a container has 64 MB unless told otherwise.
-_ALONE = Statement("SELECT set_config('max_parallel_maintenance_workers', '0', true)")
-# Otherwise a build goes on when its client is gone, and keeps the store's lock for minutes. Only Linux can tell.
-_WATCHED = Statement(
-    "SELECT set_config('client_connection_check_interval', '5s', true) WHERE strpos(version(), 'linux') > 0"
+# Who built may be gone, while the server goes on for some seconds before it notices that.
+_HOLD = """
+    SELECT CASE WHEN pg_try_advisory_xact_lock(hashtextextended('refdesk graphs ' || current_schema(), 0))
+        THEN NOT EXISTS (
+            SELECT FROM pg_stat_progress_create_index
+            WHERE relid = to_regclass('vectors') AND command = 'CREATE INDEX CONCURRENTLY'
+        ) ELSE false
+    END
+"""
+_GET_SIZE = Statement("SELECT pg_relation_size('vectors')")
+_BEGIN_HOLDING = (
+    Statement("BEGIN ISOLATION LEVEL READ COMMITTED, READ ONLY"),
+    Statement("SELECT set_config('idle_in_transaction_session_timeout', '0', true)"),
 )
-_WITH_MEMORY = """
-    SELECT set_config('maintenance_work_mem', greatest(%s, setting::bigint) || 'kB', true)
-    FROM pg_settings WHERE name = 'maintenance_work_mem'
+# With 16 connections, the default, fewer nodes fit on a page, and no more of the nearest were found.
+_MAKE = "CREATE INDEX {} {} ON vectors USING hnsw ((vector::halfvec({})) halfvec_ip_ops) WITH (m = 12) WHERE model = {}"
+_DROP = "DROP INDEX {} IF EXISTS {}"
+_CONCURRENTLY, _AT_ONCE = sql.SQL("CONCURRENTLY"), sql.SQL("")
+# These are of the connection, which nobody else has unless a pooler is in between. Workers would share the graph in
+# /dev/shm, of which a container has 64 MB unless told otherwise. A build whose client is gone would go on; only on
+# Linux can a server tell.
+_PREPARE = """
+    SELECT set_config('maintenance_work_mem', greatest(%(kilobytes)s, setting::bigint) || 'kB', false),
+        set_config('max_parallel_maintenance_workers', '0', false), set_config('lock_timeout', '0', false),
+        set_config('statement_timeout', %(timeout)s, false), CASE WHEN strpos(version(), 'linux') > 0
+            THEN set_config('client_connection_check_interval', '5s', false) END
+    FROM pg_settings WHERE name = 'maintenance_work_mem' AND pg_backend_pid() = %(process)s
 """
 
 
-async def make(session: Session, key: int, dimensions: int) -> None:
-    """Make the graph of a model that has no vectors yet; of one too wide, none."""
-    if dimensions <= MOST_INDEXED_DIMENSIONS:
-        await session.send(_NOBODY, _make(key, dimensions))
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What is to be done before every model has its graph, and no other graph is there.
+
+    Attributes:
+        missing: (key, dimensions, passages) of models.
+        left: Names of graphs that are not valid, or of models that are gone.
+    """
+
+    missing: list[Row]
+    left: list[str]
 
 
-async def drop(session: Session, key: int | None = None) -> None:
-    """Drop the graph of a model, or of all."""
+async def hold(session: Session) -> bool:
+    """Keep others from building, making and dropping graphs until the transaction ends; `False` when one is at it."""
+    ((is_held,),) = (await session.send(_NOBODY, Statement(_HOLD)))[0]
+    return is_held
+
+
+async def make(session: Session, key: int, dimensions: int) -> bool:
+    """Make the graph of a model that has no vectors yet; of one too wide, none. `False` when it is to be built."""
+    if dimensions > MOST_INDEXED_DIMENSIONS:
+        return True
+    if not await hold(session):
+        return False
+    ((size,),) = (await session.send(_NOBODY, _GET_SIZE))[0]
+    if size > MOST_BYTES_AT_ONCE:
+        return False
+    await session.send(_NOBODY, _make(key, dimensions, _AT_ONCE))
+    return True
+
+
+async def drop(session: Session, key: int | None = None) -> bool:
+    """Drop the graph of a model, or of all; `False` when one is being built: nobody could write until that ends."""
+    if not await hold(session):
+        return False
     (built,) = await session.send(_NOBODY, Statement(_GET_BUILT))
-    names = [name for (name,) in built if key is None or name == _name(key)]
     # A cluster drops one at a time.
-    for name in names:
-        await session.send(_NOBODY, Statement(sql.SQL("DROP INDEX {}").format(sql.Identifier(name))))
+    for name in (name for name, _ in built if key is None or name == _name(key)):
+        await session.send(_NOBODY, _drop(name, _AT_ONCE))
+    return True
 
 
-async def is_missing(connections: Connections) -> bool:
-    """Return whether a model lacks its graph."""
-    return bool(_get_missing(*await connections.read(_NOBODY, Statement(_GET_BUILT), Statement(_GET_MODELS))))
+async def is_complete(connections: Connections) -> bool:
+    """Return whether each model has its graph, and no other is there."""
+    work = await _find_work(connections)
+    return not work.missing and not work.left
 
 
-async def build(session: Session) -> None:
-    """Build the graphs that are missing, unless another process has just done so; meanwhile nobody else can write."""
-    for key, dimensions, passages in _get_missing(
-        *await session.send(ALL_ORGS, Statement(_GET_BUILT), Statement(_GET_MODELS))
-    ):
-        await session.take_time(_NOBODY, max(LONG_SECONDS, passages / BUILT_PER_SECOND))
-        memory = Statement(_WITH_MEMORY, (get_building_bytes(passages, dimensions) // 1024,))
-        await session.send(_NOBODY, _ALONE, _WATCHED, memory, _make(key, dimensions))
+async def build(connections: Connections) -> bool:
+    """Build the graphs that are missing and drop what is left of others, beside whatever is written.
+
+    Returns:
+        Whether all is done; not so while another process is at it.
+
+    Raises:
+        StoreError: A build failed; what was built before stays.
+    """
+    async with _holding(connections) as is_held:
+        if not is_held:
+            return False
+        work = await _find_work(connections)
+        async with connections.pool.connect() as connection:
+            for name in work.left:
+                await connections.send(connection, _drop(name, _CONCURRENTLY), seconds=LONG_SECONDS)
+            for row in work.missing:
+                await _build(connections, connection, *row)
+    return await is_complete(connections)
 
 
 def get_building_bytes(passages: int, dimensions: int) -> int:
@@ -86,15 +158,41 @@ def get_building_bytes(passages: int, dimensions: int) -> int:
     return min(MOST_BUILDING_BYTES, passages * (NODE_BYTES + COMPONENT_BYTES * dimensions))
 
 
-def _get_missing(built: list[Row], models: list[Row]) -> list[Row]:
-    names = {name for (name,) in built}
-    return [row for row in models if _name(row[0]) not in names and row[1] <= MOST_INDEXED_DIMENSIONS]
+@asynccontextmanager
+async def _holding(connections: Connections) -> AsyncGenerator[bool]:
+    async with connections.pool.connect() as connection:
+        (*_, ((is_held,),)) = await connections.send(connection, *_BEGIN_HOLDING, Statement(_HOLD))
+        yield is_held
 
 
-def _make(key: int, dimensions: int) -> Statement:
+async def _build(connections: Connections, connection: Connection, key: int, dimensions: int, passages: int) -> None:
+    seconds = max(LONG_SECONDS, passages / BUILT_PER_SECOND)
+    settings: dict[str, object] = {
+        "kilobytes": get_building_bytes(passages, dimensions) // 1024,
+        "timeout": f"{int(seconds)}s",
+        "process": connection.info.backend_pid,
+    }
+    await connections.send(connection, Statement(_PREPARE, settings))
+    await connections.send(connection, _make(key, dimensions, _CONCURRENTLY), seconds=seconds)
+
+
+async def _find_work(connections: Connections) -> _Work:
+    built, models = await connections.read(ALL_ORGS, Statement(_GET_BUILT), Statement(_GET_MODELS))
+    indexed = {_name(row[0]): row for row in models if row[1] <= MOST_INDEXED_DIMENSIONS}
+    valid = {name for name, is_valid in built if is_valid}
+    left = [name for name, _ in built if name.startswith(_PREFIX) and (name not in valid or name not in indexed)]
+    return _Work([row for name, row in indexed.items() if name not in valid], left)
+
+
+def _make(key: int, dimensions: int, how: sql.SQL) -> Statement:
     # A type's width and an index's condition cannot be parameters; both are whole numbers.
-    return Statement(sql.SQL(_MAKE).format(sql.Identifier(_name(key)), sql.Literal(dimensions), sql.Literal(key)))
+    parts = (how, sql.Identifier(_name(key)), sql.Literal(dimensions), sql.Literal(key))
+    return Statement(sql.SQL(_MAKE).format(*parts))
+
+
+def _drop(name: str, how: sql.SQL) -> Statement:
+    return Statement(sql.SQL(_DROP).format(how, sql.Identifier(name)))
 
 
 def _name(key: int) -> str:
-    return f"vectors_of_model_{key}"
+    return f"{_PREFIX}{key}"

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from refdesk.core.keeping.moves import MOVED, STATE, Change
+from refdesk.errors import StoreError
+from refdesk.stores.postgres import hnsw
 from refdesk.stores.postgres.connections import Scope, Statement, Text
 from refdesk.stores.postgres.migrations import NOBODY
 from refdesk.stores.postgres.records import put_metadata, remove_metadata
@@ -79,7 +81,7 @@ class PostgresMoves:
 
     async def begin(self, move: Move) -> None:
         """See `Moves.begin`."""
-        async with open_session(self._connections, Turns(), is_alone=True) as session:
+        async with _open_alone(self._connections) as session:
             await session.send(NOBODY, Statement(_MAKE_TABLE), Statement(Text(_NOTE)))
             await session.send(NOBODY, *_drop("move"), *_make("move", "AFTER", "refdesk_note_change", "ROW"))
             await put_metadata(session, [move.to_record()])
@@ -97,14 +99,14 @@ class PostgresMoves:
 
     async def cancel(self) -> None:
         """See `Moves.cancel`."""
-        async with open_session(self._connections, Turns(), is_alone=True) as session:
+        async with _open_alone(self._connections) as session:
             await _end(session)
             await remove_metadata(session, [STATE])
 
     @asynccontextmanager
     async def stand_still(self) -> AsyncGenerator[PostgresStandstill, None]:
         """See `Moves.stand_still`."""
-        async with open_session(self._connections, Turns(), is_alone=True) as session:
+        async with _open_alone(self._connections) as session:
             await session.send(Scope(""), Statement("SELECT 1"))
             yield PostgresStandstill(session)
 
@@ -122,6 +124,19 @@ class PostgresStandstill:
         await self.session.send(
             NOBODY, Statement(Text(_REFUSE)), *_make("moved", "BEFORE", "refdesk_refuse", "STATEMENT")
         )
+
+
+@asynccontextmanager
+async def _open_alone(connections: Connections) -> AsyncGenerator[Session, None]:
+    """Yield a session beside which nobody writes, nor a graph is built: triggers would wait for that, and all for them.
+
+    Raises:
+        StoreError: One is being built.
+    """
+    async with open_session(connections, Turns(), is_alone=True) as session:
+        if not await hnsw.hold(session):
+            raise StoreError(hnsw.BUSY)
+        yield session
 
 
 async def _end(session: Session) -> None:

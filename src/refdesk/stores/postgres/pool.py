@@ -75,6 +75,20 @@ class Pool:
         finally:
             self._places.release()
 
+    @asynccontextmanager
+    async def connect(self) -> AsyncGenerator[Connection, None]:
+        """Yield a connection of the caller's own, beside those that are lent: for what takes minutes.
+
+        Raises:
+            StoreError: None can be made.
+        """
+        connection = await self._connect()
+        try:
+            yield connection
+        finally:
+            with anyio.CancelScope(shield=True):
+                await connection.close()
+
     async def answers(self, seconds: float) -> bool:
         """Return whether the server, or whatever stands in its place, answers one who comes anew within so long."""
         try:

@@ -19,6 +19,7 @@ from refdesk.core.keeping.encoding import encode_instant
 from refdesk.errors import ConfigurationError, StoreError
 from refdesk.model import Revision
 from refdesk.stores.postgres import archive, backfill, distribution, hnsw, reads, records, scrubbing, writes
+from refdesk.stores.postgres.building import LOOK_SECONDS, Graphs
 from refdesk.stores.postgres.citus import CitusConnections
 from refdesk.stores.postgres.connections import ALL_ORGS, Connections, Scope
 from refdesk.stores.postgres.embeddings import Embedded, Vectors
@@ -51,9 +52,6 @@ if TYPE_CHECKING:
     from refdesk.stores.postgres.distribution import Cluster
 
 logger = logging.getLogger(__name__)
-
-BUILD_AFTER_SECONDS = 1.0
-"""How long a store is open before graphs are built that are missing."""
 
 PATIENCE_SECONDS = 30.0
 """How long a transaction waits for those of other processes, and any answer is waited for."""
@@ -205,6 +203,11 @@ class PostgresTransaction(_PostgresReader):
         """See `Transaction.remove_vectors`."""
         return await self._vectors.remove(model)
 
+    @property
+    def lacks_graph(self) -> bool:
+        """Whether it brought a model whose graph is still to be built."""
+        return self._vectors.lack_graph
+
     async def count_vectors(self) -> None:
         """Bring the counts of vectors up to date, before the transaction ends."""
         await self._vectors.count()
@@ -248,6 +251,7 @@ class PostgresStore(_PostgresReader):
 
     Attributes:
         connections: To the database.
+        graphs: Those of the models whose vectors it holds.
     """
 
     def __init__(
@@ -269,7 +273,7 @@ class PostgresStore(_PostgresReader):
         if not self._is_distributed:
             self.moves = PostgresMoves(connections)
         self._loads = 0
-        self._building: asyncio.Task[None] | None = None
+        self.graphs = Graphs(connections)
 
     obstacle: str | None = None
 
@@ -285,6 +289,8 @@ class PostgresStore(_PostgresReader):
             transaction = PostgresTransaction(session, self._clock, is_loading=self._loads > 0)
             yield transaction
             await transaction.count_vectors()
+        if transaction.lacks_graph:
+            self.graphs.begin()
 
     async def find(self, request: FindRequest) -> Found:
         """See `Store.find`."""
@@ -348,46 +354,16 @@ class PostgresStore(_PostgresReader):
 
         When cancelled it builds none, as a cancelled caller must not wait; the next to open the store does.
         """
-        await self.stop_building()
-        async with open_session(self.connections, self._turns, is_alone=True) as session:
-            await hnsw.drop(session)
+        await self.graphs.drop()
         try:
             with self._loaded():
                 yield
         except Exception:
             # Why the load failed matters more than a graph.
             with suppress(StoreError):
-                await self._build_graphs()
+                await self._end_load()
             raise
-        await self._build_graphs()
-
-    def begin_building(self) -> None:
-        """Have the graphs built that are missing, beside whatever the store serves; searches are right without.
-
-        Not at once: a load that goes on where another one ended builds them at its own end.
-        """
-        self._building = asyncio.get_running_loop().create_task(self._build_later())
-
-    async def wait_for_graphs(self) -> None:
-        """Return when the graphs that were missing are built, by this process or another one."""
-        if self._building is not None:
-            await self._building
-
-    async def stop_building(self) -> None:
-        """Give up building graphs; what was begun is undone."""
-        building, self._building = self._building, None
-        if building is not None:
-            building.cancel()
-            with suppress(asyncio.CancelledError):
-                await building
-
-    async def _build_later(self) -> None:
-        await asyncio.sleep(BUILD_AFTER_SECONDS)
-        try:
-            await _try_work(self.connections, hnsw.build)
-        except StoreError as error:
-            # Another process is at it, or the next to open the store will be.
-            logger.info("graphs not built", extra={"reason": error.message})
+        await self._end_load()
 
     @contextmanager
     def _loaded(self) -> Generator[None, None, None]:
@@ -397,12 +373,12 @@ class PostgresStore(_PostgresReader):
         finally:
             self._loads -= 1
 
-    async def _build_graphs(self) -> None:
+    async def _end_load(self) -> None:
         if not self._loads:
             async with open_session(self.connections, self._turns, is_alone=True) as session:
                 await session.take_time(ALL_ORGS)
                 await writes.count_loaded(session)
-                await hnsw.build(session)
+            await self.graphs.build()
             await archive.analyze(self.connections)
 
 
@@ -447,12 +423,12 @@ async def open_store(
         limits = limits or Limits()
         async with open_replicas(connections, read, limits) as replicas:
             store = PostgresStore(connections, clock, engine, Searcher(connections, limits), replicas)
-            if await hnsw.is_missing(connections):
-                store.begin_building()
+            if not await hnsw.is_complete(connections):
+                store.graphs.begin()
             try:
                 yield store
             finally:
-                await store.stop_building()
+                await store.graphs.stop()
     finally:
         with anyio.CancelScope(shield=True):
             await connections.pool.close()
@@ -486,11 +462,14 @@ async def _work(connections: Connections, work: Callable[[Session], Awaitable[No
             if anyio.current_time() > deadline:
                 raise
             logger.info("another process works on the store; waiting for it")
+            await asyncio.sleep(LOOK_SECONDS)
 
 
 async def _try_work(connections: Connections, work: Callable[[Session], Awaitable[None]]) -> None:
     try:
         async with open_session(connections, Turns(), is_alone=True) as session:
+            if not await hnsw.hold(session):
+                raise _HeldError(hnsw.BUSY)
             await work(session)
     except StoreError as error:
         if isinstance(error.__cause__, LockNotAvailable):
