@@ -126,7 +126,10 @@ class Transaction(Reader, Protocol):
 
         Called before all else; changes nothing. An engine behind a network asks for all of it at once, and brief
         transactions that stand in line for one org may share a commit: each is undone alone, and all return once that
-        commit is durable.
+        commit is durable. It may also go by what this process has written last, and have that checked with the writes.
+
+        Raises:
+            OutdatedError: Where the block is left: another process has written since. Nothing was: repeat all of it.
         """
         ...
 

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import defaultdict
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass, field
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 import anyio
@@ -18,34 +15,27 @@ from refdesk.core.clock import SystemClock
 from refdesk.core.keeping.encoding import encode_instant
 from refdesk.errors import ConfigurationError, StoreError
 from refdesk.model import Revision
-from refdesk.stores.postgres import archive, backfill, distribution, hnsw, reads, records, scrubbing, writes
+from refdesk.stores.postgres import archive, backfill, distribution, hnsw, reads, scrubbing, writes
 from refdesk.stores.postgres.building import LOOK_SECONDS, Graphs
 from refdesk.stores.postgres.citus import CitusConnections
-from refdesk.stores.postgres.connections import ALL_ORGS, Connections, Scope
-from refdesk.stores.postgres.embeddings import Embedded, Vectors
-from refdesk.stores.postgres.indexing import Ahead
+from refdesk.stores.postgres.connections import ALL_ORGS, Connections
+from refdesk.stores.postgres.known import Knowledge
 from refdesk.stores.postgres.migrations import examine, get_missing, load_migrations, migrate
 from refdesk.stores.postgres.moving import PostgresMoves
-from refdesk.stores.postgres.records import put_metadata
 from refdesk.stores.postgres.replicas import Replicas, open_replicas
-from refdesk.stores.postgres.rows import encode_passages
 from refdesk.stores.postgres.search import Limits, Searcher
 from refdesk.stores.postgres.transactions import LONG_SECONDS, Session, Turns, open_session
+from refdesk.stores.postgres.writing import PostgresReader, PostgresTransaction
 
 if TYPE_CHECKING:
     from refdesk.model import (
-        AuditEntry,
         Collection,
         CollectionStatistics,
-        Document,
-        EmbeddedPassage,
-        EmbeddingModel,
         FindRequest,
         Found,
         Link,
         Metadata,
         MetadataKey,
-        Reference,
         StoreNode,
     )
     from refdesk.protocols import Clock, DocumentVectors, Store
@@ -57,196 +47,7 @@ PATIENCE_SECONDS = 30.0
 """How long a transaction waits for those of other processes, and any answer is waited for."""
 
 
-class _PostgresReader:
-    def __init__(self, source: reads.Statements) -> None:
-        self._source = source
-
-    async def get_documents(self, collection: Collection, ids: Sequence[str]) -> list[Document | None]:
-        """See `Reader.get_documents`."""
-        return await reads.get_documents(self._source, collection, ids)
-
-    async def get_revisions(self, collection: Collection, id: str) -> list[Revision]:
-        """See `Reader.get_revisions`."""
-        return await reads.get_revisions(self._source, collection, id)
-
-    async def get_digests(self, collection: Collection) -> Mapping[str, str]:
-        """See `Reader.get_digests`."""
-        return await reads.get_digests(self._source, collection)
-
-    async def get_unembedded(self, collection: Collection, model: str, limit: int) -> list[str]:
-        """See `Reader.get_unembedded`."""
-        return await reads.get_unembedded(self._source, collection, model, limit)
-
-    async def get_embedded(self, collection: Collection, model: str, ids: Sequence[str]) -> frozenset[str]:
-        """See `Reader.get_embedded`."""
-        return await reads.get_embedded(self._source, collection, model, ids)
-
-    async def get_links(self, org: str, reference: Reference) -> list[Link]:
-        """See `Reader.get_links`."""
-        return await reads.get_links(self._source, org, reference)
-
-    async def get_metadata(self, key: MetadataKey) -> Metadata | None:
-        """See `Reader.get_metadata`."""
-        return await reads.get_metadata(self._source, key)
-
-    async def get_many_metadata(self, keys: Sequence[MetadataKey]) -> list[Metadata | None]:
-        """See `Reader.get_many_metadata`."""
-        return await reads.get_many_metadata(self._source, keys)
-
-    async def list_metadata(
-        self, kind: str, *, org: str | None = None, due_until: datetime | None = None, limit: int = 1000
-    ) -> list[Metadata]:
-        """See `Reader.list_metadata`."""
-        return await reads.list_metadata(self._source, kind, org, due_until, limit)
-
-    async def get_audit(self, org: str, after: int = 0, limit: int = 1000) -> list[AuditEntry]:
-        """See `Reader.get_audit`."""
-        return await reads.get_audit(self._source, org, after, limit)
-
-    async def get_last_audit(self, org: str) -> AuditEntry | None:
-        """See `Reader.get_last_audit`."""
-        return await reads.get_last_audit(self._source, org)
-
-
-@dataclass(slots=True)
-class Known:
-    """What a transaction has read or written, and need not read again: the locks of their orgs keep others out."""
-
-    records: dict[MetadataKey, Metadata | None] = field(default_factory=dict["MetadataKey", "Metadata | None"])
-    contents: dict[Collection, writes.Content] = field(default_factory=dict["Collection", writes.Content])
-    last_audits: dict[str, AuditEntry | None] = field(default_factory=dict[str, "AuditEntry | None"])
-
-
-class PostgresTransaction(_PostgresReader):
-    """See `Transaction`."""
-
-    def __init__(self, session: Session, clock: Clock, *, is_loading: bool) -> None:
-        super().__init__(session)
-        self._session = session
-        self._clock = clock
-        self._is_loading = is_loading
-        self._vectors = Vectors(session, is_loading=is_loading)
-        self._known, self._ahead = Known(), Ahead()
-
-    async def get_metadata(self, key: MetadataKey) -> Metadata | None:
-        """See `Reader.get_metadata`."""
-        return (await self.get_many_metadata([key]))[0]
-
-    async def get_many_metadata(self, keys: Sequence[MetadataKey]) -> list[Metadata | None]:
-        """See `Reader.get_many_metadata`."""
-        new = list(dict.fromkeys(key for key in keys if key not in self._known.records))
-        if new:
-            self._known.records.update(zip(new, await reads.get_many_metadata(self._session, new), strict=True))
-        return [self._known.records[key] for key in keys]
-
-    async def get_last_audit(self, org: str) -> AuditEntry | None:
-        """See `Reader.get_last_audit`."""
-        if org not in self._known.last_audits:
-            self._known.last_audits[org] = await reads.get_last_audit(self._session, org)
-        return self._known.last_audits[org]
-
-    async def expect(self, documents: Sequence[Document], keys: Sequence[MetadataKey]) -> None:
-        """See `Transaction.expect`."""
-        by_collection: defaultdict[Collection, list[str]] = defaultdict(list)
-        for document in documents:
-            by_collection[document.collection].append(document.id)
-        orgs = {key.org for key in keys} | {collection.org for collection in by_collection}
-        if len(orgs) != 1 or self._session.has_begun:
-            return
-        self._session.is_brief = True
-        self._ahead.begin(documents)
-        contents = [writes.Asked(collection, ids) for collection, ids in by_collection.items()]
-        asked = [statement for content in contents for statement in content.statements]
-        rows = await self._session.send(Scope(orgs.pop()), *asked, *reads.ask_for_metadata(keys))
-        for content in contents:
-            opened = content.read([rows.pop(0) for _ in content.statements])
-            self._known.contents[content.collection] = opened
-            self._known.last_audits[content.collection.org] = opened.last_audit
-        self._known.records.update(zip(keys, reads.match_metadata(keys, rows), strict=True))
-
-    async def put_documents(self, documents: Sequence[Document]) -> None:
-        """See `Transaction.put_documents`."""
-        now = self._clock.now()
-        await self.put_revisions([Revision(document, now) for document in documents])
-
-    async def put_revisions(self, revisions: Sequence[Revision]) -> None:
-        """See `Transaction.put_revisions`."""
-        rows = await writes.prepare(revisions, self._ahead)
-        # Of vectors that are replaced the count is taken at once.
-        await self._vectors.count()
-        ends = await writes.put_revisions(self._session, rows, self._known.contents, is_loading=self._is_loading)
-        self._known.last_audits.update(ends)
-
-    async def put_vectors(
-        self,
-        collection: Collection,
-        id: str,
-        model: EmbeddingModel,
-        text_digest: str,
-        passages: Sequence[EmbeddedPassage],
-    ) -> bool:
-        """See `Transaction.put_vectors`. A withdrawn document counts as gone; vectors are kept in half precision."""
-        text = Embedded(id, text_digest, encode_passages(model, passages))
-        return bool(await self._vectors.put(collection, model, [text]))
-
-    async def put_all_vectors(self, documents: Sequence[tuple[Document, DocumentVectors]]) -> None:
-        """See `Transaction.put_all_vectors`. All of a collection and a model are sent together."""
-        together: defaultdict[tuple[Collection, EmbeddingModel], list[Embedded]] = defaultdict(list)
-        for document, vectors in documents:
-            for model, passages in vectors:
-                text = Embedded(document.id, document.text_digest, encode_passages(model, passages))
-                together[document.collection, model].append(text)
-        for (collection, model), texts in together.items():
-            await self._vectors.put(collection, model, texts)
-
-    async def remove_vectors(self, model: str) -> int:
-        """See `Transaction.remove_vectors`."""
-        return await self._vectors.remove(model)
-
-    @property
-    def lacks_graph(self) -> bool:
-        """Whether it brought a model whose graph is still to be built."""
-        return self._vectors.lack_graph
-
-    async def count_vectors(self) -> None:
-        """Bring the counts of vectors up to date, before the transaction ends."""
-        await self._vectors.count()
-
-    async def erase_documents(self, documents: Sequence[Document]) -> None:
-        """See `Transaction.erase_documents`."""
-        now = self._clock.now()
-        rows = writes.prepare_revisions([Revision(document, now) for document in documents])
-        await self._vectors.count()
-        self._known.contents.clear()
-        await writes.erase_documents(self._session, rows)
-
-    async def put_links(self, links: Sequence[Link]) -> None:
-        """See `Transaction.put_links`."""
-        await records.put_links(self._session, links)
-
-    async def remove_links(self, links: Sequence[Link]) -> None:
-        """See `Transaction.remove_links`."""
-        await records.remove_links(self._session, links)
-
-    async def put_audit(self, entries: Sequence[AuditEntry]) -> None:
-        """See `Transaction.put_audit`."""
-        last = {org: end.number if end else 0 for org, end in self._known.last_audits.items()}
-        await records.put_audit(self._session, entries, last)
-        for entry in sorted(entries, key=lambda each: each.number):
-            self._known.last_audits[entry.org] = entry
-
-    async def put_metadata(self, records: Sequence[Metadata]) -> None:
-        """See `Transaction.put_metadata`."""
-        await put_metadata(self._session, records)
-        self._known.records.update((record.key, record) for record in records)
-
-    async def remove_metadata(self, keys: Sequence[MetadataKey]) -> None:
-        """See `Transaction.remove_metadata`."""
-        await records.remove_metadata(self._session, keys)
-        self._known.records.update(dict.fromkeys(keys))
-
-
-class PostgresStore(_PostgresReader):
+class PostgresStore(PostgresReader):
     """See `Store`.
 
     Attributes:
@@ -269,6 +70,7 @@ class PostgresStore(_PostgresReader):
         self._searcher = searcher
         self._replicas = replicas
         self._turns = Turns()
+        self._knowledge = Knowledge()
         self._is_distributed = isinstance(connections, CitusConnections)
         if not self._is_distributed:
             self.moves = PostgresMoves(connections)
@@ -285,10 +87,17 @@ class PostgresStore(_PostgresReader):
     @asynccontextmanager
     async def transaction(self) -> AsyncGenerator[PostgresTransaction, None]:
         """See `Store.transaction`."""
-        async with open_session(self.connections, self._turns) as session:
-            transaction = PostgresTransaction(session, self._clock, is_loading=self._loads > 0)
-            yield transaction
-            await transaction.count_vectors()
+        transaction = None
+        try:
+            async with open_session(self.connections, self._turns) as session:
+                transaction = PostgresTransaction(session, self._clock, self._knowledge, is_loading=self._loads > 0)
+                yield transaction
+                await transaction.count_vectors()
+                transaction.remember()
+        except Exception as error:
+            if transaction is not None:
+                transaction.doubt(error)
+            raise
         if transaction.lacks_graph:
             self.graphs.begin()
 

@@ -154,8 +154,14 @@ class Session:
         self._turn = AsyncExitStack()
         self._shared: Shared | None = None
         self._savepoint = ""
+        self._mark: Statement | None = None
         self._seconds: float | None = None
         self._has_ended = False
+
+    @property
+    def orgs(self) -> frozenset[str]:
+        """Those that it holds."""
+        return frozenset(self._orgs)
 
     @property
     def is_one_node(self) -> bool:
@@ -290,6 +296,10 @@ class Session:
         (org,) = self._orgs
         if shared.ended.is_set() or self._turns.open.get(org) is shared:
             return
+        if self._waiting and self._waiting[0] is self._mark:
+            # Not even the savepoint was sent.
+            await self._pass_on(org, shared)
+            return
         try:
             await self._connections.send(shared.connection, Statement(Text(f"ROLLBACK TO SAVEPOINT {self._savepoint}")))
         except StoreError as error:
@@ -343,7 +353,8 @@ class Session:
         shared.members += 1
         self._shared, self._connection, self._scope, self._orgs = shared, shared.connection, scope, {org}
         self._savepoint = f"member_{shared.members}"
-        self._waiting.append(Statement(Text(f"SAVEPOINT {self._savepoint}")))
+        self._mark = Statement(Text(f"SAVEPOINT {self._savepoint}"))
+        self._waiting.append(self._mark)
         self.has_begun = True
         return shared.connection
 

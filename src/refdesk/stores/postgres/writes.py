@@ -187,7 +187,7 @@ async def prepare(revisions: Sequence[Revision], ahead: Ahead) -> list[DocumentR
 
 async def put_revisions(
     session: Session, rows: Sequence[DocumentRow], known: dict[Collection, Content], *, is_loading: bool = False
-) -> dict[str, AuditEntry | None]:
+) -> list[Content]:
     """See `Transaction.put_revisions`. Nothing is written before every version has been checked.
 
     Args:
@@ -197,7 +197,7 @@ async def put_revisions(
         is_loading: Terms are counted at the end of the load.
 
     Returns:
-        The last audit entry of each org, as it will be asked for: what is written goes on record.
+        What is there afterwards.
     """
     by_collection: defaultdict[Collection, list[DocumentRow]] = defaultdict(list)
     for row in rows:
@@ -216,7 +216,7 @@ async def put_revisions(
             settling.append(Statement(GET_TO_KNOW))
         await session.post(Scope(content.collection.org), *settling)
         changes[content.collection.org] = content.changes
-    return {content.collection.org: content.last_audit for content in contents}
+    return contents
 
 
 async def erase_documents(session: Session, rows: Sequence[DocumentRow]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,14 @@ from refdesk.core.operations import READS, Effects, Operation, Route, Shortening
 from refdesk.core.writing import idempotency, supersession
 from refdesk.core.writing.idempotency import Token
 from refdesk.core.writing.tombstones import is_erased
-from refdesk.errors import Choice, ConflictError, InvalidInputError, NotFoundError, PermissionDeniedError
+from refdesk.errors import (
+    Choice,
+    ConflictError,
+    InvalidInputError,
+    NotFoundError,
+    OutdatedError,
+    PermissionDeniedError,
+)
 from refdesk.kit.unanswered import tell_unanswered
 from refdesk.kit.unknown_ids import Naming
 from refdesk.model import Link, Reference, State
@@ -63,6 +71,15 @@ async def _store(context: Context, entry: StoreInput, token: Token | None) -> St
     base, principal = context.knowledge_base, context.principal
     now = base.clock.now()
     document = models.to_document(entry, id=base.identifiers.new(), org=principal.org, author=principal.agent, now=now)
+    while True:
+        with suppress(OutdatedError):
+            return await _put(context, entry, token, document, now)
+
+
+async def _put(
+    context: Context, entry: StoreInput, token: Token | None, document: Document, now: datetime
+) -> StoreOutput:
+    base = context.knowledge_base
     async with base.store.transaction() as transaction:
         answer, read = None, list_read(base, document)
         await transaction.expect([document], read if token is None else [token.key, *read])

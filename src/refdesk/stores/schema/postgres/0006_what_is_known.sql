@@ -1,0 +1,8 @@
+-- Ends a transaction that went by what its process knew, where another one has written since.
+CREATE FUNCTION refdesk_require(holds boolean) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    IF holds IS NOT TRUE THEN
+        RAISE EXCEPTION 'another process has written' USING ERRCODE = 'serialization_failure';
+    END IF;
+END
+$$;
