@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -21,7 +22,7 @@ from refdesk.model import State, facet_key
 if TYPE_CHECKING:
     from refdesk.model import Collection, Document
 
-ANALYSIS_VERSION = 4000 + analysis.VERSION
+ANALYSIS_VERSION = 5000 + analysis.VERSION
 """Goes up, by a thousand for another layout, when `derive` or `Tokens` would give something else for some document;
 what was derived by another version is made anew."""
 
@@ -43,6 +44,9 @@ MOST_FREQUENT = 2**15 - 1
 MOST_REMEMBERED = 2**16
 """Numbers of terms that are kept in memory: most words of a text are common ones."""
 
+MOST_IN_HALF = 15
+"""The highest frequency that half a byte holds."""
+
 SHORT = 20_000
 """Code points that are analysed in a few milliseconds, so that handing them to a thread would take longer."""
 
@@ -50,6 +54,11 @@ _WORD_BITS = 2**30
 """Facets and pieces of titles are below, terms and words as they are written from here on."""
 
 _SURROGATES, _SURROGATE_COUNT = 0xD800, 0x800
+
+_PLAIN_WORD = re.compile(r"([A-Za-z]{1,100})[.,;:!?]?")
+"""What PostgreSQL's parser reads as one word and nothing else, where blanks are on either side."""
+
+_BLANKS = re.compile(r"[ \n\t\r\f\v]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +68,14 @@ class Derived:
     Attributes:
         length: How many words it has, those of the title counted as `TITLE_WEIGHT` each.
         terms: Their numbers, ascending.
-        frequencies: How often each occurs, the lower byte; a word of the title counts as `TITLE_WEIGHT`.
+        frequencies: How often each occurs; a word of the title counts as `TITLE_WEIGHT`. Two to a byte, the lower half
+            first, where none occurs more often than `MOST_IN_HALF`; else a byte for each, the lower one.
         high_frequencies: The higher byte of each, where one needs it.
         sequence: A character for each term in its order, the title's parted from the body's; see `spell`.
         facets: Numbers of facet values, ascending.
-        others: Further numbers by which it is found, but for words as they are written.
-        texts: Title and body in pieces that PostgreSQL can parse.
+        others: Further numbers by which it is found, those of plain words that are no terms too.
+        inflected: Terms that are no plain words of it as they are written.
+        texts: What of it is no plain words, in pieces that PostgreSQL can parse.
         date_ranges: (name, start, end).
     """
 
@@ -76,6 +87,7 @@ class Derived:
     sequence: str
     facets: Sequence[int]
     others: Sequence[int]
+    inflected: Sequence[int]
     texts: tuple[str, ...]
     date_ranges: tuple[tuple[str, int, int], ...]
 
@@ -104,8 +116,9 @@ class Tokens:
         return _number(self._key, f"s:{state.value}")
 
     def of_title(self, key: str) -> list[int]:
-        """Return the numbers of the pieces of a title, or of a part of one; none when it is shorter than a piece."""
-        pieces = dict.fromkeys(key[start : start + GRAM] for start in range(len(key) - GRAM + 1))
+        """Return the numbers of the pieces of a title's words, or of a part of one; none where all are shorter."""
+        words = key.split()
+        pieces = dict.fromkeys(word[start : start + GRAM] for word in words for start in range(len(word) - GRAM + 1))
         return [_number(self._key, f"t:{piece}") for piece in pieces]
 
 
@@ -144,21 +157,50 @@ def derive(document: Document) -> Derived:
     key, counts = facet_key(document.title), [min(frequencies[number], MOST_FREQUENT) for number in terms]
     facets = sorted({tokens.of_facet(name, each) for name, values in document.facets.items() for each in values})
     states = [] if document.state is State.CURRENT else [tokens.of_state(document.state)]
+    written, texts = _parse(document, tokens)
     spelt = (spell([places[numbers[term]] for term in part]) for part in (in_title, in_body))
     return Derived(
         title_key=key,
         length=frequencies.total(),
         terms=terms,
-        frequencies=bytes(count & 255 for count in counts),
+        frequencies=_pack(counts),
         high_frequencies=bytes(count >> 8 for count in counts) if max(counts, default=0) > 255 else None,
         sequence=spell([len(terms) + 1]).join(spelt),
         facets=facets,
-        others=[EVERY, *states, *sorted({*map(shorten, facets), *tokens.of_title(key)})],
-        texts=(*_cut(document.title), *_cut(document.body)),
+        others=[EVERY, *states, *sorted({*map(shorten, facets), *tokens.of_title(key), *written.difference(terms)})],
+        inflected=[term for term in terms if term not in written],
+        texts=texts,
         date_ranges=tuple(
             (name, *ends) for name, spans in document.date_ranges.items() for ends in encode_date_ranges(spans)
         ),
     )
+
+
+def _parse(document: Document, tokens: Tokens) -> tuple[set[int], tuple[str, ...]]:
+    """Return the numbers of the plain words of a document as they are written, and what PostgreSQL is to parse.
+
+    Its parser reads each piece between blanks by itself, but for tags. Most pieces of most texts are plain words, which
+    it takes far longer for.
+    """
+    words, rest, texts = set[str](), dict[str, None](), list[str]()
+    for text in (document.title, document.body):
+        if "<" in text:
+            texts += _cut(text)
+            continue
+        for piece in _BLANKS.split(text):
+            if (plain := _PLAIN_WORD.fullmatch(piece)) is not None:
+                words.add(plain[1].lower())
+            elif piece:
+                rest[piece] = None
+    texts += _cut("\n".join(rest)) if rest else []
+    return {tokens.of_term(word) for word in words}, tuple(texts)
+
+
+def _pack(counts: Sequence[int]) -> bytes:
+    if len(counts) < 2 or max(counts) > MOST_IN_HALF:
+        return bytes(count & 255 for count in counts)
+    halves = counts if len(counts) % 2 == 0 else [*counts, 0]
+    return bytes(low | high << 4 for low, high in zip(halves[::2], halves[1::2], strict=True))
 
 
 class Ahead:

@@ -114,8 +114,9 @@ _WEIGH = """
 _WEIGHT = Text("(SELECT current_setting('refdesk.weights', true)::float8[])[{}]")
 _PLACE = Text("width_bucket({}::integer, e.terms) AS {}")
 _FREQUENCY = Text(
-    "(CASE WHEN terms[{place}] = {term}::integer THEN get_byte(frequencies, {place} - 1) "
-    "+ coalesce(256 * get_byte(high_frequencies, {place} - 1), 0) ELSE 0 END)::float8 AS {name}"
+    "(CASE WHEN terms[{place}] = {term}::integer THEN CASE WHEN octet_length(frequencies) < cardinality(terms) "
+    "THEN get_byte(frequencies, ({place} - 1) >> 1) >> (4 * (({place} - 1) & 1)) & 15 ELSE get_byte(frequencies, "
+    "{place} - 1) + coalesce(256 * get_byte(high_frequencies, {place} - 1), 0) END ELSE 0 END)::float8 AS {name}"
 )
 _NORM = Text("{k1}::float8 * ({rest}::float8 + {b}::float8 * coalesce(length::float8 / {mean}, 1.0::float8)) AS norm")
 _TERM_SCORE = Text("{weight} * {tf} / ({tf} + norm)")

@@ -74,23 +74,27 @@ _PUT_ENTRIES = """
         frequencies, high_frequencies, others, inflected
     )
     SELECT %(org)s, %(toolset)s, document, id, state, created_at, modified_at, length, title_key, sequence,
-        facets::bigint[], terms::integer[], decode(frequencies, 'hex'), decode(high_frequencies, 'hex'),
-        entry.others::integer[] || words.others, words.inflected
+        facets::bigint[], entry.terms::integer[], decode(frequencies, 'hex'), decode(high_frequencies, 'hex'),
+        entry.others::integer[] || CASE WHEN written <> '{}' THEN ARRAY(
+            SELECT unnest(written) EXCEPT SELECT unnest(entry.terms::integer[] || entry.others::integer[])
+        ) END,
+        nullif(CASE WHEN written = '{}' THEN entry.inflected::integer[] ELSE ARRAY(
+            SELECT unnest(entry.inflected::integer[]) EXCEPT SELECT unnest(written)
+        ) END, '{}')
     FROM unnest(
         %(key)s::bigint[], %(id)s::text[], %(state)s::text[], %(created_at)s::bigint[], %(modified_at)s::bigint[],
         %(length)s::bigint[], %(title_key)s::text[], %(sequence)s::text[], %(numbers)s::text[], %(terms)s::text[],
-        %(frequencies)s::text[], %(high_frequencies)s::text[], %(others)s::text[], %(texts)s::text[]
+        %(frequencies)s::text[], %(high_frequencies)s::text[], %(others)s::text[], %(inflected)s::text[],
+        %(texts)s::text[]
     ) AS entry (
         document, id, state, created_at, modified_at, length, title_key, sequence, facets, terms, frequencies,
-        high_frequencies, others, texts
+        high_frequencies, others, inflected, texts
     ) CROSS JOIN LATERAL (
-        SELECT array_agg(written.number) FILTER (WHERE term.number IS NULL) AS others,
-            array_agg(term.number) FILTER (WHERE written.number IS NULL) AS inflected
-        FROM (
-            SELECT DISTINCT refdesk_number(word, decode(%(collection)s, 'hex')) AS number
+        SELECT ARRAY(
+            SELECT DISTINCT refdesk_number(word, decode(%(collection)s, 'hex'))
             FROM unnest(texts::text[]) AS text, unnest(tsvector_to_array(to_tsvector('simple', text))) AS word
-        ) written FULL JOIN unnest(terms::integer[]) AS term (number) ON term.number = written.number
-    ) words
+        ) AS written OFFSET 0
+    ) parsed
 """
 _COUNT_COLLECTION = """
     UPDATE collections SET documents = documents + %s, words = words + %s, uncounted = uncounted + %s
@@ -379,7 +383,9 @@ class Content:
         }
         values |= {"org": self.place[0], "toolset": self.place[1], "key": [key for key, _ in living]}
         values |= {name: [getattr(each, name) for each in derived] for name in ("length", "title_key", "sequence")}
-        values |= {name: [spell_numbers(getattr(each, name)) for each in derived] for name in ("terms", "others")}
+        values |= {
+            name: [spell_numbers(getattr(each, name)) for each in derived] for name in ("terms", "others", "inflected")
+        }
         values["frequencies"] = [each.frequencies.hex() for each in derived]
         high = (each.high_frequencies for each in derived)
         values["high_frequencies"] = [None if each is None else each.hex() for each in high]
