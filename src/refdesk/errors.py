@@ -14,7 +14,6 @@
     │   └── QuotaExceededError      no more may be kept
     ├── WorldError                  something outside failed; may pass
     │   ├── StoreError
-    │   │   └── OutdatedError       another process wrote in between; whoever asked the store repeats it
     │   ├── EmbedderError
     │   ├── SourceError
     │   └── LanguageModelError
@@ -167,13 +166,6 @@ class StoreError(WorldError):
     """The storage engine failed or refused."""
 
     code = "STORE_UNAVAILABLE"
-
-
-class OutdatedError(StoreError):
-    """A transaction went by what a process knew, and another process has written since; nothing was written.
-
-    Whoever began the transaction repeats all of it: no caller meets it.
-    """
 
 
 class EmbedderError(WorldError):

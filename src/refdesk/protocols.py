@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, runtime_checkable
 
+from refdesk.errors import StoreError
+
 if TYPE_CHECKING:
     from refdesk.model import (
         AuditEntry,
@@ -112,6 +114,13 @@ class Reader(Protocol):
     async def get_last_audit(self, org: str) -> AuditEntry | None:
         """Return the entry of the highest number, or `None` before the first."""
         ...
+
+
+class OutdatedError(StoreError):
+    """A transaction went by what its process knew, and another process has written since; nothing was written.
+
+    Whoever began the transaction repeats all of it: no caller meets it.
+    """
 
 
 class Transaction(Reader, Protocol):

@@ -14,8 +14,9 @@ from refdesk.core.search.semantics import Semantics
 from refdesk.core.writing import audit
 from refdesk.core.writing.quotas import Quota, list_keys, read_usage
 from refdesk.embedders.hashing import HashingEmbedder
-from refdesk.errors import OutdatedError, QuotaExceededError
+from refdesk.errors import QuotaExceededError
 from refdesk.model import Metadata, MetadataKey, Principal
+from refdesk.protocols import OutdatedError
 from refdesk.stores.postgres import open_store
 from refdesk.stores.postgres.connections import Statement
 from refdesk.stores.postgres.store import PostgresStore

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 from psycopg.errors import SerializationFailure
 
-from refdesk.errors import CallerError, OutdatedError
+from refdesk.errors import CallerError
 from refdesk.model import Revision
+from refdesk.protocols import OutdatedError
 from refdesk.stores.postgres import failures, reads, records, writes
 from refdesk.stores.postgres.connections import Scope
 from refdesk.stores.postgres.embeddings import Embedded, Vectors

@@ -16,12 +16,12 @@ from refdesk.errors import (
     ConflictError,
     InvalidInputError,
     NotFoundError,
-    OutdatedError,
     PermissionDeniedError,
 )
 from refdesk.kit.unanswered import tell_unanswered
 from refdesk.kit.unknown_ids import Naming
 from refdesk.model import Link, Reference, State
+from refdesk.protocols import OutdatedError
 from refdesk.toolsets.knowledge import TOOLSET_NAME, basis, models
 from refdesk.toolsets.knowledge.keeping import list_read, put_new
 from refdesk.toolsets.knowledge.models import (
