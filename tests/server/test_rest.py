@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import AsyncIterator
 
@@ -121,6 +122,14 @@ async def test_a_body_that_is_not_said_to_be_json_is_refused(rest: httpx2.AsyncC
     response = await rest.post("/echo/search", content=b"{}", headers={"content-type": "text/plain"})
     assert response.status_code == 400
     assert "Content-Type: application/json" in response.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(("encoding", "status"), [("gzip", 400), ("identity", 200)])
+async def test_a_packed_body_is_refused_by_name(rest: httpx2.AsyncClient, encoding: str, status: int) -> None:
+    body = b'{"query": "x"}' if encoding == "identity" else gzip.compress(b'{"query": "x"}')
+    response = await rest.post("/echo/search", content=body, headers=JSON | {"content-encoding": encoding})
+    assert response.status_code == status, response.text
+    assert ("without Content-Encoding" in response.text) == (status == 400)
 
 
 async def test_a_body_over_the_limit_is_413_whether_or_not_its_length_is_said(rest: httpx2.AsyncClient) -> None:

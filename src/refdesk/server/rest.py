@@ -132,6 +132,8 @@ async def _read_body(request: Request, most_bytes: int) -> dict[str, Any]:
     # Only this type makes a browser ask before it lets a foreign page send.
     if request.headers.get("content-type", "").split(";")[0].strip().lower() != "application/json":
         raise errors.InvalidInputError("Send the arguments as JSON, with the header Content-Type: application/json.")
+    if request.headers.get("content-encoding", "identity").strip().lower() not in {"", "identity"}:
+        raise errors.InvalidInputError("Send the body as it is, without Content-Encoding: nothing unpacks it here.")
     body = b""
     async for chunk in request.stream():
         body += chunk
