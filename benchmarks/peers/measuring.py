@@ -437,7 +437,11 @@ def measure_quality(rivals: Sequence[Rival], form: Form, vectors: Path) -> dict[
             say(f"no collection {name} in {get_data_folder()}")
             continue
         judged = read_collection(get_data_folder() / name)
-        notes = [Note(f"k-{n:06}", title or f"Text {n}", body) for n, (title, body) in enumerate(judged.documents)]
+        notes = [
+            # A heading without a text stands as both: a note is not empty.
+            Note(f"k-{n:06}", title or f"Text {n}", body or title)
+            for n, (title, body) in enumerate(judged.documents)
+        ]
         asked = list(range(len(judged.queries)))[: most or None]
         for rival in rivals:
             with make_home() as folder:
