@@ -75,6 +75,15 @@ def test_a_connection_on_which_nothing_comes_is_closed(hurried: tuple[str, bytes
         assert read_to_end(silent) == b""
 
 
+def test_an_answer_comes_as_a_whole(hurried: tuple[str, bytes]) -> None:
+    """Whoever waits for it is woken once, not by its head and then by its body."""
+    with closing(connect(hurried[0])) as client:
+        for _ in range(20):
+            client.sendall(b"GET /assets/page.css HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            head, _, body = client.recv(1 << 20).partition(b"\r\n\r\n")
+            assert f"content-length: {len(body)}\r\n".encode() in head + b"\r\n"
+
+
 def test_blank_lines_keep_no_connection_open(hurried: tuple[str, bytes]) -> None:
     with closing(connect(hurried[0])) as slow:
         slow.sendall(b"GET /assets/page.css HTTP/1.1\r\nHost: localhost\r\n\r\n")

@@ -12,7 +12,7 @@ import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import h11
 import uvicorn
@@ -22,6 +22,7 @@ from refdesk import errors
 from refdesk.core.operations import NESTED
 from refdesk.server import answers
 from refdesk.server.limits.connections import CONNECTION, Connections
+from refdesk.server.limits.gathering import GatheringTransport
 from refdesk.server.limits.proxies import read_proxies
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ class GuardedProtocol(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin, unless there are too many."""
-        super().connection_made(transport)
+        super().connection_made(cast("asyncio.Transport", GatheringTransport(transport, self.loop)))
         # Whatever is not sent at once tells so, also what is left when the connection is closed.
         transport.set_write_buffer_limits(high=0)
         if self._all.add(self):
