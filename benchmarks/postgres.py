@@ -36,6 +36,7 @@ from psycopg import AsyncConnection, sql
 from benchmarks.invented import RARE, TOP, WIDTH, Corpus, Question, invent, make_document
 from benchmarks.postgres_writes import Rates, connected, measure_in_processes, measure_writes
 from refdesk.core.search.analysis import parse_query
+from refdesk.core.search.retrieval import read_documents
 from refdesk.model import And as All
 from refdesk.model import (
     Collection,
@@ -72,7 +73,7 @@ ORG = "benchmark"
 PLACE = Collection(ORG, "knowledge")
 MODEL = EmbeddingModel("invented", WIDTH)
 
-_PLAIN_TABLE = """
+PLAIN_TABLE = """
     CREATE TABLE plain_notes (
         org text NOT NULL, id text PRIMARY KEY, title text NOT NULL, body text NOT NULL, tags text[] NOT NULL,
         created_at timestamptz NOT NULL,
@@ -124,22 +125,27 @@ class Recall:
     plain: float | None
 
 
-async def load(store: Store, corpus: Corpus) -> float:
-    """Store the notes with their vectors; return how many a second."""
+async def load(store: Store, corpus: Corpus, orgs: Sequence[str] = (ORG,)) -> float:
+    """Store the notes with their vectors, in turns in each of some orgs; return how many a second."""
     start = perf_counter()
     async with store.loading():
         for first in range(0, len(corpus.texts), BATCH):
             numbers = range(first, min(first + BATCH, len(corpus.texts)))
-            documents = [make_document(PLACE, number, *corpus.texts[number]) for number in numbers]
-            async with store.transaction() as transaction:
-                await transaction.put_documents(documents)
-                passages = [
-                    [EmbeddedPassage(0, len(document.body), corpus.vectors[number])]
-                    for number, document in zip(numbers, documents, strict=True)
-                ]
-                pairs = [(one, [(MODEL, own)]) for one, own in zip(documents, passages, strict=True)]
-                await transaction.put_all_vectors(pairs)
+            parts = [numbers[part :: len(orgs)] for part in range(len(orgs))]
+            for org, part in zip(orgs, parts, strict=True):
+                await _store(store, Collection(org, PLACE.toolset), corpus, part)
     return len(corpus.texts) / (perf_counter() - start)
+
+
+async def _store(store: Store, place: Collection, corpus: Corpus, numbers: Sequence[int]) -> None:
+    documents = [make_document(place, number, *corpus.texts[number]) for number in numbers]
+    async with store.transaction() as transaction:
+        await transaction.put_documents(documents)
+        pairs = [
+            (document, [(MODEL, [EmbeddedPassage(0, len(document.body), corpus.vectors[number])])])
+            for number, document in zip(numbers, documents, strict=True)
+        ]
+        await transaction.put_all_vectors(pairs)
 
 
 def load_plain(url: str, corpus: Corpus) -> None:
@@ -158,11 +164,13 @@ def load_plain(url: str, corpus: Corpus) -> None:
         connection.execute("VACUUM ANALYZE plain_notes")
 
 
-def make_request(question: Question, *, rare: bool = False, text: bool = True) -> FindRequest:
+def make_request(
+    question: Question, *, rare: bool = False, text: bool = True, place: Collection = PLACE
+) -> FindRequest:
     """Return what `search_knowledge` asks the store."""
     tags = (HasAll(TAGS, (RARE,)),) if rare else ()
     return FindRequest(
-        PLACE,
+        place,
         parse_query(question.text) if text else None,
         VectorQuery(question.vector, MODEL.name),
         where=Or((All((InState((State.CURRENT,)), *tags)), InState((State.SUPERSEDED,)))),
@@ -170,14 +178,15 @@ def make_request(question: Question, *, rare: bool = False, text: bool = True) -
         title_contains=question.text if text else None,
         as_written=question.text if text else None,
         counts=False,
+        shown=TOP,
     )
 
 
-async def search(store: Store, question: Question, *, rare: bool = False) -> list[str]:
+async def search(store: Store, question: Question, *, rare: bool = False, place: Collection = PLACE) -> list[str]:
     """Return the ids of the ten best notes, which are read too."""
-    found = await store.find(make_request(question, rare=rare))
+    found = await store.find(make_request(question, rare=rare, place=place))
     best = rank(found.candidates, parse_query(question.text))[:TOP]
-    documents = await store.get_documents(PLACE, [candidate.id for candidate, _ in best])
+    documents = await read_documents(store, place, [candidate.id for candidate, _ in best], found)
     return [document.id for document in documents if document is not None]
 
 
@@ -278,7 +287,7 @@ async def run(url: str, parts: Sequence[str], notes: int, seconds: float) -> dic
     """Measure, print and return what was measured."""
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("DROP TABLE IF EXISTS plain_notes")
-        connection.execute(_PLAIN_TABLE)
+        connection.execute(PLAIN_TABLE)
     results: dict[str, object] = {}
     if "writes" in parts:
         rates = await measure_writes(url, seconds)

@@ -347,6 +347,7 @@ class FindRequest:
             ignore it.
         effort: How widely an approximate vector index searches at least, 1 to 200; exact search ignores it.
         counts: Whether `Found.total` is wanted; else it may be any number from that of the text matches returned.
+        shown: How many of the best the caller is going to read; see `Found.documents`.
     """
 
     collection: Collection
@@ -360,6 +361,7 @@ class FindRequest:
     as_written: str | None = None
     effort: int | None = None
     counts: bool = True
+    shown: int = 0
 
 
 class Candidate(NamedTuple):
@@ -408,11 +410,14 @@ class Found:
             vector found, nearest first (without a vector last), ties by id. With a vector, each carries both scores.
         total: How many documents match by `text` and `where`, whatever the depth.
         facets: For each facet asked, its counts, most frequent first, ties by value.
+        documents: Of some candidates the documents, by id, of the same moment: an engine that is asked over a network
+            sends those along that are likely to be shown. Others are read by whoever shows them.
     """
 
     candidates: tuple[Candidate, ...]
     total: int
     facets: Mapping[str, tuple[FacetCount, ...]] = field(default_factory=dict[str, tuple[FacetCount, ...]])
+    documents: Mapping[str, Document] = field(default_factory=dict[str, Document])
 
 
 # Embedding

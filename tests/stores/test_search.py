@@ -10,7 +10,21 @@ import pytest
 from refdesk.core.search.analysis import analyse_document
 from refdesk.model import BEST_FIRST, Document, FacetCount, SortBy, SortKey, State, TextQuery
 from refdesk.protocols import Store
-from tests.stores.samples import asking, day, find_ids, get_ids, get_scores, make_document, on, put, revise
+from tests.stores.samples import (
+    NOTES,
+    asking,
+    day,
+    embed,
+    find_ids,
+    get_ids,
+    get_scores,
+    make_document,
+    near,
+    on,
+    passage,
+    put,
+    revise,
+)
 
 HOSTILE = [
     '"',
@@ -350,3 +364,16 @@ async def test_facets_are_counted_over_all_that_matches_without_regard_to_case(s
         "ring": (FacetCount("GA", 1),),
         "nobody": (),
     }
+
+
+async def test_what_comes_along_with_what_is_found_is_what_would_be_read(store: Store) -> None:
+    facets, title = {"tags": ("t", "ü,\n")}, '"quoted", \\ and {more}'
+    written = [make_document(f"d{number}", "apple " * (number + 1), title, facets=facets) for number in range(8)]
+    await put(store, *written, make_document("long", f"apple {'pear ' * 4000}"))
+    await embed(store, written[0], passage([1, 0, 0, 0]))
+    for vector in (None, near([1, 0, 0, 0])):
+        found = await store.find(asking("apple", vector=vector, shown=6))
+        ids = list(found.documents)
+        assert set(ids) <= {candidate.id for candidate in found.candidates}
+        assert [found.documents[id] for id in ids] == await store.get_documents(NOTES, ids)
+    assert (await store.find(asking("apple"))).documents == {}

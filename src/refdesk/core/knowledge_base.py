@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from refdesk.core.search.retrieval import SearchRequest, SearchResult
     from refdesk.core.search.semantics import Semantics
     from refdesk.core.writing.quotas import Quota
-    from refdesk.model import Collection, Document, Revision, VectorQuery
+    from refdesk.model import Collection, Document, Found, Revision, VectorQuery
     from refdesk.protocols import Clock, Identifiers, JobQueue, Scratchpad, Store
 
 
@@ -52,9 +52,14 @@ class KnowledgeBase:
         with tracing.span("search", toolset=request.collection.toolset):
             return await retrieval.search(self.store, self.semantics, request)
 
-    async def get(self, collection: Collection, ids: Sequence[str]) -> list[Document | None]:
-        """Return one entry per id, in the order asked; `None` where there is none or it was withdrawn."""
-        documents = await self.store.get_documents(collection, ids)
+    async def get(
+        self, collection: Collection, ids: Sequence[str], found: Found | None = None
+    ) -> list[Document | None]:
+        """Return one entry per id, in the order asked; `None` where there is none or it was withdrawn.
+
+        What came along with what was just found is not read again.
+        """
+        documents = await retrieval.read_documents(self.store, collection, ids, found)
         return [d if d is not None and d.state is not State.WITHDRAWN else None for d in documents]
 
     async def get_history(self, collection: Collection, id: str) -> list[Revision]:

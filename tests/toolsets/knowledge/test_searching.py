@@ -112,7 +112,8 @@ async def test_whole_entries_are_read_only_where_they_are_shown(desk: Desk, monk
 
     monkeypatch.setattr(type(desk.base.store), "get_documents", note)
     shown = [result.id for result in await desk.search("refund rule", limit=3)]
-    assert (len(shown), read) == (3, shown)
+    # Engines that are asked over a network have sent most of them along.
+    assert (len(shown), read) == (3, [id for id in shown if id in read])
     assert head in [result.id for result in await desk.search("refund rule", limit=50)]
 
 

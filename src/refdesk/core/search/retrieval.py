@@ -110,7 +110,7 @@ async def search(store: Store, semantics: Semantics | None, request: SearchReque
         return replace(await search(store, semantics, replace(request, quotes_bind=False)), quotes_ignored=True)
     ranked = _rank(found.candidates, text, vector)
     page = ranked[request.offset : request.offset + request.limit]
-    hits = await _hits(store, request, page, vector)
+    hits = await _hits(store, request, page, vector, found)
     return SearchResult(hits, found.total, found.facets, status)
 
 
@@ -158,6 +158,7 @@ def _find_request(request: SearchRequest, text: TextQuery | None, vector: Vector
         depth=page_end if vector is None else max(page_end, FUSED),
         order=request.order or _choose_order(request, text, vector),
         facets=request.facets,
+        shown=0 if request.offset else request.limit,
     )
 
 
@@ -179,13 +180,27 @@ def _keep_nearest(found: Found) -> Found:
     return replace(found, candidates=kept, total=found.total + only_near)
 
 
+async def read_documents(
+    store: Store, collection: Collection, ids: Sequence[str], found: Found | None = None
+) -> list[Document | None]:
+    """Return one entry per id, as `Reader.get_documents` does; what came along with what was found is not read."""
+    known: Mapping[str, Document] = found.documents if found is not None else {}
+    missing = [id for id in ids if id not in known]
+    read = dict(zip(missing, await store.get_documents(collection, missing), strict=True)) if missing else {}
+    return [known[id] if id in known else read[id] for id in ids]
+
+
 async def _hits(
-    store: Store, request: SearchRequest, page: Sequence[tuple[Candidate, float]], vector: VectorQuery | None
+    store: Store,
+    request: SearchRequest,
+    page: Sequence[tuple[Candidate, float]],
+    vector: VectorQuery | None,
+    found: Found,
 ) -> tuple[Hit, ...]:
     # What quotes bind is asked all the same, so hits are judged by all of the words.
     asked = parse_query(request.text) if request.text and request.text.strip() else None
     scale = vector.scale if vector is not None else None
-    documents = await store.get_documents(request.collection, [candidate.id for candidate, _ in page])
+    documents = await read_documents(store, request.collection, [candidate.id for candidate, _ in page], found)
     return tuple(
         _hit(document, candidate, score, asked, scale)
         for document, (candidate, score) in zip(documents, page, strict=True)

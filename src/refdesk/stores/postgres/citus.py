@@ -2,8 +2,9 @@
 
 The coordinator hands everything that is sent for an org to the node that holds it, in one call of a function that Citus
 delegates. There the statements run on the org's own shards, which are tables like any other: they are the statements of
-one node, prepared once, and see what the ones before them have set. What is for all orgs goes to all nodes as Citus
-does it.
+one node, prepared once, and see what the ones before them have set. A search names those that were sent before on its
+connection; where the node does not know one, as after a restart, nothing is answered and all is sent with its text.
+What is for all orgs goes to all nodes as Citus does it.
 
 A transaction that writes first counts up the org's change sequence by way of the coordinator. By that Citus knows that
 the node is written to: it commits on several nodes together or not at all, and moves no shard from under a transaction.
@@ -13,12 +14,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
+from psycopg import abc
 from psycopg.adapt import Transformer
 from psycopg.pq import Format
 
@@ -63,9 +65,16 @@ _NO_ALIAS = (
 )
 _GRAPH, _GRAPH_OF_SHARD = "'vectors_of_model_' || key", "'vectors_of_model_' || key || '_' || {{#vectors}}"
 _FIELD = re.compile(r',(?:"((?:[^"\\]+|""|\\.)*)"|([^",]*))', re.DOTALL)
-_ESCAPED = re.compile(r'""|\\(.)', re.DOTALL)
 
-Load: TypeAlias = Callable[[bytes], Any]
+Load: TypeAlias = Callable[[str], Any]
+Named: TypeAlias = tuple[str, str]
+"""An org, and the name of a statement that was run for it."""
+
+_LOADS: dict[int, Load] = {16: "t".__eq__, 20: int, 21: int, 23: int, 25: str, 701: float}
+"""How Python reads what most columns are, in a third of the time that the driver takes: `boolean`, `bigint`,
+`smallint`, `integer`, `text`, `double precision`."""
+
+_ENCODER = json.JSONEncoder(ensure_ascii=False)
 
 
 @dataclass(slots=True)
@@ -98,6 +107,15 @@ class _Piece:
     is_alone: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A statement that a node runs: its name, its text with places for values, and these in brackets."""
+
+    name: str
+    structure: str
+    values: str
+
+
 class CitusConnections(Connections):
     """Connections to the coordinator of a cluster."""
 
@@ -116,6 +134,7 @@ class CitusConnections(Connections):
         self._path = path
         self._places = re.compile(_TABLE.format("|".join(sorted(tables)), _NO_ALIAS))
         self._transactions: WeakKeyDictionary[Connection, _Transaction] = WeakKeyDictionary()
+        self._named: WeakKeyDictionary[Connection, set[Named]] = WeakKeyDictionary()
         self._place = lru_cache(1024)(self._place_tables)
 
     async def send(
@@ -136,8 +155,14 @@ class CitusConnections(Connections):
         self, connection: Connection, pieces: Sequence[_Piece], seconds: float | None
     ) -> list[list[Row]]:
         with translated():
-            texts = [self._delegate(piece) if piece.org else piece.statements[0] for piece in pieces]
-        every = await super().send(connection, *texts, seconds=seconds)
+            calls = [[_part(each) for each in piece.statements] if piece.org else [] for piece in pieces]
+        named = self._named.setdefault(connection, set()) if _is_whole_read(pieces) else set[Named]()
+        every = await super().send(connection, *self._delegate(pieces, calls, named), seconds=seconds)
+        if any(piece.org and found[0][0] is None for piece, found in zip(pieces, every, strict=True)):
+            # What is only read can be asked again.
+            named.clear()
+            every = await super().send(connection, *self._delegate(pieces, calls, named), seconds=seconds)
+        named |= {(piece.org, call.name) for piece, some in zip(pieces, calls, strict=True) for call in some}
         rows: list[list[Row]] = []
         for piece, found in zip(pieces, every, strict=True):
             answers = _decode(connection, found[0][0]) if piece.org else [found]
@@ -191,13 +216,21 @@ class CitusConnections(Connections):
         milliseconds = int(self.patience_seconds * 1000)
         return Statement(_LIMIT, (f"{milliseconds}ms", f"{milliseconds + 1000}ms"))
 
-    def _delegate(self, piece: _Piece) -> Statement:
-        steps: list[tuple[str, str, str]] = []
-        for statement in piece.statements:
-            structure, literals = part(to_text(statement))
-            values = f"({','.join(literals)})" if literals else ""
-            steps.append((name_structure(structure), self._place(structure), values))
-        return Statement(_RUN, (piece.org, self._path, json.dumps(steps, ensure_ascii=False)))
+    def _delegate(
+        self, pieces: Iterable[_Piece], calls: Iterable[Iterable[_Call]], named: Set[Named]
+    ) -> list[Statement]:
+        """Return what is sent to the coordinator, without the texts of what was sent with them before."""
+        statements: list[Statement] = []
+        for piece, some in zip(pieces, calls, strict=True):
+            if not piece.org:
+                statements.append(piece.statements[0])
+                continue
+            steps = [
+                (call.name, None if (piece.org, call.name) in named else self._place(call.structure), call.values)
+                for call in some
+            ]
+            statements.append(Statement(_RUN, (piece.org, self._path, _ENCODER.encode(steps))))
+        return statements
 
     def _place_tables(self, structure: str) -> str:
         """Return the statement with marks for the shards of the tables that it names."""
@@ -209,26 +242,48 @@ class CitusConnections(Connections):
         return self._places.sub(mark, structure).replace(_GRAPH, _GRAPH_OF_SHARD)
 
 
+def _is_whole_read(pieces: Sequence[_Piece]) -> bool:
+    """Return whether they are a transaction from its beginning to its end, which changes nothing."""
+    first, last = to_text(pieces[0].statements[0]), to_text(pieces[-1].statements[0])
+    return first.startswith(_BEGINS) and _READS in first and last in _ENDS
+
+
+def _part(statement: Statement) -> _Call:
+    structure, literals = part(to_text(statement))
+    return _Call(name_structure(structure), structure, f"({','.join(literals)})" if literals else "")
+
+
 def _decode(connection: Connection, answer: str) -> list[list[Row]]:
     """Return the rows of each statement that a node ran; it says of which types the columns are."""
     loaders = Transformer(connection)
     every: list[list[Row]] = []
     for types, rows in json.loads(answer):
-        loads = [loaders.get_loader(int(oid), Format.TEXT).load for oid in types]
-        every.append([_load_row(loads, row) for row in rows])
+        loads = [_LOADS.get(int(oid)) or partial(_load, loaders, int(oid)) for oid in types]
+        every.append(_load_rows(loads, rows))
     return every
 
 
-def _load_row(loads: Sequence[Load], row: str) -> Row:
-    """Return the values of a row as PostgreSQL writes it: in brackets, between commas, quoted where needed."""
-    inner = row[1:-1]
-    if '"' not in inner:
-        fields: list[str | None] = [each or None for each in inner.split(",")]
-    else:
-        fields = [_unescape(quoted) if plain is None else plain or None for quoted, plain in _list_fields(inner)]
-    if len(fields) != len(loads):
+def _load(loaders: abc.Transformer, oid: int, text: str) -> object:
+    return loaders.get_loader(oid, Format.TEXT).load(text.encode())
+
+
+def _load_rows(loads: Sequence[Load], rows: Sequence[str]) -> list[Row]:
+    """Return the values of rows, column by column, which takes half the time of row by row."""
+    fields = [_split(row[1:-1]) for row in rows]
+    if any(len(each) != len(loads) for each in fields):
         raise StoreError("A node's answer cannot be read. Repeat the question.")
-    return tuple([None if text is None else load(text.encode()) for load, text in zip(loads, fields, strict=True)])
+    columns = [
+        [None if text is None else load(text) for text in column]
+        for load, column in zip(loads, zip(*fields, strict=True), strict=bool(fields))
+    ]
+    return list(zip(*columns, strict=True))
+
+
+def _split(row: str) -> list[str | None]:
+    """Return the texts of a row's values as PostgreSQL writes it: between commas, quoted where needed."""
+    if '"' not in row:
+        return [each or None for each in row.split(",")]
+    return [_unescape(quoted) if plain is None else plain or None for quoted, plain in _list_fields(row)]
 
 
 def _list_fields(inner: str) -> list[tuple[str, str | None]]:
@@ -236,4 +291,5 @@ def _list_fields(inner: str) -> list[tuple[str, str | None]]:
 
 
 def _unescape(quoted: str) -> str:
-    return _ESCAPED.sub(lambda found: found[1] or '"', quoted)
+    # Both are written twice.
+    return quoted.replace('""', '"').replace("\\\\", "\\")

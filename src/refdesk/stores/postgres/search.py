@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from refdesk.core.keeping.encoding import decode_instant, decode_json, is_storable
-from refdesk.model import Candidate, Collection, FacetCount, FindRequest, Found, State, facet_key
+from refdesk.core.keeping.rows import decode_document
+from refdesk.model import Candidate, Collection, Document, FacetCount, FindRequest, Found, State, facet_key
 from refdesk.stores.postgres.connections import Connections, Scope, Statement
 from refdesk.stores.postgres.filters import is_open, is_selective
 from refdesk.stores.postgres.pool import Row
@@ -31,6 +32,8 @@ _GET_MODEL = """
 """
 
 _STATES = {state.value: state for state in State}
+_DOCUMENT = 12
+"""The place among the columns of a candidate of its document, where that came along."""
 
 MOST_KNOWN = 10_000
 """Collections of which it is kept how many vectors they have."""
@@ -163,12 +166,17 @@ def _is_outdated(answer: _Answer) -> bool:
 
 def _make_found(request: FindRequest, answer: _Answer) -> Found:
     candidates = tuple(map(_make_candidate, answer.candidates))
-    facets = answer.rows.get("facets", [])
-    return Found(candidates, answer.total, {name: _count_facet(name, facets) for name in request.facets})
+    facets = {name: _count_facet(name, answer.rows.get("facets", [])) for name in request.facets}
+    documents = {row[1]: _decode_document(request, row) for row in answer.candidates if row[_DOCUMENT] is not None}
+    return Found(candidates, answer.total, facets, documents)
+
+
+def _decode_document(request: FindRequest, row: Row) -> Document:
+    return decode_document(request.collection, row[1], decode_json(row[_DOCUMENT]))
 
 
 def _make_candidate(row: Row) -> Candidate:
-    _, id, modified_at, lexical, all_terms, as_written, title_contains, cosine, start, end, state, head_id = row
+    _, id, modified_at, lexical, all_terms, as_written, title_contains, cosine, start, end, state, head_id, _ = row
     return Candidate(
         id=id,
         modified_at=decode_instant(modified_at),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from math import ceil
 from typing import LiteralString, cast
 
 from refdesk.core.keeping.encoding import is_storable
@@ -110,11 +111,27 @@ _CHOOSE = Text("""
     ), chosen AS MATERIALIZED (
         SELECT document FROM listed UNION ALL SELECT document FROM joining
     ), best AS MATERIALIZED ({best})
-    SELECT document IN (SELECT document FROM near), id, modified_at, lexical, all_terms, as_written, {is_titled},
-        cosine, starts_at, ends_at, state, {head} AS head_id
-    FROM ({scored}) scored LEFT JOIN listed USING (document) LEFT JOIN best USING (document)
+    SELECT document IN (SELECT document FROM near), id, modified_at, lexical, all_terms, as_written, is_titled,
+        cosine, starts_at, ends_at, state, {head} AS head_id, {shown}
+    FROM (
+        SELECT *, {is_titled} AS is_titled, lexical / nullif(max(lexical) OVER (), 0) AS in_words,
+            cosine / nullif(max(cosine) OVER (), 0) AS in_meaning
+        FROM ({scored}) scored LEFT JOIN listed USING (document) LEFT JOIN best USING (document)
+    ) scored
     ORDER BY place NULLS LAST, cosine DESC NULLS LAST, id
 """)
+# Nearly in the order in which the core will rank them: what it shows beyond these is read by another question.
+_SHOWN = Text("""
+    CASE WHEN row_number() OVER (ORDER BY is_titled DESC, {likelihood}, id) <= {most} THEN (
+        SELECT json_build_array(
+            version, state, created_at, modified_at, author, title, facets::text, spans::text, body, data::text
+        )::text
+        FROM documents d WHERE d.org = {org} AND d.key = scored.document AND octet_length(body) <= {longest}
+    ) END
+""")
+_BY_BOTH = Text("coalesce(in_words, 0) + coalesce(in_meaning, in_words, 0) DESC")
+_AS_LISTED = Text("place NULLS LAST")
+_NOT_SHOWN = Text("NULL::text")
 # Only few are superseded, so only their records are looked into.
 _HEAD = Text("""
     CASE state WHEN 'superseded' THEN coalesce(
@@ -183,6 +200,15 @@ _BEST = Text("""
 _CHOSEN = Text("SELECT document FROM chosen")
 _OTHERS = Text("SELECT document FROM chosen EXCEPT SELECT document FROM near")
 _BEST_OF_NEAR = Text("SELECT document, cosine, starts_at, ends_at FROM near UNION ALL ({others})")
+MOST_SHOWN = 20
+"""So many documents at most are sent along with what is found."""
+
+SHOWN_SHARE = 1.5
+"""For each that is shown so many are sent: the last places are those of whom the core ranks otherwise."""
+
+LONGEST_SHOWN = 8_000
+"""Bytes of a document that is sent along; one that is longer is read only if it is shown."""
+
 MOST_GRAMS = 8
 """About so many pieces of a title are looked up: they leave few titles, which are looked at."""
 
@@ -336,8 +362,20 @@ class Search:
             head=_HEAD.format(name=Text(f"'{HEAD}'"), org=quote(self.request.collection.org)),
             scored=self._score(_IS_CHOSEN, is_marked=True, matches=_TRUE),
             best=self._find_best(),
+            shown=self._show(),
         )
         return Statement(text)
+
+    def _show(self) -> Text:
+        most = min(MOST_SHOWN, ceil(self.request.shown * SHOWN_SHARE))
+        if self.request.shown > most or not most:
+            return _NOT_SHOWN
+        return _SHOWN.format(
+            likelihood=_AS_LISTED if self.request.vector is None else _BY_BOTH,
+            most=quote(most),
+            org=quote(self.request.collection.org),
+            longest=quote(LONGEST_SHOWN),
+        )
 
     def _match(self) -> Text:
         """Return the matches that are seen: some hold words as they are written that are no terms of theirs."""

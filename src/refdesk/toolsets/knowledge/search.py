@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from refdesk.core.background.embedding import EmbeddingStatus
     from refdesk.core.knowledge_base import KnowledgeBase
     from refdesk.core.search.providers import Period
-    from refdesk.model import Candidate, Collection, Document, TextQuery, VectorQuery
+    from refdesk.model import Candidate, Collection, Document, Found, TextQuery, VectorQuery
     from refdesk.toolsets.knowledge.models import KnowledgeResult, SearchInput
 
 DEPTH = 100
@@ -138,7 +138,7 @@ async def find(base: KnowledgeBase, collection: Collection, asked: SearchInput, 
         places = await _resolve(base, collection, asked, wanted, ranked)
         if len(places.ranked) >= asked.limit or len(found.candidates) == seen:
             judge = partial(_judge, text, vector)
-            best = await _read(base, collection, asked, period, places, judge)
+            best = await _read(base, collection, asked, period, places, found, judge)
             return Matches(text, best, found.candidates, trust)
         depth, seen = depth * GROWTH, len(found.candidates)
 
@@ -179,6 +179,7 @@ def _find_request(
         as_written=asked.query,
         counts=False,
         effort=asked.ef_search,
+        shown=asked.limit,
     )
 
 
@@ -247,6 +248,7 @@ async def _read(
     asked: SearchInput,
     period: Period,
     places: _Places,
+    found: Found,
     judge: Callable[[Match, Document], Match],
 ) -> list[tuple[Match, Document]]:
     """Return the first `asked.limit` matches that are good enough with their documents, without those that changed and
@@ -256,7 +258,7 @@ async def _read(
     while waiting and len(shown) < asked.limit:
         piece = [places.get_match(place) for place in waiting[: asked.limit - len(shown)]]
         del waiting[: len(piece)]
-        documents = await base.get(collection, [match.id for match in piece])
+        documents = await base.get(collection, [match.id for match in piece], found)
         pairs = zip(piece, documents, strict=True)
         there = [(judge(match, one), one) for match, one in pairs if one and _passes(one, asked, period, base)]
         shown += [(match, one) for match, one in there if _is_good_enough(match, asked)]
