@@ -266,3 +266,16 @@ async def test_what_goes_wrong_while_a_store_is_followed_is_raised_as_it_is(tmp_
             await standstill.switch(Move("new", "switched"))
     with pytest.raises(ConfigurationError, match="no such engine"):
         await follow_and_fail()
+
+
+@pytest.mark.engines
+@pytest.mark.parametrize("engine", ["neo4j", "citus"])
+async def test_an_engine_that_notes_no_changes_is_not_moved_while_it_serves(tmp_path: Path, engine: str) -> None:
+    clock = FixedClock(NOW)
+    async with ENGINES[engine](tmp_path, clock) as source, ENGINES["sqlite"](tmp_path, clock) as target:
+        await fill(source)
+        with pytest.raises(ConflictError, match="Neo4j and Citus clusters note no changes"):
+            await moving.Mover(source, target, "refused", "sqlite:///new").run()
+        with pytest.raises(ConflictError, match="leave --serving out"):
+            await moving.cancel(source)
+        assert await target.get_statistics() == []
