@@ -29,6 +29,10 @@ HELD_BY = {
         "tests/reliability/test_keeping_kills.py",
     ),
     "kills while moving": ("what moves a store that serves", "tests/reliability/test_moves.py"),
+    "kills while moving between databases": (
+        "what moves a PostgreSQL that serves to another, the servers on it, or one of both",
+        "tests/engines/test_moves.py",
+    ),
     "kills of a cluster's nodes": (
         "a node killed under load, while the orgs of the others go on",
         "tests/engines/test_citus_kills.py",

@@ -50,6 +50,12 @@ def no_logging_left_behind() -> None:
         logging.getLogger(name).setLevel(logging.NOTSET)
 
 
+@pytest.fixture
+def first_seed() -> int:
+    """Where the seeds of a long form begin: `REFDESK_SEED`, so that another run can look elsewhere."""
+    return int(os.environ.get("REFDESK_SEED", "10"))
+
+
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """The folder of real records: `REFDESK_TEST_DATA`, else beside the repository. Required when `CI=true`."""

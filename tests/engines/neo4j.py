@@ -29,7 +29,7 @@ from tests.engines.servers import find_free_port, read_up
 PROJECT = Path(__file__).parent / "neo4j_server"
 INSTALLATION = REPOSITORY / ".venv" / "neo4j"
 FETCH_SECONDS = 900.0
-PATIENCE_SECONDS = 90.0
+PATIENCE_SECONDS = 300.0
 MODULES = ("java.nio", "java.io", "sun.nio.ch", "java.util.concurrent")
 JAVA_OPTIONS = (
     "-Xmx768m",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
@@ -11,125 +10,26 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from refdesk.errors import StoreError
-from refdesk.model import Collection, Metadata, MetadataKey
-from refdesk.protocols import Store
+from refdesk.model import Collection
 from refdesk.stores.postgres import open_store
 from tests.engines import citus
 from tests.engines.citus import CitusCluster
 from tests.engines.postgres import get_schema
+from tests.engines.writers import MOST_BETWEEN, Writer, find_faults
 from tests.reliability.counting import count
-from tests.stores.samples import MODEL, asking, find_ids, make_document, passage
 
 pytestmark = pytest.mark.engines
 
 ORGS = [f"org{number}" for number in range(6)]
-MOST_BETWEEN = 12
-"""Writes that are acknowledged before the next kill, at most."""
-
 MEANWHILE = 3
 """Writes of each org of the other nodes that are acknowledged while one is gone."""
 
 
-@dataclass
-class Writer:
-    """Writes a document, its vector and a count in one transaction, until told to stop.
-
-    Attributes:
-        is_early: A planted fault: acknowledges before it is done.
-        also: A planted fault: an org that is written to in the same transaction.
-        failed: How many writes were refused.
-    """
-
-    org: str
-    store: Store
-    acknowledgements: anyio.Semaphore
-    is_early: bool = False
-    also: str | None = None
-    acknowledged: int = 0
-    failed: int = 0
-    is_stopped: bool = False
-    outcome: anyio.Event = field(default_factory=anyio.Event)
-
-    @property
-    def collection(self) -> Collection:
-        return Collection(self.org, "notes")
-
-    @property
-    def key(self) -> MetadataKey:
-        return MetadataKey(self.org, "written", "here")
-
-    async def run(self) -> None:
-        self.is_stopped = False
-        while not self.is_stopped:
-            try:
-                await self.write_next()
-            except StoreError:
-                # It may have been written or not: what is stored says how many there are.
-                self.failed += 1
-                self._tell()
-                continue
-            if not self.is_early:
-                self._acknowledge()
-
-    async def count(self) -> int:
-        record = await self.store.get_metadata(self.key)
-        return int(str(record.value["n"])) if record else 0
-
-    async def write_next(self) -> None:
-        number = await self.count()
-        document = make_document(f"{self.org}-{number}", f"apple {self.org}", collection=self.collection)
-        if self.is_early:
-            self._acknowledge()
-        async with self.store.transaction() as transaction:
-            await transaction.put_documents([document])
-            passages = [passage([1, 0, 0, 0])]
-            await transaction.put_vectors(self.collection, document.id, MODEL, document.text_digest, passages)
-            written = [Metadata(self.key, {"n": number + 1})]
-            if self.also is not None:
-                written.append(Metadata(MetadataKey(self.also, "beside", self.org), {"n": number}))
-            await transaction.put_metadata(written)
-
-    def _acknowledge(self) -> None:
-        self.acknowledged += 1
-        self.acknowledgements.release()
-        self._tell()
-
-    def _tell(self) -> None:
-        self.outcome.set()
-        self.outcome = anyio.Event()
-
-    async def get_on(self, times: int, *, whatever_fails: bool) -> bool:
-        """Return whether so many more writes are acknowledged, before any fails unless that is no matter."""
-        wanted, failed = self.acknowledged + times, self.failed
-        while self.acknowledged < wanted:
-            await self.outcome.wait()
-            if self.failed > failed and not whatever_fails:
-                return False
-        return True
-
-
-async def find_faults(store: Store, writers: Sequence[Writer]) -> set[str]:
-    """Return what is wrong: "lost" (acknowledged, not there) or "torn" (there in part)."""
-    faults: set[str] = set()
-    for writer in writers:
-        written = await writer.count()
-        expected = {f"{writer.org}-{number}" for number in range(written)}
-        if written < writer.acknowledged:
-            faults.add("lost")
-        ids = set(await store.get_digests(writer.collection))
-        found = await find_ids(store, asking("apple", collection=writer.collection, depth=100_000))
-        embedded = set(await store.get_embedded(writer.collection, MODEL.name, sorted(ids)))
-        if not ids == expected == set(found) == embedded or len(found) != len(ids):
-            faults.add("torn")
-    return faults
-
-
 async def strike(cluster: CitusCluster, schema: str, writers: Sequence[Writer], victim_org: str) -> set[str]:
     """Kill the node of an org and start it again; return "held up" where an org of another node did not go on."""
-    places = {writer.org: cluster.find_worker(schema, writer.org) for writer in writers}
+    places = {org: cluster.find_worker(schema, org) for org in (writer.collection.org for writer in writers)}
     victim = places[victim_org]
-    others = [writer for writer in writers if places[writer.org] is not victim]
+    others = [writer for writer in writers if places[writer.collection.org] is not victim]
     await anyio.to_thread.run_sync(victim.kill)
     faults = set[str]()
 
@@ -152,10 +52,10 @@ async def kill(folder: Path, cluster: CitusCluster, kills: int, seed: int, fault
     random, schema = Random(seed), get_schema(folder)
     async with open_store(citus.get_store_url(folder, cluster), patience_seconds=5) as store:
         acknowledgements = anyio.Semaphore(0)
-        writers = [
-            Writer(org, store, acknowledgements, fault == "early", also if fault == "entangled" else None)
-            for org, also in zip(ORGS, [*ORGS[1:], ORGS[0]], strict=True)
-        ]
+        writers = [Writer(org, Collection(org, "notes"), store, acknowledgements, fault == "early") for org in ORGS]
+        if fault == "entangled":
+            for writer, also in zip(writers, [*ORGS[1:], ORGS[0]], strict=True):
+                writer.also = also
         workers = [org for org in ORGS if cluster.find_worker(schema, org) is not cluster.coordinator]
         assert len({cluster.find_worker(schema, org).port for org in workers}) == len(cluster.workers)
         # A model's first vector makes its graph on every node.

@@ -1,17 +1,16 @@
-"""Planted faults: movers that forget what was changed since they copied it, or let others write while they switch."""
+"""A planted fault: a mover that forgets what was changed since it copied it."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import cast
 
 from refdesk.core.keeping import moving
 from refdesk.core.keeping.moves import Change, Move, Moves, Standstill, find_moves
+from refdesk.factories.stores import choose_store
 from refdesk.protocols import Store
-from refdesk.stores.sqlite import open_store
 
 
 class Forgetful:
@@ -40,12 +39,11 @@ class Forgetful:
 
 async def move() -> None:
     """Move as the command would, without noticing what changes."""
-    arguments = sys.argv
-    old, new = (Path(url.removeprefix("sqlite:///")) for url in (arguments[3], arguments[5]))
+    old, new = (choose_store(sys.argv[place], sys.argv[place - 1]) for place in (3, 5))
 
     def find(store: Store) -> Moves:
         return Forgetful(cast("Moves", find_moves(store)))
 
     moving.find_moves = find
-    async with open_store(old) as source, open_store(new) as target:
-        await moving.Mover(source, target, "careless", arguments[5]).run()
+    async with old() as source, new() as target:
+        await moving.Mover(source, target, "careless", sys.argv[5]).run()

@@ -18,6 +18,7 @@ Kind: TypeAlias = Literal[
     "kills while backing up and restoring",
     "kills of a cluster's nodes",
     "kills while moving",
+    "kills while moving between databases",
     "power-loss images",
     "fuzzed messages",
     "tenant calls",

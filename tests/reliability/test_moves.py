@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
+from random import Random
 
+import anyio
+import anyio.lowlevel
 import pytest
 
 from tests.reliability.counting import count
 from tests.reliability.lives import CARELESS_MOVE
-from tests.reliability.moves import Trial, open_file
+from tests.reliability.moves import Load, Trial, make_file
 
 
 def make_trial(home: Path, seed: int, command: tuple[str, ...] = ("migrate", "--serving")) -> Trial:
     home.mkdir(exist_ok=True)
-    new = home / "new.sqlite3"
-    return Trial(home, seed, f"sqlite:///{new}", partial(open_file, new), command)
+    return Trial(home, seed, make_file(home / "old.sqlite3"), make_file(home / "new.sqlite3"), command)
 
 
 async def test_a_move_under_load_loses_and_doubles_nothing(tmp_path: Path) -> None:
@@ -34,3 +35,13 @@ async def test_fifty_moves_under_load_lose_and_double_nothing(tmp_path: Path, fi
 
 async def test_the_proof_catches_a_move_that_notices_no_change(tmp_path: Path) -> None:
     assert "lost" in await make_trial(tmp_path / "home", 2, (CARELESS_MOVE,)).run(kills=0)
+
+
+async def test_the_proof_ends_where_something_is_wrong() -> None:
+    load = Load(Random(5))
+    async with anyio.create_task_group() as group:
+        # The writers end, so nothing is acknowledged any more.
+        group.start_soon(load.wait, 2)
+        await anyio.lowlevel.checkpoint()
+        load.blame("not read: 404")
+    await load.wait(1)
