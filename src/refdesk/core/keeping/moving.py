@@ -41,8 +41,8 @@ WAIT_SECONDS = 0.05
 Phase: TypeAlias = Literal["moving", "building", "comparing", "switching"]
 
 NOT_WHILE_SERVING = (
-    "The source cannot be moved while it serves: Neo4j and Citus clusters note no changes of their own. Nothing was "
-    "copied. Stop what uses it, and leave --serving out."
+    "The source cannot be moved while it serves: its engine notes no changes, or it is a cluster. Stop what uses it, "
+    "and leave --serving out."
 )
 
 
