@@ -88,10 +88,8 @@ async def run(
 
     `caller` is what handlers find as `context.request`, where the stream says nothing of it.
     """
-    passed_on, options = (
-        _PassedOn(read, write, _gatekeeper(server, era), caller),
-        server.create_initialization_options(),
-    )
+    passed_on = _PassedOn(read, write, _gatekeeper(server, era), caller)
+    options = server.create_initialization_options()
     async with write, passed_on:
         if not await passed_on.opens_with_handshake():
             await server.run(passed_on, write, options)
