@@ -75,4 +75,4 @@ class ReadOnlyStore:
 
     async def check(self) -> None:
         """Return when the store can be read."""
-        await self.store.get_statistics()
+        await self.store.get_change_mark()

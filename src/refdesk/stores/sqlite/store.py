@@ -349,7 +349,7 @@ class SqliteStore(_SqliteReader):
     async def check(self) -> None:
         """See `Store.check`."""
         self._damage.require_none()
-        await self._readers.run(reads.get_statistics)
+        await self._readers.run(reads.get_change_mark)
         async with self._transactions.open() as session:
             await session.run(writes.probe)
 
