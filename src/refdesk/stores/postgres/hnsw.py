@@ -67,6 +67,7 @@ _BEGIN_HOLDING = (
     Statement("BEGIN ISOLATION LEVEL READ COMMITTED, READ ONLY"),
     Statement("SELECT set_config('idle_in_transaction_session_timeout', '0', true)"),
 )
+_END_HOLDING = Statement("ROLLBACK")
 # With 16 connections, the default, fewer nodes fit on a page, and no more of the nearest were found.
 _MAKE = "CREATE INDEX {} {} ON vectors USING hnsw ((vector::halfvec({})) halfvec_ip_ops) WITH (m = 12) WHERE model = {}"
 _DROP = "DROP INDEX {} IF EXISTS {}"
@@ -163,6 +164,8 @@ async def _holding(connections: Connections) -> AsyncGenerator[bool]:
     async with connections.pool.connect() as connection:
         (*_, ((is_held,),)) = await connections.send(connection, *_BEGIN_HOLDING, Statement(_HOLD))
         yield is_held
+        # The next may begin at once: that a connection was closed a server notices later.
+        await connections.send(connection, _END_HOLDING)
 
 
 async def _build(connections: Connections, connection: Connection, key: int, dimensions: int, passages: int) -> None:
