@@ -26,7 +26,7 @@ def watch_embedder(embedder: Embedder, tracer: Tracer) -> Embedder:
     return cast("Embedder", _WatchedEmbedder(embedder, tracer))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class _WatchedStore:
     store: Store
 

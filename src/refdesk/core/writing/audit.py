@@ -153,7 +153,7 @@ def watch(
     return cast("Store", _WatchedStore(store, clock, actor, action, subjects or {}, documents_only))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class _WatchedStore:
     store: Store
     clock: Clock

@@ -120,7 +120,7 @@ async def _read_histories(store: Store, org: str | None = None) -> AsyncIterator
                 yield [[each.document for each in history] for history in found]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class _CountedStore:
     store: Store
     most: int | None

@@ -51,7 +51,7 @@ def copied(path: Path) -> Generator[Path]:
         yield copy
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class ReadOnlyStore:
     """A store that refuses to write; what it is derived from is written nowhere else either."""
 
