@@ -91,7 +91,7 @@ class PostgresReader:
 
 
 @dataclass(slots=True)
-class Known:
+class Seen:
     """What a transaction has read or written, and need not read again: the locks of their orgs keep others out."""
 
     records: dict[MetadataKey, Metadata | None] = field(default_factory=dict["MetadataKey", "Metadata | None"])
@@ -110,7 +110,7 @@ class PostgresTransaction(PostgresReader):
         self._clock = clock
         self._is_loading = is_loading
         self._vectors = Vectors(session, is_loading=is_loading)
-        self._known, self._ahead = Known(), Ahead()
+        self._seen, self._ahead = Seen(), Ahead()
         self._goes_by: str | None = None
 
     async def get_metadata(self, key: MetadataKey) -> Metadata | None:
@@ -119,16 +119,16 @@ class PostgresTransaction(PostgresReader):
 
     async def get_many_metadata(self, keys: Sequence[MetadataKey]) -> list[Metadata | None]:
         """See `Reader.get_many_metadata`."""
-        new = list(dict.fromkeys(key for key in keys if key not in self._known.records))
+        new = list(dict.fromkeys(key for key in keys if key not in self._seen.records))
         if new:
-            self._known.records.update(zip(new, await reads.get_many_metadata(self._session, new), strict=True))
-        return [self._known.records[key] for key in keys]
+            self._seen.records.update(zip(new, await reads.get_many_metadata(self._session, new), strict=True))
+        return [self._seen.records[key] for key in keys]
 
     async def get_last_audit(self, org: str) -> AuditEntry | None:
         """See `Reader.get_last_audit`."""
-        if org not in self._known.last_audits:
-            self._known.last_audits[org] = await reads.get_last_audit(self._session, org)
-        return self._known.last_audits[org]
+        if org not in self._seen.last_audits:
+            self._seen.last_audits[org] = await reads.get_last_audit(self._session, org)
+        return self._seen.last_audits[org]
 
     async def expect(self, documents: Sequence[Document], keys: Sequence[MetadataKey]) -> None:
         """See `Transaction.expect`."""
@@ -148,9 +148,9 @@ class PostgresTransaction(PostgresReader):
         rows = await self._session.send(Scope(org), *asked, *reads.ask_for_metadata(keys))
         for content in contents:
             opened = content.read([rows.pop(0) for _ in content.statements])
-            self._known.contents[content.collection] = opened
-            self._known.last_audits[content.collection.org] = opened.last_audit
-        self._known.records.update(zip(keys, reads.match_metadata(keys, rows), strict=True))
+            self._seen.contents[content.collection] = opened
+            self._seen.last_audits[content.collection.org] = opened.last_audit
+        self._seen.records.update(zip(keys, reads.match_metadata(keys, rows), strict=True))
 
     async def _go_by_what_is_known(self, org: str, documents: Sequence[Document], keys: Sequence[MetadataKey]) -> bool:
         """Have that required in the place of asking; `False` where too little is known."""
@@ -162,11 +162,11 @@ class PostgresTransaction(PostgresReader):
         collection, ids = documents[0].collection, frozenset(document.id for document in documents)
         await self._session.post(Scope(org), state.require(collection, ids, keys))
         uncounted = state.uncounted[collection]
-        self._known.contents[collection] = writes.Content(
+        self._seen.contents[collection] = writes.Content(
             collection, ids, changes=state.changes, uncounted=uncounted, last_audit=state.last_audit
         )
-        self._known.records.update((key, state.records.get(key)) for key in keys)
-        self._known.last_audits[org] = state.last_audit
+        self._seen.records.update((key, state.records.get(key)) for key in keys)
+        self._seen.last_audits[org] = state.last_audit
         self._goes_by = org
         return True
 
@@ -191,15 +191,15 @@ class PostgresTransaction(PostgresReader):
         """Let the next transaction of the org know what this one leaves, where that was all that it wrote."""
         if not self._session.is_brief:
             self._forget()
-        if not self._session.is_brief or len(self._known.written) != 1:
+        if not self._session.is_brief or len(self._seen.written) != 1:
             return
-        content = self._known.written[0]
+        content = self._seen.written[0]
         org = content.collection.org
         state = OrgState(
             content.changes or 0,
             {content.collection: content.uncounted or 0},
-            self._known.last_audits.get(org),
-            {key: record for key, record in self._known.records.items() if key.org == org},
+            self._seen.last_audits.get(org),
+            {key: record for key, record in self._seen.records.items() if key.org == org},
         )
         self._knowledge.keep(org, state, has_held=bool(self._goes_by))
 
@@ -213,9 +213,9 @@ class PostgresTransaction(PostgresReader):
         rows = await writes.prepare(revisions, self._ahead)
         # Of vectors that are replaced the count is taken at once.
         await self._vectors.count()
-        contents = await writes.put_revisions(self._session, rows, self._known.contents, is_loading=self._is_loading)
-        self._known.last_audits.update((content.collection.org, content.last_audit) for content in contents)
-        self._known.written += contents
+        contents = await writes.put_revisions(self._session, rows, self._seen.contents, is_loading=self._is_loading)
+        self._seen.last_audits.update((content.collection.org, content.last_audit) for content in contents)
+        self._seen.written += contents
 
     async def put_vectors(
         self,
@@ -257,7 +257,7 @@ class PostgresTransaction(PostgresReader):
         now = self._clock.now()
         rows = writes.prepare_revisions([Revision(document, now) for document in documents])
         await self._vectors.count()
-        self._known.contents.clear()
+        self._seen.contents.clear()
         await writes.erase_documents(self._session, rows)
 
     async def put_links(self, links: Sequence[Link]) -> None:
@@ -270,17 +270,17 @@ class PostgresTransaction(PostgresReader):
 
     async def put_audit(self, entries: Sequence[AuditEntry]) -> None:
         """See `Transaction.put_audit`."""
-        last = {org: end.number if end else 0 for org, end in self._known.last_audits.items()}
+        last = {org: end.number if end else 0 for org, end in self._seen.last_audits.items()}
         await records.put_audit(self._session, entries, last)
         for entry in sorted(entries, key=lambda each: each.number):
-            self._known.last_audits[entry.org] = entry
+            self._seen.last_audits[entry.org] = entry
 
     async def put_metadata(self, records: Sequence[Metadata]) -> None:
         """See `Transaction.put_metadata`."""
         await put_metadata(self._session, records)
-        self._known.records.update((record.key, record) for record in records)
+        self._seen.records.update((record.key, record) for record in records)
 
     async def remove_metadata(self, keys: Sequence[MetadataKey]) -> None:
         """See `Transaction.remove_metadata`."""
         await records.remove_metadata(self._session, keys)
-        self._known.records.update(dict.fromkeys(keys))
+        self._seen.records.update(dict.fromkeys(keys))
