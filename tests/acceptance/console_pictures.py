@@ -31,7 +31,7 @@ def list_pages(world: World) -> dict[str, str]:
 def take(folder: Path) -> None:
     """Write the pictures into a folder."""
     npm.install(SOURCE, TOOLS, "the browser's driver")
-    (TOOLS / "visit.mjs").write_text((SOURCE / "visit.mjs").read_text())
+    npm.put(SOURCE / "visit.mjs", TOOLS)
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as home, open_world(Path(home)) as world:
         pages = list_pages(world)

@@ -21,7 +21,7 @@ def install(config: pytest.Config) -> Path:
     assert config.cache is not None
     folder = config.cache.mkdir("tools") / "console-node"
     npm.install(SOURCE, folder, "the browser's driver")
-    (folder / "visit.mjs").write_text((SOURCE / "visit.mjs").read_text())
+    npm.put(SOURCE / "visit.mjs", folder)
     return folder
 
 

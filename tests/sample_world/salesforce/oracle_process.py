@@ -6,7 +6,6 @@ They are installed by `npm ci` from the pinned `oracle/package-lock.json` into t
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -57,5 +56,5 @@ def install_oracle(cache: Path) -> Oracle:
     """Return the parsers, installed below `cache`; skip the test where they cannot be had, unless `CI=true`."""
     folder = cache / "statement-oracle"
     npm.install(SOURCE, folder, "the other parsers")
-    shutil.copy(SOURCE / "judge.mjs", folder)
+    npm.put(SOURCE / "judge.mjs", folder)
     return Oracle(folder)
