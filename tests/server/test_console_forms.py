@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncGenerator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -274,3 +275,87 @@ async def test_what_is_stored_is_shown_in_the_direction_of_its_script(browser: h
         found = (await browser.get(address)).text
         assert re.search(rf'<h[23] dir="auto"><a class="result"[^>]*>{title}', found)
         assert '<input id="q" name="q" type="search" dir="auto"' in found
+
+
+async def test_who_edits_what_somebody_else_has_edited_meanwhile_is_told_and_loses_nothing(
+    desk: Desk, browser: httpx2.AsyncClient
+) -> None:
+    id = await store(browser)
+    form = (await browser.get("/console/do/edit_knowledge", params={"id": id})).text
+    mine = {**read_fields(form), "title": "Refund limit", "body": "Up to 500 EUR, by card alone.", "tags": "cards"}
+    await send(browser, "edit_knowledge", id=id, title="Refund limit", body="Up to 200 EUR.\r\nNo more.")
+    told = await browser.post("/console/do/edit_knowledge", data=mine, headers=OWN)
+    assert (told.status_code, 'role="alert"' in told.text) == (409, True)
+    assert "ann has stored another version" in told.text
+    assert "<del>500</del><ins>200</ins>" in told.text
+    assert "Up to 500 EUR, by card alone.</textarea>" in told.text
+    assert 'value="cards"' in told.text
+    done = await browser.post("/console/do/edit_knowledge", data={**mine, **read_fields(told.text)}, headers=OWN)
+    assert done.status_code == 303, done.text
+    new = await read(browser, done.headers["location"].partition("id=")[2].partition("&")[0])
+    assert (new["body"], len(new["chain"])) == ("Up to 500 EUR, by card alone.", 3)
+
+
+async def test_who_edits_what_was_withdrawn_meanwhile_keeps_the_text(browser: httpx2.AsyncClient) -> None:
+    id = await store(browser)
+    form = (await browser.get("/console/do/edit_knowledge", params={"id": id})).text
+    await send(browser, "withdraw_knowledge", id=id)
+    mine = {**read_fields(form), "title": "Refund limit", "body": "Written for nothing?"}
+    told = await browser.post("/console/do/edit_knowledge", data=mine, headers=OWN)
+    assert (told.status_code, "was withdrawn" in told.text) == (409, True)
+    assert "Written for nothing?</textarea>" in told.text
+
+
+async def test_a_form_sent_after_the_sign_in_has_ended_is_shown_again_with_what_was_written(desk: Desk) -> None:
+    keys = (await desk.get_base()).keys
+    create = partial(keys.create, org="acme", agent="ann", scopes=("knowledge:read", "knowledge:write"))
+    made, secret = await create()
+    async with open_http(desk, None) as browser:
+        await browser.post("/console/sign-in", data={"key": secret})
+        form = (await browser.get("/console/do/store_knowledge")).text
+        mine = {**read_fields(form), "title": "Long thought", "body": "An hour's <work>", "tags": "kept"}
+        await keys.revoke(made.id)
+        for again in (False, True):
+            told = await browser.post("/console/do/store_knowledge", data=mine, headers=OWN)
+            assert (told.status_code, "not signed in any more" in told.text) == (200, True)
+            assert "An hour&#39;s &lt;work&gt;</textarea>" in told.text
+            assert ('value="Long thought"' in told.text, 'value="kept"' in told.text) == (True, True)
+            assert read_fields(told.text) == read_fields(form)
+            assert ("Max-Age=0" in told.headers["set-cookie"], "refdesk_key" in browser.cookies) == (True, False), again
+        refused = await browser.post("/console/do/store_knowledge", data=mine, headers={"origin": "https://x.example"})
+        assert (refused.status_code, "An hour" in refused.text) == (403, False)
+        _, secret = await create()
+        await browser.post("/console/sign-in", data={"key": secret})
+        done = await browser.post("/console/do/store_knowledge", data=mine, headers=OWN)
+        assert (done.status_code, "get_knowledge" in done.headers["location"]) == (303, True)
+
+
+async def test_whose_key_is_refused_where_everybody_may_call_stores_nothing_as_somebody_else(desk: Desk) -> None:
+    async with open_http(desk, WRITER) as browser:
+        await browser.post("/console/sign-in", data={"key": CANARY})
+        mine = {"title": "Under my own name", "body": "Or not at all."}
+        told = await browser.post("/console/do/store_knowledge", data=mine, headers=OWN)
+        assert (told.status_code, "not signed in any more" in told.text) == (200, True)
+        assert "0 notes" in (await browser.get("/console/browse/knowledge")).text
+
+
+@pytest.mark.parametrize("title", ["<script>", "<!-- x -->", "<img src=x onerror=alert(1)>", "![x](y)"])
+async def test_a_title_that_looks_like_markup_is_shown_as_text_everywhere_and_edited_as_it_is(
+    browser: httpx2.AsyncClient, title: str
+) -> None:
+    shown = title.replace("<", "&lt;").replace(">", "&gt;")
+    first = await store(browser, title)
+    done = await send(browser, "edit_knowledge", id=first, title=title, body=f"No more than {title}.")
+    page = (await browser.get(done.headers["location"])).text
+    head, body = page.split("</head>")
+    assert f"<title>{shown} – refdesk</title>" in head
+    assert f'<h1 dir="auto">{shown}</h1>' in body
+    assert f'<strong aria-current="true">{shown}</strong>' in body
+    for address in ("/", "/console/browse/knowledge"):
+        assert f">{shown}</a>" in (await browser.get(address)).text
+    id = done.headers["location"].partition("id=")[2].partition("&")[0]
+    form = (await browser.get("/console/do/edit_knowledge", params={"id": id})).text
+    assert f'value="{shown}"' in form
+    assert f"No more than {shown}.</textarea>" in form
+    asked = (await browser.get("/console/do/withdraw_knowledge", params={"id": id})).text
+    assert f'<p class="subject">{shown}</p>' in asked

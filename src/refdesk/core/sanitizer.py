@@ -3,8 +3,9 @@ r"""Stored text as it may be shown: nothing in it hides from people, moves a ter
 What agents read was written by others, and some of it wants to give orders that no person would see: in characters
 that are not drawn, in HTML comments, in escape sequences, in the marks by which chat templates change speakers; or to
 carry data away in the address of an image. Such things are taken out when text is read; what is stored stays as it was.
-Hidden text that is long enough to say something leaves the mark `HIDDEN`, so that whoever reads a hit knows. A text
-never becomes longer. In Markdown code, only what is invisible is taken out.
+Hidden text that is long enough to say something leaves the mark `HIDDEN`, so that whoever reads a hit knows; a tag or
+comment too short for a mark is left as text that is no markup. A text never becomes longer. In Markdown code, only what
+is invisible is taken out, and so it is for pages, which show markup as text.
 
 Invisible characters that have a use keep it: joiners within emoji and within words of scripts that need them, variation
 selectors behind a character that has variants, the tags of regional flags, and marks of direction beside letters that
@@ -17,7 +18,7 @@ hides code); ECMA-48 (escape sequences); CommonMark (code).
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, cast
 
@@ -78,6 +79,17 @@ def clean(text: str) -> str:
     return text.replace("<", "‹").replace("![", "[")
 
 
+def drop_unseen(text: str) -> str:
+    """Return a text without what nobody would see of it, markup as it is: for what shows markup as text."""
+    if text.isascii() and text.isprintable():
+        return text
+    for _ in range(MOST_ROUNDS):
+        before, text = text, _unseen().sub(_replace_unseen, text)
+        if text == before:
+            break
+    return text
+
+
 def _is_suspect(text: str) -> bool:
     """Return whether something may have to go: nothing is taken out of a text that holds no beginning of it."""
     # What is printable ASCII, as most of a result is, needs no look at its signs.
@@ -89,15 +101,15 @@ def _is_suspect(text: str) -> bool:
     )
 
 
-def clean_json(value: Any) -> Any:  # noqa: ANN401 - JSON in, JSON of the same shape out
-    """Return a JSON value with each of its texts as it may be shown; the keys stay."""
+def clean_json(value: Any, clean: Callable[[str], str] = clean) -> Any:  # noqa: ANN401 - JSON in, JSON of the same shape out
+    """Return a JSON value with each of its texts as it may be shown, which `clean` decides; the keys stay."""
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, dict):
         items = cast("dict[str, Any]", value).items()
-        return {key: item if type(item) in _WITHOUT_TEXT else clean_json(item) for key, item in items}
+        return {key: item if type(item) in _WITHOUT_TEXT else clean_json(item, clean) for key, item in items}
     if isinstance(value, list):
-        return [clean_json(item) for item in cast("list[Any]", value)]
+        return [clean_json(item, clean) for item in cast("list[Any]", value)]
     return value
 
 
@@ -138,9 +150,9 @@ def _replace_active(found: regex.Match[str]) -> str:
     if found["code"] is not None:
         return found[0]
     if found["comment"] is not None:
-        return _mark(found[0], HIDDEN)
+        return _mark(found[0], HIDDEN) or _disarm(found[0])
     if found["element"] is not None:
-        return _mark(found[0], ELEMENT)
+        return _mark(found[0], ELEMENT) or _disarm(found[0])
     if found["turn"] is not None:
         return "<"
     return "…" if found["data"] is not None else ""
@@ -148,3 +160,7 @@ def _replace_active(found: regex.Match[str]) -> str:
 
 def _mark(taken: str, mark: str) -> str:
     return mark if len(taken) >= len(mark) else ""
+
+
+def _disarm(tag: str) -> str:
+    return f"‹{tag[1:]}"

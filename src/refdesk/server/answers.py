@@ -17,14 +17,19 @@ if TYPE_CHECKING:
     from refdesk.errors import Choice
 
 
-def to_json(answer: BaseModel) -> dict[str, Any]:
+def to_json(answer: BaseModel, *, keeps_markup: bool = False) -> dict[str, Any]:
     """Return an answer as its contract writes it: null fields are left out, unless its model says otherwise.
 
     Texts in it are data that others wrote; see `refdesk.core.sanitizer` for what is taken out of them.
+
+    Args:
+        answer: Of an operation.
+        keeps_markup: Whether it goes to what shows markup as text: then only what nobody would see is taken out.
     """
     from refdesk.core import sanitizer  # not at the start, which its patterns would slow
 
-    return sanitizer.clean_json(answer.model_dump(mode="json", by_alias=True, exclude_none=True))
+    value = answer.model_dump(mode="json", by_alias=True, exclude_none=True)
+    return sanitizer.clean_json(value, sanitizer.drop_unseen if keeps_markup else sanitizer.clean)
 
 
 def get_meta(answer: BaseModel) -> dict[str, Any]:

@@ -66,6 +66,7 @@ class Caller:
         transport: Through which the call came, for the log, the metrics and traces.
         traceparent: Of which trace the call says that it is part; checked by who reads it.
         asked_at: When it was first sent, where it comes again because the process that ran it ended.
+        keeps_markup: Whether answers go to what shows markup as text, such as pages that escape all of it.
     """
 
     desk: Desk
@@ -73,6 +74,7 @@ class Caller:
     transport: str
     traceparent: str | None = None
     asked_at: datetime | None = None
+    keeps_markup: bool = False
 
     async def run(self, operation: Operation, arguments: object, report: Report = report_nothing) -> Answered:
         """Return the answer of an operation, which tells `report` how far it is.
@@ -139,7 +141,8 @@ class Caller:
             self.desk.note_unanswered(self.principal, self.transport, operation.find_unanswered(validated, answer))
         if operation.effects.read_only and self.desk.settings.audit_reads:
             await self._record_read(operation, subjects)
-        return Answered(answers.to_json(answer), answers.get_meta(answer), answers.get_choice(answer))
+        value = answers.to_json(answer, keeps_markup=self.keeps_markup)
+        return Answered(value, answers.get_meta(answer), answers.get_choice(answer))
 
     async def _record_read(self, operation: Operation, subjects: Mapping[str, JsonValue]) -> None:
         base = (await self.desk.get_base()).knowledge_base
@@ -152,7 +155,8 @@ class Caller:
         async with self._on_record(resource.uri):
             with _guard(self, resource.uri, self.desk.find_toolset(resource)):
                 self.require(resource.scopes)
-                return answers.to_json(await self._within_time(self.desk.find_toolset(resource), resource.reader))
+                found = await self._within_time(self.desk.find_toolset(resource), resource.reader)
+                return answers.to_json(found, keeps_markup=self.keeps_markup)
 
     async def ask(
         self, toolset: str, target: str, scopes: frozenset[str], reader: Callable[[Context], Awaitable[Answer]]

@@ -51,7 +51,7 @@ SESSION_HEADER = "x-salesforce-token"
 OPEN_PATHS = frozenset(
     {
         *("/", "/docs", "/health", "/openapi.json", "/ready"),
-        *("/console/sign-in", "/console/sign-in/issuer", "/console/sign-in/return"),
+        "/console/sign-in",
     }
 )
 ALWAYS_OPEN = "/.well-known/"
@@ -61,7 +61,7 @@ that there is no such place."""
 IDENTIFY_SECONDS = 2.0
 """How long an address that needs no credential waits to learn whose one is: it answers while a store does not."""
 
-OPEN_FOLDERS = ("/assets/", ALWAYS_OPEN)
+OPEN_FOLDERS = ("/assets/", "/console/sign-in/", ALWAYS_OPEN)
 
 MOST_FAILURES = 600
 """Of one source in a `WINDOW`. A key cannot be guessed; this keeps a broken client from filling the log."""

@@ -50,24 +50,44 @@ class Filled:
 
 async def show_or_do(visit: Visit) -> Response:
     """Show a form, or do what was sent with it."""
-    name = visit.request.path_params["operation"]
-    act, operation = ACTS.get(name), visit.site.find_operation(name)
-    if act is None or operation is None:
-        raise errors.NotFoundError("This server has no such form.")
-    visit.caller.require_operation(operation)
+    act, operation = _find_act(visit)
     if visit.request.method == "GET":
+        visit.caller.require_operation(operation)
         known = await act.load(visit, visit.query) if act.load is not None else dict[str, str]()
         given = {field.name: value for field in act.fields if (value := visit.query.get(field.name)) is not None}
         return await _show_form(visit, act, operation, {**known, **given})
     require_own_page(visit)
-    sent = await visit.request.form(max_fields=MOST_FIELDS, max_files=0, max_part_size=MOST_FIELD_BYTES)
-    given = {field.name: str(sent.get(field.name, "")).replace("\r\n", "\n") for field in act.fields}
+    given = await _read_sent(visit, act)
     try:
+        visit.caller.require_operation(operation)
         answer = await act.run(visit, operation.name, _read_form(act, operation, given))
     except errors.RefdeskError as error:
+        overtaken = await act.overtake(visit, given, error) if act.overtake is not None else None
+        if overtaken is not None:
+            return await _show_form(visit, act, operation, overtaken.given, meanwhile=overtaken.meanwhile)
         return await _show_form(visit, act, operation, given, error)
     address, undo = act.lead(given, answer)
-    return RedirectResponse(_add(address, write_notice(name, undo)), 303)
+    return RedirectResponse(_add(address, write_notice(operation.name, undo)), 303)
+
+
+async def keep(visit: Visit) -> Response:
+    """Show a form as it was filled in by somebody who is not signed in any more, to be sent once more; do nothing."""
+    act, operation = _find_act(visit)
+    require_own_page(visit)
+    return await _show_form(visit, act, operation, await _read_sent(visit, act), is_signed_out=True)
+
+
+def _find_act(visit: Visit) -> tuple[Act, Operation]:
+    name = visit.request.path_params["operation"]
+    act, operation = ACTS.get(name), visit.site.find_operation(name)
+    if act is None or operation is None:
+        raise errors.NotFoundError("This server has no such form.")
+    return act, operation
+
+
+async def _read_sent(visit: Visit, act: Act) -> dict[str, str]:
+    sent = await visit.request.form(max_fields=MOST_FIELDS, max_files=0, max_part_size=MOST_FIELD_BYTES)
+    return {field.name: str(sent.get(field.name, "")).replace("\r\n", "\n") for field in act.fields}
 
 
 def require_own_page(visit: Visit) -> None:
@@ -86,21 +106,42 @@ def require_own_page(visit: Visit) -> None:
 
 
 async def _show_form(
-    visit: Visit, act: Act, operation: Operation, given: Mapping[str, str], error: errors.RefdeskError | None = None
+    visit: Visit,
+    act: Act,
+    operation: Operation,
+    given: Mapping[str, str],
+    error: errors.RefdeskError | None = None,
+    meanwhile: Mapping[str, Any] | None = None,
+    *,
+    is_signed_out: bool = False,
 ) -> Response:
-    subject = await act.describe(visit, given) if act.describe is not None else ""
+    """Return a form that is filled in.
+
+    Args:
+        visit: Whose it is.
+        act: What it does.
+        operation: By which it does that.
+        given: What is in the fields.
+        error: Why it was not done.
+        meanwhile: What somebody else did, so that it was not done.
+        is_signed_out: Whether it was not done because nobody is signed in, of whom nothing can be asked.
+    """
+    subject = await act.describe(visit, given) if act.describe is not None and not is_signed_out else ""
     values = {
         "act": act,
         "name": operation.name,
-        "fields": [await _fill(visit, act, operation, field, given) for field in act.fields],
+        "fields": [await _fill(visit, operation, field, given, asks=not is_signed_out) for field in act.fields],
         "subject": subject,
         "error": error,
+        "meanwhile": meanwhile,
+        "is_signed_out": is_signed_out,
         "back": _find_back(visit),
     }
-    return visit.show("form.html", values, status_of(error) if error is not None else 200)
+    status = status_of(error) if error is not None else 409 if meanwhile is not None else 200
+    return visit.show("form.html", values, status)
 
 
-async def _fill(visit: Visit, act: Act, operation: Operation, field: Field, given: Mapping[str, str]) -> Filled:
+async def _fill(visit: Visit, operation: Operation, field: Field, given: Mapping[str, str], *, asks: bool) -> Filled:
     schema = _get_schema(operation)
     own = schema["properties"].get(field.name, {})
     value = given.get(field.name, "")
@@ -110,7 +151,7 @@ async def _fill(visit: Visit, act: Act, operation: Operation, field: Field, give
         value = _write(own["default"])
     options = [(str(each), field.words.get(str(each), str(each))) for each in own.get("enum", ())]
     if field.offer is not None:
-        options = await field.offer(visit, given)
+        options = await field.offer(visit, given) if asks else [(value, value)]
     return Filled(field, value, own, field.name in schema.get("required", ()), options)
 
 

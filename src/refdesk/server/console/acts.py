@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 import anyio
 
 from refdesk import errors
+from refdesk.server.console import notes
 
 if TYPE_CHECKING:
     from refdesk.server.console.visits import Visit
@@ -50,6 +51,19 @@ class Field:
     may_be_empty: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Overtaken:
+    """A form that came too late.
+
+    Attributes:
+        given: What its fields are to have, so that it does what was meant after all.
+        meanwhile: What somebody else did, for the page: `by` whom, when (`at`), and `compared` with what was before.
+    """
+
+    given: Given
+    meanwhile: Answer
+
+
 async def _run(visit: Visit, operation: str, arguments: Mapping[str, object]) -> Answer:
     return await visit.ask(operation, arguments)
 
@@ -66,6 +80,7 @@ class Act:
         load: Returns what the fields have before anybody fills them in, from the address.
         describe: Returns what it is done to, for people.
         run: Does it, and returns the answer.
+        overtake: Returns how to go on where somebody else was quicker; `None` where that is not why it failed.
     """
 
     title: str
@@ -76,6 +91,7 @@ class Act:
     load: Callable[[Visit, Given], Awaitable[Given]] | None = None
     describe: Callable[[Visit, Given], Awaitable[str]] | None = None
     run: Callable[[Visit, str, Mapping[str, object]], Awaitable[Answer]] = _run
+    overtake: Callable[[Visit, Given, errors.RefdeskError], Awaitable[Overtaken | None]] | None = None
     is_grave: bool = False
 
 
@@ -100,6 +116,16 @@ async def _load_note(visit: Visit, given: Given) -> Given:
         "confidence": str(note["confidence"]),
         "expiresAt": note.get("expiresAt", ""),
     }
+
+
+async def _overtake_edit(visit: Visit, given: Given, error: errors.RefdeskError) -> Overtaken | None:
+    """Let a text that was written on an older version be stored in place of what holds now, once its writer knows."""
+    head = (error.details or {}).get("headId") if isinstance(error, errors.ConflictError) else None
+    if head is None:
+        return None
+    now = await visit.ask(notes.GET_KNOWLEDGE, {"id": head})
+    meanwhile = {"by": now["author"], "at": now["createdAt"], "compared": await notes.compare(visit, now, given["id"])}
+    return Overtaken({**given, "id": now["id"]}, meanwhile)
 
 
 async def _edit(visit: Visit, operation: str, arguments: Mapping[str, object]) -> Answer:
@@ -241,6 +267,7 @@ ACTS: Mapping[str, Act] = {
         lambda given, answer: (_note(answer["id"]), {"id": given["id"], REPLACED_BY: answer["id"]}),
         load=_load_note,
         run=_edit,
+        overtake=_overtake_edit,
     ),
     "supersede_knowledge": Act(
         "Replace by another entry",

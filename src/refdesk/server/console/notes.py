@@ -22,12 +22,13 @@ async def _build_history(visit: Visit, note: Values) -> Values | None:
     replaced = [each["id"] for each in chain if each.get("supersededBy") == note["id"]]
     chosen = visit.query.get("compare") or next(iter(replaced), None)
     rail = drawings.draw_rail([each["id"] for each in chain], {each["id"]: each.get("supersededBy") for each in chain})
-    compared = await _compare_notes(visit, note, chosen) if chosen is not None and chosen != note["id"] else None
+    compared = await compare(visit, note, chosen) if chosen is not None and chosen != note["id"] else None
     rows = list(zip(chain, rail.dots, strict=True))
     return {"rows": rows, "rail": rail, "compared": compared, "older": note.get("nextChainOffset"), "id": note["id"]}
 
 
-async def _compare_notes(visit: Visit, note: Values, id: str) -> Values:
+async def compare(visit: Visit, note: Values, id: str) -> Values:
+    """Return what differs between an entry and another one of that id: the older, the newer, and their differences."""
     other = await visit.ask(GET_KNOWLEDGE, {"id": id})
     older, newer = sorted((other, note), key=lambda each: each["createdAt"])
     return {

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from refdesk import errors
+from refdesk.core.sanitizer import clean_json
 from refdesk.server import answers, calls, json_types
 from refdesk.server.console import entries, notes, sections
 from refdesk.server.console.arranging import arrange
@@ -36,7 +37,7 @@ async def show_answer(visit: Visit) -> Response:
         "toolset": visit.site.desk.find_toolset(operation),
         "operation": operation,
         "warnings": answers.get_warnings(answer.meta),
-        "raw": json.dumps(thing, indent=2, ensure_ascii=False),
+        "raw": _show_raw(thing),
         "sections": (),
     }
     page = entries.PAGES.get(operation.name)
@@ -69,9 +70,14 @@ async def show_resource(visit: Visit) -> Response:
         "thing": arrange(answer, resource.name),
         "warnings": (),
         "sections": (),
-        "raw": json.dumps(answer, indent=2, ensure_ascii=False),
+        "raw": _show_raw(answer),
     }
     return visit.show("read.html", values)
+
+
+def _show_raw(answer: Mapping[str, Any]) -> str:
+    """Return an answer as agents read it, without the markup that the page shows people."""
+    return json.dumps(clean_json(answer), indent=2, ensure_ascii=False)
 
 
 def name_resource(path: str) -> str:

@@ -15,7 +15,7 @@ from markupsafe import Markup, escape
 from starlette.responses import HTMLResponse
 
 from refdesk import __version__
-from refdesk.core.sanitizer import clean
+from refdesk.core.sanitizer import drop_unseen
 from refdesk.server.console.arranging import break_lines, strip_head
 from refdesk.server.console.cautions import split_caution
 
@@ -64,7 +64,7 @@ def _environment() -> Environment:
         "markdown": show_markdown,
         "marked": mark_words,
         "moment": show_moment,
-        "plain": clean,
+        "plain": drop_unseen,
         "playbook": show_playbook,
         "query": make_query,
         "words": show_words,
@@ -76,7 +76,14 @@ def _environment() -> Environment:
 
 @cache
 def _markdown() -> MarkdownIt:
-    return MarkdownIt("commonmark", {"html": False, "linkify": False}).enable(["table", "strikethrough"])
+    renderer = MarkdownIt("commonmark", {"html": False, "linkify": False}).enable(["table", "strikethrough"])
+    renderer.add_render_rule("image", _link_image)
+    return renderer
+
+
+def _link_image(_: object, tokens: Sequence[Token], place: int, *_rest: object) -> str:
+    token = tokens[place]
+    return Markup('<a href="{}">{}</a>').format(token.attrGet("src") or "", token.content or "picture")
 
 
 def show_markdown(text: str, below: int = 1) -> Markup:
@@ -87,7 +94,7 @@ def show_markdown(text: str, below: int = 1) -> Markup:
         below: The level of the heading that it comes under; its own follow without a gap.
     """
     renderer = _markdown()
-    tokens = renderer.parse(clean(text))
+    tokens = renderer.parse(drop_unseen(text))
     _lower_headings(tokens, below)
     shown = nh3.clean(
         renderer.renderer.render(tokens, renderer.options, {}),
@@ -113,7 +120,7 @@ def _lower_headings(tokens: Sequence[Token], below: int) -> None:
 
 def show_brief(text: str) -> str:
     """Return Markdown as plain text for a snippet: without the signs that only make it bold, code or a heading."""
-    return _SIGNS.sub("", clean(text))
+    return _SIGNS.sub("", drop_unseen(text))
 
 
 def show_playbook(resolution: str) -> str:

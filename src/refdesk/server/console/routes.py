@@ -77,6 +77,7 @@ class Console:
             *(Route(path, self._guarded(show), methods=methods) for path, show, methods in pages),
             Route("/console/events", self._guarded(self.changes.follow)),
             Route("/console/sign-in", self._sign_in, methods=WRITE),
+            Route(f"{sessions.KEPT}{{operation}}", self._guarded(acting.keep), methods=["POST"]),
             Route("/console/sign-out", self._sign_out, methods=["POST"]),
             *(self.issuer.build_routes() if self.issuer is not None else ()),
             Route("/console/{path:path}", self._guarded(_find_nothing), methods=READ),

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
 from typing import TYPE_CHECKING
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from starlette.datastructures import Headers
 
@@ -26,7 +26,14 @@ COOKIE = "refdesk_key"
 SESSION = "refdesk_session"
 FOLDER = "/console/"
 SIGN_IN = f"{FOLDER}sign-in"
+FORMS = f"{FOLDER}do/"
+KEPT = f"{SIGN_IN}/kept/"
+"""Where a form goes whose sender is not let in: it is shown again with what was written."""
+
 START = "/"
+_FORGET = (b"set-cookie", f'{COOKIE}=""; HttpOnly; Max-Age=0; Path=/; SameSite=strict'.encode())
+"""The session stays: it may be renewed once the issuer answers again."""
+
 _KEY = re.compile(r"[\x21-\x3a\x3c-\x7e]{1,4096}")
 
 
@@ -34,7 +41,7 @@ _KEY = re.compile(r"[\x21-\x3a\x3c-\x7e]{1,4096}")
 class CookieKey:
     """Puts the key of the cookie where other callers have theirs, on the console's addresses.
 
-    Who has none that counts is led to where one signs in.
+    Who has none that counts is led to where one signs in; who has sent a form is shown it again, as it was filled in.
 
     Attributes:
         people: Who is signed in with an issuer; `None` where nobody can be.
@@ -48,7 +55,7 @@ class CookieKey:
         if scope["type"] != "http" or not is_console(scope["path"]):
             await self.app(scope, receive, send)
             return
-        headers = Headers(scope=scope)
+        headers, asked = Headers(scope=scope), scope
         # Where one signs in, what was kept before counts for nothing: what has expired must not stand in the way.
         counts = not scope["path"].startswith(f"{SIGN_IN}/")
         key, session = (read_key(headers), read_cookie(headers, SESSION)) if counts else (None, None)
@@ -57,7 +64,17 @@ class CookieKey:
             # Not in place: another reader of this request must not take it for a header that was sent.
             scope = {**scope, "headers": [*scope["headers"], (b"authorization", f"Bearer {token or key}".encode())]}
         renewed = write_cookie(scope, token, is_secure=self._is_secure) if token and token != key else None
-        await self.app(scope, receive, _Leading(send, scope, (token or key) is not None, renewed))
+        is_form = scope["method"] == "POST" and scope["path"].startswith(FORMS) and "authorization" not in headers
+        leading = _Leading(send, scope, (token or key) is not None, renewed, is_form=is_form)
+
+        async def receive_noted() -> Message:
+            leading.is_form = False  # what has been read cannot be shown again
+            return await receive()
+
+        await self.app(scope, receive_noted, leading)
+        if leading.is_form_refused:
+            path = KEPT + asked["path"].removeprefix(FORMS)
+            await self.app({**asked, "path": path, "raw_path": quote(path).encode()}, receive, _Forgetting(send))
 
     @property
     def _is_secure(self) -> bool:
@@ -66,29 +83,45 @@ class CookieKey:
 
 @dataclass(slots=True)
 class _Leading:
-    """Sends what is answered, but leads on who is not let in."""
+    """Sends what is answered, but leads on who is not let in; nothing to who has sent a form."""
 
     send: Send
     scope: Scope
     has_key: bool
     renewed: bytes | None = None
+    is_form: bool = False
+    is_form_refused: bool = False
     is_led: bool = False
 
     async def __call__(self, message: Message) -> None:
+        if self.is_form and message["type"] == "http.response.start" and message["status"] == 401:
+            self.is_form_refused = True
+        if self.is_form_refused:
+            return
         if message["type"] == "http.response.start" and message["status"] == 401:
             self.is_led = True
             query = self.scope["query_string"].decode("latin-1")
             here = self.scope["path"] + (f"?{query}" if query else "")
             asked = {"next": here, **({"again": "1"} if self.has_key else {})}
             address = f"{SIGN_IN}?{urlencode(asked)}"
-            # The session stays: it may be renewed once the issuer answers again.
-            cookie = f'{COOKIE}=""; HttpOnly; Max-Age=0; Path=/; SameSite=strict'
-            headers = [(b"location", address.encode()), (b"set-cookie", cookie.encode()), (b"content-length", b"0")]
+            headers = [(b"location", address.encode()), _FORGET, (b"content-length", b"0")]
             message = {"type": "http.response.start", "status": 303, "headers": headers}
         elif message["type"] == "http.response.start" and self.renewed is not None and not _sets_key(message):
             message = {**message, "headers": [*message["headers"], (b"set-cookie", self.renewed)]}
         elif self.is_led:
             message = {**message, "body": b""}
+        await self.send(message)
+
+
+@dataclass(frozen=True, slots=True)
+class _Forgetting:
+    """Sends what is answered, and lets the browser forget the key."""
+
+    send: Send
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            message = {**message, "headers": [*message["headers"], _FORGET]}
         await self.send(message)
 
 

@@ -87,7 +87,7 @@ class Visit:
         Raises:
             UnauthenticatedError: Nobody said so.
         """
-        return Caller(self.site.desk, get_caller(self.request), TRANSPORT)
+        return Caller(self.site.desk, get_caller(self.request), TRANSPORT, keeps_markup=True)
 
     def may(self, name: str) -> bool:
         """Return whether who looks may run an operation here."""
