@@ -359,3 +359,22 @@ async def test_a_title_that_looks_like_markup_is_shown_as_text_everywhere_and_ed
     assert f"No more than {shown}.</textarea>" in form
     asked = (await browser.get("/console/do/withdraw_knowledge", params={"id": id})).text
     assert f'<p class="subject">{shown}</p>' in asked
+
+
+@pytest.mark.parametrize("title", ["\u200b\u200c", "\u3164", "\ufe0f", "\x07", "\u2060 \u00ad"])
+async def test_a_title_of_which_nothing_would_be_seen_is_refused(browser: httpx2.AsyncClient, title: str) -> None:
+    refused = await browser.post("/knowledge", json={"title": title, "body": "x"})
+    assert (refused.status_code, "is blank" in refused.text) == (400, True)
+    assert (await browser.post("/knowledge", json={"title": f"{title}é", "body": "👩‍👩‍👧"})).status_code == 200
+
+
+async def test_each_shelf_offers_what_fills_it_and_says_how_while_it_is_empty(browser: httpx2.AsyncClient) -> None:
+    notes, skills = [(await browser.get(f"/console/browse/{name}")).text for name in ("knowledge", "skills")]
+    assert ("store_knowledge." in notes, '"/console/do/store_knowledge?"' in notes) == (True, True)
+    assert ("learned from support conversations" in skills, '"/console/do/create_skill?"' in skills) == (True, True)
+
+
+async def test_an_entry_that_nobody_has_changed_is_not_said_to_be_changed(browser: httpx2.AsyncClient) -> None:
+    id = await store(browser)
+    page = (await browser.get("/console/read/get_knowledge", params={"id": id})).text
+    assert ("<dt>Written</dt>" in page, "<dt>Changed</dt>" in page) == (True, False)

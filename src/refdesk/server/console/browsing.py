@@ -74,6 +74,8 @@ class Shelf:
     Attributes:
         operation: Whoever may run it sees the shelf.
         read: Returns a page: called with the visit, what the address narrows the list by, and how many to skip.
+        nothing: What to say where there is nothing yet.
+        act: What makes something for it, and the words for that; empty where nobody does so by a form.
     """
 
     toolset: str
@@ -81,6 +83,8 @@ class Shelf:
     operation: str
     filters: tuple[str, ...]
     read: Callable[[Visit, Mapping[str, str], int], Awaitable[Listing]]
+    nothing: str
+    act: tuple[str, str] = ("", "")
 
 
 async def lead_on(visit: Visit) -> Response:
@@ -252,7 +256,30 @@ def _to_update(update: Answer) -> Row:
 
 
 SHELVES = (
-    Shelf("knowledge", "Notes", "list_knowledge", ("tag", "author", "age", "also"), _list_notes),
-    Shelf("skills", "Skills", "list_skills", ("area", "type"), _list_skills),
-    Shelf("azure-updates", "Announcements", "search_azure_updates", ("ring", "tag", "category"), _list_updates),
+    Shelf(
+        "knowledge",
+        "Notes",
+        "list_knowledge",
+        ("tag", "author", "age", "also"),
+        _list_notes,
+        "Nothing yet. Agents store what they learn with store_knowledge.",
+        ("store_knowledge", "New entry"),
+    ),
+    Shelf(
+        "skills",
+        "Skills",
+        "list_skills",
+        ("area", "type"),
+        _list_skills,
+        "Nothing yet. Skills are learned from support conversations.",
+        ("create_skill", "Learn from a conversation"),
+    ),
+    Shelf(
+        "azure-updates",
+        "Announcements",
+        "search_azure_updates",
+        ("ring", "tag", "category"),
+        _list_updates,
+        "Nothing yet. The page Feed shows how the syncs went.",
+    ),
 )
