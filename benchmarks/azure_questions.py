@@ -64,6 +64,7 @@ QUESTIONS = (
     Wanted("What is retired in AKS this year?", "557929 502044 497368 557224 500273 555839 499906 500294", many=True),
     Wanted("copilot in the Azure portal news", "569685 528538 526751 520762"),
     Wanted("machines that heal themselves", "501999"),
+    Wanted("self-healing machines", "501999"),
     Wanted("Is Azure HorizonDB generally available?", "563087 529806"),
     Wanted("Which AKS features went GA in March 2026?", "557907 557892 557902 557897 557882 560521 557887", many=True),
     Wanted("TLS 1.0 end of support app service", "557852"),

@@ -90,6 +90,23 @@ async def test_a_word_that_occurs_nowhere_is_taken_for_a_beginning() -> None:
     assert "understood" not in await ask(context, query="machine")
 
 
+@pytest.mark.parametrize("query", ["self-healing machines", "healing machines", "machines that heal"])
+async def test_a_word_that_occurs_nowhere_finds_its_kin_also_within_a_compound(query: str) -> None:
+    context = await make_context(
+        [
+            make_record("1", title="Unhealthy instances give way to healthy ones"),
+            make_record("2", title="Machines in Sweden"),
+            make_record("3", title="Healthy machines"),
+            make_record("4", title="Selfies of machines"),
+        ]
+    )
+    answer = await ask(context, query=query)
+    assert get_ids(answer)[0] == "3"
+    assert list(answer["understood"].values()) == ["healthy"]
+    for untouched in ('"self-healing"', "machines", "posting", "healthcare"):
+        assert "understood" not in await ask(context, query=untouched)
+
+
 async def test_beginnings_know_what_was_synced_since(desk: Desk, emulator: RunningEmulator) -> None:
     await emulator.set_world([dict(make_record("1", title="Kubernetes"))])
     await desk.syncer.sync()

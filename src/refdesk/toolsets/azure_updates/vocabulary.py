@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 LEAST_LETTERS = 3
 """Of a beginning: fewer begin nearly everything."""
 
+LEAST_STEM = 4
+"""Letters of the stem of a word, by which others are taken for its kin: *healing* and *healthy*."""
+
 MOST_WORDS = 4
 """That one beginning stands for: the most frequent ones."""
 
@@ -85,23 +88,41 @@ _known: WeakKeyDictionary[Store, _Known] = WeakKeyDictionary()
 async def complete_words(knowledge_base: KnowledgeBase, query: str) -> tuple[str, Mapping[str, str]]:
     """Return the query with beginnings of words replaced by the words, and what each was replaced by.
 
-    A beginning is a word with `*` behind it, or one that occurs in no update and that others begin with. What is in
-    double quotes stays.
+    A beginning is a word with `*` behind it, or one that occurs in no update and that others begin with, else one whose
+    stem others begin with. Of what hyphens join, it is the last word; what is in double quotes stays.
     """
     store = knowledge_base.store
     beginnings = [word for word in _list_candidates(query) if not await _occurs(store, word)]
     if not beginnings:
         return query, {}
     vocabulary = await _get_vocabulary(knowledge_base)
-    found = {word: vocabulary.complete(fold(word.rstrip("*"))) for word in beginnings}
+    found = {word: _find_words(vocabulary, word) for word in beginnings}
     replaced = {word: " ".join(words) for word, words in found.items() if words}
-    return _QUOTES_OR_WORD.sub(lambda match: replaced.get(match[0], match[0]), query), replaced
+    return _QUOTES_OR_WORD.sub(lambda match: _replace(match[0], replaced), query), replaced
+
+
+def _find_words(vocabulary: Vocabulary, word: str) -> list[str]:
+    beginning, stems = fold(word.rstrip("*")), analyse(word)
+    found = vocabulary.complete(beginning)
+    if found or len(stems) != 1 or not LEAST_STEM <= len(stems[0]) < len(beginning):
+        return found
+    return vocabulary.complete(stems[0]) if beginning.startswith(stems[0]) else []
+
+
+def _replace(word: str, replaced: Mapping[str, str]) -> str:
+    before, _, last = _part(word)
+    return f"{before} {replaced[last]}".lstrip() if last in replaced else word
+
+
+def _part(word: str) -> tuple[str, str, str]:
+    return ("", "", word) if word.startswith('"') else word.rpartition("-")
 
 
 def _list_candidates(query: str) -> Iterator[str]:
     for match in _QUOTES_OR_WORD.finditer(query):
-        if len(match[0].rstrip("*")) >= LEAST_LETTERS and match[0][0].isalpha():
-            yield match[0]
+        word = _part(match[0])[2]
+        if len(word.rstrip("*")) >= LEAST_LETTERS and word[0].isalpha():
+            yield word
 
 
 async def _occurs(store: Store, word: str) -> bool:
