@@ -1,12 +1,13 @@
 """What one desk for all clients of a machine saves: their start, their memory, and what they cost each other.
 
-    python -m benchmarks.desk [--rounds 5] [--notes 10000] [--many 100000] [--parts start memory store many] [--json]
+    python -m benchmarks.desk [--rounds 5] [--notes 10000] [--many 100000] [--parts start memory store …] [--json]
 
 `start`: from the start of a process to its answer to `tools/list`, of a forwarder whose desk runs, of one that starts
 it first (both processes counted, once for the first time and once with what was kept from the last), and of a bare
 server on the same SDK, in turns. `memory`: the proportional set sizes of the desk and of ten clients that have all
 searched by meaning, against those with one client. `store`: the 95th percentile of eight clients that store at once,
-against the median of one, in turns, and the CPU of the desk for each. `many`: the desk's memory on many notes of
+against the median of one, in turns, and the CPU of the desk for each. `wakes`: the CPU of the desk for a store with all
+that it does in the background for it, on many notes against few, in turns. `many`: the desk's memory on many notes of
 one passage each, the most that it ever is while nobody searches any more; vectors are random.
 
 Exit status 1 when a limit is exceeded; the limits are the constants below.
@@ -36,7 +37,7 @@ import anyio
 import numpy as np
 
 from benchmarks.anatomy import make_notes
-from refdesk.core.background.embedding import Indexer
+from refdesk.core.background.embedding import CALM_SECONDS, Indexer
 from refdesk.core.clock import SystemClock
 from refdesk.core.knowledge_base import KnowledgeBase
 from refdesk.core.search.semantics import Semantics
@@ -62,6 +63,9 @@ MOST_MEMORY = 1.3
 MOST_DELAY = 5.0
 """Of the median of one client that stores, the 95th percentile of eight."""
 
+MOST_GROWTH = 1.5
+"""Of the CPU of the desk for a store on few notes, that on many."""
+
 MOST_BYTES = 300_000_000
 """The desk's memory on many notes, from a few seconds after its last answer on."""
 
@@ -77,6 +81,10 @@ REST_SECONDS = 2 * LOOK_SECONDS
 
 WATCHED_SECONDS, SAMPLE_SECONDS = 30.0, 0.01
 WRITERS = 8
+FEW = 100
+WAKES, PAUSE_SECONDS = 10, 3 * CALM_SECONDS
+"""So many stores in a turn, so far apart that each is embedded before the next."""
+
 TICKS = os.sysconf("SC_CLK_TCK")
 NOWHERE = "http://127.0.0.1:9/feed"
 
@@ -316,6 +324,38 @@ def time_stores(client: Client, count: int) -> list[float]:
     return taken
 
 
+def measure_wakes(rounds: int, count: int) -> Figures:
+    """Measure what a store costs the desk in all, on few notes and on many, in turns."""
+    cpu = {FEW: list[float](), count: list[float]()}
+    with ExitStack() as stack:
+        clients: dict[int, tuple[Client, int]] = {}
+        for number in cpu:
+            home = stack.enter_context(keeping_desk(Path(stack.enter_context(tempfile.TemporaryDirectory()))))
+            anyio.run(fill, home, number)
+            clients[number] = search_by_meaning(home, "zygote xylem"), find_desk(home)
+            wake(*clients[number])  # the first look is at everything
+        for _ in range(rounds):
+            for number, taken in cpu.items():
+                taken.append(wake(*clients[number]) / WAKES * 1000)
+        for client, _ in clients.values():
+            client.close()
+    few, many = (median(taken) for taken in cpu.values())
+    return {
+        "few notes, desk CPU ms a store": few,
+        "many notes, desk CPU ms a store": many,
+        "a store on many notes to few": many / few,
+    }
+
+
+def wake(client: Client, desk: int) -> float:
+    """Return the CPU seconds of a desk for some stores, one long after the other."""
+    before = read_cpu(desk)
+    for _ in range(WAKES):
+        time_stores(client, 1)
+        time.sleep(PAUSE_SECONDS)
+    return read_cpu(desk) - before
+
+
 def time_at_once(works: Sequence[Callable[[], list[float]]]) -> list[float]:
     """Return what all of these return, run at once."""
     with ThreadPoolExecutor(len(works)) as pool:
@@ -368,6 +408,7 @@ LIMITS = {
     "no desk, kept answers, CPU of all": MOST_CPU_OF_ALL,
     "ten to one": MOST_MEMORY,
     "p95 of eight to p50 of one": MOST_DELAY,
+    "a store on many notes to few": MOST_GROWTH,
     "desk, MB": MOST_BYTES / 1e6,
 }
 
@@ -378,13 +419,14 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--notes", type=int, default=10_000)
     parser.add_argument("--many", type=int, default=100_000)
-    parser.add_argument("--parts", nargs="+", default=["start", "memory", "store", "many"])
+    parser.add_argument("--parts", nargs="+", default=["start", "memory", "store", "wakes", "many"])
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     parts: dict[str, Callable[[], Figures]] = {
         "start": lambda: measure_start(options.rounds),
         "memory": lambda: measure_memory(options.notes),
         "store": lambda: measure_stores(options.rounds),
+        "wakes": lambda: measure_wakes(options.rounds, options.many),
         "many": lambda: measure_many(options.many),
     }
     figures = {name: round(value, 3) for part in options.parts for name, value in parts[part]().items()}

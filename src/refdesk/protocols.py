@@ -69,8 +69,11 @@ class Reader(Protocol):
         """Return id → `Document.digest` of every document that is not withdrawn."""
         ...
 
-    async def get_unembedded(self, collection: Collection, model: str, limit: int) -> list[str]:
-        """Return ids of at most `limit` documents, not withdrawn, without vectors of `model`, by id."""
+    async def get_unembedded(self, collection: Collection, model: str, limit: int, since: str = "") -> list[str]:
+        """Return ids of at most `limit` documents, not withdrawn, without vectors of `model`, by id.
+
+        With a mark that `Store.list_collections` gave, only what was written since, and no more than that is read.
+        """
         ...
 
     async def get_embedded(self, collection: Collection, model: str, ids: Sequence[str]) -> frozenset[str]:
@@ -90,20 +93,11 @@ class Reader(Protocol):
         ...
 
     async def list_metadata(
-        self,
-        kind: str,
-        *,
-        org: str | None = None,
-        due_until: datetime | None = None,
-        limit: int = 1000,
+        self, kind: str, *, org: str | None = None, due_until: datetime | None = None, limit: int = 1000
     ) -> list[Metadata]:
         """Return at most `limit` records of a kind, soonest due first (never due last), ties by org and name.
 
-        Args:
-            kind: The kind.
-            org: Only this org's; `None` is for the server's own work (jobs, sweeps) and never reachable by a caller.
-            due_until: Only records with `due_at` at or before this instant.
-            limit: At most this many.
+        Of every org only for the server's own work (jobs, sweeps), never a caller's; due by `due_until` where given.
         """
         ...
 
@@ -312,6 +306,13 @@ class Store(Reader, Archive, Protocol):
 
     async def get_statistics(self) -> list[CollectionStatistics]:
         """Return the counts of every collection that holds a document, in order."""
+        ...
+
+    async def list_collections(self) -> Mapping[Collection, str]:
+        """Return every collection that holds a document, or once did, and a mark; it costs no look at any document.
+
+        A mark, never empty, differs from what it was before a document was written there; it may differ without.
+        """
         ...
 
     async def get_change_mark(self) -> str:

@@ -41,8 +41,8 @@ class DelegatingReader(Generic[R]):
     async def get_digests(self, collection: Collection) -> Mapping[str, str]:
         return await self.inner.get_digests(collection)
 
-    async def get_unembedded(self, collection: Collection, model: str, limit: int) -> list[str]:
-        return await self.inner.get_unembedded(collection, model, limit)
+    async def get_unembedded(self, collection: Collection, model: str, limit: int, since: str = "") -> list[str]:
+        return await self.inner.get_unembedded(collection, model, limit, since)
 
     async def get_embedded(self, collection: Collection, model: str, ids: Sequence[str]) -> frozenset[str]:
         return await self.inner.get_embedded(collection, model, ids)
@@ -145,6 +145,9 @@ class DelegatingStore(DelegatingReader[Store]):
 
     async def get_statistics(self) -> list[CollectionStatistics]:
         return await self.inner.get_statistics()
+
+    async def list_collections(self) -> Mapping[Collection, str]:
+        return await self.inner.list_collections()
 
     async def get_change_mark(self) -> str:
         return await self.inner.get_change_mark()

@@ -205,6 +205,30 @@ async def test_who_has_not_noticed_the_move_is_refused_once_and_then_goes_there(
         assert sorted(await old.get_digests(NOTES)) == ["a"]
 
 
+async def test_a_mark_of_the_store_that_was_moved_hides_nothing_in_the_new_one(
+    tmp_path: Path, clock: FixedClock
+) -> None:
+    opened, new = ENGINES["sqlite"](tmp_path, clock), tmp_path / "new"
+    new.mkdir()
+    async with (
+        follow(opened, lambda _: ENGINES["sqlite"](new, clock)) as served,
+        ENGINES["sqlite"](tmp_path, clock) as old,
+        ENGINES["sqlite"](new, clock) as target,
+    ):
+        # The old store has counted further than the new one.
+        await put(served, *(make_document(id) for id in "abc"))
+        mark = (await served.list_collections())[NOTES]
+        assert await served.get_unembedded(NOTES, MODEL.name, 10, mark) == []
+        await get_moves(old).begin(Move("new"))
+        async with get_moves(old).stand_still() as standstill:
+            await put(target, make_document("x"))
+            await standstill.switch(Move("new", "switched"))
+        with pytest.raises(StoreError, match="nothing of it was written"):
+            await put(served, make_document("y"))
+        assert (await served.list_collections())[NOTES] != mark
+        assert await served.get_unembedded(NOTES, MODEL.name, 10, mark) == ["x"]
+
+
 async def test_a_transaction_that_waited_for_the_switch_is_one_of_the_new_store(
     tmp_path: Path, clock: FixedClock
 ) -> None:

@@ -20,8 +20,8 @@ from tests.core.fakes import NOTES, NOW, ScriptedEmbedder, make_document
 class Bench:
     """A store with documents, an embedder and an indexer over them."""
 
-    def __init__(self, embedder: ScriptedEmbedder | None = None) -> None:
-        self.store = MemoryStore()
+    def __init__(self, embedder: ScriptedEmbedder | None = None, store: MemoryStore | None = None) -> None:
+        self.store = store or MemoryStore()
         self.clock = FixedClock(NOW)
         self.embedder = embedder or ScriptedEmbedder()
         self.semantics = Semantics(self.store, self.embedder)
@@ -82,14 +82,13 @@ class WatchedStore(MemoryStore):
 
     looks = 0
 
-    async def get_unembedded(self, collection: Collection, model: str, limit: int) -> list[str]:
+    async def get_unembedded(self, collection: Collection, model: str, limit: int, since: str = "") -> list[str]:
         self.looks += 1
-        return await super().get_unembedded(collection, model, limit)
+        return await super().get_unembedded(collection, model, limit, since)
 
 
 async def test_nothing_is_looked_for_again_until_something_was_written() -> None:
-    bench = Bench()
-    bench.store = bench.indexer.store = bench.semantics.store = store = WatchedStore()
+    bench = Bench(store=(store := WatchedStore()))
     await bench.put(make_document("a"))
     await bench.indexer.run_once()
     await bench.indexer.run_once()

@@ -15,7 +15,8 @@ import pytest
 from refdesk.errors import InvalidInputError, StoreError
 from refdesk.model import CollectionStatistics, Metadata, MetadataKey
 from refdesk.protocols import Store
-from refdesk.stores.sqlite import open_store, reads
+from refdesk.stores.sqlite import open_store
+from refdesk.stores.sqlite.counting import Counts
 from refdesk.stores.sqlite.driver import Connection
 from refdesk.stores.sqlite.failures import describe, translated
 from tests.stores.samples import NOTES, asking, find_ids, make_document, put, revise
@@ -194,9 +195,9 @@ def test_what_the_system_refuses_is_said_without_a_path() -> None:
 async def test_whether_a_store_answers_is_asked_without_counting_what_is_in_it(
     sqlite: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(_: Connection) -> list[CollectionStatistics]:
+    def refuse(*_: object) -> list[CollectionStatistics]:
         raise AssertionError("everything was counted")
 
     await put(sqlite, make_document("a"))
-    monkeypatch.setattr(reads, "get_statistics", refuse)
+    monkeypatch.setattr(Counts, "get", refuse)
     await sqlite.check()

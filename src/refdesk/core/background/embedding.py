@@ -17,14 +17,16 @@ import anyio
 
 from refdesk import errors
 from refdesk.core.background.batching import Rounds
+from refdesk.core.background.due import Lookout
 from refdesk.core.background.leases import Holder, Lease
 from refdesk.core.search import passages
 from refdesk.model import Collection, Document, EmbeddedPassage, JsonValue, Metadata, MetadataKey, State
 from refdesk.protocols import EmbeddingJob
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
+    from refdesk.core.background.due import Blocked
     from refdesk.core.search.semantics import Semantics
     from refdesk.model import CollectionStatistics
     from refdesk.protocols import Clock, Embedder, JobOutcome, JobQueue, Store, Transaction
@@ -113,8 +115,10 @@ class Indexer:
     _orgs_served: dict[str, int] = field(default_factory=dict[str, int])
     _all_done: tuple[str, str] | None = None
     _rounds: Rounds[Document, JobOutcome | None] = field(init=False, repr=False)
+    _lookout: Lookout = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        self._lookout = Lookout(self.store, self.clock)
         self._rounds = Rounds(self._embed_round, BATCH_DOCUMENTS)
 
     async def run(self) -> None:
@@ -134,7 +138,7 @@ class Indexer:
         present = (await self.store.get_change_mark(), self.semantics.wanted.model.name)
         if present == self._all_done:
             return 0
-        if await self._find_work() is None and not await self.semantics.is_outdated():
+        if not await self._has_work() and not await self.semantics.is_outdated():
             self._all_done = None if await self.list_failures() else present
             return 0
         lease = self._make_lease()
@@ -157,7 +161,7 @@ class Indexer:
             worked = await self.run_once()
             self.trouble = None
             return 0.0 if worked else IDLE_SECONDS
-        if await self._find_work() is None:
+        if not await self._has_work():
             if await self.semantics.is_outdated():
                 await self.run_once()
             await self._stop_attending()
@@ -265,12 +269,12 @@ class Indexer:
     def _make_lease(self) -> Lease:
         return Lease(LEASE, self.store, self.clock, self.holder, timedelta(seconds=60))
 
-    async def _find_work(self) -> Collection | None:
-        blocked = await self._list_blocked()
-        for collection in self._take_turns([one.collection for one in await self.store.get_statistics()]):
-            if await self._list_due(collection, blocked, 1):
-                return collection
-        return None
+    async def _has_work(self) -> bool:
+        return await self._lookout.has_any(self.semantics.wanted.model.name, await self._list_blocked())
+
+    async def _find_due(self, limit: int) -> dict[Collection, list[str]]:
+        """Return what is due by collection, of each at most so many; no collection has nothing."""
+        return await self._lookout.find(self.semantics.wanted.model.name, await self._list_blocked(), limit)
 
     def _take_turns(self, collections: Sequence[Collection]) -> list[Collection]:
         """Return collections in the order in which their orgs were served, longest ago first: none waits for all of
@@ -282,13 +286,12 @@ class Indexer:
 
     async def _list_jobs(self) -> tuple[list[EmbeddingJob], bool]:
         """Return what is due, of every collection its share, and whether that is all."""
-        blocked = await self._list_blocked()
-        waiting = [one.collection for one in await self.count() if one.documents > one.embedded]
-        share = max(BATCH_DOCUMENTS, SWEEP_DOCUMENTS // max(1, len(waiting)))
+        due = await self._find_due(SWEEP_DOCUMENTS)
+        share = max(BATCH_DOCUMENTS, SWEEP_DOCUMENTS // max(1, len(due)))
         jobs: list[EmbeddingJob] = []
-        for collection in self._take_turns(waiting):
+        for collection in self._take_turns(list(due)):
             self._note_served(collection.org)
-            ids = await self._list_due(collection, blocked, share)
+            ids = due[collection][:share]
             jobs += [to_job(one) for one in await self.store.get_documents(collection, ids) if one is not None]
             if len(jobs) >= SWEEP_DOCUMENTS:
                 break
@@ -296,7 +299,7 @@ class Indexer:
 
     async def _drain(self, lease: Lease) -> int:
         tried, looked = 0, anyio.current_time()
-        while due := await self._list_all_due():
+        while due := await self._find_due(LISTED_DOCUMENTS):
             look_again = anyio.current_time() + (anyio.current_time() - looked) / LOOKING_SHARE
             while due:
                 [collection, *_] = self._take_turns(list(due))
@@ -313,21 +316,16 @@ class Indexer:
         await self._adopt_when_complete()
         return tried
 
-    async def _list_all_due(self) -> dict[Collection, list[str]]:
-        """Return what is due by collection, of each at most `LISTED_DOCUMENTS`; no collection has nothing."""
-        blocked = await self._list_blocked()
-        due = {
-            one.collection: await self._list_due(one.collection, blocked, LISTED_DOCUMENTS)
-            for one in await self.store.get_statistics()
-        }
-        return {collection: ids for collection, ids in due.items() if ids}
-
     async def _adopt_when_complete(self) -> None:
-        if await self.semantics.is_outdated() and not await self.list_failures():
+        if not await self.semantics.is_outdated() or await self.list_failures():
+            return
+        # What another process wants instead may have been adopted meanwhile, and vectors of this model removed.
+        self._lookout.forget()
+        if not await self._has_work():
             old = await self.semantics.adopt_wanted()
             logger.info("embedding model adopted", extra={"model": self.semantics.wanted.model.name, "old": str(old)})
 
-    async def _list_blocked(self) -> Mapping[Collection, frozenset[str]]:
+    async def _list_blocked(self) -> Blocked:
         now = self.clock.now()
         blocked: dict[Collection, set[str]] = {}
         for failure in await self.list_failures():
@@ -344,14 +342,6 @@ class Indexer:
     async def _is_current(self, failure: Failure) -> bool:
         [document] = await self.store.get_documents(failure.collection, [failure.id])
         return document is not None and document.text_digest == failure.text_digest
-
-    async def _list_due(
-        self, collection: Collection, blocked: Mapping[Collection, frozenset[str]], limit: int
-    ) -> list[str]:
-        skip = blocked.get(collection, frozenset())
-        model = self.semantics.wanted.model.name
-        ids = await self.store.get_unembedded(collection, model, limit + len(skip))
-        return [id for id in ids if id not in skip][:limit]
 
     async def _embed(self, lease: Lease, collection: Collection, ids: Sequence[str]) -> bool:
         documents = [document for document in await self.store.get_documents(collection, ids) if document is not None]

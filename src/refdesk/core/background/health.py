@@ -162,8 +162,8 @@ async def measure_backlog(indexer: Indexer) -> Backlog:
 async def _find_oldest(indexer: Indexer, failed: Mapping[Collection, set[str]]) -> datetime | None:
     oldest = [
         instant
-        for statistics in await indexer.store.get_statistics()
-        if (instant := await _find_oldest_of(indexer, statistics.collection, failed)) is not None
+        for collection in await indexer.store.list_collections()
+        if (instant := await _find_oldest_of(indexer, collection, failed)) is not None
     ]
     return min(oldest, default=None)
 

@@ -8,7 +8,7 @@ nobody reads what is out of date after somebody else has written to the new stor
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any, cast
 
@@ -20,6 +20,7 @@ from refdesk.errors import StoreError
 if TYPE_CHECKING:
     from anyio.abc import TaskGroup, TaskStatus
 
+    from refdesk.model import Collection
     from refdesk.protocols import Store, Transaction
 
 LOOK_SECONDS = 0.5
@@ -108,6 +109,19 @@ class FollowingStore:
     def loading(self) -> AbstractAsyncContextManager[None]:
         """See `Archive.loading`."""
         return self._store.loading()
+
+    async def get_unembedded(self, collection: Collection, model: str, limit: int, since: str = "") -> list[str]:
+        """See `Reader.get_unembedded`; a mark of a store before this one says nothing of this one."""
+        await self._look_in_time()
+        moves, _, mark = since.partition(":")
+        known = mark if moves == str(self._moves) else ""
+        return await self._store.get_unembedded(collection, model, limit, known)
+
+    async def list_collections(self) -> Mapping[Collection, str]:
+        """See `Store.list_collections`."""
+        await self._look_in_time()
+        moves = self._moves
+        return {each: f"{moves}:{mark}" for each, mark in (await self._store.list_collections()).items()}
 
     async def get_change_mark(self) -> str:
         """See `Store.get_change_mark`."""

@@ -53,7 +53,11 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class Content:
-    """Everything a store holds; the last of a document's revisions is the document."""
+    """Everything a store holds; the last of a document's revisions is the document.
+
+    Attributes:
+        written: The number of the last write of each document: those of all of them count up.
+    """
 
     documents: dict[Key, Document] = field(default_factory=dict[Key, Document])
     revisions: dict[Key, tuple[Revision, ...]] = field(default_factory=dict[Key, "tuple[Revision, ...]"])
@@ -65,6 +69,7 @@ class Content:
     )
     records: dict[MetadataKey, Metadata] = field(default_factory=dict[MetadataKey, Metadata])
     audit: dict[tuple[str, int], AuditEntry] = field(default_factory=dict[tuple[str, int], "AuditEntry"])
+    written: dict[Key, int] = field(default_factory=dict[Key, int])
 
     def copy(self) -> Content:
         """Return another one that holds the same."""

@@ -65,10 +65,11 @@ class _MemoryReader:
         """See `Reader.get_digests`."""
         return {document.id: document.digest for document in get_living(self._content, collection)}
 
-    async def get_unembedded(self, collection: Collection, model: str, limit: int) -> list[str]:
+    async def get_unembedded(self, collection: Collection, model: str, limit: int, since: str = "") -> list[str]:
         """See `Reader.get_unembedded`."""
         living = (document.id for document in get_living(self._content, collection))
-        return sorted(id for id in living if not self._content.vectors.get((model, (collection, id))))[:limit]
+        new = (id for id in living if self._content.written[collection, id] > int(since or 0))
+        return sorted(id for id in new if not self._content.vectors.get((model, (collection, id))))[:limit]
 
     async def get_embedded(self, collection: Collection, model: str, ids: Sequence[str]) -> frozenset[str]:
         """See `Reader.get_embedded`."""
@@ -138,7 +139,7 @@ class MemoryTransaction(_MemoryReader):
             previous = self._content.documents.get(key)
             if previous is not None and previous.text_digest != document.text_digest:
                 self._remove_vectors_of(key)
-            self._content.documents[key] = document
+            self._put(document)
             self._content.revisions[key] = (*self._content.revisions.get(key, ()), revision)
 
     async def put_vectors(
@@ -179,7 +180,7 @@ class MemoryTransaction(_MemoryReader):
                 raise ConflictError(CHANGED)
         for key, document in zip(keys, stored, strict=True):
             self._remove_vectors_of(key)
-            self._content.documents[key] = document
+            self._put(document)
             self._content.revisions[key] = (Revision(document, self._clock.now()),)
 
     async def put_links(self, links: Sequence[Link]) -> None:
@@ -219,6 +220,11 @@ class MemoryTransaction(_MemoryReader):
             if document.version != versions.get(key, 0) + 1:
                 raise ConflictError(CHANGED)
             versions[key] = document.version
+
+    def _put(self, document: Document) -> None:
+        self._content.documents[document.collection, document.id] = document
+        number = 1 + max(self._content.written.values(), default=0)
+        self._content.written[document.collection, document.id] = number
 
     def _remove_vectors_of(self, key: Key) -> None:
         self._content.vectors = {each: value for each, value in self._content.vectors.items() if each[1] != key}
@@ -265,6 +271,13 @@ class MemoryStore(_MemoryReader):
         """See `Store.get_statistics`."""
         collections = sorted({collection for collection, _ in self._content.documents})
         return [_count(self._content, collection) for collection in collections]
+
+    async def list_collections(self) -> Mapping[Collection, str]:
+        """See `Store.list_collections`."""
+        last: dict[Collection, int] = {}
+        for (collection, _), number in self._content.written.items():
+            last[collection] = max(number, last.get(collection, 0))
+        return {collection: str(number) for collection, number in last.items()}
 
     async def get_change_mark(self) -> str:
         """See `Store.get_change_mark`."""

@@ -40,6 +40,7 @@ _STEPS: tuple[tuple[str, ...], ...] = (
         "OPTIONS {indexConfig: {`fulltext.analyzer`: 'whitespace', `fulltext.eventually_consistent`: false}}",
     ),
     ("CREATE CONSTRAINT refdesk_audit IF NOT EXISTS FOR (a:AuditEntry) REQUIRE (a.space, a.org, a.number) IS UNIQUE",),
+    ("CREATE INDEX refdesk_written IF NOT EXISTS FOR (d:Document) ON (d.space, d.org, d.toolset, d.written)",),
 )
 SCHEMA_VERSION = len(_STEPS)
 

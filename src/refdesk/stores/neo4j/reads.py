@@ -50,9 +50,11 @@ _GET_REVISIONS = (
     f"UNION ALL MATCH {_ONE} WHERE d:Document RETURN {_name_values('d')}"
 )
 _GET_DIGESTS = f"MATCH {_DOCUMENT} WHERE d.state IN {LIVING} RETURN d.id, d.digest"
-_GET_UNEMBEDDED = (
-    f"MATCH {_DOCUMENT} WHERE d.state IN {LIVING} "
-    "AND NOT EXISTS { (d)-[:HAS_PASSAGE]->(:Passage {model: $model}) } RETURN d.id ORDER BY d.id LIMIT $limit"
+_LACKS_PASSAGES = "NOT EXISTS { (d)-[:HAS_PASSAGE]->(:Passage {model: $model}) } RETURN d.id ORDER BY d.id LIMIT $limit"
+_GET_UNEMBEDDED = f"MATCH {_DOCUMENT} WHERE d.state IN {LIVING} AND {_LACKS_PASSAGES}"
+_GET_UNEMBEDDED_SINCE = (
+    f"MATCH {_DOCUMENT} USING INDEX d:Document(space, org, toolset, written) "
+    f"WHERE d.written > $since AND d.state IN {LIVING} AND {_LACKS_PASSAGES}"
 )
 _GET_EMBEDDED = (
     "UNWIND $ids AS id MATCH (d:Thing {space: $space, org: $org, toolset: $toolset, id: id}) "
@@ -85,6 +87,8 @@ _GET_LAST_AUDIT = (
     "MATCH (a:AuditEntry {space: $space, org: $org}) WHERE a.number > 0 "
     "RETURN a.org, a.number, a.at, a.act, a.previous, a.digest ORDER BY a.number DESC LIMIT 1"
 )
+# Before the first write by a version that notes it, everything counts as written since.
+_LIST_COLLECTIONS = "MATCH (c:Collection {space: $space}) RETURN c.org, c.toolset, coalesce(c.changed, 0)"
 _COUNT_STATES = "MATCH (d:Document {space: $space}) RETURN d.org, d.toolset, d.state, count(*)"
 _COUNT_EMBEDDED = (
     "MATCH (p:Passage {space: $space})<-[:HAS_PASSAGE]-(d:Document) "
@@ -123,9 +127,11 @@ class Neo4jReader:
         """See `Reader.get_digests`."""
         return dict(await self._run(_GET_DIGESTS, collection))
 
-    async def get_unembedded(self, collection: Collection, model: str, limit: int) -> list[str]:
+    async def get_unembedded(self, collection: Collection, model: str, limit: int, since: str = "") -> list[str]:
         """See `Reader.get_unembedded`."""
-        return [id for (id,) in await self._run(_GET_UNEMBEDDED, collection, model=model, limit=limit)]
+        asked = {"model": model, "limit": limit, "since": int(since or 0)}
+        statement = _GET_UNEMBEDDED_SINCE if since else _GET_UNEMBEDDED
+        return [id for (id,) in await self._run(statement, collection, **asked)]
 
     async def get_embedded(self, collection: Collection, model: str, ids: Sequence[str]) -> frozenset[str]:
         """See `Reader.get_embedded`."""
@@ -174,6 +180,12 @@ class Neo4jReader:
     async def _run(self, statement: str, collection: Collection, **parameters: object) -> Rows:
         place = {"space": self._namespace, "org": collection.org, "toolset": collection.toolset}
         return await self._runner.run(statement, **place, **parameters)
+
+
+async def list_collections(runner: Runner, namespace: str) -> dict[Collection, str]:
+    """See `Store.list_collections`."""
+    rows = await runner.run(_LIST_COLLECTIONS, space=namespace)
+    return {Collection(org, toolset): str(changed) for org, toolset, changed in rows}
 
 
 async def get_change_mark(runner: Runner, name: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from itertools import groupby
@@ -233,6 +233,10 @@ class Neo4jStore(Neo4jReader):
     async def get_statistics(self) -> list[CollectionStatistics]:
         """See `Store.get_statistics`."""
         return await reads.get_statistics(self._database, self._place.space)
+
+    async def list_collections(self) -> Mapping[Collection, str]:
+        """See `Store.list_collections`."""
+        return await reads.list_collections(self._database, self._place.space)
 
     async def get_change_mark(self) -> str:
         """See `Store.get_change_mark`."""

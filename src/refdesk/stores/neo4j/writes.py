@@ -38,7 +38,8 @@ _PUT_DOCUMENTS = (
 _ADVANCE = "MATCH (r:Refdesk {name: $name}) SET r.seq = r.seq + $count RETURN r.seq - $count"
 _COUNT = (
     "UNWIND $collections AS row MERGE (c:Collection {space: $space, org: row.org, toolset: row.toolset}) "
-    "SET c.living = coalesce(c.living, 0) + row.living, c.length = coalesce(c.length, 0) + row.length"
+    "SET c.living = coalesce(c.living, 0) + row.living, c.length = coalesce(c.length, 0) + row.length, "
+    "c.changed = $changed"
 )
 _FORGET_VECTORS = f"{_KEYED} MATCH (d)-[:HAS_PASSAGE]->(p:Passage) DETACH DELETE p"
 _FORGET_REVISIONS = f"{_KEYED} MATCH (d)-[:HAD_VERSION]->(v:Revision) DETACH DELETE v"
@@ -120,7 +121,7 @@ async def put_documents(runner: Runner, place: Place, rows: Sequence[DocumentRow
             values = [{**_get_key(row), "number": numbers[id(row)], "properties": row.properties} for row in batch]
             await runner.run(_PUT_DOCUMENTS, space=place.space, rows=values, now=now, seq=seq)
         changes = _count_changes(rows_once, stored)
-        await runner.run(_COUNT, space=place.space, collections=changes)
+        await runner.run(_COUNT, space=place.space, collections=changes, changed=seq + len(rows))
         stored.update({_get_place(row): _remember(row) for row in rows_once})
 
 
@@ -167,7 +168,8 @@ async def erase_documents(runner: Runner, place: Place, rows: Sequence[DocumentR
             await runner.run(statement, space=place.space, keys=keys)
         values = [{**_get_key(row), "number": numbers[id(row)], "properties": row.properties} for row in batch]
         await runner.run(_PUT_DOCUMENTS, space=place.space, rows=values, now=now, seq=seq)
-    await runner.run(_COUNT, space=place.space, collections=_count_changes(rows, stored))
+    changes = _count_changes(rows, stored)
+    await runner.run(_COUNT, space=place.space, collections=changes, changed=seq + len(rows))
 
 
 async def put_links(runner: Runner, place: Place, links: Sequence[Link]) -> None:

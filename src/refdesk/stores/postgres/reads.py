@@ -44,6 +44,14 @@ _GET_UNEMBEDDED = """
     )
     ORDER BY id LIMIT %s
 """
+_GET_UNEMBEDDED_SINCE = """
+    SELECT id FROM documents
+    WHERE org = %s AND toolset = %s AND written > %s AND state <> 'withdrawn' AND NOT EXISTS (
+        SELECT FROM vectors JOIN models ON models.key = model
+        WHERE vectors.org = documents.org AND vectors.document = documents.key AND name = %s
+    )
+    ORDER BY id LIMIT %s
+"""
 _GET_EMBEDDED = """
     SELECT id FROM documents
     WHERE org = %s AND toolset = %s AND id = ANY(%s::text[]) AND EXISTS (
@@ -86,6 +94,7 @@ _GET_AUDIT = """
 GET_LAST_AUDIT = """
     SELECT org, number, at, act, previous, digest FROM audit WHERE org = %s ORDER BY number DESC LIMIT 1
 """
+_LIST_COLLECTIONS = "SELECT org, toolset, changes FROM collections JOIN orgs USING (org)"
 _GET_CHANGE_MARK = "SELECT pg_current_snapshot()::text"
 """Which transactions are over: it differs after every commit, in whatever order they began and end. A sequence alone
 would pass one that took its number early and commits late."""
@@ -126,9 +135,13 @@ async def get_digests(source: Statements, collection: Collection) -> dict[str, s
     return {row[0]: row[1] for row in await _read(source, collection, _GET_DIGESTS)}
 
 
-async def get_unembedded(source: Statements, collection: Collection, model: str, limit: int) -> list[str]:
+async def get_unembedded(source: Statements, collection: Collection, model: str, limit: int, since: str) -> list[str]:
     """See `Reader.get_unembedded`."""
-    return [id for (id,) in await _read(source, collection, _GET_UNEMBEDDED, model, limit)]
+    if since:
+        rows = await _read(source, collection, _GET_UNEMBEDDED_SINCE, int(since), model, limit)
+    else:
+        rows = await _read(source, collection, _GET_UNEMBEDDED, model, limit)
+    return [id for (id,) in rows]
 
 
 async def get_embedded(source: Statements, collection: Collection, model: str, ids: Sequence[str]) -> frozenset[str]:
@@ -198,6 +211,12 @@ async def get_last_audit(source: Statements, org: str) -> AuditEntry | None:
     """See `Reader.get_last_audit`."""
     (rows,) = await source.read(Scope(org), Statement(GET_LAST_AUDIT, (org,)))
     return decode_audit(rows[0]) if rows else None
+
+
+async def list_collections(source: Statements) -> dict[Collection, str]:
+    """See `Store.list_collections`; all of an org have the same mark, the last number of its change sequence."""
+    (rows,) = await source.read(ALL_ORGS, Statement(_LIST_COLLECTIONS))
+    return {Collection(org, toolset): str(changes) for org, toolset, changes in rows}
 
 
 async def get_change_mark(source: Statements) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import TYPE_CHECKING
 
@@ -123,6 +123,10 @@ class PostgresStore(PostgresReader):
     async def get_statistics(self) -> list[CollectionStatistics]:
         """See `Store.get_statistics`."""
         return await reads.get_statistics(self.connections)
+
+    async def list_collections(self) -> Mapping[Collection, str]:
+        """See `Store.list_collections`."""
+        return await reads.list_collections(self.connections)
 
     async def get_change_mark(self) -> str:
         """See `Store.get_change_mark`."""

@@ -55,9 +55,9 @@ class PostgresReader:
         """See `Reader.get_digests`."""
         return await reads.get_digests(self._source, collection)
 
-    async def get_unembedded(self, collection: Collection, model: str, limit: int) -> list[str]:
+    async def get_unembedded(self, collection: Collection, model: str, limit: int, since: str = "") -> list[str]:
         """See `Reader.get_unembedded`."""
-        return await reads.get_unembedded(self._source, collection, model, limit)
+        return await reads.get_unembedded(self._source, collection, model, limit, since)
 
     async def get_embedded(self, collection: Collection, model: str, ids: Sequence[str]) -> frozenset[str]:
         """See `Reader.get_embedded`."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime
 from functools import cache
@@ -20,14 +19,12 @@ from refdesk.core.keeping.rows import (
 from refdesk.model import (
     AuditEntry,
     Collection,
-    CollectionStatistics,
     Document,
     Link,
     Metadata,
     MetadataKey,
     Reference,
     Revision,
-    State,
 )
 from refdesk.stores.sqlite.checksums import require_row, require_version
 from refdesk.stores.sqlite.driver import Connection, Row
@@ -49,6 +46,15 @@ _GET_DIGESTS = "SELECT id, digest FROM documents WHERE collection = ? AND state 
 _GET_UNEMBEDDED = """
     SELECT id FROM documents
     WHERE collection = ? AND state <> 'withdrawn' AND NOT EXISTS (
+        SELECT 1 FROM vectors
+        WHERE vectors.document = documents.key AND vectors.model = (SELECT key FROM models WHERE name = ?)
+    )
+    ORDER BY id LIMIT ?
+"""
+# Few come since a mark, and the index by id leads through all.
+_GET_UNEMBEDDED_SINCE = """
+    SELECT id FROM documents INDEXED BY documents_by_written
+    WHERE collection = ? AND written > ? AND state <> 'withdrawn' AND NOT EXISTS (
         SELECT 1 FROM vectors
         WHERE vectors.document = documents.key AND vectors.model = (SELECT key FROM models WHERE name = ?)
     )
@@ -101,20 +107,6 @@ _GET_AUDIT = """
 _GET_LAST_AUDIT = """
     SELECT org, number, at, act, previous, digest FROM audit WHERE org = ? ORDER BY number DESC LIMIT 1
 """
-_COUNT_STATES = """
-    SELECT org, toolset, state, count(*) FROM documents JOIN collections ON collections.key = documents.collection
-    GROUP BY collection, state
-"""
-# By the documents' index, names last: the other way each vector looks up its document's row, in three times as long.
-_COUNT_EMBEDDED = """
-    SELECT org, toolset, models.name, counted.documents FROM (
-        SELECT collection, wanted.key AS model, count(*) AS documents FROM models AS wanted CROSS JOIN documents
-        WHERE state <> 'withdrawn'
-            AND EXISTS (SELECT 1 FROM vectors WHERE vectors.model = wanted.key AND vectors.document = documents.key)
-        GROUP BY collection, wanted.key
-    ) AS counted
-    JOIN collections ON collections.key = counted.collection JOIN models ON models.key = counted.model
-"""
 
 
 def get_collection(connection: Connection, collection: Collection) -> tuple[int, int] | None:
@@ -150,10 +142,15 @@ def get_digests(connection: Connection, collection: Collection) -> dict[str, str
     return {row[0]: row[1] for row in rows}
 
 
-def get_unembedded(connection: Connection, collection: Collection, model: str, limit: int) -> list[str]:
+def get_unembedded(connection: Connection, collection: Collection, model: str, limit: int, since: str) -> list[str]:
     """See `Reader.get_unembedded`."""
     found = get_collection(connection, collection)
-    rows = [] if found is None else connection.execute(_GET_UNEMBEDDED, (found[0], model, limit))
+    if found is None:
+        return []
+    if since:
+        rows = connection.execute(_GET_UNEMBEDDED_SINCE, (found[0], int(since), model, limit))
+    else:
+        rows = connection.execute(_GET_UNEMBEDDED, (found[0], model, limit))
     return [id for (id,) in rows]
 
 
@@ -215,21 +212,16 @@ def get_last_audit(connection: Connection, org: str) -> AuditEntry | None:
     return None if row is None else decode_audit(row)
 
 
+def list_collections(connection: Connection) -> dict[Collection, str]:
+    """See `Store.list_collections`."""
+    rows = connection.execute("SELECT org, toolset, changed FROM collections")
+    return {Collection(org, toolset): str(changed) for org, toolset, changed in rows}
+
+
 def get_change_mark(connection: Connection) -> str:
     """See `Store.get_change_mark`."""
     ((change,),) = connection.execute("SELECT value FROM counters WHERE name = 'change'")
     return str(change)
-
-
-def get_statistics(connection: Connection) -> list[CollectionStatistics]:
-    """See `Store.get_statistics`."""
-    documents: defaultdict[Collection, dict[State, int]] = defaultdict(lambda: dict.fromkeys(State, 0))
-    embedded: defaultdict[Collection, dict[str, int]] = defaultdict(dict)
-    for org, toolset, state, count in connection.execute(_COUNT_STATES):
-        documents[Collection(org, toolset)][State(state)] = count
-    for org, toolset, model, count in connection.execute(_COUNT_EMBEDDED):
-        embedded[Collection(org, toolset)][model] = count
-    return [CollectionStatistics(each, documents[each], embedded[each]) for each in sorted(documents)]
 
 
 def _decode_document(collection: Collection, id: str, row: Row) -> Document:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from datetime import datetime
-from itertools import groupby
-from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, ParamSpec, TypeVar, cast
 
 import anyio
 import anyio.to_thread
@@ -21,7 +18,8 @@ from refdesk.errors import StoreError
 from refdesk.stores.sqlite import archive, reads, writes
 from refdesk.stores.sqlite.checking import LARGEST_AT_ONCE, LateExamination, examine
 from refdesk.stores.sqlite.connections import Readers, Writer, configure, enter_wal, make_folder, open_file
-from refdesk.stores.sqlite.driver import SQLITE_VERSION, Connection
+from refdesk.stores.sqlite.counting import Counts
+from refdesk.stores.sqlite.driver import SQLITE_VERSION
 from refdesk.stores.sqlite.erasures import begin_list, remove_left
 from refdesk.stores.sqlite.failures import Damage, translated
 from refdesk.stores.sqlite.freezing import Sizes
@@ -31,25 +29,20 @@ from refdesk.stores.sqlite.migrations import get_missing, load_migrations, migra
 from refdesk.stores.sqlite.moving import SqliteMoves
 from refdesk.stores.sqlite.presence import Presence
 from refdesk.stores.sqlite.read_only import OBSTACLE, ReadOnlyStore, copied, is_read_only
-from refdesk.stores.sqlite.rows import encode_passages
 from refdesk.stores.sqlite.scrubbing import scrub
-from refdesk.stores.sqlite.transactions import Session, Transactions
+from refdesk.stores.sqlite.transactions import Transactions
 from refdesk.stores.sqlite.versions import require_safe
+from refdesk.stores.sqlite.writing import SqliteReader, SqliteTransaction
 
 if TYPE_CHECKING:
     from refdesk.model import (
-        AuditEntry,
         Collection,
         CollectionStatistics,
-        Document,
-        EmbeddedPassage,
-        EmbeddingModel,
         FindRequest,
         Found,
         Link,
         Metadata,
         MetadataKey,
-        Reference,
         Revision,
         StoreNode,
     )
@@ -73,179 +66,8 @@ SCRUB_SECONDS = 5.0
 
 BUSY = "Another process held the store too long. Try again; look for a process that hangs."
 
-ANALYSED_HERE = 4_000
-"""Characters that are analysed on the event loop's thread: a millisecond; more goes to another."""
 
-WRITTEN_HERE, ROWS_HERE = 64_000, 8
-"""Characters and rows that are written on the event loop's thread, which is quicker than to go to another and back."""
-
-
-READ_HERE = 16
-"""Documents that are read on the event loop's thread for the same reason."""
-
-RECORDS_HERE = reads.RECORDS_AT_ONCE
-"""The same of records, which are small."""
-
-
-class _Runner(Protocol):
-    async def run(self, function: Callable[Concatenate[Connection, P], R], *args: P.args, **kwargs: P.kwargs) -> R: ...
-
-    async def run_here(
-        self, function: Callable[Concatenate[Connection, P], R], *args: P.args, **kwargs: P.kwargs
-    ) -> R: ...
-
-
-class _SqliteReader:
-    def __init__(self, runner: _Runner) -> None:
-        self._runner = runner
-
-    async def get_documents(self, collection: Collection, ids: Sequence[str]) -> list[Document | None]:
-        """See `Reader.get_documents`."""
-        run = self._runner.run_here if len(ids) <= READ_HERE else self._runner.run
-        return await run(reads.get_documents, collection, ids)
-
-    async def get_revisions(self, collection: Collection, id: str) -> list[Revision]:
-        """See `Reader.get_revisions`."""
-        return await self._runner.run(reads.get_revisions, collection, id)
-
-    async def get_digests(self, collection: Collection) -> Mapping[str, str]:
-        """See `Reader.get_digests`."""
-        return await self._runner.run(reads.get_digests, collection)
-
-    async def get_unembedded(self, collection: Collection, model: str, limit: int) -> list[str]:
-        """See `Reader.get_unembedded`."""
-        return await self._runner.run(reads.get_unembedded, collection, model, limit)
-
-    async def get_embedded(self, collection: Collection, model: str, ids: Sequence[str]) -> frozenset[str]:
-        """See `Reader.get_embedded`."""
-        run = self._runner.run_here if len(ids) <= READ_HERE else self._runner.run
-        return await run(reads.get_embedded, collection, model, ids)
-
-    async def get_links(self, org: str, reference: Reference) -> list[Link]:
-        """See `Reader.get_links`."""
-        return await self._runner.run(reads.get_links, org, reference)
-
-    async def get_metadata(self, key: MetadataKey) -> Metadata | None:
-        """See `Reader.get_metadata`."""
-        return await self._runner.run_here(reads.get_metadata, key)
-
-    async def get_many_metadata(self, keys: Sequence[MetadataKey]) -> list[Metadata | None]:
-        """See `Reader.get_many_metadata`."""
-        run = self._runner.run_here if len(keys) <= RECORDS_HERE else self._runner.run
-        return await run(reads.get_many_metadata, keys)
-
-    async def list_metadata(
-        self, kind: str, *, org: str | None = None, due_until: datetime | None = None, limit: int = 1000
-    ) -> list[Metadata]:
-        """See `Reader.list_metadata`."""
-        return await self._runner.run(reads.list_metadata, kind, org, due_until, limit)
-
-    async def get_audit(self, org: str, after: int = 0, limit: int = 1000) -> list[AuditEntry]:
-        """See `Reader.get_audit`."""
-        return await self._runner.run(reads.get_audit, org, after, limit)
-
-    async def get_last_audit(self, org: str) -> AuditEntry | None:
-        """See `Reader.get_last_audit`."""
-        return await self._runner.run_here(reads.get_last_audit, org)
-
-
-class SqliteTransaction(_SqliteReader):
-    """See `Transaction`; begun and ended by an `async with`."""
-
-    def __init__(self, session: Session, clock: Clock) -> None:
-        super().__init__(session)
-        self._session = session
-        self._clock = clock
-
-    async def __aenter__(self) -> SqliteTransaction:
-        await self._session.__aenter__()
-        return self
-
-    async def __aexit__(self, kind: type[BaseException] | None, *rest: object) -> None:
-        await self._session.__aexit__(kind, *rest)
-
-    async def expect(self, documents: Sequence[Document], keys: Sequence[MetadataKey]) -> None:
-        """See `Transaction.expect`."""
-
-    async def put_documents(self, documents: Sequence[Document]) -> None:
-        """See `Transaction.put_documents`."""
-        await self._put(documents, self._clock.now())
-
-    async def put_revisions(self, revisions: Sequence[Revision]) -> None:
-        """See `Transaction.put_revisions`."""
-        for recorded_at, together in groupby(revisions, attrgetter("recorded_at")):
-            await self._put([revision.document for revision in together], recorded_at)
-
-    async def _put(self, documents: Sequence[Document], recorded_at: datetime) -> None:
-        size = sum(len(document.title) + len(document.body) for document in documents)
-        if size <= ANALYSED_HERE:
-            rows = writes.prepare_documents(documents)
-        else:
-            rows = await anyio.to_thread.run_sync(writes.prepare_documents, documents)
-        run = self._session.run_here if size <= WRITTEN_HERE and len(rows) <= ROWS_HERE else self._session.run
-        await run(writes.put_documents, rows, encode_instant(recorded_at))
-
-    async def put_vectors(
-        self,
-        collection: Collection,
-        id: str,
-        model: EmbeddingModel,
-        text_digest: str,
-        passages: Sequence[EmbeddedPassage],
-    ) -> bool:
-        """See `Transaction.put_vectors`. A withdrawn document counts as gone; vectors are kept in half precision."""
-        rows = encode_passages(model, passages)
-        return await self._session.run(writes.put_vectors, collection, id, model, text_digest, rows)
-
-    async def put_all_vectors(self, documents: Sequence[tuple[Document, DocumentVectors]]) -> None:
-        """See `Transaction.put_all_vectors`."""
-        for document, vectors in documents:
-            for model, passages in vectors:
-                await self.put_vectors(document.collection, document.id, model, document.text_digest, passages)
-
-    async def remove_vectors(self, model: str) -> int:
-        """See `Transaction.remove_vectors`."""
-        return await self._session.run(writes.remove_vectors, model)
-
-    async def erase_documents(self, documents: Sequence[Document]) -> None:
-        """See `Transaction.erase_documents`."""
-        rows = writes.prepare_documents(documents)
-        await self._session.run(writes.erase_documents, rows, encode_instant(self._clock.now()))
-
-    async def put_links(self, links: Sequence[Link]) -> None:
-        """See `Transaction.put_links`."""
-        run = self._session.run_here if len(links) <= ROWS_HERE else self._session.run
-        await run(writes.put_links, links)
-
-    async def remove_links(self, links: Sequence[Link]) -> None:
-        """See `Transaction.remove_links`."""
-        await self._session.run(writes.remove_links, links)
-
-    async def put_audit(self, entries: Sequence[AuditEntry]) -> None:
-        """See `Transaction.put_audit`."""
-        run = self._session.run_here if len(entries) <= ROWS_HERE else self._session.run
-        await run(writes.put_audit, entries)
-        known = self._session.last_audits
-        known.update({each.org: each for each in entries if each.org in known and each.number > known[each.org].number})
-
-    async def get_last_audit(self, org: str) -> AuditEntry | None:
-        """See `Reader.get_last_audit`; read once for all transactions that are committed together."""
-        if org not in self._session.last_audits and (last := await super().get_last_audit(org)) is not None:
-            self._session.last_audits[org] = last
-        return self._session.last_audits.get(org)
-
-    async def put_metadata(self, records: Sequence[Metadata]) -> None:
-        """See `Transaction.put_metadata`."""
-        run = self._session.run_here if len(records) <= ROWS_HERE else self._session.run
-        await run(writes.put_metadata, records)
-
-    async def remove_metadata(self, keys: Sequence[MetadataKey]) -> None:
-        """See `Transaction.remove_metadata`."""
-        run = self._session.run_here if len(keys) <= ROWS_HERE else self._session.run
-        await run(writes.remove_metadata, keys)
-
-
-class SqliteStore(_SqliteReader):
+class SqliteStore(SqliteReader):
     """See `Store`."""
 
     def __init__(
@@ -269,6 +91,7 @@ class SqliteStore(_SqliteReader):
         self._clock = clock
         self._indexes = DerivedIndexes(readers, path, index_sizes, self._name_soon)
         self._loop = asyncio.get_running_loop()
+        self._counts = Counts()
         self._naming: set[asyncio.Task[None]] = set()
         self._is_ending = False
 
@@ -340,7 +163,11 @@ class SqliteStore(_SqliteReader):
 
     async def get_statistics(self) -> list[CollectionStatistics]:
         """See `Store.get_statistics`."""
-        return await self._readers.run(reads.get_statistics)
+        return await self._readers.run(self._counts.get)
+
+    async def list_collections(self) -> Mapping[Collection, str]:
+        """See `Store.list_collections`."""
+        return await self._readers.run(reads.list_collections)
 
     async def get_change_mark(self) -> str:
         """See `Store.get_change_mark`."""
