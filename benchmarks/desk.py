@@ -81,7 +81,7 @@ REST_SECONDS = 2 * LOOK_SECONDS
 
 WATCHED_SECONDS, SAMPLE_SECONDS = 30.0, 0.01
 WRITERS = 8
-FEW = 100
+FEW = 1000
 WAKES, PAUSE_SECONDS = 10, 3 * CALM_SECONDS
 """So many stores in a turn, so far apart that each is embedded before the next."""
 
