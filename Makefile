@@ -5,6 +5,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 PORT ?= 8350
+# To collect all other tests, too, takes longer than many of these. No test of an engine may lie elsewhere.
+ENGINE_TESTS := tests/engines tests/stores tests/queues tests/core/writing tests/toolsets/knowledge tests/toolsets/skills
 
 .PHONY: help setup serve demo test test-engines conformance packaging site soak soak-engines check bench bench-engines eval eval-agent docs new-toolset lock clean
 
@@ -33,8 +35,8 @@ test: $(READY) ## the tests
 	$(BIN)/python -m pytest -n 3 -m "not soak and not engines"
 
 test-engines: .venv/.engines ## the same suites on Citus, PostgreSQL, Redis and Neo4j, and sign-in with Keycloak, installed and started for it
-	REFDESK_TEST_ENGINES=citus $(BIN)/python -m pytest -n 2 -m "engines and not soak" -k citus --timeout 300
-	REFDESK_TEST_ENGINES=postgres,redis,neo4j,keycloak $(BIN)/python -m pytest -n 2 -m "engines and not soak" --timeout 300
+	REFDESK_TEST_ENGINES=citus $(BIN)/python -m pytest -n 2 -m "engines and not soak" -k citus --timeout 300 $(ENGINE_TESTS)
+	REFDESK_TEST_ENGINES=postgres,redis,neo4j,keycloak $(BIN)/python -m pytest -n 2 -m "engines and not soak" --timeout 300 $(ENGINE_TESTS)
 
 conformance: $(READY) ## the protocol's own suite and inspector against the server; installs them
 	REFDESK_CONFORMANCE=1 $(BIN)/python -m pytest tests/protocol

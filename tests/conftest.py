@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import signal
 from inspect import iscoroutinefunction
 from pathlib import Path
@@ -20,6 +21,17 @@ os.environ.setdefault("REFDESK_CONFIG", "none")  # whoever runs the tests may ha
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell starts what runs in its background so, and every process that a test starts would inherit it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Fail where a test of an engine lies outside of the folders in which `make test-engines` looks."""
+    makefile = (REPOSITORY / "Makefile").read_text(encoding="utf-8")
+    found = re.search(r"^ENGINE_TESTS := (.*)$", makefile, re.MULTILINE)
+    folders = [REPOSITORY / name for name in found[1].split()] if found else []
+    for item in items:
+        if item.get_closest_marker("engines") and not any(item.path.is_relative_to(folder) for folder in folders):
+            raise pytest.UsageError(f"{item.nodeid}: not run by `make test-engines`, see ENGINE_TESTS in the Makefile")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -8,27 +8,24 @@ from __future__ import annotations
 
 import atexit
 import os
-import shutil
 import subprocess
-import tempfile
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
-import psycopg
 import pytest
 from psycopg import sql
 
 from tests.engines.postgres import (
     DATABASE,
-    PACKAGE,
     ROLE,
+    Installation,
     PostgresServer,
+    copy_package,
     fetch,
-    find_package,
     get_schema,
-    make_database,
+    make_folder,
 )
 
 REPOSITORY = Path(__file__).parents[2]
@@ -45,6 +42,10 @@ SETTINGS = {
     "citus.shard_count": "4",
 }
 
+# A node that is a copy would be taken for the one that it is a copy of.
+_TELL_APART = """
+    UPDATE pg_dist_node_metadata SET metadata = metadata || jsonb_build_object('server_id', gen_random_uuid())
+"""
 _LIST_OWN = """
     SELECT relname::text FROM pg_class
     WHERE relnamespace = %s::regnamespace AND relkind = 'r' AND oid NOT IN (SELECT logicalrelid FROM pg_dist_partition)
@@ -73,14 +74,8 @@ class CitusCluster:
     """A coordinator and its workers."""
 
     def __init__(self, *, fsync: bool = False) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="refdesk-citus-"))
-        self._folder.chmod(0o755)
-        try:
-            package = _unpack(self._folder)
-            self.nodes = [PostgresServer(fsync=fsync, package=package, settings=SETTINGS) for _ in range(1 + WORKERS)]
-        except BaseException:
-            shutil.rmtree(self._folder, ignore_errors=True)
-            raise
+        installation = get_installation()
+        self.nodes = [PostgresServer(fsync=fsync, installation=installation) for _ in range(1 + WORKERS)]
 
     @property
     def coordinator(self) -> PostgresServer:
@@ -96,9 +91,8 @@ class CitusCluster:
         """Start every node, and make of them one cluster."""
         for node in self.nodes:
             node.start()
-            make_database(node)
-            with psycopg.connect(node.get_url(role="postgres"), autocommit=True) as connection:
-                connection.execute("CREATE EXTENSION citus")
+            with node.connect() as connection:
+                connection.execute(_TELL_APART)
         with self.coordinator.connect() as connection:
             connection.execute("SELECT citus_set_coordinator_host('127.0.0.1', %s)", [self.coordinator.port])
             for worker in self.workers:
@@ -140,7 +134,6 @@ class CitusCluster:
         """Stop every node and remove their folders."""
         for node in self.nodes:
             node.remove()
-        shutil.rmtree(self._folder, ignore_errors=True)
 
 
 def find_build() -> Path:
@@ -160,9 +153,18 @@ def find_build() -> Path:
     pytest.skip(reason)
 
 
+@cache
+def get_installation() -> Installation:
+    """Return the wheel's PostgreSQL with Citus in it."""
+    build, package = find_build(), copy_package(make_folder())
+    command = ["tar", "xJf", str(build), "-C", str(package / "pginstall")]
+    subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
+    return Installation(package, settings=SETTINGS, extensions=("vector", "citus"))
+
+
 @contextmanager
 def running(*, fsync: bool = False) -> Generator[CitusCluster]:
-    """Yield a cluster that is nobody else's; remove it on leaving."""
+    """Yield a cluster of its own; remove it on leaving."""
     cluster = CitusCluster(fsync=fsync)
     try:
         cluster.start()
@@ -178,6 +180,25 @@ def get_cluster() -> CitusCluster:
     atexit.register(cluster.remove)
     cluster.start()
     return cluster
+
+
+@contextmanager
+def lent() -> Generator[CitusCluster]:
+    """Yield the shared cluster to a test that kills nodes of it; on leaving, all of them run."""
+    cluster = get_cluster()
+    for node in cluster.nodes:
+        with node.connect() as connection:
+            # What earlier tests wrote is not recovered again after each kill.
+            connection.execute("CHECKPOINT")
+    before = [node.pid for node in cluster.nodes]
+    try:
+        yield cluster
+    finally:
+        for node, pid in zip(cluster.nodes, before, strict=True):
+            if node.pid != pid:
+                # A server ends with the thread that started it, which need not be this one.
+                node.stop()
+                node.start()
 
 
 def get_store_url(folder: Path, cluster: CitusCluster | None = None) -> str:
@@ -216,16 +237,6 @@ _lent: dict[str, tuple[str, Path]] = {}
 """The test and the folder that each store was made or emptied for last, by schema."""
 
 
-def _unpack(folder: Path) -> Path:
-    """Return a copy of the wheel's PostgreSQL with Citus in it, where an ordinary user may run it."""
-    build, package = find_build(), find_package()
-    for name in (PACKAGE, f"{PACKAGE}.libs"):
-        shutil.copytree(package.parent / name, folder / name)
-    command = ["tar", "xJf", str(build), "-C", str(folder / PACKAGE / "pginstall")]
-    subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
-    return folder / PACKAGE
-
-
 __all__ = [
     "DATABASE",
     "ROLE",
@@ -235,5 +246,6 @@ __all__ = [
     "get_emptied_schema",
     "get_emptied_store_url",
     "get_store_url",
+    "lent",
     "running",
 ]

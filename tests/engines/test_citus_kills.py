@@ -78,7 +78,7 @@ async def kill(folder: Path, cluster: CitusCluster, kills: int, seed: int, fault
 
 @pytest.mark.timeout(300)
 async def test_killed_nodes_stop_nobody_else_and_lose_nothing(tmp_path: Path) -> None:
-    with citus.running() as cluster:
+    with citus.lent() as cluster:
         assert await kill(tmp_path, cluster, 5, seed=1) == set()
     count("kills of a cluster's nodes", 5)
 
@@ -86,7 +86,7 @@ async def test_killed_nodes_stop_nobody_else_and_lose_nothing(tmp_path: Path) ->
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
 async def test_nodes_killed_a_hundred_times_stop_nobody_else_and_lose_nothing(tmp_path: Path) -> None:
-    with citus.running() as cluster:
+    with citus.lent() as cluster:
         assert await kill(tmp_path, cluster, 100, seed=2) == set()
     count("kills of a cluster's nodes", 100)
 
@@ -94,5 +94,5 @@ async def test_nodes_killed_a_hundred_times_stop_nobody_else_and_lose_nothing(tm
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(("fault", "seen"), [("early", "lost"), ("entangled", "held up")])
 async def test_the_proof_catches(tmp_path: Path, fault: str, seen: str) -> None:
-    with citus.running() as cluster:
+    with citus.lent() as cluster:
         assert seen in await kill(tmp_path, cluster, 30, seed=3, fault=fault)

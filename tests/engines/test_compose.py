@@ -70,8 +70,9 @@ def running_command(home: Path, settings: dict[str, str], *arguments: str, says:
 
 async def test_a_server_and_workers_serve_a_team_on_all_three_engines(tmp_path: Path) -> None:
     with ExitStack() as stack:
-        database = postgres.PostgresServer()
+        database = postgres.PostgresServer(is_empty=True)
         stack.callback(database.remove)
+        database.make_cluster()
         database.start()
         make_database(database)
         graph = stack.enter_context(neo4j.running(has_auth=True))

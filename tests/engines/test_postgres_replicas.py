@@ -12,7 +12,7 @@ import pytest
 from refdesk.errors import StoreError
 from refdesk.protocols import Store
 from refdesk.stores.postgres import open_store
-from tests.engines.postgres import PostgresServer, fetch, make_database
+from tests.engines.postgres import PostgresServer, fetch
 from tests.stores.samples import asking, find_ids, make_document, put
 
 pytestmark = pytest.mark.engines
@@ -49,7 +49,6 @@ def pair() -> Generator[Pair]:
     try:
         servers.append(PostgresServer())
         servers[0].start()
-        make_database(servers[0])
         servers.append(servers[0].copy_as_standby())
         servers[1].start()
         yield Pair(*servers)
