@@ -65,13 +65,12 @@ async def write(context: Context, text: str, token: str | None = None) -> StoreO
     return await store_knowledge(context, StoreInput.model_validate({k: v for k, v in note.items() if v}))
 
 
-async def count_trips(store: PostgresStore, context: Context, texts: Sequence[str]) -> int:
-    """Return in how many round trips notes are stored."""
-    send, trips = store.connections.send, 0
+async def list_trips(store: PostgresStore, context: Context, texts: Sequence[str]) -> list[int]:
+    """Return of how many statements each round trip is in which notes are stored."""
+    send, trips = store.connections.send, list[int]()
 
     async def counted(connection: object, *statements: Statement, **options: object) -> object:
-        nonlocal trips
-        trips += 1
+        trips.append(len(statements))
         return await send(connection, *statements, **options)  # pyright: ignore[reportArgumentType]
 
     store.connections.send = counted  # pyright: ignore[reportAttributeAccessIssue]
@@ -85,8 +84,9 @@ async def count_trips(store: PostgresStore, context: Context, texts: Sequence[st
 
 async def test_who_wrote_last_writes_the_next_note_in_one_round_trip(store: PostgresStore) -> None:
     context = make_context(store)
-    assert await count_trips(store, context, ["first"]) == 2
-    assert await count_trips(store, context, ["second", "third", "fourth"]) == 3
+    assert len(await list_trips(store, context, ["first"])) == 2
+    # They begin, require what is known, put the document, its entry, spans, records and audit entry, count, commit.
+    assert await list_trips(store, context, ["second", "third", "fourth"]) == [10, 10, 10]
     assert (await audit.verify(store, ORG)).entries == 4
     assert len(await store.get_digests(models.get_collection(ORG))) == 4
 

@@ -226,16 +226,18 @@ class Pieces(dict[str, Value]):
 
     Args:
         make: Makes it.
+        most: Of so many it is kept.
     """
 
-    def __init__(self, make: Callable[[str], Value]) -> None:
+    def __init__(self, make: Callable[[str], Value], most: int = _MOST_PIECES) -> None:
         super().__init__()
         self._make = make
+        self._most = most
 
     def __missing__(self, piece: str) -> Value:
         made = self._make(piece)
         if len(piece) <= MAX_TERM_LENGTH:
-            if len(self) >= _MOST_PIECES:
+            if len(self) >= self._most:
                 self.clear()  # what is common comes back at once; in one step, since other threads use it too
             self[piece] = made
         return made

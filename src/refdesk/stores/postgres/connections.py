@@ -84,6 +84,8 @@ def _quote(value: object) -> str:
         return f"""'{doubled}'""" if "\\" not in value else """ E'{}'""".format(doubled.replace("\\", "\\\\"))
     if type(value) is int or type(value) is float:
         return f" {value!r}"
+    if value is None:
+        return "NULL"
     if type(value) is list:
         return _quote_all(cast("list[object]", value))
     return Literal(value).as_string(None)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from refdesk.core.keeping.encoding import check_texts, encode_date_ranges
 from refdesk.core.search import analysis
-from refdesk.core.search.analysis import analyse_document
+from refdesk.core.search.analysis import Pieces, analyse_document
 from refdesk.core.search.bm25 import TITLE_WEIGHT
 from refdesk.errors import InvalidInputError
 from refdesk.model import State, facet_key
@@ -41,8 +41,11 @@ NONE = -1
 MOST_FREQUENT = 2**15 - 1
 """The highest frequency that is kept; far below, repetitions have stopped counting."""
 
-MOST_REMEMBERED = 2**16
-"""Numbers of terms that are kept in memory: most words of a text are common ones."""
+MOST_REMEMBERED = 2**15
+"""Numbers of words that are kept in memory for a collection, and of other things: most of a text are common ones."""
+
+MOST_COLLECTIONS = 8
+"""For so many collections they are kept, those that were written to or asked last."""
 
 MOST_IN_HALF = 15
 """The highest frequency that half a byte holds."""
@@ -97,6 +100,7 @@ class Tokens:
 
     def __init__(self, collection: Collection) -> None:
         self._key = _hash(f"{len(collection.org)}:{collection.org}{collection.toolset}", b"", 16)
+        self.numbers = _get_numbers(self._key)
 
     @property
     def of_collection(self) -> str:
@@ -105,7 +109,7 @@ class Tokens:
 
     def of_term(self, term: str) -> int:
         """Return the number of an analysed term; a word that is written so has the same."""
-        return _number_word(self._key, term)
+        return self.numbers.of_words[term]
 
     def of_facet(self, name: str, value: str) -> int:
         """Return the number of a facet value, by its `facet_key`: 64 bits with a sign."""
@@ -113,25 +117,46 @@ class Tokens:
 
     def of_state(self, state: State) -> int:
         """Return the number of a state; those that are current, as most are, have none."""
-        return _number(self._key, f"s:{state.value}")
+        return self.numbers.of_marks[f"s:{state.value}"]
 
     def of_title(self, key: str) -> list[int]:
         """Return the numbers of the pieces of a title's words, or of a part of one; none where all are shorter."""
         words = key.split()
         pieces = dict.fromkeys(word[start : start + GRAM] for word in words for start in range(len(word) - GRAM + 1))
-        return [_number(self._key, f"t:{piece}") for piece in pieces]
+        return [self.numbers.of_marks[f"t:{piece}"] for piece in pieces]
 
 
-@lru_cache(MOST_REMEMBERED)
-def _number_word(key: bytes, word: str) -> int:
-    """Return what `refdesk_number` returns in the database, which has few hashes in common with Python."""
-    digest = hashlib.sha256(key + word.encode("utf-8", "surrogatepass")).digest()
-    return int.from_bytes(digest[:4], "big") & (_WORD_BITS - 1) | _WORD_BITS
+class _Numbers:
+    """Those of one collection that were met lately: looking one up takes a fraction of what hashing it does.
+
+    Attributes:
+        of_words: That of each term, or word as it is written.
+        of_marks: That of each piece of a title, and of each state.
+    """
+
+    def __init__(self, key: bytes) -> None:
+        def number_word(word: str) -> int:
+            """Return what `refdesk_number` returns in the database, which has few hashes in common with Python."""
+            digest = hashlib.sha256(key + word.encode("utf-8", "surrogatepass")).digest()
+            return int.from_bytes(digest[:4], "big") & (_WORD_BITS - 1) | _WORD_BITS
+
+        def number_mark(text: str) -> int:
+            return 1 + int.from_bytes(_hash(text, key, 4), "big") % (_WORD_BITS - 1)
+
+        self.of_words = Pieces(number_word, MOST_REMEMBERED)
+        self.of_marks = Pieces(number_mark, MOST_REMEMBERED)
 
 
-@lru_cache(MOST_REMEMBERED)
-def _number(key: bytes, text: str) -> int:
-    return 1 + int.from_bytes(_hash(text, key, 4), "big") % (_WORD_BITS - 1)
+_get_numbers = lru_cache(MOST_COLLECTIONS)(_Numbers)
+
+
+def _read_plain_word(piece: str) -> str:
+    plain = _PLAIN_WORD.fullmatch(piece)
+    return plain[1].lower() if plain is not None else ""
+
+
+_plain_words = Pieces(_read_plain_word)
+"""Of each piece between blanks the word that it is, as PostgreSQL reads it; empty where that is to parse it."""
 
 
 def shorten(facet: int) -> int:
@@ -147,10 +172,11 @@ def derive(document: Document) -> Derived:
     """
     tokens = Tokens(document.collection)
     in_title, in_body = analyse_document(document.title, document.body)
-    numbers = {term: tokens.of_term(term) for term in {*in_title, *in_body}}
-    frequencies = Counter([numbers[term] for term in in_body])
-    for term in in_title:
-        frequencies[numbers[term]] += TITLE_WEIGHT
+    numbers = tokens.numbers.of_words
+    of_title, of_body = ([numbers[term] for term in part] for part in (in_title, in_body))
+    frequencies = Counter(of_body)
+    for number in of_title:
+        frequencies[number] += TITLE_WEIGHT
     terms = sorted(frequencies)
     places = {number: place for place, number in enumerate(terms, 1)}
     check_texts(*document.date_ranges)
@@ -158,7 +184,7 @@ def derive(document: Document) -> Derived:
     facets = sorted({tokens.of_facet(name, each) for name, values in document.facets.items() for each in values})
     states = [] if document.state is State.CURRENT else [tokens.of_state(document.state)]
     written, texts = _parse(document, tokens)
-    spelt = (spell([places[numbers[term]] for term in part]) for part in (in_title, in_body))
+    spelt = (spell([places[number] for number in part]) for part in (of_title, of_body))
     return Derived(
         title_key=key,
         length=frequencies.total(),
@@ -182,18 +208,17 @@ def _parse(document: Document, tokens: Tokens) -> tuple[set[int], tuple[str, ...
     Its parser reads each piece between blanks by itself, but for tags. Most pieces of most texts are plain words, which
     it takes far longer for.
     """
-    words, rest, texts = set[str](), dict[str, None](), list[str]()
+    pieces, texts = dict[str, None](), list[str]()
     for text in (document.title, document.body):
         if "<" in text:
             texts += _cut(text)
-            continue
-        for piece in _BLANKS.split(text):
-            if (plain := _PLAIN_WORD.fullmatch(piece)) is not None:
-                words.add(plain[1].lower())
-            elif piece:
-                rest[piece] = None
+        else:
+            pieces.update(dict.fromkeys(_BLANKS.split(text)))
+    words = {piece: _plain_words[piece] for piece in pieces if piece}
+    rest = [piece for piece, word in words.items() if not word]
     texts += _cut("\n".join(rest)) if rest else []
-    return {tokens.of_term(word) for word in words}, tuple(texts)
+    numbers = tokens.numbers.of_words
+    return {numbers[word] for word in words.values() if word}, tuple(texts)
 
 
 def _pack(counts: Sequence[int]) -> bytes:

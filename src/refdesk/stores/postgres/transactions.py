@@ -35,8 +35,8 @@ _BEGIN = Statement("BEGIN ISOLATION LEVEL READ COMMITTED")
 # An acknowledged commit is on the disk even where the server's default is otherwise.
 _SHARE = "pg_advisory_xact_lock_shared(hashtextextended('refdesk store ' || current_schema(), 0))"
 _LIMITS = """
-    SELECT set_config('lock_timeout', %(patience)s, true), set_config('statement_timeout', %(statement)s, true),
-        set_config('idle_in_transaction_session_timeout', %(idle)s, true),
+    SELECT set_config('lock_timeout', %s, true), set_config('statement_timeout', %s, true),
+        set_config('idle_in_transaction_session_timeout', %s, true),
         set_config('plan_cache_mode', 'force_generic_plan', true),
         set_config('synchronous_commit', coalesce(nullif(current_setting('synchronous_commit'), 'off'), 'on'), true)
 """
@@ -45,6 +45,8 @@ _LOCK = Statement("SELECT pg_advisory_xact_lock(hashtextextended('refdesk store 
 _OF_ORG = "pg_advisory_xact_lock(hashtextextended(concat('refdesk org ', current_schema(), ' ', %s::text), 0))"
 _LOCK_ORG = f"SELECT {_OF_ORG}"
 _SEE_AND_LOCK_ORG = f"{SEE}, {_OF_ORG}"
+# What is set is set, and what is locked is locked, from left to right.
+_BEGIN_IN_ORG = f"{_LIMITS_AND_SHARE}, {SEE.removeprefix('SELECT ')}, {_OF_ORG}"
 
 LONG_SECONDS = 3600.0
 """How long a statement may take that works on all documents or all vectors; meanwhile nobody else can write."""
@@ -337,11 +339,25 @@ class Session:
             await self._end_shared(scope.org or "")
             await self._stack.enter_async_context(self._turns.take_place(patience))
             self._connection = await self._stack.enter_async_context(self._connections.pool.lend())
-            self._waiting += [_BEGIN, self._limits, *([_LOCK] if self._is_alone else [])]
+            self._waiting += self._begin(scope)
         if scope != self._scope:
             self._waiting += self._hold(scope)
             self._scope = scope
         return self._connection
+
+    def _begin(self, scope: Scope) -> list[Statement]:
+        """Return what begins the transaction; within an org, where nothing else comes first, also lets it see and hold
+        that."""
+        # The lock has the lower limit, so that the answer can say what was waited for.
+        patience = self._connections.patience_seconds
+        limits = [f"{int(seconds * 1000)}ms" for seconds in (patience, patience + 1, patience * IDLE_PATIENCES)]
+        if self._is_alone:
+            return [_BEGIN, Statement(_LIMITS, limits), _LOCK]
+        if not scope.org or not self._connections.is_one_node:
+            return [_BEGIN, Statement(_LIMITS_AND_SHARE, limits)]
+        self._orgs.add(scope.org)
+        self._scope = scope
+        return [_BEGIN, Statement(_BEGIN_IN_ORG, (*limits, *scope.values, scope.org), scope)]
 
     def _join(self, scope: Scope) -> Connection | None:
         """Go on with the transaction that another brief one of the org has left open, if there is one."""
@@ -370,14 +386,6 @@ class Session:
         if not self._connections.is_one_node:
             return [seen, Statement(_LOCK_ORG, (scope.org,))]
         return [Statement(_SEE_AND_LOCK_ORG, (*scope.values, scope.org), scope)]
-
-    @property
-    def _limits(self) -> Statement:
-        # The lock has the lower limit, so that the answer can say what was waited for.
-        patience = self._connections.patience_seconds
-        limits = {"patience": patience, "statement": patience + 1, "idle": patience * IDLE_PATIENCES}
-        text = _LIMITS if self._is_alone else _LIMITS_AND_SHARE
-        return Statement(text, {name: f"{int(seconds * 1000)}ms" for name, seconds in limits.items()})
 
 
 @asynccontextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, LiteralString, TypeAlias
 
 import anyio.to_thread
 
@@ -25,6 +25,7 @@ from refdesk.stores.postgres.lexical import (
 )
 from refdesk.stores.postgres.pool import Row
 from refdesk.stores.postgres.reads import GET_LAST_AUDIT
+from refdesk.stores.postgres.rows import spell_numbers, spell_texts, take_rows
 from refdesk.stores.postgres.transactions import Session
 
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ _GET_NUMBERS = """
     SELECT (SELECT changes FROM orgs WHERE org = %(org)s),
         (SELECT uncounted FROM collections WHERE org = %(org)s AND toolset = %(toolset)s)
 """
-_NOTE_NUMBER = "UPDATE orgs SET changes = %s WHERE org = %s"
 _MAKE_ORG = "INSERT INTO orgs (org, changes) VALUES (%s, %s)"
 _MAKE_COLLECTION = "INSERT INTO collections (org, toolset) VALUES (%s, %s)"
 _GET_BEFORE = """
@@ -51,24 +51,27 @@ _KEEP_REVISIONS = """
         CASE WHEN key = ANY(%s::bigint[]) THEN body END, data
     FROM documents WHERE org = %s AND key = ANY(%s::bigint[])
 """
-_PUT_DOCUMENTS = """
+_INTO_DOCUMENTS = """
     INSERT INTO documents (
         org, toolset, id, key, written, version, state, created_at, modified_at, recorded_at, digest, text_digest,
         author, title, facets, spans, body, data
-    ) SELECT %(org)s, %(toolset)s, * FROM unnest(
-        %(id)s::text[], %(key)s::bigint[], %(written)s::bigint[], %(version)s::integer[], %(state)s::text[],
-        %(created_at)s::bigint[], %(modified_at)s::bigint[], %(recorded_at)s::bigint[], %(digest)s::text[],
-        %(text_digest)s::text[], %(author)s::text[], %(title)s::text[], %(facets)s::json[], %(spans)s::json[],
-        %(body)s::text[], %(data)s::json[]
-    ) ON CONFLICT (org, toolset, id) DO UPDATE SET
+    ) SELECT %(org)s, %(toolset)s, * FROM
+"""
+_TYPES_OF_DOCUMENTS: Sequence[tuple[LiteralString, LiteralString]] = (
+    *(("id", "text"), ("key", "bigint"), ("written", "bigint"), ("version", "integer"), ("state", "text")),
+    *(("created_at", "bigint"), ("modified_at", "bigint"), ("recorded_at", "bigint"), ("digest", "text")),
+    *(("text_digest", "text"), ("author", "text"), ("title", "text"), ("facets", "json"), ("spans", "json")),
+    *(("body", "text"), ("data", "json")),
+)
+_OR_REPLACE_DOCUMENTS = """
+    ON CONFLICT (org, toolset, id) DO UPDATE SET
         version = excluded.version, state = excluded.state, created_at = excluded.created_at,
         modified_at = excluded.modified_at, recorded_at = excluded.recorded_at, written = excluded.written,
         digest = excluded.digest, text_digest = excluded.text_digest, author = excluded.author,
         title = excluded.title, facets = excluded.facets, spans = excluded.spans, body = excluded.body,
         data = excluded.data
 """
-# Arrays in arrays would have to be of one length: each comes as its text.
-_PUT_ENTRIES = """
+_INTO_ENTRIES = """
     INSERT INTO entries (
         org, toolset, document, id, state, created_at, modified_at, length, title_key, sequence, facets, terms,
         frequencies, high_frequencies, others, inflected
@@ -81,12 +84,16 @@ _PUT_ENTRIES = """
         nullif(CASE WHEN written = '{}' THEN entry.inflected::integer[] ELSE ARRAY(
             SELECT unnest(entry.inflected::integer[]) EXCEPT SELECT unnest(written)
         ) END, '{}')
-    FROM unnest(
-        %(key)s::bigint[], %(id)s::text[], %(state)s::text[], %(created_at)s::bigint[], %(modified_at)s::bigint[],
-        %(length)s::bigint[], %(title_key)s::text[], %(sequence)s::text[], %(numbers)s::text[], %(terms)s::text[],
-        %(frequencies)s::text[], %(high_frequencies)s::text[], %(others)s::text[], %(inflected)s::text[],
-        %(texts)s::text[]
-    ) AS entry (
+    FROM
+"""
+_TYPES_OF_ENTRIES: Sequence[tuple[LiteralString, LiteralString]] = (
+    *(("key", "bigint"), ("id", "text"), ("state", "text"), ("created_at", "bigint"), ("modified_at", "bigint")),
+    *(("length", "bigint"), ("title_key", "text"), ("sequence", "text"), ("facets", "bigint[]")),
+    *(("terms", "integer[]"), ("frequencies", "text"), ("high_frequencies", "text"), ("others", "integer[]")),
+    *(("inflected", "integer[]"), ("texts", "text[]")),
+)
+_WITH_WORDS = """
+    AS entry (
         document, id, state, created_at, modified_at, length, title_key, sequence, facets, terms, frequencies,
         high_frequencies, others, inflected, texts
     ) CROSS JOIN LATERAL (
@@ -96,10 +103,15 @@ _PUT_ENTRIES = """
         ) AS written OFFSET 0
     ) parsed
 """
+_PUT_DOCUMENT, _PUT_DOCUMENTS = take_rows(_INTO_DOCUMENTS, _TYPES_OF_DOCUMENTS, f"AS document {_OR_REPLACE_DOCUMENTS}")
+_PUT_ENTRY, _PUT_ENTRIES = take_rows(_INTO_ENTRIES, _TYPES_OF_ENTRIES, _WITH_WORDS)
 _COUNT_COLLECTION = """
-    UPDATE collections SET documents = documents + %s, words = words + %s, uncounted = uncounted + %s
-    WHERE org = %s AND toolset = %s
+    UPDATE collections SET documents = documents + %(documents)s, words = words + %(words)s,
+        uncounted = uncounted + %(changes)s
+    WHERE org = %(org)s AND toolset = %(toolset)s
 """
+_NUMBER = "WITH numbered AS (UPDATE orgs SET changes = %(last)s WHERE org = %(org)s)"
+_NUMBER_AND_COUNT = f"{_NUMBER} {_COUNT_COLLECTION}"
 _PUT_SPANS = """
     INSERT INTO spans (org, document, name, starts_at, ends_at)
     SELECT %s, * FROM unnest(%s::bigint[], %s::text[], %s::bigint[], %s::bigint[])
@@ -300,18 +312,19 @@ class Content:
 
     async def put(self, session: Session, rows: Sequence[DocumentRow]) -> None:
         """Write documents, each at most once."""
-        numbered = self._take_numbers(len(rows))
+        is_first = self.changes is None
+        made = self._take_numbers(len(rows))
         numbers = range((self.changes or 0) - len(rows) + 1, (self.changes or 0) + 1)
         known = [self.stored.get((self.collection, row.id)) for row in rows]
         before = [each or _Before(number) for each, number in zip(known, numbers, strict=True)]
         keys = [each.key for each in before]
         statements = [
-            *numbered,
+            *made,
             *self._replace(rows, before, numbers),
             self._put_documents(rows, keys, numbers),
             *self.index(rows, keys),
             *self._change_terms(1, before, numbers),
-            self.count(rows, before),
+            self.count(rows, before, None if is_first else self.changes),
         ]
         self.uncounted = (self.uncounted or 0) + len(rows)
         for row, key in zip(rows, keys, strict=True):
@@ -323,11 +336,14 @@ class Content:
         return self._count_terms() if (self.uncounted or 0) >= limit else []
 
     def _take_numbers(self, count: int) -> list[Statement]:
-        """Take as many of the org's change sequence: nobody else can while this transaction holds the org."""
-        org, last = self.place[0], (self.changes or 0) + count
+        """Take as many of the org's change sequence: nobody else can while this transaction holds the org.
+
+        Returns:
+            What makes the rows of org and collection, where there are none; else the sequence is noted with the count.
+        """
         statements = [Statement(_MAKE_COLLECTION, self.place)] if self.uncounted is None else []
-        is_first, self.changes = self.changes is None, last
-        return [*statements, Statement(_MAKE_ORG, (org, last)) if is_first else Statement(_NOTE_NUMBER, (last, org))]
+        is_first, self.changes = self.changes is None, (self.changes or 0) + count
+        return [*statements, Statement(_MAKE_ORG, (self.place[0], self.changes))] if is_first else statements
 
     def index(self, rows: Sequence[DocumentRow], keys: Sequence[int]) -> list[Statement]:
         """Let searches find documents; nothing of what they found before may be there any more."""
@@ -363,36 +379,44 @@ class Content:
         if old:
             yield Statement(CHANGE_TERMS, (change, *map(list, zip(*old, strict=True)), *self.place))
 
-    def count(self, rows: Sequence[DocumentRow], before: Sequence[_Before]) -> Statement:
-        """Keep the collection's counts in step, so that no search has to count."""
+    def count(self, rows: Sequence[DocumentRow], before: Sequence[_Before], last: int | None = None) -> Statement:
+        """Keep the collection's counts in step, so that no search has to count; note the last number of a sequence."""
         living = [row for row in rows if row.is_living]
         words = sum(row.derived.length for row in living) - sum(old.length for old in before)
         documents = len(living) - sum(old.is_living for old in before)
-        return Statement(_COUNT_COLLECTION, (documents, words, len(rows), *self.place))
+        values: dict[str, object] = {"org": self.place[0], "toolset": self.place[1], "last": last}
+        values |= {"documents": documents, "words": words, "changes": len(rows)}
+        return Statement(_COUNT_COLLECTION if last is None else _NUMBER_AND_COUNT, values)
 
     def _put_documents(self, rows: Sequence[DocumentRow], keys: Sequence[int], numbers: Sequence[int]) -> Statement:
         names = [name for name in rows[0].columns if name not in ("org", "toolset")]
-        columns: dict[str, object] = {name: [row.columns[name] for row in rows] for name in names}
-        place = {"org": self.place[0], "toolset": self.place[1]}
-        return Statement(_PUT_DOCUMENTS, columns | place | {"key": list(keys), "written": list(numbers)})
+        columns: dict[str, Sequence[object]] = {name: [row.columns[name] for row in rows] for name in names}
+        columns |= {"key": list(keys), "written": list(numbers)}
+        return self._put(_PUT_DOCUMENT, _PUT_DOCUMENTS, columns)
 
     def _put_entries(self, living: Sequence[tuple[int, DocumentRow]]) -> Statement:
         derived = [row.derived for _, row in living]
-        values: dict[str, object] = {
+        columns: dict[str, Sequence[object]] = {
             name: [row.columns[name] for _, row in living] for name in ("id", "state", "created_at", "modified_at")
         }
-        values |= {"org": self.place[0], "toolset": self.place[1], "key": [key for key, _ in living]}
-        values |= {name: [getattr(each, name) for each in derived] for name in ("length", "title_key", "sequence")}
-        values |= {
-            name: [spell_numbers(getattr(each, name)) for each in derived] for name in ("terms", "others", "inflected")
-        }
-        values["frequencies"] = [each.frequencies.hex() for each in derived]
+        columns["key"] = [key for key, _ in living]
+        columns |= {name: [getattr(each, name) for each in derived] for name in ("length", "title_key", "sequence")}
+        arrays = ("facets", "terms", "others", "inflected")
+        columns |= {name: [spell_numbers(getattr(each, name)) for each in derived] for name in arrays}
+        columns["frequencies"] = [each.frequencies.hex() for each in derived]
         high = (each.high_frequencies for each in derived)
-        values["high_frequencies"] = [None if each is None else each.hex() for each in high]
-        values["numbers"] = [spell_numbers(each.facets) for each in derived]
-        values["texts"] = [spell_texts(each.texts) for each in derived]
-        values["collection"] = Tokens(self.collection).of_collection
-        return Statement(_PUT_ENTRIES, values)
+        columns["high_frequencies"] = [None if each is None else each.hex() for each in high]
+        columns["texts"] = [spell_texts(each.texts) for each in derived]
+        return self._put(_PUT_ENTRY, _PUT_ENTRIES, columns, collection=Tokens(self.collection).of_collection)
+
+    def _put(
+        self, one: LiteralString, many: LiteralString, columns: Mapping[str, Sequence[object]], **values: object
+    ) -> Statement:
+        """Return what puts rows into a table, by the one or the other statement, as many as there are."""
+        values |= {"org": self.place[0], "toolset": self.place[1]}
+        if len(columns["key"]) == 1:
+            return Statement(one, {**{name: column[0] for name, column in columns.items()}, **values})
+        return Statement(many, {**columns, **values})
 
     def _put_spans(self, living: Sequence[tuple[int, DocumentRow]]) -> Iterable[Statement]:
         spans = [(key, *span) for key, row in living for span in row.derived.date_ranges]
@@ -449,17 +473,6 @@ def index_anew(collection: Collection, rows: Sequence[DocumentRow], keys: Sequen
     """Return what makes that anew which searches read of stored documents; none of it may exist yet."""
     content = Content(collection)
     return [*content.index(rows, keys), content.count(rows, [])]
-
-
-def spell_numbers(numbers: Iterable[int]) -> str:
-    """Return numbers as PostgreSQL reads an array of them."""
-    return f"{{{','.join(map(str, numbers))}}}"
-
-
-def spell_texts(texts: Iterable[str]) -> str:
-    """Return texts as PostgreSQL reads an array of them."""
-    quoted = (text.replace("\\", "\\\\").replace('"', '\\"') for text in texts)
-    return "{" + ",".join(f'"{text}"' for text in quoted) + "}"
 
 
 def _decode_before(row: Row) -> _Before:
