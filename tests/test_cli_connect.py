@@ -131,7 +131,7 @@ def test_a_file_that_cannot_be_edited_stays_and_the_error_says_what_to_write(
     file = tmp_path / FILES[client]
     file.parent.mkdir()
     file.write_text(text)
-    done = connect(tmp_path, client, "--yes")
+    done = connect(tmp_path, client, "--write")
     assert done.exit_code == 2
     assert "was left as it is" in done.stderr
     assert '"serve", "--stdio"' in done.stderr

@@ -50,7 +50,7 @@ class _Server:
 @click.option("--agent", metavar="AGENT", help="Who the client's agent is. Default: the name that the client gives.")
 @click.option("--remove", is_flag=True, help="Take refdesk out of the client's configuration.")
 @click.option("--dry-run", is_flag=True, help="Show the change and write nothing.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", "--write", "yes", is_flag=True, help="Do not ask, write.")
 def connect(
     client: str,
     url: str | None,
