@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, cast
 
+from refdesk.core.background.embedding import Indexer
 from refdesk.core.background.syncing import Syncer
 from refdesk.core.clock import FixedClock
 from refdesk.core.context import Context
 from refdesk.core.knowledge_base import KnowledgeBase
+from refdesk.core.search.semantics import Semantics
 from refdesk.model import JsonObject, Principal
 from refdesk.protocols import SourcePage
 from refdesk.stores.memory import MemoryStore
@@ -18,6 +20,7 @@ from refdesk.toolsets.azure_updates.models import SearchInput
 from refdesk.toolsets.azure_updates.records import to_document
 from refdesk.toolsets.azure_updates.search import search_updates
 from sample_world.azure_updates.world import load_world
+from tests.core.fakes import ScriptedEmbedder
 
 CALLER = Principal("local", "tester", frozenset({"updates:read"}))
 
@@ -82,3 +85,17 @@ def make_record(id: object = "1", **changes: object) -> JsonObject:
 
 def get_ids(answer: Mapping[str, Any]) -> list[str]:
     return [result["id"] for result in answer["results"]]
+
+
+async def make_semantic(
+    embedder: ScriptedEmbedder, *, embedded: bool = False, records: Sequence[JsonObject] = ()
+) -> Context:
+    """Return the context of a knowledge base with an embedder, which has embedded these records, or two, or not yet."""
+    usual = [make_record("1", title="Keys in a vault"), make_record("2", title="Other thing")]
+    plain = await make_context(records or usual)
+    store = plain.knowledge_base.store
+    assert isinstance(store, MemoryStore)
+    semantics = Semantics(store, embedder)
+    if embedded:
+        await Indexer(store, semantics, plain.knowledge_base.clock).run_once()
+    return Context(CALLER, KnowledgeBase(store, semantics, plain.knowledge_base.clock))

@@ -6,17 +6,13 @@ from typing import Any
 import pytest
 
 from benchmarks.tokens import count_tokens
-from refdesk.core.background.embedding import Indexer
 from refdesk.core.context import Context
-from refdesk.core.knowledge_base import KnowledgeBase
 from refdesk.core.search.providers import ProviderAnswer, Question
-from refdesk.core.search.semantics import Semantics
 from refdesk.server.answers import to_text
-from refdesk.stores.memory import MemoryStore
 from refdesk.toolsets.azure_updates.provider import FIND
 from refdesk.toolsets.azure_updates.results import DESCRIPTION_CHARACTERS
 from tests.core.fakes import ScriptedEmbedder
-from tests.toolsets.azure_updates.samples import CALLER, Desk, ask, get_ids, make_context, make_record
+from tests.toolsets.azure_updates.samples import Desk, ask, get_ids, make_context, make_record, make_semantic
 
 
 async def test_a_keyword_search_finds_something(library: Desk) -> None:
@@ -135,24 +131,6 @@ async def test_equally_relevant_updates_are_ordered_by_id() -> None:
 async def test_updates_modified_at_the_same_instant_are_ordered_by_id() -> None:
     context = await make_context([make_record(id) for id in "312"])
     assert get_ids(await ask(context)) == ["1", "2", "3"]
-
-
-async def test_a_phrase_in_quotes_must_occur() -> None:
-    context = await make_context(
-        [
-            make_record("1", title="Managed identity for storage"),
-            make_record("2", title="Identity that is managed, for storage"),
-        ]
-    )
-    assert get_ids(await ask(context, query='"managed identity" storage')) == ["1"]
-    assert get_ids(await ask(context, query="managed identities")) == ["1", "2"]
-
-
-async def test_where_nothing_holds_the_phrase_it_says_so_and_shows_what_there_is() -> None:
-    context = await make_context([make_record("1", title="Identity that is managed"), make_record("2", title="Other")])
-    answer = await ask(context, query='"managed identity"')
-    assert get_ids(answer) == ["1"]
-    assert "No update holds the words in quotes as a phrase: these hold some of them." in answer["notes"]
 
 
 async def test_a_query_of_stop_words_alone_still_searches() -> None:
@@ -329,16 +307,6 @@ async def test_an_answer_has_a_ceiling_and_an_update_fetched_by_id_has_none() ->
     assert len(whole["description"]) > 100_000
 
 
-async def make_semantic(embedder: ScriptedEmbedder, *, embedded: bool = False) -> Context:
-    plain = await make_context([make_record("1", title="Keys in a vault"), make_record("2", title="Other thing")])
-    store = plain.knowledge_base.store
-    assert isinstance(store, MemoryStore)
-    semantics = Semantics(store, embedder)
-    if embedded:
-        await Indexer(store, semantics, plain.knowledge_base.clock).run_once()
-    return Context(CALLER, KnowledgeBase(store, semantics, plain.knowledge_base.clock))
-
-
 async def get_notes(context: Context, **arguments: object) -> str:
     answer: dict[str, Any] = await ask(context, query="vault", semantic=True, **arguments)
     assert get_ids(answer)[0] == "1"
@@ -362,12 +330,6 @@ async def test_semantic_search_with_a_model_keeps_bm25_as_relevance() -> None:
     answer = await ask(await make_semantic(ScriptedEmbedder(), embedded=True), query="vault")
     assert answer["results"][0]["relevance"] < 0
     assert not any("keyword" in note for note in answer["notes"])
-
-
-async def test_a_phrase_must_occur_in_what_is_near_in_meaning_too() -> None:
-    context = await make_semantic(ScriptedEmbedder(), embedded=True)
-    assert get_ids(await ask(context, query="vault keys")) == ["1", "2"]
-    assert get_ids(await ask(context, query='vault "keys in"')) == ["1"]
 
 
 async def test_semantic_search_is_on_unless_switched_off_and_only_where_there_are_vectors() -> None:

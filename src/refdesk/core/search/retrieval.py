@@ -116,10 +116,25 @@ async def search(store: Store, semantics: Semantics | None, request: SearchReque
 
 async def _find(store: Store, request: SearchRequest, text: TextQuery | None, vector: VectorQuery | None) -> Found:
     """Return the candidates: what holds every phrase where there are some, else the nearest beside the text matches."""
+    if text is not None and text.phrases and vector is not None:
+        return await _find_bound(store, request, text, vector)
     found = await store.find(_find_request(request, text, vector))
-    if text is not None and text.phrases:
-        return replace(found, candidates=tuple(each for each in found.candidates if each.lexical > 0))
     return found if vector is None else _keep_nearest(found)
+
+
+async def _find_bound(store: Store, request: SearchRequest, text: TextQuery, vector: VectorQuery) -> Found:
+    """Return what holds every phrase, with the other words or without them, scored by both sides.
+
+    Only words tell what holds a phrase: what is near has a score of words, too, if it holds some of them elsewhere.
+    """
+    phrases = replace(text, terms=())
+    bound = await store.find(_find_request(request, phrases, None))
+    if not bound.total:
+        return bound
+    scored = {each.id: each for each in (await store.find(_find_request(request, phrases, vector))).candidates}
+    if text.terms:
+        scored |= {each.id: each for each in (await store.find(_find_request(request, text, vector))).candidates}
+    return replace(bound, candidates=tuple(scored.get(each.id, each) for each in bound.candidates))
 
 
 def _rank(
@@ -155,11 +170,15 @@ def _find_request(request: SearchRequest, text: TextQuery | None, vector: Vector
         text=text,
         vector=vector,
         where=request.where,
-        depth=page_end if vector is None else max(page_end, FUSED),
+        depth=page_end if vector is None and not _is_bound(text) else max(page_end, FUSED),
         order=request.order or _choose_order(request, text, vector),
         facets=request.facets,
         shown=0 if request.offset else request.limit,
     )
+
+
+def _is_bound(text: TextQuery | None) -> bool:
+    return text is not None and bool(text.phrases)
 
 
 def _choose_order(request: SearchRequest, text: TextQuery | None, vector: VectorQuery | None) -> tuple[SortKey, ...]:
