@@ -8,7 +8,8 @@ lie near the centres of topics, and each question is made from one note, which i
 
 Writes: notes stored by the operation's own handler (quotas, doubles, the change sequence and everything), beside
 a durable INSERT of the same text into one plain table with a primary key and a full-text index. Eight writers are
-measured in this process, where they share one interpreter, and in eight processes, as a team runs them. Searches: what
+measured in this process, where they share one interpreter, and in eight processes, as a team runs them; and what a
+note takes of the client's and the server's processor, which is what bounds them where the disk does not. Searches: what
 `search_knowledge` asks the store, fused and read, beside one statement that fuses HNSW and `ts_rank` by reciprocal rank
 and returns the same ten notes, its graph asked with the same effort. Space: all tables and indexes, by the number of
 notes.
@@ -34,7 +35,7 @@ import psycopg
 from psycopg import AsyncConnection, sql
 
 from benchmarks.invented import RARE, TOP, WIDTH, Corpus, Question, invent, make_document
-from benchmarks.postgres_writes import Rates, connected, measure_in_processes, measure_writes
+from benchmarks.postgres_writes import Cost, Rates, connected, measure_costs, measure_in_processes, measure_writes
 from refdesk.core.search.analysis import parse_query
 from refdesk.core.search.retrieval import read_documents
 from refdesk.model import And as All
@@ -293,6 +294,8 @@ async def run(url: str, parts: Sequence[str], notes: int, seconds: float) -> dic
         rates = await measure_writes(url, seconds)
         rates.insert(2, await anyio.to_thread.run_sync(measure_in_processes, url, seconds / 3))
         _print_rates(rates, results)
+        ours, plain = await measure_costs(url)
+        print(f"a note of one writer takes {_spell_cost(ours)}; a plain insert {_spell_cost(plain)}")
     if "search" in parts or "space" in parts:
         corpus = invent(notes)
         async with open_store(url) as store, connected(url, 1) as (connection,):
@@ -318,6 +321,11 @@ def _print_rates(rates: Sequence[Rates], results: dict[str, object]) -> None:
         beside = "of plain inserts" if each is one else f"of one writer (plain inserts: {plain:.2f})"
         print(f"{each.name:12} {each.ours:7.0f} notes/s, plain {each.plain:7.0f}; {ratio:5.2f} {beside}")
         results[each.name] = ratio
+
+
+def _spell_cost(cost: Cost) -> str:
+    server = "" if cost.server is None else f" and {cost.server:.2f} of the server's"
+    return f"{cost.client:.2f} ms of the client's processor{server}"
 
 
 def _print_times(times: Times, results: dict[str, object]) -> None:

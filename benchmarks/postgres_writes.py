@@ -7,7 +7,9 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-from time import perf_counter
+from pathlib import Path
+from statistics import median
+from time import perf_counter, process_time
 from typing import Protocol
 
 import anyio
@@ -47,6 +49,14 @@ class Rates:
     name: str
     ours: float
     plain: float
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Milliseconds of processor time a note of one writer takes: the client's, and the server's where it runs here."""
+
+    client: float
+    server: float | None
 
 
 StoreNote = Callable[[str, str, int], Awaitable[bool]]
@@ -126,6 +136,40 @@ async def measure_writes(url: str, seconds: float, rounds: int = 3) -> list[Rate
                 rates[name].append((pair[0], pair[1]))
         await assert_quota_is_exact(store, texts)
     return [Rates(name, max(o for o, _ in each), max(p for _, p in each)) for name, each in rates.items()]
+
+
+_GET_PROCESSES = "SELECT pid FROM pg_stat_activity WHERE application_name = 'refdesk' OR pid = %s"
+_HERE = ("127.0.0.1", "::1", "localhost")
+PIECES, PIECE = 20, 25
+
+
+async def measure_costs(url: str) -> tuple[Cost, Cost]:
+    """Return what a note costs us and a plain insert: the median over pieces, in which both take turns.
+
+    What others do on the same processors stretches it far less than it does the time that passes.
+    """
+    texts, numbers = invent(2000).texts, iter(range(10**9))
+    costs: tuple[list[tuple[float, float]], ...] = ([], [])
+    async with open_store(url) as store, connected(url, 2) as (connection, looking):
+        both = (make_store_note(store, texts, 10**9), make_plain_insert([connection], texts, "c"))
+        is_here = looking.info.host in _HERE
+        for piece in range(PIECES + 1):
+            for store_note, some in zip(both, costs, strict=True):
+                cursor = await looking.execute(_GET_PROCESSES, (connection.info.backend_pid,))
+                processes = [pid for (pid,) in await cursor.fetchall()] if is_here else []
+                client, server = process_time(), _count_seconds(processes)
+                for _ in range(PIECE):
+                    await store_note("costs", "agent-0", next(numbers))
+                # In the first piece it connects, and loads what a note needs.
+                some += [(process_time() - client, _count_seconds(processes) - server)] if piece else []
+    medians = ([median(times) * 1000 / PIECE for times in zip(*some, strict=True)] for some in costs)
+    ours, plain = (Cost(client, server if is_here else None) for client, server in medians)
+    return ours, plain
+
+
+def _count_seconds(processes: Sequence[int]) -> float:
+    """Return how long processes of this machine have run."""
+    return sum(int(Path(f"/proc/{process}/schedstat").read_text().split()[0]) for process in processes) / 1e9
 
 
 async def measure_in_process(url: str, number: int, seconds: float, gate: Gate, *, is_plain: bool) -> float:
