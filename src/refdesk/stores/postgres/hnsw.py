@@ -68,7 +68,9 @@ _BEGIN_HOLDING = (
     Statement("SELECT set_config('idle_in_transaction_session_timeout', '0', true)"),
 )
 _END_HOLDING = Statement("ROLLBACK")
-# With 16 connections, the default, fewer nodes fit on a page, and no more of the nearest were found.
+# With 16 connections, the default, fewer nodes fit on a page, and no more of the nearest were found. A node of one bit
+# for each component takes a third of the room, but a search as long: it found .87 of the ten nearest of 10,000 where
+# these give .97, though twice as many were compared exactly.
 _MAKE = "CREATE INDEX {} {} ON vectors USING hnsw ((vector::halfvec({})) halfvec_ip_ops) WITH (m = 12) WHERE model = {}"
 _DROP = "DROP INDEX {} IF EXISTS {}"
 _CONCURRENTLY, _AT_ONCE = sql.SQL("CONCURRENTLY"), sql.SQL("")
