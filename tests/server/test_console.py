@@ -9,6 +9,8 @@ import httpx2
 import pytest
 
 from refdesk.app import Desk
+from refdesk.server.console.tickets import Tickets
+from refdesk.server.http import build_app
 from tests.server.conftest import URL, open_http
 from tests.server.echo import READER
 from tests.server.test_keys import CANARY, make_key
@@ -111,3 +113,26 @@ async def test_every_page_keeps_its_policy(opened: httpx2.AsyncClient) -> None:
         assert "unsafe" not in policy
         assert page.headers["cache-control"] == "no-store"
         assert URL not in policy
+
+
+async def test_who_follows_a_link_to_nowhere_gets_a_page_and_programs_get_json(opened: httpx2.AsyncClient) -> None:
+    page = await opened.get("/nowhere", headers={"accept": "text/html,*/*;q=0.8"})
+    assert (page.status_code, "<h1>This cannot be shown</h1>" in page.text) == (404, True)
+    assert "No such address" in page.text
+    for accept in ("*/*", "application/json"):
+        assert (await opened.get("/nowhere", headers={"accept": accept})).json()["error"]["code"] == "NOT_FOUND"
+
+
+class BrokenTickets(Tickets):
+    """Fails like a fault in the console itself."""
+
+    def redeem(self, ticket: str) -> str | None:
+        raise RuntimeError(ticket)
+
+
+async def test_a_fault_of_the_console_is_a_page_that_tells_nothing_but_a_number(desk: Desk) -> None:
+    transport = httpx2.ASGITransport(build_app(desk, READER, tickets=BrokenTickets()), raise_app_exceptions=False)
+    async with httpx2.AsyncClient(transport=transport, base_url=URL) as client:
+        broken = await client.get("/console/sign-in", params={"ticket": CANARY})
+    assert (broken.status_code, "<h1>This cannot be shown</h1>" in broken.text) == (500, True)
+    assert ("see incident" in broken.text, CANARY in broken.text) == (True, False)

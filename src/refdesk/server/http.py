@@ -19,9 +19,9 @@ from refdesk.core.clock import SystemClock
 from refdesk.core.operations import NESTED
 from refdesk.server import cors, mcp, news_feed, openapi, pages, rest, streams
 from refdesk.server.console.routes import Console
-from refdesk.server.console.sessions import CookieKey
+from refdesk.server.console.sessions import CookieKey, is_console
 from refdesk.server.console.tickets import Tickets
-from refdesk.server.console.visits import Site
+from refdesk.server.console.visits import Site, Visit
 from refdesk.server.credentials import KeyCheck, find_caller_of, get_caller, get_holder
 from refdesk.server.gate import Gate
 from refdesk.server.limits.proxies import read_proxies
@@ -99,25 +99,25 @@ def build_app(
             yield
             group.cancel_scope.cancel()
 
+    site = _make_site(desk, anonymous, probes, sse=sse)
     routes: list[BaseRoute] = [
         Route(MCP, _guard_sessions(streamable, sessions, adapter)),
         *probes.build_routes(),
-        *_own_routes(desk, anonymous, probes, sign_in, sse=sse, tickets=tickets or Tickets()),
+        *_own_routes(site, sign_in, tickets or Tickets()),
         *rest.routes(desk),
         *(sign_in.resource.build_routes() if sign_in else ()),
+        *(streams.build_routes(server, desk.settings.stdio_era, mcp.MESSAGE_BYTES, sessions) if sse else ()),
     ]
     get_error_format = partial(_get_error_format, rest.routes_by_format(desk))
     hosts, origins = _lowered(desk.settings.allowed_hosts), _lowered(desk.settings.allowed_origins)
-    if sse:
-        routes += streams.build_routes(server, desk.settings.stdio_era, mcp.MESSAGE_BYTES, sessions)
     checks = _build_checks(desk, anonymous, get_error_format, sign_in, revocation, partial(_name_address, routes))
     app = Starlette(
         routes=routes,
         middleware=[Middleware(Uploads), *cors.allow_pages(origins), *checks],
         lifespan=lifespan,
         exception_handlers={
-            HTTPException: partial(_refuse, get_error_format),
-            Exception: partial(_break, get_error_format, partial(_name_address, routes)),
+            HTTPException: partial(_refuse, site, get_error_format),
+            Exception: partial(_break, site, get_error_format, partial(_name_address, routes)),
         },
     )
     most_bytes = {**rest.find_most_bytes(desk.toolsets), MCP: mcp.MESSAGE_BYTES, streams.MESSAGES: mcp.MESSAGE_BYTES}
@@ -197,32 +197,29 @@ def _name_address(routes: Sequence[BaseRoute], scope: Scope) -> str:
     return next((route.path for route in known if route.matches(scope)[0] is not Match.NONE), "")
 
 
-def _own_routes(
-    desk: Desk,
-    anonymous: Principal | None,
-    probes: Probes,
-    sign_in: SignIn | None,
-    *,
-    sse: bool,
-    tickets: Tickets,
-) -> list[Route]:
-    description = openapi.describe(desk.toolsets, desk.settings.oauth_issuer)
+def _make_site(desk: Desk, anonymous: Principal | None, probes: Probes, *, sse: bool) -> Site:
     proxies, public = read_proxies(desk.settings.trusted_proxies), desk.settings.public_url
 
     def find_base(request: Request) -> str:
         return public.rstrip("/") if public is not None else proxies.find_base(request.scope)
 
+    return Site(desk, anonymous, probes.get_shown, find_base, sse)
+
+
+def _own_routes(site: Site, sign_in: SignIn | None, tickets: Tickets) -> list[Route]:
+    desk, proxies = site.desk, read_proxies(site.desk.settings.trusted_proxies)
+    description = openapi.describe(desk.toolsets, desk.settings.oauth_issuer)
+
     async def described(_: Request) -> Response:
         return reply(description)
 
     async def docs(request: Request) -> Response:
-        return pages.docs_page(desk.toolsets, find_base(request), wants_keys=anonymous is None)
+        return pages.docs_page(desk.toolsets, site.find_base(request), wants_keys=site.anonymous is None)
 
-    site = Site(desk, anonymous, probes.get_shown, find_base, sse)
     return [
         Route("/openapi.json", described),
         *Console(site, tickets, _choose_issuer_sign_in(site, sign_in, proxies)).build_routes(),
-        *news_feed.build_routes(desk, find_base),
+        *news_feed.build_routes(desk, site.find_base),
         Route("/docs", docs),
         Route("/assets/{name}", pages.asset),
     ]
@@ -241,10 +238,18 @@ def _guard_sessions(app: ASGIApp, sessions: Sessions, adapter: mcp.Adapter) -> M
     return Messages(StepUp(limited, adapter), mcp.MESSAGE_BYTES, sessions.find_version, get_header_session)
 
 
-async def _refuse(get_error_format: Callable[[Scope], ErrorFormat], request: Request, error: Exception) -> Response:
+def _wants_page(request: Request) -> bool:
+    """Return whether somebody looks, who has followed a link or written an address."""
+    return request.method == "GET" and "text/html" in request.headers.get("accept", "")
+
+
+async def _refuse(
+    site: Site, get_error_format: Callable[[Scope], ErrorFormat], request: Request, error: Exception
+) -> Response:
     status, form = error.status_code if isinstance(error, HTTPException) else 500, get_error_format(request.scope)
     if status == 404:
-        return reply_error(errors.NotFoundError("No such address; see /docs for those there are."), form)
+        absence = errors.NotFoundError("No such address; see /docs for those there are.")
+        return Visit(site, request).refuse(absence) if _wants_page(request) else reply_error(absence, form)
     if status == 405:
         allowed = error.headers.get("Allow", "") if isinstance(error, HTTPException) and error.headers else ""
         refusal = errors.InvalidInputError(f"That address takes {allowed or 'another method'}; see /docs.")
@@ -255,6 +260,7 @@ async def _refuse(get_error_format: Callable[[Scope], ErrorFormat], request: Req
 
 
 async def _break(
+    site: Site,
     get_error_format: Callable[[Scope], ErrorFormat],
     name_address: Callable[[Scope], str],
     request: Request,
@@ -262,8 +268,10 @@ async def _break(
 ) -> Response:
     incident = uuid4().hex[:8]
     logger.error("request broke", extra={"path": name_address(request.scope), "incident": incident}, exc_info=error)
-    message = f"Internal error; see incident {incident} in the server's log."
-    return reply_error(errors.RefdeskError(message), get_error_format(request.scope))
+    failure = errors.RefdeskError(f"Internal error; see incident {incident} in the server's log.")
+    if is_console(request.url.path):
+        return Visit(site, request).refuse(failure)
+    return reply_error(failure, get_error_format(request.scope))
 
 
 def _lowered(names: tuple[str, ...]) -> frozenset[str]:
