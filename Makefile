@@ -79,7 +79,8 @@ check: $(READY) ## format, lint, types, imports
 bench: $(READY) ## speed, as ratios in one run, into docs/benchmarks/speed.md; ONLY="writes rest" runs these alone
 	$(BIN)/python -m benchmarks.report speed $(if $(ONLY),--only $(ONLY))
 
-bench-engines: .venv/.engines ## the engines beside plain SQL, as ratios in one run, into docs/benchmarks/engines.md
+bench-engines: .venv/.engines ## the engines beside plain SQL, into docs/benchmarks/engines.md; LONG=1 up to a million notes, ANEW=1 all anew
+	$(if $(ONLY),,$(BIN)/python -m benchmarks.growth $(if $(LONG),--long) $(if $(ANEW),--anew))
 	$(BIN)/python -m benchmarks.report engines $(if $(ONLY),--only $(ONLY))
 
 eval: $(READY) ## retrieval quality, how good learned skills are, and how one list and the updates answer, into docs/benchmarks/quality.md

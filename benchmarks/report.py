@@ -17,6 +17,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from benchmarks import growth_page
 from benchmarks.quality import get_data_folder
 from benchmarks.results import FOLDER, REPOSITORY, describe_run, name_run, read_result, write_result
 
@@ -65,11 +66,12 @@ def hide(line: str) -> str:
 
 def keep(name: str, command: str, done: dict[str, Any]) -> None:
     """Put what a command did into the figures, and write the page anew."""
-    before = (read_result(name) or {"commands": {}})["commands"]
+    before = (read_result(name) or {}).get("commands", {})
     if not done["output"]:
         return  # what it needs is not here
     commands = {**before, command: {**describe_run(), **done}}
-    result = {"commands": {each: commands[each] for each in COMMANDS[name] if each in commands}}
+    ordered = {each: commands[each] for each in COMMANDS[name] if each in commands}
+    result = {**(read_result(name) or {}), "commands": ordered}
     write_result(name, result)
     (FOLDER / f"{name}.md").write_text(render(name, result), encoding="utf-8")
 
@@ -92,11 +94,15 @@ def run(name: str) -> dict[str, Any]:
 
 def render(name: str, result: dict[str, Any]) -> str:
     """Return the page."""
+    commands = result.get("commands", {})
     lines = [f"# {TITLES[name]}\n", f"What `{MAKE[name]}` prints, each part with the run that it comes from.\n"]
-    over = [command for command, each in result["commands"].items() if each["status"]]
+    over = [command for command, each in commands.items() if each["status"]]
     said = ", ".join(f"[{command}](#{command})" for command in over)
-    lines.append(f"Over one of their limits: {said}.\n" if over else "All of them kept their limits.\n")
-    for command, each in result["commands"].items():
+    if commands:
+        lines.append(f"Over one of their limits: {said}.\n" if over else "All of them kept their limits.\n")
+    if "growth" in result:
+        lines.append(growth_page.render(result["growth"]))
+    for command, each in commands.items():
         output = "\n".join(each["output"]) or "(nothing)"
         called = " ".join((command, *each.get("arguments", ())))
         lines.append(

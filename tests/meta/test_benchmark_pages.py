@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from benchmarks import dialogues, reliability, report
+from benchmarks import dialogues, growth_page, reliability, report
 from benchmarks.peers import page
 from benchmarks.results import FOLDER
 from refdesk import __version__
@@ -58,6 +58,14 @@ def test_no_page_is_older_than_the_release_before_this_one(name: str) -> None:
     result = json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
     assert list(list_versions(result)), "the figures do not say of which version they are"
     assert find_old(result, list_releases((REPOSITORY / "CHANGELOG.md").read_text(encoding="utf-8"))) == []
+
+
+def test_what_growth_was_measured_is_drawn_and_told_where_it_is_explained() -> None:
+    parts = json.loads((FOLDER / f"{growth_page.PAGE}.json").read_text(encoding="utf-8"))["growth"]
+    for picture, drawing in growth_page.draw(parts).items():
+        assert (FOLDER / picture).read_text(encoding="utf-8") == drawing, picture
+    page = growth_page.EXPLANATION.read_text(encoding="utf-8")
+    assert page == growth_page.put_into(page, parts)
 
 
 def test_an_old_page_is_found() -> None:
