@@ -131,7 +131,8 @@ def _tell(store: str, verdict: Verdict) -> str:
 
     if verdict.broken is not None:
         return f"{verdict.org}: BROKEN at entry {verdict.broken.number}: {verdict.broken.reason}."
-    return f"{verdict.org}: {verdict.entries} entries hold. The end, to note elsewhere: {write_anchor(store, verdict)}"
+    held = "1 entry holds" if verdict.entries == 1 else f"{verdict.entries} entries hold"
+    return f"{verdict.org}: {held}. The end, to note elsewhere: {write_anchor(store, verdict)}"
 
 
 def _tell_act(shown: Act) -> str:

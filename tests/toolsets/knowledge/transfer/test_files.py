@@ -8,7 +8,7 @@ import pytest
 
 from refdesk.errors import InvalidInputError, TooLargeError
 from refdesk.toolsets.knowledge.transfer import files, markdown
-from refdesk.toolsets.knowledge.transfer.reports import ImportFormat
+from refdesk.toolsets.knowledge.transfer.reports import ExportReport, ImportFormat, tell_exported
 from tests.toolsets.knowledge.transfer.samples import bring_in, list_messages, make_base, make_entry, read_all
 
 FOLDERS: tuple[ImportFormat, ...] = ("markdown", "basic-memory")
@@ -165,3 +165,11 @@ def fill_deep_folder(folder: Path, deep: Path) -> None:
         os.close(handle)
         handle = below
     os.close(handle)
+
+
+@pytest.mark.parametrize(
+    ("entries", "links", "said"),
+    [(1, 1, "1 entry written to a: 0 superseded, 1 link."), (2, 0, "2 entries written to a: 0 superseded, 0 links.")],
+)
+def test_what_was_written_is_told_in_whole_words(entries: int, links: int, said: str) -> None:
+    assert tell_exported(ExportReport(format="jsonl", entries=entries, links=links, superseded=0), "a") == said

@@ -124,8 +124,10 @@ class Tally:
 
 def tell_exported(report: ExportReport, place: str) -> str:
     """Return what was written where."""
-    entries = f"{report.entries} entries written to {place}: {report.superseded} superseded, {report.links} links."
-    return "\n".join([entries, *(problem.line for problem in report.problems)])
+    entries = "1 entry" if report.entries == 1 else f"{report.entries} entries"
+    links = "1 link" if report.links == 1 else f"{report.links} links"
+    said = f"{entries} written to {place}: {report.superseded} superseded, {links}."
+    return "\n".join([said, *(problem.line for problem in report.problems)])
 
 
 def quote(text: str) -> str:
