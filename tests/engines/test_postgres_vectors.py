@@ -151,6 +151,15 @@ def test_small_collections_and_small_parts_of_large_graphs_are_compared_whole() 
     assert limit == 10_000
 
 
+def test_where_the_graph_is_the_cheaper_a_small_collection_is_not_compared_whole() -> None:
+    usual = Limits().exact_passages
+    for passages in (1000, 2000):
+        assert get_exact_limit(Model(1, 384, passages, passages, passages), passages, 100, usual) is not None
+    assert get_exact_limit(Model(1, 384, 500, 500, 500), 500, 100, usual) is None
+    # Of a store of many, an org with as many would have the graph walk past everybody else's.
+    assert get_exact_limit(Model(1, 384, 10_000, 1000, 1000), 1000, 100, usual) is None
+
+
 def test_effort_is_honoured_and_never_below_the_depth() -> None:
     model = Model(1, 384, 10_000, 10_000, 10_000)
     efforts = [choose_graph(model, 10_000, depth, effort, 10**4).effort for depth, effort in ((10, 150), (120, 64))]

@@ -52,7 +52,7 @@ class Limits:
             frequent terms make no candidates.
     """
 
-    exact_passages: int = 2_000
+    exact_passages: int = 500
     ranked_documents: int = 20_000
 
 
