@@ -214,6 +214,35 @@ def test_a_person_signs_in_and_out_without_a_script(driver: Path, tmp_path: Path
     assert "Sign in" in said[3]
 
 
+@pytest.mark.parametrize("script", [True, False])
+def test_a_form_outlives_the_sign_in(driver: Path, tmp_path: Path, script: bool) -> None:
+    scopes = ["--scope", "knowledge:read", "--scope", "knowledge:write"]
+    made = run(["keys", "create", "--org", "acme", "--agent", "ann", *scopes, "--json"], tmp_path)
+    serve = ["-m", "refdesk", "serve", "--toolset", "knowledge", "--port", "0"]
+    with start(serve, tmp_path, REFDESK_EMBEDDER="hashing") as server:
+        address, key = server.read_log("listening")["url"], json.loads(made.stdout)["key"]
+        said = walk(
+            driver,
+            [
+                ["keep", "refdesk_key", key, address],
+                ["open", f"{address}/console/do/store_knowledge"],
+                ["write", "input[name=title]", "An hour of work"],
+                ["write", "textarea", "Every word of it."],
+                ["keep", "refdesk_key", "expired", address],
+                ["follow", "form.act button"],
+                ["check"],
+                ["read", "[role=alert]"],
+                ["keep", "refdesk_key", key, address],
+                ["follow", "form.act button"],
+                ["read", "h1, .text"],
+            ],
+            script=script,
+        )
+    assert said[0] == ""
+    assert said[1].startswith("You are not signed in any more")
+    assert said[2] == "An hour of work\nEvery word of it."
+
+
 def test_pages_say_everything_without_a_script(url: str) -> None:
     found = read(url, "/?q=weight+trap+picture")
     assert found.count('class="result"') >= 3
