@@ -32,3 +32,6 @@ def test_pages_of_mapped_files_are_given_back_and_still_there_when_they_are_read
     measured = memory.measure()
     assert measured is not None
     assert measured > 10_000_000
+    resident = memory.measure_resident()
+    assert resident is not None
+    assert resident > measured / 2  # what is shared counts once for all in the one, once for each in the other

@@ -1,4 +1,4 @@
-"""A desk keeps little of its index in memory while nobody searches, whatever background work reads of it."""
+"""A desk gives memory back when it is much, or nobody calls; what is little stays for the next search."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def test_what_background_work_reads_of_the_index_is_given_back_while_it_go
 ) -> None:
     quiet = Quiet(lambda: False)
     async with anyio.create_task_group() as group:
-        group.start_soon(MemoryKeeper(quiet).run)
+        group.start_soon(MemoryKeeper(quiet, much_bytes=0).run)
         for _ in range(2):
             async with quiet.working():
                 assert mapped.sum() > 0
@@ -51,7 +51,39 @@ async def test_what_background_work_reads_of_the_index_is_given_back_while_it_go
         group.cancel_scope.cancel()
 
 
-async def test_what_a_search_has_just_read_stays_for_the_next_one(part: Path, mapped: NDArray[np.int64]) -> None:
+async def test_what_is_much_is_given_back_whoever_calls(part: Path, mapped: NDArray[np.int64]) -> None:
+    quiet = Quiet(lambda: True)
+    async with anyio.create_task_group() as group:
+        group.start_soon(MemoryKeeper(quiet, much_bytes=0).run)
+        for _ in range(2):
+            assert mapped.sum() > 0
+            await wait_until(lambda: measure_resident(part) < 1000)
+        group.cancel_scope.cancel()
+
+
+async def test_what_a_search_has_read_is_given_back_as_it_ends_where_it_is_much(
+    part: Path, mapped: NDArray[np.int64]
+) -> None:
+    quiet = Quiet(lambda: True)
+    keeper = MemoryKeeper(quiet, much_bytes=0, look_seconds=3600.0)
+    async with anyio.create_task_group() as group:
+        group.start_soon(keeper.run)
+        for _ in range(2):
+            assert mapped.sum() > 0
+            assert measure_resident(part) > 7000
+
+            def has_ended() -> bool:
+                quiet.note_end()
+                return measure_resident(part) < 1000
+
+            await wait_until(has_ended)
+        group.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize(("rest_seconds", "is_given_back"), [(3600.0, False), (0.0, True)])
+async def test_what_is_little_stays_for_the_next_search_until_nobody_calls_for_long(
+    part: Path, mapped: NDArray[np.int64], *, rest_seconds: float, is_given_back: bool
+) -> None:
     looks = 0
 
     def is_asked() -> bool:
@@ -62,10 +94,11 @@ async def test_what_a_search_has_just_read_stays_for_the_next_one(part: Path, ma
     quiet = Quiet(is_asked)
     quiet.note_end()
     async with anyio.create_task_group() as group:
-        group.start_soon(MemoryKeeper(quiet, rest_seconds=3600.0).run)
+        group.start_soon(MemoryKeeper(quiet, much_bytes=2**62, rest_seconds=rest_seconds).run)
         async with quiet.working():
             assert mapped.sum() > 0
             looks = 0
-            await wait_until(lambda: looks >= 3)
-            assert measure_resident(part) > 7000
+            # Each look asks at least twice whether anybody calls.
+            await wait_until(lambda: looks >= 6)
+        assert (measure_resident(part) < 1000) is is_given_back
         group.cancel_scope.cancel()

@@ -36,11 +36,18 @@ class Quiet:
     at_work: int = 0
     _begun: anyio.Event = field(default_factory=anyio.Event)
     _ended_at: float = float("-inf")
+    _ended: anyio.Event = field(default_factory=anyio.Event)
     _loading: anyio.Lock = field(default_factory=anyio.Lock)
 
     def note_end(self) -> None:
         """Take note that a call has ended just now."""
         self._ended_at = anyio.current_time()
+        self._ended.set()
+
+    async def wait_for_end(self) -> None:
+        """Return when the next call ends."""
+        self._ended = anyio.Event()
+        await self._ended.wait()
 
     def _get_rest(self) -> float:
         """Return the seconds after which it may be quiet; 0 where it is."""
