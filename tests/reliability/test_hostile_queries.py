@@ -37,8 +37,7 @@ async def fill(world: World) -> None:
     base = world.base.knowledge_base
     agent = as_agent(base, OWN, "zoe")
     for texts in (SYNTAX, LETTERS, CORNERS):
-        # Texts that nobody sees make no title by themselves.
-        await agent.store(" ".join(("Corner", *texts[:8]))[:200], " ".join(texts)[:32_000])
+        await agent.store(" ".join(texts[:8])[:200], " ".join(texts)[:32_000])
     async with base.store.transaction() as transaction:
         await transaction.put_documents(list(read_updates()))
     await world.base.indexer.run_once()

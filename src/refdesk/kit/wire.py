@@ -6,17 +6,12 @@ import re
 from calendar import monthrange
 from datetime import UTC, date, datetime, time
 from typing import Annotated, Literal, TypeAlias
-from unicodedata import category
 from uuid import UUID
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
 from pydantic.alias_generators import to_camel
 
 from refdesk.core.contracts import EXACT
-
-_NOT_DRAWN = frozenset({"Cc", "Cf", "Mn", "Zs", "Zl", "Zp"})
-_FILLERS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
-"""Letters and signs of no ink (Unicode Standard, chapters 18.6 and 21.1)."""
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _MONTH = re.compile(r"\d{4}-\d{2}")
@@ -34,16 +29,11 @@ def refuse_blank(value: str) -> str:
     """Return a text that says something.
 
     Raises:
-        ValueError: It has nothing but blanks and what is not drawn.
+        ValueError: It has nothing but blanks.
     """
-    if not any(map(_is_drawn, value)):
+    if not value.strip():
         raise ValueError("is blank: it needs at least one character that is not a blank")
     return value
-
-
-def _is_drawn(character: str) -> bool:
-    """Return whether something is to be seen of a character that stands alone."""
-    return not character.isspace() and category(character) not in _NOT_DRAWN and character not in _FILLERS
 
 
 def refuse_nul(text: str) -> str:
