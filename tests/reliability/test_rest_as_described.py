@@ -44,10 +44,10 @@ import runpy
 from refdesk.server import answers
 from refdesk.toolsets.knowledge.models import KnowledgeEntry, SupersedeOutput
 to_json = answers.to_json
-def to_json_badly(answer):
+def to_json_badly(answer, **options):
     if isinstance(answer, KnowledgeEntry):
         raise ZeroDivisionError
-    value = to_json(answer)
+    value = to_json(answer, **options)
     return {**value, "headId": 5} if isinstance(answer, SupersedeOutput) else value
 answers.to_json = to_json_badly
 runpy.run_module("refdesk", run_name="__main__", alter_sys=True)
