@@ -32,11 +32,11 @@ demo: $(READY) ## a tour on a sample world: start its feed, sync it, search it
 	$(BIN)/python -m sample_world.demo
 
 test: $(READY) ## the tests
-	$(BIN)/python -m pytest -n 3 -m "not soak and not engines"
+	$(BIN)/python -m pytest -n 3 -m "not soak and not engines" --durations 20
 
 test-engines: .venv/.engines ## the same suites on Citus, PostgreSQL, Redis and Neo4j, and sign-in with Keycloak, installed and started for it
-	REFDESK_TEST_ENGINES=citus $(BIN)/python -m pytest -n 2 -m "engines and not soak" -k citus --timeout 300 $(ENGINE_TESTS)
-	REFDESK_TEST_ENGINES=postgres,redis,neo4j,keycloak $(BIN)/python -m pytest -n 2 -m "engines and not soak" --timeout 300 $(ENGINE_TESTS)
+	REFDESK_TEST_ENGINES=citus $(BIN)/python -m pytest -n 2 -m "engines and not soak" -k citus --timeout 300 --durations 20 $(ENGINE_TESTS)
+	REFDESK_TEST_ENGINES=postgres,redis,neo4j,keycloak $(BIN)/python -m pytest -n 2 -m "engines and not soak" --timeout 300 --durations 20 $(ENGINE_TESTS)
 
 conformance: $(READY) ## the protocol's own suite and inspector against the server; installs them
 	REFDESK_CONFORMANCE=1 $(BIN)/python -m pytest tests/protocol
