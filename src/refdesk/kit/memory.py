@@ -31,14 +31,12 @@ def measure() -> int | None:
 
 
 def measure_resident() -> int | None:
-    """Return the bytes that this process has in memory, shared or not: a hundred times as quick as `measure`.
-
-    The most that there ever were where the system says no more; `None` where it says nothing.
-    """
+    """Return the bytes that this process has in memory, shared or not, which the system knows without looking at each
+    page; `None` where it does not say so: the most that there ever were would never be little again."""
     try:
         return int(STATM.read_bytes().split()[1]) * mmap.PAGESIZE
     except OSError:
-        return _get_peak()
+        return None
 
 
 _mapped: WeakSet[mmap.mmap] = WeakSet()
