@@ -21,8 +21,9 @@ HEAD = """# Beside other memory servers
 
 The same work, done by refdesk and by what else can be installed today, each through its own door, in one run:
 `make peers`. All of them run the same sentence encoder inside their own process where one can be given, so that what
-differs is what each makes of it. While one is timed the processes of the others stand still. This page is written by
-that command from [its figures](peers.json); nothing on it is written by hand except the reasons.
+differs is what each makes of it. While one is timed the processes of the others stand still; each asks once, untimed,
+when its turn to search begins. This page is written by that command from [its figures](peers.json); nothing on it is
+written by hand except the reasons.
 """
 
 REASONS = {
@@ -288,8 +289,8 @@ def _render_searches(figures: Result, result: Result) -> Iterable[str]:
     yield "## Searches\n"
     yield (
         "Ten results for four words, one client. Memory is the proportional set size of all its processes after the "
-        "searches, disk what its files take, filling the time of its own bulk way, vectors included except that a text "
-        "that another has embedded already is not embedded again.\n"
+        "searches, disk what its files take without the encoder's, filling the time of its own bulk way, vectors "
+        "included except that a text that another has embedded already is not embedded again.\n"
     )
     for size in _list_keys(figures):
         yield f"### {int(size):,} notes\n"

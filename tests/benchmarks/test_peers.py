@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -19,6 +21,7 @@ from benchmarks.peers.measuring import (
     FORMS,
     measure_corrections,
     measure_kills,
+    measure_quality,
     measure_searches,
     measure_start,
     measure_stores,
@@ -72,6 +75,26 @@ def test_who_answers_with_what_is_outdated_is_found_out(tmp_path: Path) -> None:
     assert figures["stale"]["corrected"]["old wording"]["outdated first"] == TINY.facts
     # Whoever only adds has the older ones, however honest the store is.
     assert figures["honest"]["added"]["old wording"]["outdated shown"] == TINY.facts
+
+
+def test_the_order_of_a_collection_says_nothing_of_what_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REFDESK_TEST_DATA", str(tmp_path))
+    folder = tmp_path / "retrieval" / "in-order"
+    folder.mkdir(parents=True)
+    numbers = range(200)
+    documents = [{"_id": f"d{n}", "title": "", "text": f"text {n}"} for n in numbers]
+    (folder / "corpus.jsonl").write_text("".join(json.dumps(each) + "\n" for each in documents))
+    questions = [{"_id": f"q{n}", "text": "nothing has these words"} for n in numbers]
+    (folder / "queries.jsonl").write_text("".join(json.dumps(each) + "\n" for each in questions))
+    judged = "".join(f"q{n}\td{n}\t1\n" for n in numbers)
+    (folder / "qrels.tsv").write_text("query-id\tcorpus-id\tscore\n" + judged)
+    form = replace(TINY, collections={folder.name: 10})
+    # Finding nothing, it answers with its oldest.
+    figures = measure_quality([Honest(tmp_path)], form, tmp_path / "vectors")["honest"][folder.name]
+    assert figures["questions"] == 10
+    assert figures["ndcg"] < 0.2
 
 
 def test_searches_are_timed_and_nothing_is_left_running(tmp_path: Path) -> None:
