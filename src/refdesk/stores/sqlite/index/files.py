@@ -95,7 +95,7 @@ def map_content(path: Path) -> Content:
 
 
 def _write_in_pieces(file: IO[bytes], array: Array) -> None:
-    content = memoryview(array.reshape(-1).view(np.uint8))
+    content = array.reshape(-1).view(np.uint8).data
     file.flush()
     for place in range(0, len(content), PIECE_BYTES):
         file.write(content[place : place + PIECE_BYTES])
