@@ -389,7 +389,7 @@ class Desk:
 
         await self.quiet.load(*PARTS)
         examiner = self.make_examiner(base)
-        examiner.working = self.quiet.working
+        examiner.working, examiner.give_way = self.quiet.working, self.quiet.give_way
         await examiner.run()
 
     async def _keep_gaps(self, base: Base) -> None:
@@ -400,6 +400,7 @@ class Desk:
         await self.quiet.load(*PARTS)
         keeper = self.make_gap_keeper(base)
         if keeper is not None:
+            keeper.give_way = self.quiet.give_way
             await keeper.run()
 
     async def _keep_watching(self, base: Base) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from refdesk.core.clock import FixedClock
 from refdesk.impact import examining
+from refdesk.impact.cases import CASE
 from refdesk.impact.changes import Announcement
 from refdesk.impact.examining import Examiner
 from refdesk.impact.records import (
@@ -218,3 +219,24 @@ async def test_it_works_when_nobody_waits_for_anything_else(desk: Desk) -> None:
         while not await desk.list_impacts("acme", "n"):
             await anyio.lowlevel.checkpoint()
         group.cancel_scope.cancel()
+
+
+async def test_calls_that_come_meanwhile_go_before_each_note_that_is_compared(desk: Desk) -> None:
+    desk.examiner.disputing = frozenset(("notes",))
+    await desk.examiner.run_until_done()
+    limits = [
+        make(notes("acme"), str(number), f"Refund limit, version {number}", f"The refund limit is {number}00 EUR.")
+        for number in range(1, 5)
+    ]
+    async with desk.store.transaction() as transaction:
+        await transaction.put_documents(limits)
+        await transaction.put_metadata([make_pending(limits[0])])
+    kept = list[int]()
+
+    async def give_way() -> None:
+        kept.append(len(await desk.store.list_metadata(CASE)))
+
+    desk.examiner.give_way = give_way
+    await desk.examiner.run_until_done()
+    assert kept == [0] * (len(limits) - 1)
+    assert await desk.store.list_metadata(CASE)

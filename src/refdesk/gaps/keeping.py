@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import anyio
+import anyio.lowlevel
 import anyio.to_thread
 
 from refdesk import errors
@@ -70,6 +71,7 @@ class Keeper:
         ask: Returns the best that there is for a question, of all that who asked may read.
         list_reach: Returns the toolsets that who asked may read.
         working: Around each batch: lets it begin when nobody waits for anything else.
+        give_way: Awaited before each question that is asked again: lets calls go first that came meanwhile.
         on_change: Called when what is known of gaps has changed.
     """
 
@@ -79,6 +81,7 @@ class Keeper:
     list_reach: Callable[[Missed], Sequence[str]]
     bounds: Bounds = field(default_factory=Bounds)
     working: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
+    give_way: Callable[[], Awaitable[None]] = anyio.lowlevel.checkpoint
     on_change: Callable[[], None] = lambda: None
     _cache: dict[str, Wording] = field(default_factory=dict[str, Wording])
 
@@ -148,6 +151,7 @@ class Keeper:
 
     async def _look_again(self, missed: Missed) -> Asked | None:
         """Return a question as it is kept, or `None` where something that who asked may read answers it."""
+        await self.give_way()
         best = await self.ask(missed)
         text = " ".join((await anyio.to_thread.run_sync(mask, missed.text[: 4 * MOST_TEXT])).split())[:MOST_TEXT]
         if best.strength >= ANSWERED or not text:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 _CONTRASTS = """
 north south east west northern southern eastern western
@@ -84,31 +85,57 @@ PRESENT = re.compile(
 )
 
 _GROUPS = [frozenset(line.split()) for line in _CONTRASTS.strip().splitlines()]
-_SIMILAR = [frozenset(line.split()) for line in _LIKE.strip().splitlines()]
 _STEM = 5
+
+
+def _list_similar() -> dict[str, frozenset[str]]:
+    """Return, for each term that means much the same as others, these."""
+    similar: dict[str, frozenset[str]] = {}
+    for group in (frozenset(line.split()) for line in _LIKE.strip().splitlines()):
+        similar |= {term: similar.get(term, frozenset()) | group for term in group}
+    return similar
+
+
+_CONTRASTED = frozenset[str]().union(*_GROUPS)
+_SIMILAR = _list_similar()
+_NONE = frozenset[str]()
 
 
 def are_contrasted(one: frozenset[str], other: frozenset[str]) -> bool:
     """Return whether two sets of words have different words of a group of which who is one is no other."""
-    return any(group & (one - other) and group & (other - one) for group in _GROUPS)
+    mine, theirs = (one - other) & _CONTRASTED, (other - one) & _CONTRASTED
+    return bool(mine and theirs) and any(group & mine and group & theirs for group in _GROUPS)
 
 
 def match_terms(one: Iterable[str], other: Iterable[str]) -> tuple[float, set[str], set[str]]:
     """Return how many terms two texts share, those that mean much the same for .8, and what is left of each."""
     mine, theirs = set(one), set(other)
-    shared = float(len(mine & theirs))
-    left, right = mine - theirs, theirs - mine
+    both = mine & theirs
+    shared, left, right = float(len(both)), mine - both, theirs - both
+    if not left or not right:
+        return shared, left, right
+    stems: dict[str, set[str]] = {}
+    for each in right:
+        if stem := _get_stem(each):
+            stems.setdefault(stem, set()).add(each)
     for term in sorted(left):
-        like = next((each for each in sorted(right) if _are_alike(term, each)), None)
-        if like is not None:
+        if alike := right & (_SIMILAR.get(term, _NONE) | stems.get(_get_stem(term), _NONE)):
+            like = min(alike)
             shared += 0.8
             left.discard(term)
             right.discard(like)
     return shared, left, right
 
 
-def _are_alike(one: str, other: str) -> bool:
-    if any(one in group and other in group for group in _SIMILAR):
-        return True
-    is_long = min(len(one), len(other)) >= _STEM and one.isalpha() and other.isalpha()
-    return is_long and one[:_STEM] == other[:_STEM]
+def get_reach(terms: Iterable[str]) -> frozenset[str]:
+    """Return what terms match by: where it is disjoint, none is shared and none means much the same."""
+    reach = set[str]()
+    for term in terms:
+        reach |= {term, f"{_get_stem(term)}…"} | _SIMILAR.get(term, _NONE)
+    return frozenset(reach - {"…"})
+
+
+@lru_cache(1 << 13)
+def _get_stem(term: str) -> str:
+    """Return what a term begins with by which it is compared; nothing for one that is short or no word."""
+    return term[:_STEM] if len(term) >= _STEM and term.isalpha() else ""

@@ -13,8 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cached_property
+from itertools import chain
 
-from refdesk.impact.contrasts import DENIALS, NEGATORS, PAST, PRESENT, are_contrasted, match_terms
+from refdesk.impact.contrasts import DENIALS, NEGATORS, PAST, PRESENT, are_contrasted, get_reach, match_terms
 from refdesk.impact.disagreeing_weights import WEIGHTS
 from refdesk.impact.kinds import Way
 from refdesk.impact.matching import weigh
@@ -84,9 +85,34 @@ class Clause:
         return frozenset(term for term in get_terms(said) if not term.isdigit())
 
     @cached_property
+    def reach(self) -> frozenset[str]:
+        """What is disjoint for two clauses where none of their terms match."""
+        return get_reach(self.terms)
+
+    @cached_property
     def spoken(self) -> Sequence[str]:
         """Its words in order, as they are written."""
         return _WORD.findall(self.plain)
+
+    @cached_property
+    def spoken_terms(self) -> Sequence[Sequence[str]]:
+        """The terms of each of its words in order."""
+        return [_list_terms(word) for word in self.lowered]
+
+    @cached_property
+    def lowered(self) -> Sequence[str]:
+        """Its words in order, in small letters."""
+        return [word.lower() for word in self.spoken]
+
+    @cached_property
+    def times(self) -> tuple[bool, bool]:
+        """Whether it tells of what was, and of what is."""
+        return PAST.search(self.text) is not None, PRESENT.search(self.text) is not None
+
+    @cached_property
+    def codes(self) -> frozenset[str]:
+        """Those of its words that are letters and digits."""
+        return frozenset(filter(_is_code, self.words))
 
     @cached_property
     def words(self) -> frozenset[str]:
@@ -165,6 +191,8 @@ def compare(one: Text, other: Text) -> Iterator[tuple[Way, dict[str, float], Cla
     are_labelled = _have_other_labels(one.labels, other.labels)
     for mine in one.clauses:
         for theirs in other.clauses:
+            if mine.reach.isdisjoint(theirs.reach):
+                continue
             for way, evidence in _Pair(mine, theirs, whole).list_ways():
                 evidence["label"] = float(evidence["label"] or are_labelled)
                 evidence |= {"other names": others, "other subject": float(is_long and whole < 0.4)}
@@ -177,14 +205,14 @@ class _Pair:
     def __init__(self, one: Clause, other: Clause, whole: float) -> None:
         self.one, self.other, self.whole = one, other, whole
         self.shared, self.left, self.right = match_terms(one.terms, other.terms)
-        self.conflicts, self.days, self.agreements = self._compare_values()
-        self._align()
 
     def list_ways(self) -> Iterator[tuple[Way, dict[str, float]]]:
         """Yield each way in which they may contradict each other, with the evidence."""
-        if self.shared < 1 or not self.one.terms or not self.other.terms:
+        if self.shared < 1:
             return
+        self.conflicts, self.days, self.agreements = self._compare_values()
         is_denied = self.one.is_denied != self.other.is_denied
+        self._align()
         base = self._describe()
         if self.conflicts:
             yield "value", {**base, **self._describe_conflict(is_denied)}
@@ -241,17 +269,13 @@ class _Pair:
         }
 
     def _follow_each_other(self) -> bool:
-        past, present = [
-            tuple(pattern.search(clause.text) is not None for clause in (self.one, self.other))
-            for pattern in (PAST, PRESENT)
-        ]
+        past, present = zip(self.one.times, self.other.times, strict=True)
         is_change = past[0] != past[1] and any(present)
         crossed = (present[0] and past[1]) or (past[0] and present[1])
         return is_change or crossed or (all(past) and self.ratio > 0.4)
 
     def _have_other_codes(self) -> bool:
-        mine, theirs = ({word for word in clause.words if _is_code(word)} for clause in (self.one, self.other))
-        return bool(mine - self.other.words) and bool(theirs - self.one.words)
+        return bool(self.one.codes - self.other.words) and bool(self.other.codes - self.one.words)
 
     def _compare_values(self) -> tuple[int, int, int]:
         """Return how many values differ, how many of them are days, and how many agree."""
@@ -277,13 +301,13 @@ class _Pair:
 
     def _align(self) -> None:
         """Lay the words side by side: how alike they are, and what stands in the place of what."""
-        mine, theirs = ([word.lower() for word in clause.spoken] for clause in (self.one, self.other))
-        matcher = SequenceMatcher(None, mine, theirs, autojunk=False)
+        matcher = SequenceMatcher(None, self.one.lowered, self.other.lowered, autojunk=False)
         self.ratio, self.starts, self.added, self.ends = matcher.ratio(), 0, 0, list[tuple[int, int]]()
         for kind, start, end, other_start, other_end in matcher.get_opcodes():
             if kind == "equal":
                 continue
-            one, other = _list_terms(mine[start:end]), _list_terms(theirs[other_start:other_end])
+            one = list(chain.from_iterable(self.one.spoken_terms[start:end]))
+            other = list(chain.from_iterable(self.other.spoken_terms[other_start:other_end]))
             _, left, right = match_terms(one, other) if one and other else (0, set(one), set(other))
             if one and other and left and right:
                 if start < self.one.verb:
@@ -333,9 +357,7 @@ def _list_bare(values: Sequence[Value]) -> list[Value]:
     return [value for value in values if all(kind.startswith("of ") for kind in value.kinds)]
 
 
-def _list_terms(words: Sequence[str]) -> list[str]:
-    """Return terms of words; codes and what is written with a hyphen stay as they are."""
-    found: list[str] = []
-    for word in (word.strip(".,:;'") for word in words):
-        found += [word] if "-" in word or any(map(str.isdigit, word)) else get_terms(word)
-    return found
+def _list_terms(word: str) -> Sequence[str]:
+    """Return the terms of a word; a code and what is written with a hyphen stay as they are."""
+    word = word.strip(".,:;'")
+    return [word] if "-" in word or any(map(str.isdigit, word)) else get_terms(word)

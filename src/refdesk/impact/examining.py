@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import anyio
+import anyio.lowlevel
 import anyio.to_thread
 
 from refdesk import errors
@@ -27,7 +28,7 @@ from refdesk.impact.cases import Case, put_cases
 from refdesk.impact.change_reading import STATE, ChangeReader, count_write
 from refdesk.impact.change_rows import write_change
 from refdesk.impact.changes import Announcement, Change, read_change
-from refdesk.impact.comparing import compare_notes, read_note, says_the_same
+from refdesk.impact.comparing import Compared, compare_notes, read_note, says_the_same
 from refdesk.impact.known_changes import KnownChanges
 from refdesk.impact.matching import read_passages
 from refdesk.impact.products import list_names
@@ -71,6 +72,8 @@ class Examiner:
         relying: The toolsets whose documents may be made wrong.
         disputing: The toolsets whose documents may contradict each other.
         working: Around each batch that `run` examines: lets it begin when nobody waits for anything else.
+        give_way: Awaited between what is examined, before each note that is compared: lets calls go first that came
+            meanwhile.
         also: Awaited with documents that were just embedded or written anew, before they count as examined; twice
             where that was cut off.
     """
@@ -82,6 +85,7 @@ class Examiner:
     disputing: frozenset[str] = frozenset()
     holder: Holder = field(default_factory=Holder)
     working: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
+    give_way: Callable[[], Awaitable[None]] = anyio.lowlevel.checkpoint
     also: Callable[[Store, Collection, Sequence[Document]], Awaitable[None]] | None = None
     trouble: str | None = None
     _changes: ChangeReader = field(init=False)
@@ -199,8 +203,10 @@ class Examiner:
         disputes = [(record, await self._find_disputes(store, record, document)) for record, document in pairs]
         for record, document in pairs:
             # Where nothing is announced, nothing is read either: that would cost more than to embed it.
-            is_there = document is not None and _is_current(document) and bool(known.by_id)
-            impacts = await anyio.to_thread.run_sync(find_impacts, known, document) if document and is_there else []
+            impacts = list[Impact]()
+            if document is not None and _is_current(document) and known.by_id:
+                await self.give_way()
+                impacts = await anyio.to_thread.run_sync(find_impacts, known, document)
             found.append((record, impacts))
         async with store.transaction() as transaction:
             if not await lease.renew(transaction):
@@ -232,7 +238,19 @@ class Examiner:
         )
         ids = [each.id for each in (await store.find(request)).candidates if each.id != document.id][:COMPARED]
         others = [each for each in await store.get_documents(document.collection, ids) if each is not None]
-        return await anyio.to_thread.run_sync(compare_with, document, others)
+        return await self._compare(document, others)
+
+    async def _compare(self, document: Document, others: Sequence[Document]) -> tuple[list[Case], list[str]]:
+        """Return the cases of a document with others, and the ids of those it repeats."""
+        mine, cases, repeats = await anyio.to_thread.run_sync(read_note, document), list[Case](), list[str]()
+        for other in others:
+            await self.give_way()
+            case, is_same = await anyio.to_thread.run_sync(compare_with, mine, other)
+            if case is not None:
+                cases.append(case)
+            elif is_same:
+                repeats.append(other.id)
+        return cases, repeats
 
     async def _have_examined(self, id: str, *changes: Change | None) -> None:
         """Have what may rely on an announcement examined, and what did."""
@@ -290,16 +308,11 @@ def find_impacts(known: KnownChanges, document: Document) -> list[Impact]:
     return [make_impact(change, match, document) for change, match in found]
 
 
-def compare_with(document: Document, others: Sequence[Document]) -> tuple[list[Case], list[str]]:
-    """Return the cases of a document with others, and the ids of those it repeats."""
-    mine, cases, repeats = read_note(document), list[Case](), list[str]()
-    for theirs in map(read_note, others):
-        case = compare_notes(mine, theirs)
-        if case is not None:
-            cases.append(case)
-        elif says_the_same(mine, theirs):
-            repeats.append(theirs.document.id)
-    return cases, repeats
+def compare_with(mine: Compared, other: Document) -> tuple[Case | None, bool]:
+    """Return the case of a note with another, and whether it says the same where there is none."""
+    theirs = read_note(other)
+    case = compare_notes(mine, theirs)
+    return case, case is None and says_the_same(mine, theirs)
 
 
 def list_terms(change: Change) -> list[str]:

@@ -80,3 +80,22 @@ async def test_quiet_is_counted_from_the_end_of_the_last_call() -> None:
     asked = False
     await anyio.lowlevel.checkpoint()
     assert 0 < quiet.seconds < float("inf")
+
+
+async def test_a_step_of_what_has_begun_waits_for_a_call_that_came_meanwhile_and_for_nothing_else() -> None:
+    looks = 0
+
+    def is_asked() -> bool:
+        nonlocal looks
+        looks += 1
+        return 1 < looks < 5
+
+    quiet = Quiet(is_asked)
+    await quiet.give_way()
+    assert looks == 1
+    await quiet.give_way(most_seconds=60)
+    assert looks == 5
+
+
+async def test_a_step_waits_a_while_only_however_much_is_asked() -> None:
+    await Quiet(lambda: True).give_way(most_seconds=0.05)

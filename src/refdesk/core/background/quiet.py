@@ -22,6 +22,9 @@ LOOK_SECONDS = 0.02
 MOST_WAIT_SECONDS = 30.0
 """So long what nobody waits for gives way."""
 
+MOST_STEP_WAIT_SECONDS = 0.25
+"""So long each step of such work gives way: it is past its beginning, and other processes may wait for its lease."""
+
 
 @dataclass(slots=True)
 class Quiet:
@@ -65,6 +68,11 @@ class Quiet:
             await anyio.sleep(LOOK_SECONDS)  # where the machine was asleep, whoever calls now is heard first
             while (rest := self._get_rest()) > 0:  # noqa: ASYNC110 - looking rarely costs calls less than being told
                 await anyio.sleep(rest)
+
+    async def give_way(self, most_seconds: float = MOST_STEP_WAIT_SECONDS) -> None:
+        """Between the steps of work that has begun: return at once where it is quiet, and else as `wait` does."""
+        if self._get_rest() > 0:
+            await self.wait(most_seconds)
 
     @asynccontextmanager
     async def working(self) -> AsyncGenerator[None]:
