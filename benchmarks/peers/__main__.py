@@ -23,11 +23,12 @@ from collections.abc import Callable
 from typing import Any
 
 from benchmarks.peers import page
-from benchmarks.peers.client import PeerError
 from benchmarks.peers.installing import ENVIRONMENTS, RIVALS, install, list_rivals, lock
 from benchmarks.peers.measuring import (
     FORMS,
+    Failure,
     Form,
+    check_keeping,
     measure_corrections,
     measure_kills,
     measure_quality,
@@ -85,7 +86,8 @@ def install_all(names: list[str] | None) -> tuple[list[Rival], dict[str, str]]:
     for rival in list_rivals(names):
         try:
             install(rival)
-        except PeerError as error:
+            check_keeping(rival)
+        except Failure as error:
             absent[rival.name] = str(error)
         else:
             present.append(rival)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from benchmarks.peers.client import Client, PeerError
-from benchmarks.peers.rival import DOORS, Found, Note, Rival, structured
+from benchmarks.peers.rival import DOORS, Found, Note, Rival, keep_vectors, structured
 
 
 class Library(Rival, ABC):
@@ -41,8 +41,8 @@ class Library(Rival, ABC):
         finally:
             client.close()
 
-    def fill(self, home: Path, notes: Sequence[Note], vectors: Path, seconds: float) -> None:
-        client = self.open(home, REFDESK_PEERS_VECTORS=str(vectors))
+    def fill(self, home: Path, notes: Sequence[Note], vectors: Path | None, seconds: float) -> None:
+        client = self.open(home, **keep_vectors(vectors))
         until = time.monotonic() + seconds
         try:
             for start in range(0, len(notes), self.batch):

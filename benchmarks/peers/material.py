@@ -12,6 +12,9 @@ from benchmarks.peers.rival import REPOSITORY, Note
 WORDS_OF_A_NOTE = 40
 SEED = 11
 
+MOST_EMBEDDED = 1_000
+"""Up to so many notes each rival embeds all that it is filled with; of more, what another has embedded is taken."""
+
 
 class Writer:
     """Writes notes of the words of this repository's pages, as unevenly drawn as they occur there."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from benchmarks.peers.material import KINDS
+from benchmarks.peers.material import KINDS, MOST_EMBEDDED
 from benchmarks.pictures import draw_bars
 from benchmarks.results import FOLDER, name_run, read_result
 
@@ -290,7 +290,7 @@ def _render_searches(figures: Result, result: Result) -> Iterable[str]:
     yield (
         "Ten results for four words, one client. Memory is the proportional set size of all its processes after the "
         "searches, disk what its files take without the encoder's, filling the time of its own bulk way, vectors "
-        "included except that a text that another has embedded already is not embedded again.\n"
+        f"included; beyond {MOST_EMBEDDED:,} notes a text is embedded once for all of them, and filling is not told.\n"
     )
     for size in _list_keys(figures):
         yield f"### {int(size):,} notes\n"

@@ -104,8 +104,11 @@ class Rival(ABC):
         """Return the keys of all notes that are kept in a folder where nothing runs."""
 
     @abstractmethod
-    def fill(self, home: Path, notes: Sequence[Note], vectors: Path, seconds: float) -> None:
+    def fill(self, home: Path, notes: Sequence[Note], vectors: Path | None, seconds: float) -> None:
         """Keep many notes by the fastest way that the rival offers, ready to be searched.
+
+        Args:
+            vectors: Where vectors that another has made are found; `None` where it is to make its own.
 
         Raises:
             PeerError: It could not, or not in so many seconds.
@@ -121,6 +124,11 @@ class Rival(ABC):
     def interpreter(self) -> str:
         """The Python of its environment."""
         return str(self.environment / "bin" / "python")
+
+
+def keep_vectors(vectors: Path | None) -> Mapping[str, str]:
+    """Return what tells a door where vectors are kept and found again."""
+    return {"REFDESK_PEERS_VECTORS": str(vectors)} if vectors is not None else {}
 
 
 def as_text(note: Note) -> str:

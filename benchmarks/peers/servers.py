@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.peers.client import Client, PeerError, get_text
-from benchmarks.peers.rival import DOORS, Found, Note, Rival, as_lines, as_text, structured
+from benchmarks.peers.rival import DOORS, Found, Note, Rival, as_lines, as_text, keep_vectors, structured
 
 KEY = re.compile(r"\bk-[a-z0-9-]*[a-z0-9]\b")
 BATCH = 1000
@@ -68,7 +68,7 @@ class Refdesk(Rival):
     def list_keys(self, home: Path) -> set[str]:
         return set(KEY.findall(self._run(home, 600, "export", "knowledge")))
 
-    def fill(self, home: Path, notes: Sequence[Note], vectors: Path, seconds: float) -> None:
+    def fill(self, home: Path, notes: Sequence[Note], vectors: Path | None, seconds: float) -> None:
         instant = "2026-01-01T00:00:00.000000+00:00"
         head = {"format": "refdesk-knowledge", "version": 1, "entries": len(notes)}
         lines = [
@@ -137,7 +137,7 @@ class BasicMemory(Rival):
     def list_keys(self, home: Path) -> set[str]:
         return {path.parent.name for path in (home / "notes").rglob("*.md")}
 
-    def fill(self, home: Path, notes: Sequence[Note], vectors: Path, seconds: float) -> None:
+    def fill(self, home: Path, notes: Sequence[Note], vectors: Path | None, seconds: float) -> None:
         self.open(home).close()  # makes its project
         for note in notes:
             folder = home / "notes" / note.key
@@ -145,7 +145,7 @@ class BasicMemory(Rival):
             title = re.sub(r"[^\w .-]", " ", note.title)[:100].strip(" .") or note.key
             front = f"---\ntitle: {json.dumps(note.title)}\ntype: note\npermalink: main/{note.key}/note\n---\n\n"
             (folder / f"{title}.md").write_text(f"{front}{note.body}\n")
-        variables = {**self.variables(home), "REFDESK_PEERS_VECTORS": str(vectors)}
+        variables = {**self.variables(home), **keep_vectors(vectors)}
         run([*self.command(home)[:2], "reindex"], variables, seconds)
 
 
@@ -197,7 +197,7 @@ class MemoryService(Rival):
             rows = database.execute("SELECT tags FROM memories WHERE deleted_at IS NULL").fetchall()
         return {key for (tags,) in rows for key in KEY.findall(tags or "")}
 
-    def fill(self, home: Path, notes: Sequence[Note], vectors: Path, seconds: float) -> None:
+    def fill(self, home: Path, notes: Sequence[Note], vectors: Path | None, seconds: float) -> None:
         fill_by_door(self, home, notes, vectors, seconds)
 
 
@@ -236,7 +236,7 @@ class Qdrant(Rival):
         finally:
             client.close()
 
-    def fill(self, home: Path, notes: Sequence[Note], vectors: Path, seconds: float) -> None:
+    def fill(self, home: Path, notes: Sequence[Note], vectors: Path | None, seconds: float) -> None:
         fill_by_door(self, home, notes, vectors, seconds)
 
 
@@ -287,8 +287,8 @@ class Chroma(Rival):
         finally:
             client.close()
 
-    def fill(self, home: Path, notes: Sequence[Note], vectors: Path, seconds: float) -> None:
-        client = self.open(home, REFDESK_PEERS_VECTORS=str(vectors))
+    def fill(self, home: Path, notes: Sequence[Note], vectors: Path | None, seconds: float) -> None:
+        client = self.open(home, **keep_vectors(vectors))
         try:
             within(seconds, partial(self._add, client), notes)
         finally:
@@ -347,7 +347,7 @@ class ReferenceServer(Rival):
         lines = (home / "memory.jsonl").read_text(errors="replace")
         return set(re.findall(r"\[(k-[a-z0-9-]+)\]", lines))
 
-    def fill(self, home: Path, notes: Sequence[Note], vectors: Path, seconds: float) -> None:
+    def fill(self, home: Path, notes: Sequence[Note], vectors: Path | None, seconds: float) -> None:
         client = self.open(home)
         try:
             within(seconds, partial(self._create, client), notes)
@@ -359,12 +359,12 @@ class ReferenceServer(Rival):
         return json.loads(described.read_text())["version"] if described.exists() else "?"
 
 
-def fill_by_door(rival: Rival, home: Path, notes: Sequence[Note], vectors: Path, seconds: float) -> None:
+def fill_by_door(rival: Rival, home: Path, notes: Sequence[Note], vectors: Path | None, seconds: float) -> None:
     """Fill by the `fill` of a rival's door."""
     with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as file:
         file.write(as_lines(notes))
         file.flush()
-        variables = {**rival.variables(home), "REFDESK_PEERS_VECTORS": str(vectors)}
+        variables = {**rival.variables(home), **keep_vectors(vectors)}
         run([*rival.command(home), "fill", file.name], variables, seconds)
 
 

@@ -19,6 +19,7 @@ from benchmarks.peers.libraries import Library
 from benchmarks.peers.material import KINDS, Writer, make_facts
 from benchmarks.peers.measuring import (
     FORMS,
+    check_keeping,
     measure_corrections,
     measure_kills,
     measure_quality,
@@ -97,6 +98,16 @@ def test_the_order_of_a_collection_says_nothing_of_what_answers(
     assert figures["ndcg"] < 0.2
 
 
+def test_a_door_that_keeps_nothing_over_a_clean_end_is_not_held_against_the_rival(tmp_path: Path) -> None:
+    class Forgetful(Honest):
+        def list_keys(self, home: Path) -> set[str]:
+            return super().list_keys(home / "elsewhere")
+
+    check_keeping(Honest(tmp_path))
+    with pytest.raises(PeerError, match="its door is at fault"):
+        check_keeping(Forgetful(tmp_path))
+
+
 def test_searches_are_timed_and_nothing_is_left_running(tmp_path: Path) -> None:
     rival = Honest(tmp_path)
     figures = measure_searches([rival], TINY, tmp_path / "vectors")["honest"]["30"]
@@ -104,6 +115,7 @@ def test_searches_are_timed_and_nothing_is_left_running(tmp_path: Path) -> None:
     assert figures["p50"] <= figures["p95"]
     assert figures["memory"] > 1_000_000
     assert figures["disk"] > 0
+    assert figures["fill seconds"] >= 0
     assert "seconds" in measure_start([rival], TINY, len)["honest"]
     client = rival.open(tmp_path)
     assert len(list_marked(client.mark)) == 1

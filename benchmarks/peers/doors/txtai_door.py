@@ -6,19 +6,15 @@ import os
 from pathlib import Path
 from typing import Any
 
-from encoder import encode
 from served import serve
 from txtai import Embeddings
 
 PLACE = Path(os.environ["PEER_HOME"]) / "index"
 
 
-def transform(texts: list[str]) -> Any:
-    """Return a row for each."""
-    return encode([text if isinstance(text, str) else str(text) for text in texts])
-
-
-SETTINGS = {"method": "external", "transform": transform, "content": True, "hybrid": True}
+# Saved with the index and imported again when that is loaded, which it does only where it is told that it may.
+os.environ["ALLOW_RESOLVE_TRANSFORM"] = "True"
+SETTINGS = {"method": "external", "transform": "encoder.encode", "content": True, "hybrid": True}
 embeddings = Embeddings(SETTINGS)
 if PLACE.exists():
     embeddings.load(str(PLACE))
