@@ -22,6 +22,7 @@ from benchmarks.finding import (
     make_questions,
 )
 from benchmarks.finding import make_request as ask
+from refdesk.embedders.hashing import embed
 from refdesk.model import FindRequest, InState, Not, State
 from refdesk.stores.sqlite.index import CollectionIndex, VectorRow, from_content, lexical, map_content, merge_snapshots
 from refdesk.stores.sqlite.index.binary import make_codes
@@ -92,17 +93,7 @@ def test_a_filter_that_leaves_out_what_was_asked_about_still_gives_the_nearest()
     centres = _draw(drawn, fields)
     inner = centres[np.arange(topics) % fields] + _draw(drawn, topics)
     vectors = _scale(inner.repeat(of_topic, axis=0) + _draw(drawn, topics * of_topic)).astype(np.float16)
-    rows = np.arange(len(vectors))
-    passages = Passages(
-        vectors=vectors,
-        starts=np.zeros(len(rows), np.int32),
-        ends=np.ones(len(rows), np.int32),
-        group_starts=rows,
-        group_sizes=np.ones(len(rows), np.int64),
-        group_rows=rows.astype(np.int32),
-        group_of_row=rows.astype(np.int32),
-        codes=make_codes(vectors),
-    )
+    passages, rows = _hold(vectors), np.arange(len(vectors))
     passing = np.flatnonzero(rows // of_topic % fields % 3 == 1)
     shares: list[float] = []
     for field in range(0, fields, 3):
@@ -113,6 +104,45 @@ def test_a_filter_that_leaves_out_what_was_asked_about_still_gives_the_nearest()
         shares.append(len(nearest.intersection(found[np.argsort(-cosines)[:10]].tolist())) / 10)
 
     assert np.mean(shares) >= 0.95
+
+
+@pytest.mark.parametrize("share", [1, 7])
+def test_vectors_that_are_all_nearly_as_near_are_told_apart_by_their_codes(share: int) -> None:
+    """Sums of words of which the same few are frequent, as hashing gives them: in a cone, and in no clusters."""
+    words = np.array([embed(f"word{number}") for number in range(2000)])
+    edges = np.cumsum(1.0 / np.arange(10, 10 + len(words)))
+    drawn = np.searchsorted(edges, np.random.default_rng(5).random((SIZE, 128)) * float(edges[-1]))
+    counts = np.zeros((SIZE, len(words)), np.float32)
+    np.add.at(counts, (np.arange(SIZE)[:, np.newaxis], drawn), 1.0)
+    vectors = _scale(counts @ words).astype(np.float16)
+    passages, passing = _hold(vectors), np.arange(0, SIZE, share)
+    wanted = Passing(SIZE) if share == 1 else Passing(SIZE, rows=passing)
+    shares: list[float] = []
+    for number in range(0, SIZE, SIZE // 40):
+        query = _scale(words[drawn[number, :6]].sum(axis=0))
+        found, cosines = passages.find_nearest(wanted, query, DEPTH, None)
+        exact = vectors[passing].astype(np.float32) @ query
+        nearest = set(passing[np.argsort(-exact)[:10]].tolist())
+        shares.append(len(nearest.intersection(found[np.argsort(-cosines)[:10]].tolist())) / 10)
+
+    assert np.mean(shares) >= 0.99
+    assert passages.codes is not None
+    assert passages.codes.survivors < SIZE // 4
+
+
+def _hold(vectors: NDArray[np.float16]) -> Passages:
+    """Return passages with these vectors, one for each document."""
+    rows = np.arange(len(vectors))
+    return Passages(
+        vectors=vectors,
+        starts=np.zeros(len(rows), np.int32),
+        ends=np.ones(len(rows), np.int32),
+        group_starts=rows,
+        group_sizes=np.ones(len(rows), np.int64),
+        group_rows=rows.astype(np.int32),
+        group_of_row=rows.astype(np.int32),
+        codes=make_codes(vectors),
+    )
 
 
 def _draw(generator: np.random.Generator, count: int) -> NDArray[np.float32]:

@@ -4,8 +4,14 @@ A code holds, for each component, whether it lies above the mean of all vectors;
 nearer the vectors. Codes are kept word by word, so that a search runs through memory in one direction, and by cluster,
 so that it runs through the part where the nearest are.
 
+Vectors that lie near the mean in no clusters, such as sums of the same frequent words, are all nearly as near: there
+one bit on either side tells too little. Then vectors are turned at random first, which spreads what tells them apart
+over all components, and a question is rounded to several bits a component, one code for each, the higher ones counting
+more.
+
 Sources: Charikar, "Similarity estimation techniques from rounding algorithms" (2002), for the codes; Jégou, Douze and
-Schmid, "Product Quantization for Nearest Neighbor Search" (2011), for the inverted lists.
+Schmid, "Product Quantization for Nearest Neighbor Search" (2011), for the inverted lists; Gao and Long, "RaBitQ"
+(2024), for turning vectors and rounding questions.
 """
 
 from __future__ import annotations
@@ -51,11 +57,20 @@ SCAN_SHARE = 3
 SAMPLE = 2048
 """From how many values a guess is made of where the least of all end."""
 
+TURNED_FROM, QUESTION_BITS = 1 / 32, 3
+"""From which share of all vectors on that are to be compared exactly, they are turned, and the bits of a question then:
+a fourth changes nothing."""
+
+WIDEST = 2.5
+"""How many standard deviations of a question's components are told apart; what lies beyond is rounded to the last."""
+
 TRAINED_SHARE, ROUNDS = 6, 6
 """Clusters are found among one vector in so many, in so many rounds: fewer leave the members of a group apart."""
 
 Floats32 = NDArray[np.float32]
 Words = NDArray[np.uint64]
+
+_LEAST = float(np.finfo(np.float32).tiny)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,6 +79,7 @@ class Codes:
 
     Attributes:
         mean: Shape `(dimensions,)`.
+        rotation: Shape `(dimensions, dimensions)`, orthogonal: what turns vectors; `None` where they are left.
         words: Shape `(words, n)`: the codes, 64 components to a word.
         rows: Shape `(n, words)`: the same by vector: to gather a few, one place in memory each.
         vectors: Which vector each code is of.
@@ -76,6 +92,7 @@ class Codes:
     """
 
     mean: Floats32
+    rotation: Floats32 | None
     words: NDArray[np.uint64]
     rows: NDArray[np.uint64]
     vectors: Rows
@@ -93,8 +110,16 @@ class Codes:
         return int(np.ceil(self.far_probes * max(1.0, share * TOP / FAR_TOP)))
 
     def encode(self, query: Vector) -> NDArray[np.uint64]:
-        """Return the code of a query, word by word."""
-        return _encode(query[np.newaxis] - self.mean)[:, 0]
+        """Return the codes of a query, shape `(bits, words)`, the highest bits first."""
+        if self.rotation is None:
+            return _encode(query[np.newaxis] - self.mean).T
+        # Along the mean all vectors are the same: that part of a question tells nothing.
+        across = query - self.mean * (np.vdot(query, self.mean) / max(np.vdot(self.mean, self.mean), _LEAST))
+        turned, most = across @ self.rotation, (1 << QUESTION_BITS) - 1
+        steps = (turned / max(WIDEST * turned.std(), _LEAST) + 1.0) * (most / 2)
+        levels = np.rint(steps).clip(0, most).astype(np.uint8)
+        shifts = np.arange(QUESTION_BITS - 1, -1, -1, dtype=np.uint8)
+        return _pack(levels >> shifts[:, np.newaxis] & 1).T
 
     def compare_centres(self, query: Vector) -> Floats32:
         """Return how near the centre of each cluster is, by one thread: two wait for each other on a busy machine."""
@@ -148,19 +173,40 @@ def make_codes(vectors: NDArray[np.float16]) -> Codes:
     mean = np.asarray(vectors.mean(axis=0, dtype=np.float64), np.float32)
     centres = _find_centres(vectors)
     clusters = np.empty(len(vectors), np.int32)
-    words = np.empty((-(-vectors.shape[1] // 64), len(vectors)), np.uint64)
     for start, piece in _cut(vectors):
         clusters[start : start + len(piece)] = np.argmax(piece @ centres.T, axis=1)
-        words[:, start : start + len(piece)] = _encode(piece - mean)
     order = np.argsort(clusters, kind="stable").astype(np.int32)
     places = np.empty(len(vectors), np.int32)
     places[order] = np.arange(len(vectors), dtype=np.int32)
+    words, rows = _encode_all(vectors, order, mean, None)
+    offsets = get_offsets(np.bincount(clusters, minlength=len(centres)))
+    count = len(centres)
+    codes = _tune(Codes(mean, None, words, rows, order, places, centres, offsets, count, count, len(vectors)), vectors)
+    if codes.survivors < TURNED_FROM * len(vectors):
+        return codes
+    rotation = _draw_rotation(vectors.shape[1])
+    words, rows = _encode_all(vectors, order, mean, rotation)
+    return _tune(replace(codes, rotation=rotation, words=words, rows=rows), vectors)
+
+
+def _encode_all(
+    vectors: NDArray[np.float16], order: Rows, mean: Floats32, rotation: Floats32 | None
+) -> tuple[Words, Words]:
+    """Return the codes of vectors word by word, in an order, and vector by vector."""
+    words = np.empty((-(-vectors.shape[1] // 64), len(vectors)), np.uint64)
+    for start, piece in _cut(vectors):
+        centred = piece - mean
+        words[:, start : start + len(piece)] = _encode(centred if rotation is None else centred @ rotation)
     rows = np.ascontiguousarray(words.T)
     for word in words:
         word[:] = word.take(order)
-    offsets = get_offsets(np.bincount(clusters, minlength=len(centres)))
-    codes = Codes(mean, words, rows, order, places, centres, offsets, len(centres), len(centres), len(vectors))
-    return _tune(codes, vectors)
+    return words, rows
+
+
+def _draw_rotation(dimensions: int) -> Floats32:
+    """Return an orthogonal matrix, shape `(dimensions, dimensions)`."""
+    drawn = np.random.default_rng(dimensions).standard_normal((dimensions, dimensions))
+    return np.ascontiguousarray(np.linalg.qr(drawn).Q, np.float32)
 
 
 def _tune(codes: Codes, vectors: NDArray[np.float16]) -> Codes:
@@ -225,38 +271,46 @@ def _find_centres(vectors: NDArray[np.float16]) -> Floats32:
             held, starts = np.unique(clusters[order], return_index=True)
             sums[held] += np.add.reduceat(piece[order], starts, axis=0)
         lengths = np.linalg.norm(sums, axis=1, keepdims=True)
-        centres = np.where(lengths > 0.0, sums / np.maximum(lengths, np.finfo(np.float32).tiny), centres)
+        centres = np.where(lengths > 0.0, sums / np.maximum(lengths, _LEAST), centres)
     return centres
 
 
 def _encode(centred: Floats32) -> NDArray[np.uint64]:
     """Return the signs of vectors, shape `(n, dimensions)`, as words, shape `(words, n)`."""
-    width = -(-centred.shape[1] // 64) * 64
-    bits = np.zeros((len(centred), width), np.bool_)
-    np.greater(centred, 0.0, out=bits[:, : centred.shape[1]])
-    return np.ascontiguousarray(np.packbits(bits, axis=1).view(np.uint64).T)
+    return _pack(centred > 0.0)
 
 
-def count_differing(asked: NDArray[np.uint64], words: Sequence[Words] | NDArray[np.uint64]) -> NDArray[np.uint16]:
-    """Return in how many bits each code, given word by word, differs from the one asked."""
+def _pack(bits: NDArray[np.bool_] | NDArray[np.uint8]) -> Words:
+    """Return bits, shape `(n, dimensions)`, as words, shape `(words, n)`."""
+    packed = np.zeros((len(bits), -(-bits.shape[1] // 64) * 8), np.uint8)
+    packed[:, : -(-bits.shape[1] // 8)] = np.packbits(bits, axis=1)
+    return np.ascontiguousarray(packed.view(np.uint64).T)
+
+
+def count_differing(asked: Words, words: Words) -> NDArray[np.uint16]:
+    """Return in how many bits each code, given word by word, differs from those asked, each counting twice the next."""
     count = len(words[0])
     differing = np.zeros(count, np.uint16)
     for start in range(0, count, CHUNK):
         piece = differing[start : start + CHUNK]
-        for word, one in zip(words, asked, strict=True):
-            piece += np.bitwise_count(word[start : start + CHUNK] ^ one)
+        for code in asked:
+            piece <<= 1
+            for word, one in zip(words, code, strict=True):
+                piece += np.bitwise_count(word[start : start + CHUNK] ^ one)
     return differing
 
 
 def _count_differing_rows(asked: NDArray[np.uint64], rows: NDArray[np.uint64]) -> NDArray[np.uint16]:
     """Return the same of codes given one behind the other, shape `(n, words)`."""
     differing = np.zeros(len(rows), np.uint16)
-    repeated = np.tile(asked, (min(ROW_CHUNK, len(rows)), 1))
-    for start in range(0, len(rows), ROW_CHUNK):
-        piece, counted = rows[start : start + ROW_CHUNK], differing[start : start + ROW_CHUNK]
-        # Without broadcasting: numpy would go through the words of each code in a loop of its own.
-        for counts in np.bitwise_count(piece ^ repeated[: len(piece)]).T:
-            counted += counts
+    for code in asked:
+        differing <<= 1
+        repeated = np.tile(code, (min(ROW_CHUNK, len(rows)), 1))
+        for start in range(0, len(rows), ROW_CHUNK):
+            piece, counted = rows[start : start + ROW_CHUNK], differing[start : start + ROW_CHUNK]
+            # Without broadcasting: numpy would go through the words of each code in a loop of its own.
+            for counts in np.bitwise_count(piece ^ repeated[: len(piece)]).T:
+                counted += counts
     return differing
 
 

@@ -23,7 +23,7 @@ from refdesk.kit import memory
 
 Array: TypeAlias = "NDArray[Any]"
 
-FORMAT = 6
+FORMAT = 7
 """Goes up when arrays would be named, laid out or understood in another way."""
 
 PIECE_BYTES = 65_536
