@@ -10,6 +10,7 @@ class GraphOptimizationLevel:
 
 class SessionOptions:
     graph_optimization_level: GraphOptimizationLevel
+    enable_cpu_mem_arena: bool
     intra_op_num_threads: int
     inter_op_num_threads: int
     log_severity_level: int
