@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from refdesk.core.search.analysis import (
     MAX_PHRASES,
     MAX_TERMS,
+    Pieces,
     analyse,
     analyse_document,
     get_stop_terms,
@@ -98,6 +99,22 @@ _ASCII_PIECES = st.sampled_from([*map(chr, range(128)), "C#", "c++", "'s", "n't"
 def test_plain_ascii_gives_the_terms_that_any_text_would(pieces: list[str]) -> None:
     text = "".join(pieces)
     assert analyse(text) == [term for _, _, term in locate(text)] == analyse(f"{text} \u2014")
+
+
+@given(pieces=st.lists(ANY_TEXT, max_size=8), blank=st.sampled_from(" \n\t\r\f\v"))
+def test_what_stands_between_blanks_gives_the_same_terms_by_itself(pieces: list[str], blank: str) -> None:
+    text = blank.join(pieces)
+    assert [term for piece in text.split(blank) for term in analyse(piece)] == analyse(text)
+
+
+def test_of_a_common_piece_is_made_once_what_many_others_come_between() -> None:
+    made = list[str]()
+    pieces = Pieces(lambda piece: made.append(piece) or len(made), 8)
+    for number in range(100):
+        assert pieces["common"] == 1
+        assert pieces[str(number)] == number + 2
+    assert made == ["common", *map(str, range(100))]
+    assert len(pieces) <= 4
 
 
 @given(ANY_TEXT)

@@ -76,6 +76,7 @@ _STARTS_UNSPACED = regex.compile(f"[{_UNSPACED}]", regex.VERSION1)
 _CONTRACTION = regex.compile(r"['’](?:s|d|m|re|ve|ll)$")
 _PLURAL_INITIALS = regex.compile(r"[b-df-hj-np-tv-xz]{1,2}[b-df-hj-np-rtv-xz]s")
 """VMs, TVs: Snowball leaves words without a vowel alone."""
+_LONGEST_PLURAL_INITIALS = 4
 _QUOTED = regex.compile(r'(?<![0-9])["“”„‟＂]([^"“”„‟＂]*)["“”„‟＂]')
 
 _of_thread = threading.local()
@@ -101,7 +102,7 @@ def split(text: str) -> list[str]:
 def analyse_piece(piece: str) -> tuple[str, ...]:
     """Return the terms of a piece; nothing is remembered of it as a whole."""
     words = _ASCII_WORD.findall(piece) if piece.isascii() else (piece,)
-    return tuple(term for word in words for term in _get_terms(word))
+    return tuple(term for word in words for term in analyse_word(word))
 
 
 def analyse_document(title: str, body: str) -> tuple[list[str], list[str]]:
@@ -146,7 +147,7 @@ def locate(text: str, start: int = 0, language: str | None = None) -> Iterator[t
     pattern = _ASCII_WORD if text.isascii() else _WORD
     for match in pattern.finditer(text, start):
         begin, end = match.span()
-        terms = inflect(match[0], language) if language else _get_terms(match[0])
+        terms = inflect(match[0], language) if language else analyse_word(match[0])
         is_paired = language is None and len(terms) == end - begin - 1 and is_unspaced(match[0])
         for index, term in enumerate(terms):
             yield (begin + index, begin + index + 2, term) if is_paired else (begin, end, term)
@@ -157,7 +158,7 @@ def locate_first(text: str, start: int) -> tuple[int, int, str] | None:
     if not text.isascii():
         return next(locate(text, start), None)
     word = _ASCII_WORD.search(text, start)
-    return None if word is None or not (terms := _get_terms(word[0])) else (*word.span(), terms[0])
+    return None if word is None or not (terms := analyse_word(word[0])) else (*word.span(), terms[0])
 
 
 def parse_query(text: str, *, quotes_bind: bool = False) -> TextQuery:
@@ -191,7 +192,7 @@ def _ask_in(text: str, stretches: Sequence[Stretch]) -> list[str]:
         stop_words = get_stop_words(language)
         words = [word for word in _WORD.findall(text[start:end]) if word.lower() not in stop_words]
         for word in (*_WORD.findall(text[done:start]), *words):
-            plain.update((term, None) for term in _get_terms(word) if term not in get_stop_terms())
+            plain.update((term, None) for term in analyse_word(word) if term not in get_stop_terms())
         inflected.update((term, None) for word in words for term in inflect(word, language))
         done = end
     if len(plain) + len(inflected) <= MAX_TERMS:
@@ -204,12 +205,15 @@ def is_unspaced(word: str) -> bool:
     return _STARTS_UNSPACED.match(word) is not None
 
 
-def _get_terms(word: str) -> tuple[str, ...]:
+def analyse_word(word: str) -> tuple[str, ...]:
+    """Return the terms of a single word."""
     # Long runs are rarely met again: they would only fill the cache.
     return _get_short_word_terms(word) if len(word) <= MAX_TERM_LENGTH else _get_new_terms(word)
 
 
 def _get_new_terms(word: str) -> tuple[str, ...]:
+    if word.isascii() and word.isalnum():
+        return (_stem(word[:MAX_TERM_LENGTH].lower()),)
     if _STARTS_UNSPACED.match(word):
         run = fold(word)
         return tuple(map(str.__add__, run, run[1:])) or (run,)
@@ -232,13 +236,17 @@ class Pieces(dict[str, Value]):
     def __init__(self, make: Callable[[str], Value], most: int = _MOST_PIECES) -> None:
         super().__init__()
         self._make = make
-        self._most = most
+        self._most = most // 2
+        self._before: dict[str, Value] = {}
 
     def __missing__(self, piece: str) -> Value:
-        made = self._make(piece)
+        before = self._before
+        made = before[piece] if piece in before else self._make(piece)
         if len(piece) <= MAX_TERM_LENGTH:
             if len(self) >= self._most:
-                self.clear()  # what is common comes back at once; in one step, since other threads use it too
+                # What is common comes back from there; each in one step, since other threads use it too.
+                self._before = dict(self)
+                self.clear()
             self[piece] = made
         return made
 
@@ -248,7 +256,7 @@ _get_short_word_terms = lru_cache(maxsize=1 << 16)(_get_new_terms)
 
 
 def _stem(word: str) -> str:
-    if _PLURAL_INITIALS.fullmatch(word):
+    if len(word) <= _LONGEST_PLURAL_INITIALS and _PLURAL_INITIALS.fullmatch(word):
         return word[:-1]
     # A stemmer keeps state while it works and must not be shared between threads.
     try:

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from refdesk.core.keeping.encoding import check_texts, encode_date_ranges
 from refdesk.core.search import analysis
-from refdesk.core.search.analysis import Pieces, analyse_document
+from refdesk.core.search.analysis import Pieces, analyse, analyse_word, inflect_document, split
 from refdesk.core.search.bm25 import TITLE_WEIGHT
 from refdesk.errors import InvalidInputError
 from refdesk.model import State, facet_key
@@ -42,7 +42,7 @@ MOST_FREQUENT = 2**15 - 1
 """The highest frequency that is kept; far below, repetitions have stopped counting."""
 
 MOST_REMEMBERED = 2**15
-"""Numbers of words that are kept in memory for a collection, and of other things: most of a text are common ones."""
+"""Pieces of texts whose numbers are kept in memory for a collection, and of other things: most of a text are common."""
 
 MOST_COLLECTIONS = 8
 """For so many collections they are kept, those that were written to or asked last."""
@@ -61,7 +61,9 @@ _SURROGATES, _SURROGATE_COUNT = 0xD800, 0x800
 _PLAIN_WORD = re.compile(r"([A-Za-z]{1,100})[.,;:!?]?")
 """What PostgreSQL's parser reads as one word and nothing else, where blanks are on either side."""
 
-_BLANKS = re.compile(r"[ \n\t\r\f\v]+")
+_BETWEEN_BLANKS = re.compile(r"[^ \n\t\r\f\v]+")
+_OTHER_BLANKS = "\x1c\x1d\x1e\x1f"
+"""What of ASCII parts texts to Python, and not to PostgreSQL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +111,7 @@ class Tokens:
 
     def of_term(self, term: str) -> int:
         """Return the number of an analysed term; a word that is written so has the same."""
-        return self.numbers.of_words[term]
+        return self.numbers.of_word(term)
 
     def of_facet(self, name: str, value: str) -> int:
         """Return the number of a facet value, by its `facet_key`: 64 bits with a sign."""
@@ -130,7 +132,9 @@ class _Numbers:
     """Those of one collection that were met lately: looking one up takes a fraction of what hashing it does.
 
     Attributes:
-        of_words: That of each term, or word as it is written.
+        of_word: Returns that of a term, or of a word as it is written.
+        of_pieces: Of each piece between blanks that of the word that it is to PostgreSQL, or `NONE` where that
+            parses it; then those of its terms, which are the same by itself as in its text, in order.
         of_marks: That of each piece of a title, and of each state.
     """
 
@@ -140,23 +144,21 @@ class _Numbers:
             digest = hashlib.sha256(key + word.encode("utf-8", "surrogatepass")).digest()
             return int.from_bytes(digest[:4], "big") & (_WORD_BITS - 1) | _WORD_BITS
 
+        def number_piece(piece: str) -> tuple[int, ...]:
+            plain = _PLAIN_WORD.fullmatch(piece)
+            if plain is None:
+                return (NONE, *map(self.of_word, analyse(piece)))
+            return (self.of_word(plain[1].lower()), *map(self.of_word, analyse_word(plain[1])))
+
         def number_mark(text: str) -> int:
             return 1 + int.from_bytes(_hash(text, key, 4), "big") % (_WORD_BITS - 1)
 
-        self.of_words = Pieces(number_word, MOST_REMEMBERED)
+        self.of_word = lru_cache(MOST_REMEMBERED)(number_word)
+        self.of_pieces = Pieces(number_piece, MOST_REMEMBERED)
         self.of_marks = Pieces(number_mark, MOST_REMEMBERED)
 
 
 _get_numbers = lru_cache(MOST_COLLECTIONS)(_Numbers)
-
-
-def _read_plain_word(piece: str) -> str:
-    plain = _PLAIN_WORD.fullmatch(piece)
-    return plain[1].lower() if plain is not None else ""
-
-
-_plain_words = Pieces(_read_plain_word)
-"""Of each piece between blanks the word that it is, as PostgreSQL reads it; empty where that is to parse it."""
 
 
 def shorten(facet: int) -> int:
@@ -171,20 +173,23 @@ def derive(document: Document) -> Derived:
         InvalidInputError: A facet or span has a name or value that cannot be stored.
     """
     tokens = Tokens(document.collection)
-    in_title, in_body = analyse_document(document.title, document.body)
-    numbers = tokens.numbers.of_words
-    of_title, of_body = ([numbers[term] for term in part] for part in (in_title, in_body))
+    title, body = (_number(text, tokens) for text in (document.title, document.body))
+    inflected = inflect_document(document.title, document.body, split(document.body))
+    of_title, of_body = (
+        [*text.terms, *map(tokens.of_term, further)] for text, further in zip((title, body), inflected, strict=True)
+    )
     frequencies = Counter(of_body)
     for number in of_title:
         frequencies[number] += TITLE_WEIGHT
     terms = sorted(frequencies)
-    places = {number: place for place, number in enumerate(terms, 1)}
+    places = dict(zip(terms, range(1, len(terms) + 1), strict=True))
     check_texts(*document.date_ranges)
     key, counts = facet_key(document.title), [min(frequencies[number], MOST_FREQUENT) for number in terms]
     facets = sorted({tokens.of_facet(name, each) for name, values in document.facets.items() for each in values})
     states = [] if document.state is State.CURRENT else [tokens.of_state(document.state)]
-    written, texts = _parse(document, tokens)
-    spelt = (spell([places[number] for number in part]) for part in (of_title, of_body))
+    written = title.words | body.words
+    unread = dict.fromkeys((*title.unread, *body.unread))
+    spelt = (spell(map(places.__getitem__, part)) for part in (of_title, of_body))
     return Derived(
         title_key=key,
         length=frequencies.total(),
@@ -195,37 +200,59 @@ def derive(document: Document) -> Derived:
         facets=facets,
         others=[EVERY, *states, *sorted({*map(shorten, facets), *tokens.of_title(key), *written.difference(terms)})],
         inflected=[term for term in terms if term not in written],
-        texts=texts,
+        texts=(*title.whole, *body.whole, *(_cut("\n".join(unread)) if unread else ())),
         date_ranges=tuple(
             (name, *ends) for name, spans in document.date_ranges.items() for ends in encode_date_ranges(spans)
         ),
     )
 
 
-def _parse(document: Document, tokens: Tokens) -> tuple[set[int], tuple[str, ...]]:
-    """Return the numbers of the plain words of a document as they are written, and what PostgreSQL is to parse.
+class _Numbered(NamedTuple):
+    """A text as numbers.
 
-    Its parser reads each piece between blanks by itself, but for tags. Most pieces of most texts are plain words, which
-    it takes far longer for.
+    Attributes:
+        terms: Of its terms, in order.
+        words: Of its plain words, as they are written.
+        unread: Its other pieces, which PostgreSQL is to parse.
+        whole: The text in the place of both: to PostgreSQL tags reach over blanks.
     """
-    pieces, texts = dict[str, None](), list[str]()
-    for text in (document.title, document.body):
-        if "<" in text:
-            texts += _cut(text)
-        else:
-            pieces.update(dict.fromkeys(_BLANKS.split(text)))
-    words = {piece: _plain_words[piece] for piece in pieces if piece}
-    rest = [piece for piece, word in words.items() if not word]
-    texts += _cut("\n".join(rest)) if rest else []
-    numbers = tokens.numbers.of_words
-    return {numbers[word] for word in words.values() if word}, tuple(texts)
+
+    terms: Sequence[int]
+    words: frozenset[int]
+    unread: Sequence[str] = ()
+    whole: Sequence[str] = ()
+
+
+def _number(text: str, tokens: Tokens) -> _Numbered:
+    """Return the numbers of a text.
+
+    PostgreSQL's parser reads each piece between blanks by itself, but for tags. Most pieces of most texts are plain
+    words, which it takes far longer for.
+    """
+    pieces = _part(text)
+    numbered = list(map(tokens.numbers.of_pieces.__getitem__, pieces))
+    terms = [term for piece in numbered for term in piece[1:]]
+    if "<" in text:
+        return _Numbered(terms, frozenset(), whole=tuple(_cut(text)))
+    words = frozenset(piece[0] for piece in numbered)
+    if NONE not in words:
+        return _Numbered(terms, words)
+    unread = [piece for piece, numbers in zip(pieces, numbered, strict=True) if numbers[0] == NONE]
+    return _Numbered(terms, words - {NONE}, unread)
+
+
+def _part(text: str) -> list[str]:
+    """Return the pieces between blanks, which are those that PostgreSQL knows."""
+    if text.isascii() and not any(map(text.__contains__, _OTHER_BLANKS)):
+        return text.split()
+    return _BETWEEN_BLANKS.findall(text)
 
 
 def _pack(counts: Sequence[int]) -> bytes:
     if len(counts) < 2 or max(counts) > MOST_IN_HALF:
         return bytes(count & 255 for count in counts)
     halves = counts if len(counts) % 2 == 0 else [*counts, 0]
-    return bytes(low | high << 4 for low, high in zip(halves[::2], halves[1::2], strict=True))
+    return bytes([low | high << 4 for low, high in zip(halves[::2], halves[1::2], strict=True)])
 
 
 class Ahead:
