@@ -7,11 +7,14 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.acceptance.processes import list_desks, run, shake_hands, start
 from tests.acceptance.test_desk import HASHING, SERVE, call
 
 PRINTER = "Customer: The label printer jams every morning.\nAgent: Clean the roller with alcohol.\nCustomer: Solved!\n"
 LAMP = "Customer: The desk lamp flickers.\nAgent: Screw the bulb in tighter.\nCustomer: Thank you, it works.\n"
+HEAVY = {"anyio", "asyncio", "mcp", "numpy", "pydantic", "refdesk.app", "refdesk.settings"}
 NAMES = re.compile('"work": "([a-z]+)"')
 
 
@@ -49,6 +52,27 @@ def test_the_desk_learns_shows_versions_and_tries_embeddings_again(tmp_path: Pat
         assert read_log(tmp_path) == ["plan", "learn", "versions", "versions", "versions", "failures", "retry"]
         unknown = run(["skills", "history", alone["skill_id"].replace("0", "1")], tmp_path, **HASHING)
         assert unknown.returncode == 2
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["search", "lamp"],
+        ["search", "--toolset", "knowledge", "--filter", "tags=lamps", "lamp"],
+        ["updates", "list", "--filter", "dateFrom=90d"],
+        ["skills", "show", "01a20672-4cb5-7404-bfcb-cdaae2775df6"],
+        ["status"],
+        [],
+    ],
+    ids=" ".join,
+)
+def test_what_a_desk_answers_costs_the_command_next_to_nothing(tmp_path: Path, command: list[str]) -> None:
+    with start(SERVE, tmp_path, **HASHING) as server:
+        shake_hands(server)
+        done = run(command, tmp_path, PYTHONPROFILEIMPORTTIME="1", **HASHING)
+    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if "import time" in line}
+    assert "refdesk.cli.through_desk" in loaded
+    assert loaded.isdisjoint(HEAVY)
 
 
 def test_a_desk_that_lacks_the_toolset_is_not_asked_for_its_work(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from refdesk.cli import invocation, through_desk, views_of_status
 from refdesk.forwarder import identity, rendezvous
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from refdesk.settings import Settings
 
@@ -26,10 +26,9 @@ def status(as_json: bool) -> None:
 
     Where no desk runs, what is kept is read without one; nothing is made where nothing is.
     """
-    settings = invocation.load()
     home = identity.find_home()
     desks = list_running()
-    report = next((each["report"] for each in desks if each.get("report")), None) or read_report(settings)
+    report = find_report(desks)
     if as_json:
         invocation.print_json({"home": home, "desks": desks, "report": report})
         return
@@ -48,8 +47,14 @@ def list_running() -> list[Mapping[str, Any]]:
     return [said for place, found in list_desks() if (said := through_desk.exchange(place, found, _ask("status")))]
 
 
-def read_report(settings: Settings) -> dict[str, Any] | None:
-    """Return what is kept, read by this process; `None` where the store's file is not there."""
+def find_report(desks: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    """Return what is kept, as one of the desks says, else read by this process; `None` where the store's file is not
+    there."""
+    told = next((each["report"] for each in desks if each.get("report")), None)
+    return told if told is not None else _read_report(invocation.load())
+
+
+def _read_report(settings: Settings) -> dict[str, Any] | None:
     import anyio
 
     from refdesk.app import open_desk

@@ -23,7 +23,7 @@ def embeddings() -> None:
 def list_failures(as_json: bool) -> None:
     """List the documents that could not be embedded, with the reason; those set aside last."""
 
-    failures = invocation.work(None, "failures", {})
+    failures = invocation.work((), "failures", {})
     if as_json:
         invocation.print_json({"failures": failures})
     elif not failures:
@@ -37,7 +37,7 @@ def list_failures(as_json: bool) -> None:
 def retry(as_json: bool) -> None:
     """Let everything that could not be embedded be tried again at once, by a server or refdesk worker."""
 
-    count = invocation.work(None, "retry", {})
+    count = invocation.work((), "retry", {})
     if as_json:
         invocation.print_json({"retried": count})
     elif count:

@@ -118,8 +118,9 @@ def _read_search(toolset: Toolset, query: str, filters: tuple[str, ...]) -> Base
         InvalidInputError: They are none that it takes.
     """
     from refdesk.server import calls
+    from refdesk.server.local import searching
 
-    operation = invocation.find_search(toolset)
+    operation = searching.find_search(toolset)
     if operation is None:
         raise errors.InvalidInputError(f"{toolset.name} cannot be searched.")
-    return calls.validate(operation, invocation.fit_search(operation, {"query": query}, filters))
+    return calls.validate(operation, searching.fit_search(operation, {"query": query}, filters))

@@ -6,19 +6,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from refdesk import errors
-from refdesk.cli import times
-
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 
     from refdesk.app import Desk
-    from refdesk.core.operations import Operation, Toolset
+    from refdesk.core.operations import Operation
     from refdesk.settings import Settings
 
     Command = TypeVar("Command", bound=Callable[..., Any])
-
-_NO_FILTERS = frozenset({"query", "limit", "top_k", "offset", "semantic", "filters"})
 
 filter_option = click.option(
     "--filter",
@@ -37,76 +32,6 @@ def caller_options(command: Command) -> Command:
     agent = click.option("--agent", metavar="AGENT", help="The agent that you are. Default: REFDESK_AGENT, else cli.")
     org = click.option("--org", metavar="ORG", help="The org that you belong to. Default: REFDESK_ORG, else local.")
     return org(agent(command))
-
-
-def find_search(toolset: Toolset) -> Operation | None:
-    """Return the toolset's search operation, if it has one."""
-    return next((operation for operation in toolset.operations if operation.name.startswith("search_")), None)
-
-
-def fit_search(operation: Operation, arguments: Mapping[str, object], filters: Sequence[str]) -> dict[str, object]:
-    """Return what a search is asked: the arguments that are given, by the names it has for them, and the filters.
-
-    Raises:
-        InvalidInputError: A filter is no pair, or the search has none of that name.
-    """
-    known = _find_filters(operation)
-    for pair in filters:
-        name, equals, _ = pair.partition("=")
-        if not equals or name not in known:
-            raise errors.InvalidInputError(
-                f"--filter takes NAME=VALUE, where NAME is one of {', '.join(sorted(known))}."
-            )
-    given = {name: value for name, value in arguments.items() if value is not None}
-    if "top_k" in _schema(operation)["properties"]:
-        given = {"top_k" if name == "limit" else name: value for name, value in given.items()}
-    return {**given, **_gather(operation, filters)}
-
-
-def is_always_semantic(operation: Operation) -> bool:
-    """Return whether a search is semantic by default."""
-    return "semantic" not in _schema(operation)["properties"] and not operation.effects.open_world
-
-
-def _find_filters(operation: Operation) -> Mapping[str, Any]:
-    """Return the schemas of what narrows a search: its `filters`, or its own arguments where it has none."""
-    properties = _schema(operation)["properties"]
-    own = {name: schema for name, schema in properties.items() if name not in _NO_FILTERS}
-    return properties.get("filters", {}).get("properties", own)
-
-
-def _gather(operation: Operation, pairs: Iterable[str]) -> dict[str, object]:
-    """Return the arguments that filters make; a list gathers its values."""
-    from refdesk.server.json_types import read_text
-
-    known, gathered = _find_filters(operation), dict[str, Any]()
-    for pair in pairs:
-        name, _, value = pair.partition("=")
-        if name in (instants := _find_instants(operation)):
-            gathered[name] = times.spell_past(value, times.get_now(), is_day=instants[name])
-        elif known[name].get("type") == "array":
-            gathered.setdefault(name, []).append(read_text(value, known[name]["items"]))
-        else:
-            is_switch = known[name].get("type") == "boolean"
-            gathered[name] = read_text(value.lower() if is_switch else value, known[name])
-    has_filters = "filters" in _schema(operation)["properties"]
-    return {"filters": gathered} if has_filters and gathered else gathered
-
-
-def _find_instants(operation: Operation) -> Mapping[str, bool]:
-    """Return the filters that are days or instants, and whether each is a day."""
-    properties = _schema(operation, is_exact=True)["properties"]
-    schemas = properties.get("filters", {}).get("properties", properties)
-    formats = {
-        name: {each.get("format") for each in (schema, *schema.get("anyOf", ()))} for name, schema in schemas.items()
-    }
-    return {name: "date-time" not in each for name, each in formats.items() if each & {"date", "date-time"}}
-
-
-def _schema(operation: Operation, *, is_exact: bool = False) -> dict[str, Any]:
-    from refdesk.core import contracts
-
-    return dict(contracts.get_input_schema(operation.input, is_exact=is_exact))
 
 
 def load(org: str | None = None, agent: str | None = None) -> Settings:
@@ -192,12 +117,11 @@ def ask_desk(
     org: str | None = None,
     agent: str | None = None,
     names: Sequence[str] = (),
-    loads_model: bool = False,
 ) -> dict[str, Any] | None:
     """Return the answer of the desk that runs, warnings printed; `None` where none does. Arguments as it has them."""
     from refdesk.cli import through_desk
 
-    said = through_desk.ask(operation, arguments, org=org, agent=agent, names=names, loads_model=loads_model)
+    said = through_desk.ask(operation, arguments, org=org, agent=agent, names=names)
     if said is None:
         return None
     _print_warnings(said["meta"])
@@ -205,7 +129,7 @@ def ask_desk(
 
 
 def work(
-    toolset: str | None,
+    names: Sequence[str],
     name: str,
     arguments: Mapping[str, object],
     org: str | None = None,
@@ -217,7 +141,7 @@ def work(
     """Return what became of work (see `server.local.work`): of the desk that runs, or done alone where none does it.
 
     Args:
-        toolset: What it is about; `None` for all.
+        names: The toolsets that it is about; none for all.
         name: Of the work.
         arguments: Its arguments.
         org: The caller's, if not that of the settings.
@@ -225,15 +149,9 @@ def work(
         texts: What else belongs to it.
         advance: Called for each of the texts that is done.
     """
-    import anyio
-
-    from refdesk.app import open_desk
     from refdesk.cli import through_desk
-    from refdesk.factories.toolsets import load_toolsets
-    from refdesk.server.local import work as works
-    from refdesk.server.principals import local_principal
 
-    settings, names, shown = load(org, agent), () if toolset is None else (toolset,), 0
+    shown = 0
 
     def show(count: int) -> None:
         nonlocal shown
@@ -244,6 +162,15 @@ def work(
     done = through_desk.work(name, arguments, org=org, agent=agent, names=names, texts=texts, show=show)
     if done is not None:
         return done[0]
+    # A desk that answers spares all of this.
+    import anyio
+
+    from refdesk.app import open_desk
+    from refdesk.factories.toolsets import load_toolsets
+    from refdesk.server.local import work as works
+    from refdesk.server.principals import local_principal
+
+    settings = load(org, agent)
 
     async def work_alone() -> object:
         async with open_desk(settings, load_toolsets(names, settings), in_background=False) as desk:
@@ -253,11 +180,20 @@ def work(
     return anyio.run(work_alone)
 
 
+def search(
+    names: Sequence[str], arguments: Mapping[str, object], org: str | None = None, agent: str | None = None
+) -> dict[str, Any]:
+    """Return the answer of a search (see `server.local.searching`), warnings printed."""
+    said = work(names, "search", {"names": list(names), **arguments}, org, agent)
+    _print_warnings(said["meta"])
+    return said["value"]
+
+
 def print_json(value: object) -> None:
     """Print a value as compact JSON."""
-    from refdesk.server.answers import to_text
+    from refdesk.server import strict_json
 
-    click.echo(to_text(value))
+    click.echo(strict_json.dump(value))
 
 
 async def run(desk: Desk, operation: Operation, arguments: Mapping[str, object]) -> dict[str, Any]:
@@ -272,6 +208,8 @@ async def run(desk: Desk, operation: Operation, arguments: Mapping[str, object])
 
 
 def _print_warnings(meta: Mapping[str, Any]) -> None:
+    if not meta:
+        return
     from refdesk.server import answers
 
     for warning in answers.get_warnings(meta):

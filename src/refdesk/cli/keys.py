@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from refdesk.cli import invocation, times, views_of_entries
+from refdesk.cli import invocation, views_of_entries
 from refdesk.discovery import list_scopes
+from refdesk.kit import times
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from refdesk import errors
-from refdesk.cli import invocation, times, views_of_entries
+from refdesk.cli import invocation, views_of_entries
+from refdesk.kit import times
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

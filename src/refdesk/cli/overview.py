@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from refdesk import __version__
-from refdesk.cli import desk, invocation, views_of_status
+from refdesk.cli import desk, views_of_status
 from refdesk.forwarder import identity
 
 if TYPE_CHECKING:
@@ -19,9 +19,8 @@ Step = tuple[str, str]
 
 def show() -> None:
     """Print what there is in the data folder, and the commands that come next."""
-    settings = invocation.load()
     desks = desk.list_running()
-    report = next((each["report"] for each in desks if each.get("report")), None) or desk.read_report(settings)
+    report = desk.find_report(desks)
     lines = [f"refdesk {__version__}: the reference desk for AI agents", ""]
     lines += [views_of_status.render_desk(each, time.time()) for each in desks]
     home = identity.find_home()

@@ -56,10 +56,10 @@ def learn(
     texts = [{"place": each.place, "text": each.text} for file in files for each in read_transcripts(file)]
     arguments = {"confirmed": confirmed}
     if dry_run:
-        _show_plan(invocation.work(NAME, "plan", arguments, org, agent, texts=texts), as_json)
+        _show_plan(invocation.work((NAME,), "plan", arguments, org, agent, texts=texts), as_json)
         return
     with _progress(len(texts)) as advance:
-        done = invocation.work(NAME, "learn", arguments, org, agent, texts=texts, advance=advance)
+        done = invocation.work((NAME,), "learn", arguments, org, agent, texts=texts, advance=advance)
     learned, near = done["learned"], done["near"]
     if as_json:
         invocation.print_json(learned)
@@ -299,7 +299,7 @@ def _read_history(skill_id: str, org: str | None, agent: str | None) -> list[dic
     Raises:
         NotFoundError: There is no such skill.
     """
-    versions = invocation.work(NAME, "versions", {"skill_id": skill_id}, org, agent)
+    versions = invocation.work((NAME,), "versions", {"skill_id": skill_id}, org, agent)
     if not versions:
         raise errors.NotFoundError(f"There is no skill {skill_id}; refdesk skills search shows the ids.")
     return versions

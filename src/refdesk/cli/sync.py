@@ -30,22 +30,21 @@ def sync(name: str, full: bool, force: bool, as_json: bool) -> None:
 
     The desk or server that runs does it, where one does.
     """
-    import anyio
-
     from refdesk.cli import through_desk
 
-    settings = invocation.load()
     with progress.show_progress("Reading the feed") as show:
         done = through_desk.sync(name, full=full, force=force, show=show)
         if done is None:
-            done = anyio.run(_sync, settings, name, full, force, show)
+            done = _sync_alone(invocation.load(), name, full, force, show)
     if as_json:
         invocation.print_json(done)
     else:
         click.echo(describe(name, done))
 
 
-async def _sync(settings: Settings, name: str, full: bool, force: bool, show: Show | None) -> dict[str, Any]:
+def _sync_alone(settings: Settings, name: str, full: bool, force: bool, show: Show | None) -> dict[str, Any]:
+    import anyio
+
     from refdesk.app import open_desk
     from refdesk.factories.toolsets import get_toolset, load_toolsets
     from refdesk.server.local.syncing import to_json
@@ -54,9 +53,12 @@ async def _sync(settings: Settings, name: str, full: bool, force: bool, show: Sh
         if show is not None:
             show(state.read, state.total)
 
-    async with open_desk(settings, load_toolsets([get_toolset(name)], settings), in_background=False) as desk:
-        upkeep = desk.get_upkeep(await desk.get_base())
-        return to_json(await upkeep.sync(name, note, full=full, force=force))
+    async def run() -> dict[str, Any]:
+        async with open_desk(settings, load_toolsets([get_toolset(name)], settings), in_background=False) as desk:
+            upkeep = desk.get_upkeep(await desk.get_base())
+            return to_json(await upkeep.sync(name, note, full=full, force=force))
+
+    return anyio.run(run)
 
 
 def describe(name: str, report: Mapping[str, Any]) -> str:

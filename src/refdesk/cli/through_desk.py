@@ -24,7 +24,6 @@ def ask(
     org: str | None = None,
     agent: str | None = None,
     names: Sequence[str] = (),
-    loads_model: bool = False,
 ) -> dict[str, Any] | None:
     """Return the answer of the desk that runs as its `value` and `meta`, or `None` where none can be asked.
 
@@ -34,12 +33,11 @@ def ask(
         org: The caller's, if not that of the settings.
         agent: The same for the agent.
         names: The toolsets of a desk that may be asked too, beside that of all toolsets.
-        loads_model: Whether to wait until the embedding model is loaded.
 
     Raises:
         RefdeskError: What the operation raised, or `WorldError` where the desk ended during the call.
     """
-    what = {"operation": operation, "arguments": dict(arguments), "loads_model": loads_model}
+    what = {"operation": operation, "arguments": dict(arguments)}
     return _ask_each(names, _introduce("call", org, agent) | what, operation)
 
 

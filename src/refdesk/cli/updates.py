@@ -33,12 +33,9 @@ def list_updates(
 ) -> None:
     """List announcements without a query, newest first, and how many there are."""
     from refdesk.cli import views
-    from refdesk.factories.toolsets import load_toolsets
 
-    operation = invocation.find_search(load_toolsets([TOOLSET])[0])
-    assert operation is not None
-    given = {"limit": limit, "offset": offset, "detail": "concise"}
-    answer = invocation.ask(TOOLSET, SEARCH, invocation.fit_search(operation, given, filters), org, agent)
+    given = {"filters": list(filters), "limit": limit, "offset": offset, "detail": "concise"}
+    answer = invocation.search((TOOLSET,), given, org, agent)
     if as_json:
         invocation.print_json(answer)
     else:

@@ -221,8 +221,6 @@ class LocalService:
         operation = find_operation(self.desk.toolsets, str(said.get("operation")))
         if operation is None:
             return {"unknown": said.get("operation")}
-        if said.get("loads_model"):
-            await (await self.desk.get_base()).semantics.wanted.load()
         try:
             answer = await Caller(self.desk, caller.principal, "cli").run(operation, said.get("arguments"))
         except errors.RefdeskError as error:

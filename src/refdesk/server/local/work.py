@@ -1,4 +1,5 @@
-"""What the command line has done that no operation does: learning many conversations, and the versions of a skill.
+"""What the command line has done that no operation does: learning many conversations, the versions of a skill, searches
+as people type them.
 
 The desk that runs does it, and where none does the process of the command, by the same functions.
 """
@@ -45,9 +46,13 @@ class Work:
     advance: Callable[[], None] = field(default=advance_nothing)
 
 
-def can_do(desk: Desk, name: str) -> bool:
-    """Return whether a desk does work of this name: it must have the toolset that it is about."""
-    return name in WORKS and (WORKS[name][0] is None or any(each.name == WORKS[name][0] for each in desk.toolsets))
+def can_do(desk: Desk, name: str, arguments: Mapping[str, Any]) -> bool:
+    """Return whether a desk does work of this name: it must have the toolsets that it is about, or that are named."""
+    if name not in WORKS:
+        return False
+    about, _ = WORKS[name]
+    needed = {about} if about is not None else set(arguments.get("names", ()))
+    return needed <= {each.name for each in desk.toolsets}
 
 
 async def do(desk: Desk, work: Work) -> object:
@@ -165,11 +170,18 @@ def _show_failure(failure: Failure) -> dict[str, Any]:
     }
 
 
+async def _search(desk: Desk, work: Work) -> dict[str, Any]:
+    from refdesk.server.local.searching import search
+
+    return await search(desk, work.principal, work.arguments)
+
+
 WORKS: Mapping[str, tuple[str | None, Callable[[Desk, Work], Awaitable[object]]]] = {
     "learn": (SKILLS, _learn),
     "plan": (SKILLS, _plan),
     "versions": (SKILLS, _list_versions),
+    "search": (None, _search),
     "failures": (None, _list_failures),
     "retry": (None, _retry),
 }
-"""By name: the toolset that it is about, and what does it."""
+"""By name: the toolset that it is always about, and what does it."""

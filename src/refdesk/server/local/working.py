@@ -60,7 +60,8 @@ async def answer_work(desk: Desk, principal: Principal, said: Mapping[str, Any],
 
     name, count = str(said.get("work")), int(said.get("texts") or 0)
     texts = [hello.unpack(await lines.next() or b"") for _ in range(count)]
-    if not work.can_do(desk, name) or not all(texts):
+    arguments: Mapping[str, Any] = said.get("arguments") or {}
+    if not work.can_do(desk, name, arguments) or not all(texts):
         await _say(lines, {"unknown": name})
         return
     logger.info("work of the command line", extra={"work": name, "org": principal.org, "agent": principal.agent})
@@ -73,7 +74,7 @@ async def answer_work(desk: Desk, principal: Principal, said: Mapping[str, Any],
             note(done, count)
 
         given = [text for text in texts if text is not None]
-        return await work.do(desk, work.Work(name, principal, said.get("arguments") or {}, given, advance))
+        return await work.do(desk, work.Work(name, principal, arguments, given, advance))
 
     await answer(lines, "work", do)
 

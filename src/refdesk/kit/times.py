@@ -6,6 +6,7 @@ import re
 from datetime import UTC, date, datetime, timedelta
 
 from refdesk import errors
+from refdesk.core.clock import SystemClock
 
 _UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
 _SPAN = re.compile(r"([+-]?)(\d{1,4})([hdw])")
@@ -66,6 +67,4 @@ def spell_past(text: str, now: datetime, *, is_day: bool) -> str:
 
 def get_now() -> datetime:
     """Return the time of this machine's clock."""
-    from refdesk.core.clock import SystemClock
-
     return SystemClock().now()

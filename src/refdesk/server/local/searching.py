@@ -1,0 +1,136 @@
+"""Searches for the command line, whose filters are texts: only the table of operations says how they are read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from refdesk import errors
+from refdesk.core import contracts
+from refdesk.factories.toolsets import has_documents
+from refdesk.kit import times
+from refdesk.server.calls import Caller
+from refdesk.server.json_types import read_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from refdesk.app import Desk
+    from refdesk.core.operations import Operation, Toolset
+    from refdesk.model import Principal
+
+_NO_FILTERS = frozenset({"query", "limit", "top_k", "offset", "semantic", "filters"})
+
+
+async def search(desk: Desk, principal: Principal, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the `value` of a search's answer, and the `meta` that goes beside it.
+
+    Args:
+        desk: Which one searches.
+        principal: Who asks.
+        arguments: The `names` of toolsets, none for all; `filters`, each as `NAME=VALUE`; `patienceMs`, the deadline of
+            a search over several where none is given; and by the names that most searches have for it, what is given.
+
+    Raises:
+        RefdeskError: The search does not take what is given, it refused, or it failed.
+    """
+    given = {name: value for name, value in arguments.items() if value is not None}
+    names, filters, patience = (given.pop(name, None) for name in ("names", "filters", "patienceMs"))
+    chosen = [each for each in desk.toolsets if (each.name in names if names else has_documents(each.name))]
+    is_one = len(chosen) == 1
+    operation = _find_widest(chosen if is_one else desk.toolsets)
+    if operation is None:
+        raise errors.InvalidInputError(f"{chosen[-1].name} cannot be searched.")
+    fitted = _fit_one(given) if is_one else _fit_several(given, chosen if names else (), patience)
+    asked = fit_search(operation, fitted, filters or ())
+    if not is_one or given.get("semantic") or _is_always_semantic(operation):
+        await (await desk.get_base()).semantics.wanted.load()
+    answer = await Caller(desk, principal, "cli").run(operation, asked)
+    return {"value": answer.value, "meta": answer.meta}
+
+
+def _fit_one(given: Mapping[str, Any]) -> dict[str, Any]:
+    _refuse("deadlineMs" in given, "--deadline-ms is for a search over several toolsets.")
+    return {name: value for name, value in given.items() if value}
+
+
+def _fit_several(given: Mapping[str, Any], only: Sequence[Toolset], patience: int) -> dict[str, Any]:
+    _refuse(given.get("offset"), "--offset pages through one toolset: name it with --toolset.")
+    _refuse(not given.get("query"), "Say what to search for, or name one --toolset to list its newest.")
+    several = {"toolsets": [each.name for each in only]} if only else {}
+    fitting = {name: value for name, value in given.items() if name not in {"offset", "semantic"}}
+    return {"deadlineMs": patience, **fitting, **several}
+
+
+def _refuse(wrong: object, reason: str) -> None:
+    if wrong:
+        raise errors.InvalidInputError(reason)
+
+
+def _find_widest(toolsets: Sequence[Toolset]) -> Operation | None:
+    """Return the search over all toolsets, which comes after theirs, or that of the only one."""
+    return next(filter(None, map(find_search, reversed(toolsets))), None)
+
+
+def find_search(toolset: Toolset) -> Operation | None:
+    """Return the toolset's search operation, if it has one."""
+    return next((operation for operation in toolset.operations if operation.name.startswith("search_")), None)
+
+
+def fit_search(operation: Operation, arguments: Mapping[str, object], filters: Sequence[str]) -> dict[str, object]:
+    """Return what a search is asked: the arguments, by the names that it has for them, and the filters.
+
+    Raises:
+        InvalidInputError: A filter is no pair, or the search has none of that name.
+    """
+    known = _find_filters(operation)
+    for pair in filters:
+        name, equals, _ = pair.partition("=")
+        if not equals or name not in known:
+            raise errors.InvalidInputError(
+                f"--filter takes NAME=VALUE, where NAME is one of {', '.join(sorted(known))}."
+            )
+    is_renamed = "top_k" in _get_schema(operation)["properties"]
+    given = {"top_k" if is_renamed and name == "limit" else name: value for name, value in arguments.items()}
+    return {**given, **_gather(operation, filters)}
+
+
+def _is_always_semantic(operation: Operation) -> bool:
+    """Return whether a search is semantic by default."""
+    return "semantic" not in _get_schema(operation)["properties"] and not operation.effects.open_world
+
+
+def _find_filters(operation: Operation) -> Mapping[str, Any]:
+    """Return the schemas of what narrows a search: its `filters`, or its own arguments where it has none."""
+    properties = _get_schema(operation)["properties"]
+    own = {name: schema for name, schema in properties.items() if name not in _NO_FILTERS}
+    return properties.get("filters", {}).get("properties", own)
+
+
+def _gather(operation: Operation, pairs: Iterable[str]) -> dict[str, object]:
+    """Return the arguments that filters make; a list gathers its values."""
+    known, gathered = _find_filters(operation), dict[str, Any]()
+    for pair in pairs:
+        name, _, value = pair.partition("=")
+        if name in (instants := _find_instants(operation)):
+            gathered[name] = times.spell_past(value, times.get_now(), is_day=instants[name])
+        elif known[name].get("type") == "array":
+            gathered.setdefault(name, []).append(read_text(value, known[name]["items"]))
+        else:
+            is_switch = known[name].get("type") == "boolean"
+            gathered[name] = read_text(value.lower() if is_switch else value, known[name])
+    has_filters = "filters" in _get_schema(operation)["properties"]
+    return {"filters": gathered} if has_filters and gathered else gathered
+
+
+def _find_instants(operation: Operation) -> Mapping[str, bool]:
+    """Return the filters that are days or instants, and whether each is a day."""
+    properties = _get_schema(operation, is_exact=True)["properties"]
+    schemas = properties.get("filters", {}).get("properties", properties)
+    formats = {
+        name: {each.get("format") for each in (schema, *schema.get("anyOf", ()))} for name, schema in schemas.items()
+    }
+    return {name: "date-time" not in each for name, each in formats.items() if each & {"date", "date-time"}}
+
+
+def _get_schema(operation: Operation, *, is_exact: bool = False) -> dict[str, Any]:
+    return dict(contracts.get_input_schema(operation.input, is_exact=is_exact))
