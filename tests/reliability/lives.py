@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import signal
+import threading
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import IO
 
 from tests.acceptance.processes import WAIT_SECONDS, Running, start
 
 KILLED = -signal.SIGKILL
+_END = b""
 EARLY = "early"
 """In place of arguments: a server that answers before it commits."""
 EARLY_WATERMARK = "early-watermark"
@@ -24,13 +27,20 @@ CARELESS_MOVE = "careless-move"
 
 @dataclass
 class Life:
-    """One run of the command."""
+    """One run of the command.
+
+    What it says is read from the beginning, whoever asks for it: a server that nobody listens to stands still once its
+    pipe is full, and one whose store is gone says much.
+    """
 
     nursery: Running
     process: int
-    log: int
+    log: IO[bytes]
     status: int | None = None
-    _said: bytes = b""
+    _said: SimpleQueue[bytes] = field(default_factory=SimpleQueue[bytes])
+
+    def __post_init__(self) -> None:
+        threading.Thread(target=self._listen, daemon=True).start()
 
     def kill(self) -> None:
         """End it at once, wherever it is."""
@@ -44,14 +54,19 @@ class Life:
                 return entry
         return None
 
+    def _listen(self) -> None:
+        with self.log:
+            for line in self.log:
+                self._said.put(line)
+        self._said.put(_END)
+
     def _read_lines(self) -> Generator[bytes]:
-        while select.select([self.log], [], [], WAIT_SECONDS)[0]:
-            piece = os.read(self.log, 65536)
-            if not piece:
-                return
-            *lines, self._said = (self._said + piece).split(b"\n")
-            yield from lines
-        raise TimeoutError("it neither wrote nor ended")
+        try:
+            while line := self._said.get(timeout=WAIT_SECONDS):
+                yield line
+        except Empty:
+            raise TimeoutError("it neither wrote nor ended") from None
+        self._said.put(_END)
 
     def wait(self) -> int:
         """Return its status once it has ended; `KILLED` if it was killed."""
@@ -84,15 +99,13 @@ class Nursery:
         os.mkfifo(pipe)
         self.running.send({"arguments": arguments, "home": str(home or self.home), "log": str(pipe), "calls": calls})
         process = int(str(self.running.receive()))
-        log = os.open(pipe, os.O_RDONLY)
-        life = Life(self.running, process, log)
+        life = Life(self.running, process, pipe.open("rb"))
         try:
             yield life
         finally:
             if life.status is None:
                 life.kill()
                 life.wait()
-            os.close(log)
 
 
 @contextmanager
