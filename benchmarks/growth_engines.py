@@ -79,7 +79,7 @@ def _start_neo4j() -> Generator[Engine]:
     from refdesk.stores import neo4j as stores
     from tests.engines import neo4j
 
-    with neo4j.running() as server:
+    with neo4j.running(is_brief=False) as server:
         yield Engine("neo4j", lambda name: stores.open_store(server.get_url(name.replace("_", "-"))))
 
 

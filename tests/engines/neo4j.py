@@ -34,12 +34,12 @@ MODULES = ("java.nio", "java.io", "sun.nio.ch", "java.util.concurrent")
 JAVA_OPTIONS = (
     "-Xmx768m",
     "-XX:+UseSerialGC",
-    "-XX:TieredStopAtLevel=1",
     "-Xlog:disable",
     "-Dio.netty.tryReflectionSetAccessible=true",
     *(f"--add-opens=java.base/{module}=ALL-UNNAMED" for module in MODULES),
 )
-
+BRIEF = "-XX:TieredStopAtLevel=1"
+"""Compiles quickly and not well: for a server that ends before more would pay."""
 
 ARCHIVE = "classes.jsa"
 FIRST_STATEMENTS: tuple[LiteralString, ...] = (
@@ -63,16 +63,18 @@ FIRST_STATEMENTS: tuple[LiteralString, ...] = (
 class Neo4jServer:
     """One server in a folder of its own, on a port of the loopback interface. `start` after `kill` is a recovery."""
 
-    def __init__(self, *, has_auth: bool = False, learns: Path | None = None) -> None:
+    def __init__(self, *, has_auth: bool = False, is_brief: bool = True, learns: Path | None = None) -> None:
         """Make a server that is not started yet.
 
         Args:
             has_auth: Whether users sign in.
+            is_brief: Whether it is asked little; else its code is compiled as where people use it.
             learns: Where classes were fetched to: what the server loads is written there when it stops.
         """
         self.folder = Path(tempfile.mkdtemp(prefix="refdesk-neo4j-"))
         self.port = find_free_port()
         self._installed = learns or install()
+        self._options = (*JAVA_OPTIONS, *((BRIEF,) if is_brief else ()))
         self._share = f"-XX:{'ArchiveClassesAtExit' if learns else 'SharedArchiveFile'}={self._installed / ARCHIVE}"
         self._access = "auth" if has_auth else "open"
         self._user = ("neo4j", "neo4j") if has_auth else None
@@ -84,7 +86,7 @@ class Neo4jServer:
         class_path = ":".join(str(path) for path in sorted(self._installed.rglob("*.jar")))
         arguments = (str(self.folder / "data"), str(self.port), self._access)
         self._process = process = subprocess.Popen(
-            ["java", *JAVA_OPTIONS, self._share, "-cp", class_path, "Server", *arguments],
+            ["java", *self._options, self._share, "-cp", class_path, "Server", *arguments],
             cwd=self.folder,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -228,9 +230,9 @@ def _give_up(reason: str) -> None:
 
 
 @contextmanager
-def running(*, has_auth: bool = False) -> Generator[Neo4jServer]:
+def running(*, has_auth: bool = False, is_brief: bool = True) -> Generator[Neo4jServer]:
     """Yield a server that is nobody else's; remove it on leaving."""
-    server = Neo4jServer(has_auth=has_auth)
+    server = Neo4jServer(has_auth=has_auth, is_brief=is_brief)
     try:
         server.start()
         yield server

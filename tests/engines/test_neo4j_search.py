@@ -191,6 +191,21 @@ async def test_a_filter_that_leaves_little_falls_back_to_comparing_what_is_left(
     assert any("vector.similarity.cosine" in statement for statement in bench.recorder.statements)
 
 
+async def test_the_index_is_asked_for_more_where_a_filter_leaves_some_and_that_is_remembered(bench: Bench) -> None:
+    random = Random(4)
+    await bench.fill(120, random)
+    await bench.searcher.find(asking("apple"))
+    some = HasAny("n", ("1", "2", "3", "4", "5"))
+    asked = list[int]()
+    for _ in range(2):
+        bench.recorder.statements.clear()
+        request = draw_request(random, where=some, text=None, depth=6)
+        assert get_ids(await bench.searcher.find(request)) == get_ids(await bench.reference.find(request))
+        asked.append(sum("db.index.vector.queryNodes" in each for each in bench.recorder.statements))
+        assert not any("vector.similarity.cosine" in each for each in bench.recorder.statements)
+    assert asked == [2, 1]
+
+
 async def test_another_orgs_vectors_take_no_place_in_the_answer(bench: Bench) -> None:
     random = Random(3)
     await bench.fill(40, random, Collection("zenith", "notes"))

@@ -3,15 +3,17 @@
 Words: the full-text index over analysed terms gives every document of the collection that holds one of them, whether or
 not it passes the filter, which is what document frequencies take. Vectors: the vector index gives more than asked, so
 that enough of them belong to the collection and pass; where they do not, or the collection is small, every passage that
-passes is compared.
+passes is compared. Titles are found by an index of their pieces.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+import anyio
 import anyio.to_thread
 import numpy as np
 
@@ -30,11 +32,18 @@ if TYPE_CHECKING:
     from refdesk.model import Collection, TextQuery, VectorQuery
     from refdesk.stores.neo4j.connections import Runner
 
-EXACT_BELOW = 2_000
-"""Up to so many documents in a collection every passage is compared, which takes the server some 0.1 ms each."""
+EXACT_BELOW = 500
+"""Up to so many documents in a collection every passage is compared: with more, asking the vector index is faster."""
 
-OVERFETCH = 4
-"""How many times as many passages as documents wanted the vector index is asked for."""
+LEAST_OVERFETCH, MOST_OVERFETCH = 2, 16
+"""How many times as many passages as documents wanted the vector index is asked for: more where that was too few, for a
+document may have several, and what is left out stands between them."""
+
+OVERFETCH_SLACK = 1.25
+"""How many times as many more as what was found tells."""
+
+MOST_KNOWN = 10_000
+"""Collections of which it is kept how large they are."""
 
 ATTEMPTS = 3
 """How often a search is begun anew because a document was written while it was read."""
@@ -54,7 +63,8 @@ _FIND_HOLDERS = (
 _MATCH = f"MATCH (d:Document {{space: $space, org: $org, toolset: $toolset}}) WHERE d.state IN {LIVING} AND {_PASSES} "
 _BROWSE = f"{_MATCH} RETURN d.id, d.written, d.embedded"
 _FIND_TITLED = (
-    f"{_MATCH} AND d.title_key CONTAINS $title "
+    "MATCH (d:Document) USING TEXT INDEX d:Document(title_key) WHERE d.title_key CONTAINS $title "
+    f"AND d.space = $space AND d.org = $org AND d.toolset = $toolset AND d.state IN {LIVING} AND {_PASSES} "
     "RETURN d.id, d.written, d.embedded ORDER BY d.modified_at DESC, d.id LIMIT $depth"
 )
 _SIMILARITY = (
@@ -115,6 +125,7 @@ class Searcher:
         self._exact_below = exact_below
         self._cache = DocumentCache(runner, namespace)
         self._living: dict[Collection, int] = {}
+        self._overfetch: dict[tuple[Collection, str], int] = {}
 
     async def find(self, request: FindRequest) -> Found:
         """See `Store.find`."""
@@ -139,20 +150,36 @@ class Searcher:
         return hits, await self._cache.get_rows(request.collection, hits.tags)
 
     async def _gather(self, request: FindRequest) -> _Hits:
+        """Return what each list of the request holds; all are asked for at once."""
         hits, condition = _Hits(), compile_filter(request.where)
-        if request.text is not None:
-            await self._gather_holders(request.collection, request.text, condition, hits)
-        elif request.vector is None:
-            rows = await self._run(_BROWSE, request.collection, condition)
-            hits.gathered = replace(hits.gathered, passing=hits.note(rows))
-        if request.title_contains is not None and is_encodable(request.title_contains):
-            title = facet_key(request.title_contains)
-            rows = await self._run(_FIND_TITLED, request.collection, condition, title=title, depth=request.depth)
-            hits.gathered = replace(hits.gathered, titled=hits.note(rows))
-        if request.vector is not None:
-            nearest = await self._find_nearest(request, request.vector, condition)
-            hits.gathered = replace(hits.gathered, nearest=hits.note(nearest))
+        try:
+            async with anyio.create_task_group() as group:
+                if request.text is not None:
+                    group.start_soon(self._gather_holders, request.collection, request.text, condition, hits)
+                elif request.vector is None:
+                    group.start_soon(self._gather_all, request.collection, condition, hits)
+                if request.title_contains is not None and is_encodable(request.title_contains):
+                    group.start_soon(self._gather_titled, request, request.title_contains, condition, hits)
+                if request.vector is not None:
+                    group.start_soon(self._gather_nearest, request, request.vector, condition, hits)
+        except ExceptionGroup as failures:
+            raise failures.exceptions[0] from failures
         return hits
+
+    async def _gather_all(self, collection: Collection, condition: Condition, hits: _Hits) -> None:
+        rows = await self._run(_BROWSE, collection, condition)
+        hits.gathered = replace(hits.gathered, passing=hits.note(rows))
+
+    async def _gather_titled(self, request: FindRequest, title: str, condition: Condition, hits: _Hits) -> None:
+        key = facet_key(title)
+        rows = await self._run(_FIND_TITLED, request.collection, condition, title=key, depth=request.depth)
+        hits.gathered = replace(hits.gathered, titled=hits.note(rows))
+
+    async def _gather_nearest(
+        self, request: FindRequest, query: VectorQuery, condition: Condition, hits: _Hits
+    ) -> None:
+        nearest = await self._find_nearest(request, query, condition)
+        hits.gathered = replace(hits.gathered, nearest=hits.note(nearest))
 
     async def _gather_holders(self, collection: Collection, text: TextQuery, condition: Condition, hits: _Hits) -> None:
         terms = dict.fromkeys([*text.terms, *(term for phrase in text.phrases for term in phrase)])
@@ -160,9 +187,10 @@ class Searcher:
         if not queries:
             return
         for living, length, found in await self._run(_FIND_HOLDERS, collection, condition, queries=queries):
-            self._living[collection] = living
+            self._note_living(collection, living)
             passing = [id for id, _, _, passes in found if passes]
-            hits.gathered = Gathered(hits.note(found), passing, living=living, length=length)
+            holders = hits.note(found)
+            hits.gathered = replace(hits.gathered, holders=holders, passing=passing, living=living, length=length)
 
     async def _find_nearest(self, request: FindRequest, query: VectorQuery, condition: Condition) -> list[list[Any]]:
         width = len(query.vector)
@@ -174,15 +202,32 @@ class Searcher:
             "depth": request.depth,
         }
         if self._living.get(request.collection, 0) > self._exact_below and await self._indexes.has(width):
-            statement = find_nearest(width, self._version, _KEEP_OURS)
-            fetched = max(request.depth, request.effort or 0) * OVERFETCH
-            ((hits,),) = await self._run(statement, request.collection, condition, **asked, fetched=fetched)
-            if len(hits) >= request.depth:
-                return hits
+            found = await self._ask_index(request, condition, asked)
+            if len(found) >= request.depth:
+                return found
         for living, hits in await self._run(_COMPARE_ALL, request.collection, condition, **asked):
-            self._living[request.collection] = living
+            self._note_living(request.collection, living)
             return hits
         return []
+
+    async def _ask_index(self, request: FindRequest, condition: Condition, asked: dict[str, Any]) -> list[list[Any]]:
+        """Return what the vector index has of the collection that passes; it may be too few."""
+        statement, place = find_nearest(asked["width"], self._version, _KEEP_OURS), request.collection
+        wanted, key = max(request.depth, request.effort or 0), (place, condition.expression)
+        times = self._overfetch.get(key, LEAST_OVERFETCH)
+        ((found,),) = await self._run(statement, place, condition, **asked, fetched=wanted * times)
+        if found and len(found) < request.depth:
+            times = math.ceil(OVERFETCH_SLACK * times * request.depth / len(found))
+            if times <= MOST_OVERFETCH:
+                self._overfetch[key] = times
+                ((found,),) = await self._run(statement, place, condition, **asked, fetched=wanted * times)
+        return found
+
+    def _note_living(self, collection: Collection, living: int) -> None:
+        if len(self._living) >= MOST_KNOWN:
+            self._living.clear()
+            self._overfetch.clear()
+        self._living[collection] = living
 
     async def _compare(
         self, collection: Collection, query: VectorQuery, ranked: Ranked, tags: dict[str, Tag]
