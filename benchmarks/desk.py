@@ -6,9 +6,10 @@
 it first (both processes counted, once for the first time and once with what was kept from the last), and of a bare
 server on the same SDK, in turns. `memory`: the proportional set sizes of the desk and of ten clients that have all
 searched by meaning, against those with one client. `store`: the 95th percentile of eight clients that store at once,
-against the median of one, in turns, and the CPU of the desk for each. `wakes`: the CPU of the desk for a store with all
-that it does in the background for it, on many notes against few, in turns. `many`: the desk's memory on many notes of
-one passage each, the most that it ever is while nobody searches any more; vectors are random.
+against the median of one, in turns, and the CPU of the desk for each; every note is another one. `wakes`: the CPU of
+the desk for a store with all that it does in the background for it, on many notes against few, in turns. `many`: the
+desk's memory on many notes of one passage each, the most that it ever is while nobody searches any more; vectors are
+random.
 
 Exit status 1 when a limit is exceeded; the limits are the constants below.
 """
@@ -37,6 +38,8 @@ import anyio
 import numpy as np
 
 from benchmarks.anatomy import make_notes
+from benchmarks.peers.material import Writer
+from benchmarks.peers.rival import Note
 from refdesk.core.background.embedding import CALM_SECONDS, Indexer
 from refdesk.core.clock import SystemClock
 from refdesk.core.knowledge_base import KnowledgeBase
@@ -294,14 +297,15 @@ def measure_stores(rounds: int) -> Figures:
     alone, together, cpu = list[float](), list[float](), 0.0
     with ExitStack() as stack:
         home = stack.enter_context(keeping_desk(Path(stack.enter_context(tempfile.TemporaryDirectory()))))
-        clients = [Client(SERVE, home) for _ in range(WRITERS)]
+        clients, writer = [Client(SERVE, home) for _ in range(WRITERS)], Writer()
         for client in clients:
             client.open()
-            time_stores(client, 3)
+            time_stores(client, writer.write(3))
         for _ in range(rounds):
-            alone += time_stores(clients[0], STORES)
+            alone += time_stores(clients[0], writer.write(STORES))
+            works = [partial(time_stores, each, writer.write(STORES)) for each in clients]
             before = read_cpu(find_desk(home))
-            together += time_at_once([partial(time_stores, each, STORES) for each in clients])
+            together += time_at_once(works)
             cpu += read_cpu(find_desk(home)) - before
         for client in clients:
             client.close()
@@ -314,29 +318,29 @@ def measure_stores(rounds: int) -> Figures:
     }
 
 
-def time_stores(client: Client, count: int) -> list[float]:
-    """Return how many milliseconds each of so many stores took, one after the other."""
+def time_stores(client: Client, notes: Sequence[Note]) -> list[float]:
+    """Return how many milliseconds each of some notes took to store, one after the other."""
     taken: list[float] = []
-    for number in range(count):
+    for note in notes:
         began = time.perf_counter()
-        client.call("store_knowledge", {"title": f"Note {number}", "body": "Card payments fail on Sundays. " * 10})
+        client.call("store_knowledge", {"title": note.title, "body": note.body})
         taken.append((time.perf_counter() - began) * 1000)
     return taken
 
 
 def measure_wakes(rounds: int, count: int) -> Figures:
     """Measure what a store costs the desk in all, on few notes and on many, in turns."""
-    cpu = {FEW: list[float](), count: list[float]()}
+    cpu, writer = {FEW: list[float](), count: list[float]()}, Writer()
     with ExitStack() as stack:
         clients: dict[int, tuple[Client, int]] = {}
         for number in cpu:
             home = stack.enter_context(keeping_desk(Path(stack.enter_context(tempfile.TemporaryDirectory()))))
             anyio.run(fill, home, number)
             clients[number] = search_by_meaning(home, "zygote xylem"), find_desk(home)
-            wake(*clients[number])  # the first look is at everything
+            wake(*clients[number], writer)  # the first look is at everything
         for _ in range(rounds):
             for number, taken in cpu.items():
-                taken.append(wake(*clients[number]) / WAKES * 1000)
+                taken.append(wake(*clients[number], writer) / WAKES * 1000)
         for client, _ in clients.values():
             client.close()
     few, many = (median(taken) for taken in cpu.values())
@@ -347,11 +351,11 @@ def measure_wakes(rounds: int, count: int) -> Figures:
     }
 
 
-def wake(client: Client, desk: int) -> float:
+def wake(client: Client, desk: int, writer: Writer) -> float:
     """Return the CPU seconds of a desk for some stores, one long after the other."""
     before = read_cpu(desk)
     for _ in range(WAKES):
-        time_stores(client, 1)
+        time_stores(client, writer.write(1))
         time.sleep(PAUSE_SECONDS)
     return read_cpu(desk) - before
 

@@ -9,6 +9,7 @@ import signal
 import subprocess
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -98,9 +99,14 @@ async def test_a_server_and_workers_serve_a_team_on_all_three_engines(tmp_path: 
             kept = postgres.fetch(connection, "SELECT DISTINCT org, toolset FROM documents")
         assert kept == [("acme", "knowledge")]
         assert "bull:embeddings:meta" in queue.list_keys()
-        problems = httpx2.get(f"{url}/health", timeout=60).json()["problems"]
-        # Only the feed, which nobody serves here.
-        assert [problem for problem in problems if "azure-updates" not in problem] == []
+        await until(partial(is_healthy, url))
+
+
+async def is_healthy(url: str) -> bool:
+    """Return whether nothing is wrong but the feed, which nobody serves here; a busy machine may answer late first."""
+    async with httpx2.AsyncClient(timeout=60) as client:
+        problems = (await client.get(f"{url}/health")).json()["problems"]
+    return all("azure-updates" in problem for problem in problems)
 
 
 SCOPES = [
