@@ -120,8 +120,8 @@ def edit(
     changes = {name: value for name, value in given.items() if value is not None} or _edit_by_hand(id, org, agent)
     token = {"clientToken": client_token} if client_token is not None else {}
     answer = invocation.ask(TOOLSET, "edit_knowledge", {"id": id, **changes, **token}, org, agent)
-    told = f"{answer['id']} holds now instead of {answer['oldId']}, which is kept."
-    _show(answer, as_json, told)
+    kept = f"{answer['oldId']}, which is kept; refdesk knowledge restore {answer['oldId']} undoes the edit."
+    _show(answer, as_json, f"{answer['id']} holds now instead of {kept}")
 
 
 def _edit_by_hand(id: str, org: str | None, agent: str | None) -> dict[str, str]:
@@ -178,9 +178,9 @@ def withdraw(id: str, org: str | None, agent: str | None, as_json: bool) -> None
 @invocation.caller_options
 @invocation.json_option
 def restore(id: str, org: str | None, agent: str | None, as_json: bool) -> None:
-    """Bring the withdrawn entry with this ID back, or let it hold again though it was superseded."""
+    """Bring the withdrawn entry with this ID back, or let it hold again though it was superseded or edited."""
     answer = invocation.ask(TOOLSET, "restore_knowledge", {"id": id}, org, agent)
-    _show(answer, as_json, f"{answer['id']} is {answer['state']}; what holds now is {answer['headId']}.")
+    _show(answer, as_json, views_of_entries.tell_restored(answer))
 
 
 @knowledge.command("list")

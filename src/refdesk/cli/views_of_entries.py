@@ -20,6 +20,16 @@ def tell_stored(answer: Mapping[str, Any]) -> str:
     return f"Stored: {answer['id']}. Keyword search finds it now, semantic search once it is embedded."
 
 
+def tell_restored(answer: Mapping[str, Any]) -> str:
+    """Return what holds now, and what was withdrawn for it."""
+    if answer["headId"] != answer["id"]:
+        return f"{answer['id']} is {answer['state']}; what holds now is {answer['headId']}."
+    edit = answer.get("withdrawnEdit")
+    return f"{answer['id']} holds again." + (
+        f" The edit, {edit}, is withdrawn; refdesk knowledge restore {edit} brings it back." if edit else ""
+    )
+
+
 def render_list(answer: Mapping[str, Any]) -> str:
     """Return a page of entries for a person to read: a line each, then which part of all it is."""
     lines = [

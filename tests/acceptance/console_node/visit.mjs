@@ -29,7 +29,9 @@ async function dropScripts(page) {
 }
 
 async function open(url, scheme, width, bare = false) {
-  const page = await browser.newPage();
+  // Cookies of its own: to set one anew deletes it first, and whatever another page asks for in between comes without.
+  const context = await browser.createBrowserContext();
+  const page = await context.newPage();
   const errors = [];
   const bodies = [];
   if (bare) await dropScripts(page);
@@ -50,11 +52,12 @@ async function open(url, scheme, width, bare = false) {
   await page.setViewport({ width, height: plan.height ?? 900 });
   await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
   await page.goto(url, { waitUntil: "load" });
-  return { page, errors, count: async () => (await Promise.all(bodies)).reduce((sum, length) => sum + length, 0) };
+  const count = async () => (await Promise.all(bodies)).reduce((sum, length) => sum + length, 0);
+  return { page, errors, count, close: () => context.close() };
 }
 
 async function visit(url, scheme, width) {
-  const { page, errors, count } = await open(url, scheme, width);
+  const { page, errors, count, close } = await open(url, scheme, width);
   if (plan.shots) {
     const name = `${plan.shots}/${plan.names[plan.pages.indexOf(url)]}-${scheme}.webp`;
     await page.screenshot({ path: name, type: "webp", quality: 60 });
@@ -63,7 +66,7 @@ async function visit(url, scheme, width) {
   const violations = found.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join(" ").slice(0, 300)}`);
   const wide = await page.evaluate(() => document.documentElement.scrollWidth > window.innerWidth);
   const bytes = await count();
-  await page.close();
+  await close();
   return { url, scheme, width, violations, errors, bytes, wide };
 }
 
@@ -80,7 +83,7 @@ async function judge(page) {
 }
 
 async function tryKeys(url) {
-  const { page, errors } = await open(url, "light", 1280);
+  const { page, errors, close } = await open(url, "light", 1280);
   const active = () => page.evaluate(() => document.activeElement.id || document.activeElement.textContent.trim());
   const said = {};
   await page.keyboard.press("j");
@@ -102,7 +105,7 @@ async function tryKeys(url) {
   await Promise.all([page.waitForNavigation(), page.keyboard.press("Enter")]);
   said.opened = await page.evaluate(() => document.querySelector("h1").textContent);
   said.errors = errors;
-  await page.close();
+  await close();
   return said;
 }
 
@@ -125,13 +128,13 @@ const steps = {
 };
 
 async function walk(flow) {
-  const { page, errors } = await open("about:blank", "light", 1280, !flow.script);
+  const { page, errors, close } = await open("about:blank", "light", 1280, !flow.script);
   const said = [];
   for (const [what, ...rest] of flow.steps) {
     const answer = await steps[what](page, ...rest);
     if (["read", "where", "check"].includes(what)) said.push(answer);
   }
-  await page.close();
+  await close();
   return { said, errors };
 }
 

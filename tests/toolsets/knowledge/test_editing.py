@@ -31,12 +31,46 @@ async def test_an_edit_keeps_what_is_left_out_and_the_old_version(desk: Desk) ->
     assert [hit.id for hit in await desk.search("500 EUR")] == [done.id]
 
 
-async def test_restoring_the_old_version_undoes_an_edit(desk: Desk) -> None:
+async def test_restoring_the_old_version_undoes_an_edit_and_restoring_the_edit_undoes_that(desk: Desk) -> None:
     old = await desk.store("Limit", "500 EUR")
     done = await edit(desk, old.id, title="Limits", tags=["b"], confidence=5)
-    await desk.restore(old.id)
-    await desk.withdraw(done.id)
+    undone = await desk.restore(old.id)
+    assert (undone.state, undone.head_id, undone.withdrawn_edit) == ("current", old.id, done.id)
     assert [hit.id for hit in await desk.search("limit")] == [old.id]
+    assert (await desk.restore(old.id)).withdrawn_edit is None
+    again = await desk.restore(done.id)
+    assert (again.state, again.head_id, (await desk.get(old.id)).head_id) == ("current", done.id, done.id)
+    assert [hit.id for hit in await desk.search("limit")] == [done.id]
+
+
+async def test_of_the_versions_that_edits_made_the_one_restored_holds_alone(desk: Desk) -> None:
+    ids = [(await desk.store("Limit", "500 EUR")).id]
+    for amount in ("200 EUR", "100 EUR", "50 EUR"):
+        ids.append((await edit(desk, ids[-1], body=amount)).id)
+    for wanted in (0, 3, 1, 3):
+        await desk.restore(ids[wanted])
+        assert [hit.id for hit in await desk.search("limit")] == [ids[wanted]]
+
+
+async def test_an_entry_that_another_one_corrected_stands_beside_it_once_it_is_restored(desk: Desk) -> None:
+    old = await desk.store("Limit", "500 EUR")
+    edited = (await edit(desk, old.id, body="200 EUR")).id
+    other = (await desk.store("Limit of Plus", "300 EUR")).id
+    await desk.supersede(edited, other)
+    assert (await desk.restore(old.id)).withdrawn_edit is None
+    assert {hit.id for hit in await desk.search("limit")} == {old.id, other}
+
+
+async def test_who_may_not_replace_what_holds_does_not_bring_an_edit_back(desk: Desk) -> None:
+    old = await desk.store("Limit", "500 EUR")
+    bob = desk.as_agent("bob")
+    done = await edit(bob, old.id, body="200 EUR")
+    await desk.restore(old.id)
+    with pytest.raises(errors.PermissionDeniedError):
+        await desk.as_agent("bob", "acme", "knowledge:supersede_own").restore(done.id)
+    assert [hit.id for hit in await desk.search("limit")] == [old.id]
+    await bob.restore(done.id)
+    assert [hit.id for hit in await desk.search("limit")] == [done.id]
 
 
 async def test_each_part_can_be_edited_alone_and_an_expiry_taken_away(desk: Desk) -> None:

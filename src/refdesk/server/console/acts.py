@@ -25,8 +25,6 @@ WAIT_SECONDS = 1.5
 
 MOST_OFFERED = 200
 WATCHES = "/console/watches"
-REPLACED_BY = "replacedBy"
-"""Of the form that restores an entry, and of no operation: the version to withdraw, where an edit is undone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,12 +131,9 @@ async def _edit(visit: Visit, operation: str, arguments: Mapping[str, object]) -
     return await visit.ask(operation, {"neverExpires": "expiresAt" not in arguments, **arguments})
 
 
-async def _restore(visit: Visit, operation: str, arguments: Mapping[str, object]) -> Answer:
-    """Let an entry hold again; to undo an edit of it, the version that the edit stored is withdrawn, too."""
-    answer = await visit.ask(operation, {"id": arguments["id"]})
-    if REPLACED_BY in arguments:
-        await visit.ask("withdraw_knowledge", {"id": arguments[REPLACED_BY]})
-    return answer
+def _lead_restored(given: Given, answer: Answer) -> tuple[str, dict[str, str] | None]:
+    """Lead to the entry; to withdraw it would bring back no later version of it that was withdrawn for it."""
+    return _note(given["id"]), None if "withdrawnEdit" in answer else {"id": given["id"]}
 
 
 async def _name_note(visit: Visit, given: Given) -> str:
@@ -264,7 +259,7 @@ ACTS: Mapping[str, Act] = {
         "Your text becomes a new version, which holds from now on. The present one is kept in its history.",
         "Store the new version",
         (_ID, *_ENTRY),
-        lambda given, answer: (_note(answer["id"]), {"id": given["id"], REPLACED_BY: answer["id"]}),
+        lambda given, answer: (_note(answer["id"]), {"id": given["id"]}),
         load=_load_note,
         run=_edit,
         overtake=_overtake_edit,
@@ -288,12 +283,11 @@ ACTS: Mapping[str, Act] = {
     ),
     "restore_knowledge": Act(
         "Restore this entry?",
-        "It holds again, whether it was withdrawn or superseded.",
+        "It holds again, whether it was withdrawn or superseded. A later version that an edit made is withdrawn.",
         "Restore",
-        (_ID, Field(REPLACED_BY, "", "hidden")),
-        lambda given, _: (_note(given["id"]), {"id": given["id"]}),
+        (_ID,),
+        _lead_restored,
         describe=_name_note,
-        run=_restore,
     ),
     "create_skill": Act(
         "Learn from a conversation",

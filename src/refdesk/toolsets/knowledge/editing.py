@@ -16,7 +16,7 @@ from refdesk.core.writing.tombstones import is_erased
 from refdesk.errors import ConflictError, InvalidInputError, NotFoundError
 from refdesk.kit.wire import Message, Text, Uuid
 from refdesk.model import Reference, State
-from refdesk.toolsets.knowledge import TOOLSET_NAME, models
+from refdesk.toolsets.knowledge import TOOLSET_NAME, models, versions
 from refdesk.toolsets.knowledge.keeping import put_new
 from refdesk.toolsets.knowledge.models import Instant, StoreInput, Tags
 from refdesk.toolsets.knowledge.operations import (
@@ -85,6 +85,7 @@ async def _edit(context: Context, asked: EditInput, token: Token | None) -> Json
         if entry.expires_at is not None and entry.expires_at <= now:
             raise InvalidInputError("expiresAt must be in the future; neverExpires takes away one that is over.")
         new = models.to_document(entry, id=base.identifiers.new(), org=principal.org, author=principal.agent, now=now)
+        new = versions.mark(new, old)
         require_owner(context, old, new)
         same = await put_new(transaction, base, new, now)
         await _carry_links(transaction, old, new)

@@ -22,7 +22,7 @@ from refdesk.kit.unanswered import tell_unanswered
 from refdesk.kit.unknown_ids import Naming
 from refdesk.model import Link, Reference, State
 from refdesk.protocols import OutdatedError
-from refdesk.toolsets.knowledge import TOOLSET_NAME, basis, models
+from refdesk.toolsets.knowledge import TOOLSET_NAME, basis, models, versions
 from refdesk.toolsets.knowledge.keeping import list_read, put_new
 from refdesk.toolsets.knowledge.models import (
     GetInput,
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from refdesk.core.knowledge_base import KnowledgeBase
     from refdesk.model import Collection, Document, JsonObject, Principal
-    from refdesk.protocols import Reader
+    from refdesk.protocols import Reader, Transaction
 
 READ_SCOPE = "knowledge:read"
 WRITE_SCOPE = "knowledge:write"
@@ -172,24 +172,40 @@ async def _list_hidden(reader: Reader, document: Document) -> list[str]:
 
 
 async def restore_knowledge(context: Context, asked: LifeInput) -> LifeOutput:
-    """Bring a withdrawn entry back, or let a superseded one hold again. Doing it again changes nothing."""
+    """Bring a withdrawn entry back, or let a superseded one hold again. Doing it again changes nothing.
+
+    Of the versions that edits made of one entry, one holds: restoring an earlier one withdraws the later one, and
+    restoring that one lets it take the place of the earlier one again.
+    """
     base, collection = context.knowledge_base, models.get_collection(context.principal.org)
     async with base.store.transaction() as transaction:
-        document = await _read_whatever_its_state(transaction, collection, asked.id)
+        document, edit = await _read_whatever_its_state(transaction, collection, asked.id), None
         if document.state is State.WITHDRAWN:
-            _require_author(context, document)
-            superseded = supersession.get_successor_id(document) is not None
-            state = State.SUPERSEDED if superseded else State.CURRENT
-            document = replace(document, state=state, version=document.version + 1)
-            await transaction.put_documents([document])
+            document = await _bring_back(transaction, context, document)
         elif document.state is State.SUPERSEDED:
             successor_id = supersession.get_successor_id(document) or document.id
             [successor] = await transaction.get_documents(collection, [successor_id])
             require_owner(context, document, successor or document)
+            edit = await versions.withdraw_later(transaction, document)
             document = await supersession.undo(transaction, document)
         output = await _tell_life(transaction, document)
     base.note_change(document)
-    return output
+    if edit is None:
+        return output
+    base.note_change(edit)
+    return output.model_copy(update={"withdrawn_edit": edit.id})
+
+
+async def _bring_back(transaction: Transaction, context: Context, document: Document) -> Document:
+    _require_author(context, document)
+    superseded = supersession.get_successor_id(document) is not None
+    document = replace(document, state=State.SUPERSEDED if superseded else State.CURRENT, version=document.version + 1)
+    await transaction.put_documents([document])
+    if not superseded and (versions_apart := await versions.find_earlier(transaction, document)) is not None:
+        earlier, later = versions_apart
+        require_owner(context, earlier, later)
+        await supersession.supersede(transaction, earlier, later, context.knowledge_base.clock.now())
+    return document
 
 
 async def _read_whatever_its_state(reader: Reader, collection: Collection, id: str) -> Document:
@@ -434,7 +450,10 @@ WITHDRAW_KNOWLEDGE = Operation(
 RESTORE_KNOWLEDGE = Operation(
     name="restore_knowledge",
     title="Restore knowledge",
-    description="Let a withdrawn or a superseded entry hold again: undoes either.",
+    description=(
+        "Let a withdrawn or a superseded entry hold again: undoes either. Of an entry that was edited, the version "
+        "restored holds alone: `withdrawnEdit` is the later one, withdrawn for it; restoring that undoes it."
+    ),
     input=LifeInput,
     output=LifeOutput,
     handler=NAMING.offering(restore_knowledge),
