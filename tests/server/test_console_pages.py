@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import AsyncGenerator
 from pathlib import Path
@@ -128,9 +129,25 @@ async def test_who_runs_the_desk_sees_its_work_its_keys_and_what_was_done(
         assert words in work
     keys = await read(browser, "/console/desk/keys")
     assert ("ann" in keys, "knowledge:read" in keys, secret in keys) == (True, True, False)
-    assert "keys.create" in await read(browser, "/console/desk/audit")
+    log = await read(browser, "/console/desk/audit")
+    assert "keys.create" in log
+    assert "of: ann" in log, "an act that touched no document says what it was done to"
     assert "keys.create" not in await read(browser, "/console/desk/audit?action=store_knowledge")
     assert (await send(browser, "retry_embeddings")).headers["location"].startswith("/console/desk")
+
+
+async def test_the_audit_log_leads_to_what_was_touched_and_counts_what_it_does_not_name(desk: Desk) -> None:
+    async with open_http(desk, Principal("acme", "ann", READS | {"knowledge:write", "admin"})) as browser:
+        note = (await browser.post("/knowledge", json={"title": "Refund limit", "body": "500 EUR"})).json()["id"]
+        things = [
+            {"type": "entity", "name": f"Limit {n}", "entityType": "rule", "observations": ["x"]} for n in range(5)
+        ]
+        lines = "\n".join(json.dumps(thing) for thing in things)
+        done = await browser.post("/knowledge/import", json={"format": "mcp-memory", "text": lines})
+        assert done.status_code == 200, done.text
+        log = await read(browser, "/console/desk/audit")
+        assert f'href="/console/read/get_knowledge?id={note}"' in log
+        assert "and 2 more" in log
 
 
 async def test_others_are_told_what_it_takes(desk: Desk) -> None:

@@ -67,7 +67,7 @@ async def test_a_watch_is_made_where_one_reads_and_tells_until_it_is_paused_or_r
         removed = await send(browser, "delete_watch", **find_form(page, "delete_watch"))
         page = await read(browser, removed.headers["location"])
         assert "The watch is removed." in page
-        assert "There are none. Watch a question" in page
+        assert "Nothing yet. Watch a question" in page
         assert "was superseded" in page
 
 

@@ -43,13 +43,11 @@ def make_section(toolset: str, id_field: str) -> Section:
     async def build(visit: Visit, thing: Values) -> Values | None:
         return await _build(visit, {"toolset": toolset, "id": thing[id_field]})
 
-    return Section("impacts", "What announcements change of it", (LIST_IMPACTS,), "impacts.html", build)
+    return Section("impacts", "Announcements that affect it", (LIST_IMPACTS,), "impacts.html", build)
 
 
 async def _build_of_announcement(visit: Visit, announcement: Values) -> Values | None:
     return await _build(visit, {"announcement": announcement["id"]})
 
 
-OF_ANNOUNCEMENT = Section(
-    "impacts", "What it changes of what is written", (LIST_IMPACTS,), "impacts.html", _build_of_announcement
-)
+OF_ANNOUNCEMENT = Section("impacts", "What it affects", (LIST_IMPACTS,), "impacts.html", _build_of_announcement)

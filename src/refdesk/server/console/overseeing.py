@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from refdesk.server.console.addresses import find_address
+
 if TYPE_CHECKING:
     from starlette.responses import Response
 
@@ -18,10 +20,12 @@ TABS = (
 
 STATUS_WORDS = {
     "ok": "Everything works",
-    "degraded": "It works, but not all of it",
+    "degraded": "Something needs attention",
     "failing": "It does not work",
 }
 MOST_KEYS = 500
+MOST_RECORDS = 3
+"""Of one act; a sync writes hundreds."""
 
 
 async def show_work(visit: Visit) -> Response:
@@ -52,7 +56,10 @@ async def show_audit(visit: Visit) -> Response:
     refused = {"refused": True} if visit.query.get("refused") else {}
     cursor = {"cursor": visit.query["cursor"]} if visit.query.get("cursor") else {}
     found = await visit.ask("show_audit", {**chosen, **refused, **cursor})
-    return _show(visit, "audit.html", {**found, "filled": {**chosen, **({"refused": "yes"} if refused else {})}})
+    shown = {"most_records": MOST_RECORDS, "address_of": find_address}
+    return _show(
+        visit, "audit.html", {**found, **shown, "filled": {**chosen, **({"refused": "yes"} if refused else {})}}
+    )
 
 
 def _show(visit: Visit, template: str, values: dict[str, Any]) -> Response:

@@ -28,6 +28,7 @@ async def show_start(visit: Visit) -> Response:
             "health": health,
             "status": STATUS_WORDS[health.status],
             "toolsets": [(toolset, health.toolsets.get(toolset.name)) for toolset in site.desk.toolsets],
+            "live": site.desk.live,
             "addresses": _list_addresses(base, sse=site.sse),
             "impacts": await _list_impacts(visit) if health.status != "failing" else (),
             "unread": await _count_unread(visit) if health.status != "failing" else "",
