@@ -12,10 +12,12 @@ import subprocess
 import sys
 import termios
 import uuid
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
 
+import click
 import httpx2
 import pytest
 from click.testing import CliRunner
@@ -284,3 +286,61 @@ def test_no_color_is_heeded_where_colours_would_be_seen(tmp_path: Path, command:
     environment = {"REFDESK_HOME": str(tmp_path), "REFDESK_EMBEDDER": "hashing", "NO_COLOR": "1"}
     environment["REFDESK_AZURE_UPDATES_URL"] = "http://127.0.0.1:9/feed"
     assert "\x1b" not in CliRunner().invoke(cli, command, env=environment, color=True).output
+
+
+def test_help_lists_every_command_with_all_that_is_said_of_it() -> None:
+    def list_groups(command: click.Command, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+        if isinstance(command, click.Group):
+            yield path
+            context = click.Context(command)
+            for name in command.list_commands(context):
+                found = command.get_command(context, name)
+                assert found is not None
+                yield from list_groups(found, (*path, name))
+
+    groups = list(list_groups(cli, ()))
+    assert {(), ("knowledge",), ("watches",)} <= set(groups)
+    for path in groups:
+        listed = CliRunner().invoke(cli, [*path, "--help"], terminal_width=80).stdout.partition("Commands:")[2]
+        assert (listed != "", "..." in listed) == (True, False), path
+
+
+@pytest.mark.parametrize("group", ["knowledge", "updates"])
+def test_each_group_searches_what_it_is_about(tmp_path: Path, group: str) -> None:
+    id = store(tmp_path, "Refund limit", body="500 EUR")["id"]
+    found = json.loads(ask(tmp_path, group, "search", "refund", "limit", "--json"))
+    assert [each["id"] for each in found["results"]] == ([id] if group == "knowledge" else [])
+
+
+def test_a_misspelt_toolset_is_the_callers_to_mend_and_the_nearest_is_named(tmp_path: Path) -> None:
+    refused = refdesk(tmp_path, ["search", "--toolset", "knowlege", "refunds"])
+    assert (refused.exit_code, "Did you mean knowledge or" in refused.stderr) == (2, True)
+
+
+def test_lists_without_anything_say_so_and_counts_agree_with_their_nouns(tmp_path: Path) -> None:
+    assert ask(tmp_path, "knowledge", "list") == "No entries.\n"
+    assert ask(tmp_path, "knowledge", "tags") == "No tags.\n"
+    assert ask(tmp_path, "skills", "list") == "No skills.\n"
+    store(tmp_path, "Limit", "--tag", "refunds")
+    assert ask(tmp_path, "knowledge", "tags").endswith("\n1 tag\n")
+    assert ask(tmp_path, "knowledge", "list", "--offset", "5") == "No further entries: there are 1 in all.\n"
+
+
+def test_the_audit_log_names_a_few_records_of_each_act_and_counts_the_rest(tmp_path: Path) -> None:
+    things = [{"type": "entity", "name": f"Limit {n}", "entityType": "rule", "observations": ["x"]} for n in range(5)]
+    (tmp_path / "memory.jsonl").write_text("\n".join(json.dumps(thing) for thing in things))
+    ask(tmp_path, "import", "knowledge", str(tmp_path / "memory.jsonl"), "--format", "mcp-memory")
+    [told] = [line for line in ask(tmp_path, "audit", "show").splitlines() if "created" in line]
+    assert (told.count("created knowledge/"), told.endswith(", and 2 more")) == (3, True)
+    [act] = [json.loads(line) for line in ask(tmp_path, "audit", "show", "--json").splitlines() if "created" in line]
+    assert len(act["act"]["records"]) == 5
+
+
+def test_restoring_a_version_says_which_one_it_takes_the_place_of(tmp_path: Path) -> None:
+    old = store(tmp_path, "Limit", body="500 EUR")["id"]
+    told = ask(tmp_path, "knowledge", "edit", old, "--body", "200 EUR")
+    assert f"refdesk knowledge restore {old} undoes the edit" in told
+    edit = told.split()[0]
+    assert f"refdesk knowledge restore {edit} brings it back" in ask(tmp_path, "knowledge", "restore", old)
+    assert ask(tmp_path, "knowledge", "restore", edit) == f"{edit} holds again.\n"
+    assert f"what holds now is {edit}" in ask(tmp_path, "knowledge", "get", old)

@@ -12,6 +12,7 @@ from typing import Any, cast
 import click
 
 from refdesk import __version__, errors
+from refdesk.cli.groups import Group
 from refdesk.forwarder.config_file import UnreadableError
 
 _COMMANDS = {
@@ -35,7 +36,7 @@ class _CallerMistake(click.ClickException):
     exit_code = 2
 
 
-class _Commands(click.Group):
+class _Commands(Group):
     """Imports a command when it is asked for, and ends every error in one sentence on stderr: exit status 2 when the
     caller can mend it, else 1."""
 

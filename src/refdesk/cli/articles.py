@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from refdesk.cli import invocation, views_of_entries
+from refdesk.cli.groups import Group
+from refdesk.cli.search import make_search
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -14,9 +16,12 @@ if TYPE_CHECKING:
 TOOLSET = "salesforce-knowledge"
 
 
-@click.group()
+@click.group(cls=Group)
 def articles() -> None:
-    """Read the help desk's published articles. To find them: refdesk search --toolset salesforce-knowledge."""
+    """Search and read the help desk's published articles."""
+
+
+articles.add_command(make_search(TOOLSET, "Search published articles for QUERY, live."))
 
 
 @articles.command()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from refdesk.cli import invocation
+from refdesk.cli.groups import Group
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -17,10 +18,13 @@ if TYPE_CHECKING:
     from refdesk.core.keeping.acts import Act, Stores
     from refdesk.core.writing.audit import Verdict
 
+MOST_RECORDS = 3
+"""Of one act, for people; a sync writes hundreds, and `--json` has them all."""
+
 org_option = click.option("--org", metavar="ORG", help="Only this org's; * is the server's own work. Default: all.")
 
 
-@click.group()
+@click.group(cls=Group)
 def audit() -> None:
     """Who did what to which record, when and from where. Nothing here is ever changed or removed."""
 
@@ -138,10 +142,9 @@ def _tell(store: str, verdict: Verdict) -> str:
 def _tell_act(shown: Act) -> str:
     entry = shown.entry
     act: Any = entry.act
-    told = [
-        f"{record['change']} {record['toolset']}/{record['id']} v{record['version']}"
-        for record in act.get("records", ())
-    ]
+    records: list[Any] = act.get("records", [])
+    told = [f"{each['change']} {each['toolset']}/{each['id']} v{each['version']}" for each in records[:MOST_RECORDS]]
+    told += [f"and {len(records) - MOST_RECORDS} more"] if len(records) > MOST_RECORDS else []
     told += [f"{name}={value}" for name, value in act.get("details", {}).items()]
     place = " ".join(filter(None, (act["transport"], act.get("address"), act.get("credential"))))
     outcome = "" if act["outcome"] == "done" else f" {act['outcome'].upper()}"

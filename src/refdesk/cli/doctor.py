@@ -229,7 +229,7 @@ async def _check_toolsets(desk: Desk) -> list[Check]:
         if one.documents is None:
             continue  # it is asked live and has checks of its own
         as_of = f", as of {one.as_of:%Y-%m-%d %H:%M} UTC" if one.as_of else ""
-        found = f"{one.documents} documents{as_of}"
+        found = f"{one.documents} document{'' if one.documents == 1 else 's'}{as_of}"
         if one.problem:
             checks.append(Check(name, "warn", f"{found}; {one.problem}", f"Run refdesk sync {name}."))
         else:

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from refdesk.cli import invocation, views_of_entries
+from refdesk.cli.groups import Group
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-@click.group()
+@click.group(cls=Group)
 def embeddings() -> None:
     """See what could not be embedded, and let it be tried again."""
 

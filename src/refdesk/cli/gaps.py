@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from refdesk.cli import invocation, views_of_entries
+from refdesk.cli.groups import Group
 from refdesk.cli.impact import examine
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 _VERDICTS = ("dismiss", "answer", "reopen")
 
 
-@click.group(invoke_without_command=True)
+@click.group(cls=Group, invoke_without_command=True)
 @click.option(
     "--status",
     type=click.Choice(["open", "answered", "dismissed", "all"]),

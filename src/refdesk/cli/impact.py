@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from refdesk.cli import invocation, views_of_entries
+from refdesk.cli.groups import Group
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 _VERDICTS = ("confirm", "dismiss", "reopen")
 
 
-@click.group(invoke_without_command=True)
+@click.group(cls=Group, invoke_without_command=True)
 @click.option("--until", metavar="DAY", help="Only what holds by this day, such as 2027-03-31.")
 @click.option("--toolset", metavar="NAME", help="Only what this toolset keeps: knowledge or skills.")
 @click.option("--announcement", metavar="ID", help="Only impacts of this announcement.")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from refdesk.cli import invocation, views_of_entries
+from refdesk.cli.groups import Group
 from refdesk.discovery import list_scopes
 from refdesk.kit import times
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 KEYS_FILE = "REFDESK_KEYS_FILE"
 
 
-@click.group()
+@click.group(cls=Group)
 def keys() -> None:
     """Make, list and revoke the API keys that callers over HTTP need."""
 

@@ -10,6 +10,8 @@ import click
 
 from refdesk import errors
 from refdesk.cli import invocation, views_of_entries
+from refdesk.cli.groups import Group
+from refdesk.cli.search import make_search
 from refdesk.kit import times
 
 if TYPE_CHECKING:
@@ -25,9 +27,12 @@ expiry_option = click.option(
 )
 
 
-@click.group()
+@click.group(cls=Group)
 def knowledge() -> None:
-    """Write down, read, edit and supersede what agents know. To find it: refdesk search --toolset knowledge."""
+    """Write down, read, edit and supersede what agents know. refdesk search asks other toolsets, too."""
+
+
+knowledge.add_command(make_search(TOOLSET, "Search entries for QUERY, in any wording."))
 
 
 @knowledge.command()

@@ -8,6 +8,7 @@ import click
 
 from refdesk import errors
 from refdesk.cli import invocation, views_of_status
+from refdesk.cli.groups import Group
 
 if TYPE_CHECKING:
     from refdesk.cli.progress import Show
@@ -22,7 +23,7 @@ IN_USE = (
 )
 
 
-@click.group()
+@click.group(cls=Group)
 def models() -> None:
     """Choose the embedding model: any sentence encoder in ONNX with its tokenizer."""
 

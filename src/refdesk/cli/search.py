@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from refdesk.cli import invocation
@@ -50,3 +52,14 @@ def search(
         from refdesk.cli import views
 
         views.show(answer, query)
+
+
+def make_search(toolset: str, text: str) -> click.Command:
+    """Return the command that searches one toolset, for the group that has its other commands."""
+    params = [each for each in search.params if each.name not in ("names", "deadline_ms")]
+
+    def search_one(**given: Any) -> None:  # noqa: ANN401 - as click parsed them
+        assert search.callback is not None
+        search.callback(names=(toolset,), deadline_ms=None, **given)
+
+    return click.Command("search", callback=search_one, params=params, help=text)

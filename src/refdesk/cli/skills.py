@@ -14,6 +14,7 @@ import click
 
 from refdesk import errors
 from refdesk.cli import invocation, skill_folders
+from refdesk.cli.groups import Group
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 NAME = "skills"
 
 
-@click.group()
+@click.group(cls=Group)
 def skills() -> None:
     """Learn playbooks from support conversations, find them and see how they changed."""
 

@@ -8,6 +8,8 @@ import click
 
 from refdesk import errors
 from refdesk.cli import invocation, views_of_entries
+from refdesk.cli.groups import Group
+from refdesk.cli.search import make_search
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,9 +19,12 @@ SEARCH = "search_azure_updates"
 FACETS = ("tags", "status", "products", "productCategories", "availabilityRing")
 
 
-@click.group()
+@click.group(cls=Group)
 def updates() -> None:
-    """List and read Azure's announcements. To find them: refdesk search --toolset azure-updates."""
+    """Search, list and read Azure's announcements."""
+
+
+updates.add_command(make_search(TOOLSET, "Search announcements for QUERY; without it, list the newest."))
 
 
 @updates.command("list")

@@ -61,7 +61,10 @@ def _show_one(console: Console, answer: Mapping[str, Any], words: list[str]) -> 
     for unknown in answer.get("unknownFilterValues", []):
         near = " or ".join(unknown["didYouMean"])
         console.print(
-            Text(f"No {unknown['filter']} is {_one_line(unknown['value'])}." + (f" Try {near}." if near else ""))
+            Text(
+                f"Nothing has {_one_line(unknown['value'])} as a value of {unknown['filter']}."
+                + (f" Try {near}." if near else "")
+            )
         )
     for note in (*answer.get("notes", []), *_list_silences(answer.get("coverage", []))):
         console.print(Text(_one_line(note)))

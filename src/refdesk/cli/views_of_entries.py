@@ -39,20 +39,34 @@ def render_list(answer: Mapping[str, Any]) -> str:
         near = " or ".join(unknown["didYouMean"])
         lines.append(f"No entry has the tag {unknown['tag']}." + (f" Try {near}." if near else ""))
     first, last = answer["offset"] + 1, answer["offset"] + len(answer["entries"])
-    lines.append(f"{first} to {last} of {answer['total']}" if answer["entries"] else f"None of {answer['total']}.")
+    lines.append(
+        f"{first} to {last} of {answer['total']}" if answer["entries"] else tell_none("entries", answer["total"])
+    )
     return "\n".join(printable(line) for line in lines)
+
+
+def tell_none(things: str, total: int) -> str:
+    """Return what a page without anything says, where there are so many in all."""
+    return f"No further {things}: there are {total} in all." if total else f"No {things}."
+
+
+def count(shown: int, total: int, thing: str) -> str:
+    """Return how many of all things are shown."""
+    if not total:
+        return f"No {thing}s."
+    return f"{shown} of {total} {thing}s" if total != 1 else f"1 {thing}"
 
 
 def render_tags(answer: Mapping[str, Any]) -> str:
     """Return tags for a person to read, with how many entries carry each."""
     lines = [f"{each['entries']:>7}  {each['tag']}" for each in answer["tags"]]
-    return "\n".join([*lines, f"{len(lines)} of {answer['total']} tags"])
+    return "\n".join([*lines, count(len(lines), answer["total"], "tag")])
 
 
 def render_authors(answer: Mapping[str, Any]) -> str:
     """Return agents for a person to read, with how many entries of each hold now."""
     lines = [f"{each['entries']:>7}  {each['author']}" for each in answer["authors"]]
-    return printable("\n".join([*lines, f"{len(lines)} of {answer['total']} agents"]))
+    return printable("\n".join([*lines, count(len(lines), answer["total"], "agent")]))
 
 
 def render_entry(entry: Mapping[str, Any]) -> str:

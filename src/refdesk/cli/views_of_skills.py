@@ -8,6 +8,8 @@ from datetime import date, timedelta
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
+from refdesk.cli.views_of_entries import tell_none
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
@@ -44,14 +46,16 @@ def render_list(answer: Mapping[str, Any]) -> str:
     """Return a page of skills for a person to read: two lines each, then which part of all it is, and the areas."""
     lines: list[str] = []
     for skill in answer["skills"]:
-        area = skill["product_area"] or "no area"
+        area, times = skill["product_area"] or "no area", skill["times_used"]
         lines.append(f"{skill['skill_id']}  {skill['title']}")
         lines.append(
             f"  {area}; version {skill['version']} of {skill['updated_at'][:10]}; confidence "
-            f"{round(skill['confidence'] * 100)} %; used {skill['times_used']} times"
+            f"{round(skill['confidence'] * 100)} %; used {times} time{'' if times == 1 else 's'}"
         )
     first, last = answer["offset"] + 1, answer["offset"] + len(answer["skills"])
-    lines.append(f"{first} to {last} of {answer['total']}" if answer["skills"] else f"None of {answer['total']}.")
+    lines.append(
+        f"{first} to {last} of {answer['total']}" if answer["skills"] else tell_none("skills", answer["total"])
+    )
     if areas := ", ".join(f"{each['value']} {each['skills']}" for each in answer["product_areas"]):
         lines.append(f"By product area: {areas}")
     return "\n".join(_printable(line) for line in lines)

@@ -74,7 +74,8 @@ def _list_jobs(report: Mapping[str, Any], now: datetime) -> Iterator[str]:
     if embedding and embedding["failed"]:
         yield f"{embedding['failed']:,} could not be embedded: refdesk embeddings list says why"
     if report.get("setAside"):
-        yield f"{report['setAside']:,} records of a source could not be read and are set aside: refdesk doctor"
+        many, are = ("record", "is") if report["setAside"] == 1 else ("records", "are")
+        yield f"{report['setAside']:,} {many} of a source could not be read and {are} set aside: refdesk doctor"
     if report.get("queue", {}).get("isShared"):
         yield "jobs are shared with workers through a queue"
     if "lastBackup" in health:

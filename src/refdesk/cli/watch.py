@@ -10,6 +10,7 @@ import click
 
 from refdesk import errors
 from refdesk.cli import invocation, views_of_entries
+from refdesk.cli.groups import Group
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -100,7 +101,7 @@ def _describe(news: Mapping[str, Any]) -> str:
     return f"{news['at'][:19]}  {news.get('title', '(no title)')}: {told}  ({news['toolset']} {news['id']}){label}"
 
 
-@click.group(invoke_without_command=True)
+@click.group(cls=Group, invoke_without_command=True)
 @invocation.caller_options
 @invocation.json_option
 @click.pass_context

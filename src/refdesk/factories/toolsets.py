@@ -55,14 +55,20 @@ def load_toolsets(names: Sequence[str] = (), settings: Settings | None = None) -
             and every toolset counts as configured.
 
     Raises:
-        ConfigurationError: There is no toolset of such a name, or what the settings choose lacks one; or it is of a
-            package and cannot be served.
+        InvalidInputError: There is no toolset of such a name.
+        ConfigurationError: What the settings choose lacks one, or it is of a package and cannot be served.
         MissingDependencyError: What the settings choose needs an extra that is not installed.
     """
     known = list_names()
     if unknown := sorted(set(names) - set(known)):
         broken = "".join(f" {_tell(*problem)}" for problem in discover().problems.items())
-        raise errors.ConfigurationError(f"There is no toolset {unknown[0]}; there are {', '.join(known)}.{broken}")
+        from refdesk.kit.nearest import find_nearest  # seldom
+
+        near = find_nearest(unknown[0], known)
+        meant = f" Did you mean {' or '.join(near)}?" if near else ""
+        raise errors.InvalidInputError(
+            f"There is no toolset {unknown[0]}; there are {', '.join(known)}.{meant}{broken}"
+        )
     loaded = load_what_can_be(names, settings)
     served = {toolset.name for toolset in loaded.toolsets}
     for package, reason in loaded.problems.items():

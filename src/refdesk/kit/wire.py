@@ -121,7 +121,7 @@ def read_uuid(value: str) -> str:
     try:
         return str(UUID(value))
     except ValueError:
-        raise ValueError("is not a UUID: take an id from an answer, make a token anew") from None
+        raise ValueError("is not a UUID: take an id from an answer; a client token is one that you make") from None
 
 
 SAYS_SOMETHING: dict[str, JsonValue] = {EXACT: {"pattern": r"\S"}}
