@@ -96,9 +96,9 @@ async def test_a_tool_beyond_the_scopes_is_denied_and_says_which_scope(desk: Des
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"quer": "x"}, "`quer` is not an argument; did you mean `query`."),
+        ({"quer": "x"}, "`quer` is not an argument; did you mean `query`?"),
         ({"zzz": 1}, "`zzz` is not an argument; the arguments are query, filters, limit, offset, color."),
-        ({"filters": {"tag": []}}, "`filters.tag` is not an argument; did you mean `tags`."),
+        ({"filters": {"tag": []}}, "`filters.tag` is not an argument; did you mean `tags`?"),
         ({"limit": -1}, "`limit` must be at least 1."),
         ({"limit": 99}, "`limit` must be at most 10."),
         ({"query": "x" * 21}, "`query` must have at most 20 characters."),
@@ -166,6 +166,13 @@ async def test_an_unknown_tool_is_a_protocol_error(client: Client) -> None:
     with pytest.raises(MCPError, match="Unknown tool") as caught:
         await client.call_tool("no_such_tool", {})
     assert caught.value.code == -32602
+
+
+async def test_a_misspelt_tool_names_the_nearest_and_one_that_is_not_offered_says_how_it_is(client: Client) -> None:
+    with pytest.raises(MCPError, match=r"did you mean get_echo\?"):
+        await client.call_tool("get_ecko", {})
+    with pytest.raises(MCPError, match="--tools all"):
+        await client.call_tool("flat_more", {})
 
 
 async def test_an_unknown_resource_has_the_code_of_the_era(desk: Desk) -> None:

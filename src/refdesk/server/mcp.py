@@ -21,7 +21,7 @@ from mcp.shared.exceptions import MCPError
 from refdesk import __version__, errors
 from refdesk.core.clock import SystemClock
 from refdesk.core.context import report_nothing
-from refdesk.core.operations import LARGEST_REQUEST, NESTED, Completions, Resource
+from refdesk.core.operations import LARGEST_REQUEST, NESTED, Completions, Resource, find_operation
 from refdesk.model import Principal
 from refdesk.server import (
     answers,
@@ -144,7 +144,11 @@ class Adapter:
         """
         entry = self._entries.get(params.name)
         if entry is None:
-            raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name[:80]!r}; call tools/list for the names.")
+            from refdesk.server import wording  # seldom
+
+            is_operation = find_operation(self.desk.toolsets, params.name) is not None
+            message = wording.describe_unknown_tool(params.name, self._entries, is_operation=is_operation)
+            raise MCPError(types.INVALID_PARAMS, message)
         arguments = params.arguments or {}
         outcome = await self._try(context, entry, arguments)
         if isinstance(outcome, dict):

@@ -11,7 +11,7 @@ from refdesk.core import contracts
 from refdesk.kit.nearest import find_nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from pydantic import BaseModel, ValidationError
     from pydantic_core import ErrorDetails
@@ -61,7 +61,7 @@ def _sentence(problem: ErrorDetails, schema: Mapping[str, Any]) -> str:
         case "missing":
             return f"{field} is required."
         case "extra_forbidden":
-            return f"{field} is not an argument; {_known(problem['loc'], schema)}."
+            return _ended(f"{field} is not an argument; {_known(problem['loc'], schema)}")
         case "enum" | "literal_error":
             return f"{field} must be one of {problem.get('ctx', {})['expected']}{_guess(problem) or '.'}"
         case "model_type" | "dict_type" | "model_attributes_type":
@@ -70,6 +70,23 @@ def _sentence(problem: ErrorDetails, schema: Mapping[str, Any]) -> str:
             return _ended(_plain(problem["msg"]))
         case _:
             return _ended(f"{field} {_plain(problem['msg'])}")
+
+
+def describe_unknown_tool(name: str, offered: Iterable[str], *, is_operation: bool) -> str:
+    """Return what to do about a tool that is not offered.
+
+    Args:
+        name: As the client has it.
+        offered: Names of the tools that are.
+        is_operation: Whether the server has an operation of that name all the same.
+    """
+    shown = f"Unknown tool: {name[:_MOST_PATH]!r}"
+    if is_operation:
+        return f"{shown} is not offered here; a server started with --tools all offers it."
+    near = find_nearest(name[:_MOST_PATH].casefold(), offered)
+    return (
+        f"{shown}; did you mean {near[0]}? tools/list has all names." if near else f"{shown}; tools/list has the names."
+    )
 
 
 def _guess(problem: ErrorDetails) -> str:
@@ -114,4 +131,4 @@ def _known(location: Sequence[int | str], schema: Mapping[str, Any]) -> str:
         schema = _step(schema, part) or schema
     names = list(schema.get("properties", {}))
     near = difflib.get_close_matches(str(location[-1]), names, n=1)
-    return f"did you mean `{near[0]}`" if near else f"the arguments are {', '.join(names)}" if names else "remove it"
+    return f"did you mean `{near[0]}`?" if near else f"the arguments are {', '.join(names)}" if names else "remove it"
