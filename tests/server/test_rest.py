@@ -114,8 +114,14 @@ async def test_a_bad_body_is_400_with_a_reason(rest: httpx2.AsyncClient, body: b
     assert response.status_code == 400
     error = response.json()["error"]
     assert error["code"] == "INVALID_INPUT"
-    assert error["message"].endswith((".", "!"))
+    assert error["message"].endswith((".", "!", "?"))
     assert (await rest.get("/health")).status_code == 200
+
+
+async def test_an_empty_body_is_told_what_to_send(rest: httpx2.AsyncClient) -> None:
+    response = await rest.post("/echo/search", content=b"", headers={"content-type": "application/json"})
+    assert response.status_code == 400
+    assert "one JSON object, {} where none is left" in response.json()["error"]["message"]
 
 
 async def test_a_body_that_is_not_said_to_be_json_is_refused(rest: httpx2.AsyncClient) -> None:

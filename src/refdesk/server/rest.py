@@ -139,6 +139,10 @@ async def _read_body(request: Request, most_bytes: int) -> dict[str, Any]:
         body += chunk
         if len(body) > most_bytes:
             raise strict_json.too_large(most_bytes)
+    if not body:
+        raise errors.InvalidInputError(
+            "The body is empty: send the arguments as one JSON object, {} where none is left."
+        )
     value = strict_json.parse(body, most_bytes)
     if not isinstance(value, dict):
         raise errors.InvalidInputError("The body must be one JSON object.")
