@@ -134,8 +134,31 @@ def test_a_file_that_cannot_be_edited_stays_and_the_error_says_what_to_write(
     done = connect(tmp_path, client, "--write")
     assert done.exit_code == 2
     assert "was left as it is" in done.stderr
-    assert '"serve", "--stdio"' in done.stderr
+    read_as = tomllib.loads if client == "codex" else json.loads
+    [(section, servers)] = read_as(done.stderr.partition("add this:")[2]).items()
+    assert (section, servers["refdesk"]["args"]) == (CLIENTS[client].section, ["serve", "--stdio"])
     assert file.read_text() == text
+
+
+def test_the_tools_that_a_client_is_to_have_are_offered(tmp_path: Path) -> None:
+    file, counts = tmp_path / "mcp.json", list[int]()
+    for more in ([], ["--tools", "all"]):
+        try:
+            done = run(["connect", "cursor", "--write", "--file", str(file), *more], tmp_path)
+        finally:
+            kill_desks(tmp_path)
+        found = re.search(r"answers with (\d+) tools", done.stdout)
+        assert found is not None, done.stderr
+        counts.append(int(found[1]))
+    assert counts[0] < counts[1]
+    written = config_files.read_json(file.read_text())
+    assert written["mcpServers"]["refdesk"]["args"] == ["serve", "--stdio", "--tools", "all"]
+    assert "leave them out beside --url" in connect(tmp_path, "cursor", "--url", "http://x", "--tools", "all").stderr
+
+
+def test_the_usage_names_every_client_whole() -> None:
+    shown = CliRunner().invoke(cli, ["connect", "--help"], terminal_width=80).stdout
+    assert all(client in shown for client in CLIENTS)
 
 
 def test_a_client_that_has_no_such_thing_says_so(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import json
 import shutil
 import sys
 from contextlib import asynccontextmanager
@@ -41,12 +40,13 @@ class _Server:
 
 
 @click.command()
-@click.argument("client", type=click.Choice(list(CLIENTS)))
+@click.argument("client", metavar="CLIENT", type=click.Choice(list(CLIENTS)))
 @click.option("--url", metavar="URL", help="Connect to a server that runs there, such as https://desk.example.com/mcp.")
 @click.option("--project", is_flag=True, help="Write the configuration of the project in this folder, not the user's.")
 @click.option("--file", "path", type=click.Path(path_type=Path, dir_okay=False), help="Write this file instead.")
 @click.option("--name", default="refdesk", show_default=True, metavar="NAME", help="What the client calls the server.")
 @click.option("--toolset", multiple=True, metavar="TOOLSET", help="Serve only this; may be said more than once.")
+@click.option("--tools", metavar="NAME,…", help="The tools that it offers: by name, `all`, or `default`.")
 @click.option("--agent", metavar="AGENT", help="Who the client's agent is. Default: the name that the client gives.")
 @click.option("--remove", is_flag=True, help="Take refdesk out of the client's configuration.")
 @click.option("--dry-run", is_flag=True, help="Show the change and write nothing.")
@@ -58,6 +58,7 @@ def connect(
     path: Path | None,
     name: str,
     toolset: tuple[str, ...],
+    tools: str | None,
     agent: str | None,
     remove: bool,
     dry_run: bool,
@@ -65,12 +66,18 @@ def connect(
 ) -> None:
     """Connect CLIENT to refdesk: show the change to its configuration, ask, try the connection, and write.
 
+    CLIENT is claude-desktop, claude-code, vscode, cursor, codex, windsurf, zed or gemini-cli.
+
     Nothing is written where refdesk does not answer. The file as it was stays beside it.
     """
     known = CLIENTS[client]
     file = _find_file(known, project, path)
     before = _read(file)
-    server = None if remove else _choose_server(url, toolset, agent)
+    server = (
+        None
+        if remove
+        else _choose_server(url, {"--toolset": toolset, "--tools": _list(tools), "--agent": _list(agent)})
+    )
     after = _edit(file, before, known, name, None if server is None else _make_entry(known, server))
     if after == before:
         click.echo(f"{file} needs no change.")
@@ -105,19 +112,23 @@ def _read(file: Path) -> str:
         raise errors.InvalidInputError(f"{file} cannot be read: {error}.") from None
 
 
-def _choose_server(url: str | None, toolsets: Sequence[str], agent: str | None) -> _Server:
+def _list(value: str | None) -> Sequence[str]:
+    return [value] if value else []
+
+
+def _choose_server(url: str | None, options: Mapping[str, Sequence[str]]) -> _Server:
     from refdesk.settings import list_given, read_variable
 
     key = read_variable(KEY_VARIABLE)
     if url is not None:
-        if toolsets or agent:
-            raise errors.InvalidInputError("--toolset and --agent are the server's own: leave them out beside --url.")
+        if any(options.values()):
+            raise errors.InvalidInputError(f"{', '.join(options)} are the server's own: leave them out beside --url.")
         return _Server(url, "", (), {}, key)
     plain, secret = list_given()
     for variable in secret:
         click.echo(f"{variable} is a secret and not written; the client must have it in its environment.", err=True)
     command, *arguments = _find_command()
-    for option, values in (("--toolset", toolsets), ("--agent", [agent] if agent else [])):
+    for option, values in options.items():
         arguments += [each for value in values for each in (option, value)]
     return _Server(None, command, arguments, plain, None)
 
@@ -159,9 +170,9 @@ def _edit(file: Path, text: str, client: Client, name: str, entry: Entry | None)
             return text
         return change(text, client.section, name, entry)
     except config_files.UnreadableFileError as error:
-        by_hand = "" if entry is None else f' To do it by hand, put this under "{client.section}", as "{name}": '
-        shown = "" if entry is None else json.dumps(entry)
-        raise errors.InvalidInputError(f"{file} was left as it is: {error.message}.{by_hand}{shown}") from None
+        told = f"{file} was left as it is: {error.message}."
+        by_hand = "" if entry is None else f" To do it by hand, add this:\n\n{change('', client.section, name, entry)}"
+        raise errors.InvalidInputError(f"{told}{by_hand}".rstrip()) from None
 
 
 def _show_change(file: Path, before: str, after: str) -> str:
