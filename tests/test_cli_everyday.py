@@ -72,6 +72,13 @@ def test_a_span_counts_from_now_wherever_a_time_is_given(tmp_path: Path) -> None
     for name, toolset in (("dateFrom", "azure-updates"), ("modifiedTo", "azure-updates")):
         ask(tmp_path, "search", "--toolset", toolset, "--filter", f"{name}=90d", "x")
     ask(tmp_path, "search", "--filter", "since=2w", "--filter", "until=+1d", "limit")
+    assert ask(tmp_path, "knowledge", "list", "--since", "1h", "--until", "+1d").endswith("1 to 1 of 1\n")
+    assert ask(tmp_path, "knowledge", "list", "--until", "1h") == "No entries.\n"
+    ask(tmp_path, "watch", "--once", "--since", "2w")
+    ask(tmp_path, "impact", "--until", "90d")
+    for command in (["knowledge", "list", "--since"], ["watch", "--once", "--since"], ["impact", "--until"]):
+        refused = refdesk(tmp_path, [*command, "90x"])
+        assert (refused.exit_code, "a span such as 12h, 30d or 8w" in refused.output) == (2, True), refused.output
     refused = refdesk(tmp_path, ["search", "--filter", "since=soon", "limit"])
     assert refused.exit_code == 2
     for mistyped in ("90x", "3 months"):

@@ -18,7 +18,7 @@ _VERDICTS = ("confirm", "dismiss", "reopen")
 
 
 @click.group(cls=Group, invoke_without_command=True)
-@click.option("--until", metavar="DAY", help="Only what holds by this day, such as 2027-03-31.")
+@click.option("--until", metavar="DAY", help="Only what holds by this day, such as 2027-03-31, or within 90d.")
 @click.option("--toolset", metavar="NAME", help="Only what this toolset keeps: knowledge or skills.")
 @click.option("--announcement", metavar="ID", help="Only impacts of this announcement.")
 @click.option("--id", metavar="ID", help="Only impacts on this entry or skill.")
@@ -38,6 +38,10 @@ def impact(context: click.Context, as_json: bool, org: str | None, agent: str | 
     """List what relies on what announcements retire or change, soonest first; its commands judge one."""
     if context.invoked_subcommand is not None:
         return
+    from refdesk.kit import times
+
+    if isinstance(until := asked["until"], str):
+        asked["until"] = times.parse_future(until, times.get_now(), "--until").date().isoformat()
     arguments = {name: value for name, value in asked.items() if value is not None}
     answer = invocation.ask(None, "list_impacts", arguments, org, agent, prepare=examine)
     if as_json:

@@ -191,8 +191,10 @@ def restore(id: str, org: str | None, agent: str | None, as_json: bool) -> None:
 @knowledge.command("list")
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only entries with it; several must all be there.")
 @click.option("--author", metavar="AGENT", help="Only entries of this agent.")
-@click.option("--since", metavar="TIME", help="Written on this day or instant, UTC, or later: 2026-03-31.")
-@click.option("--until", metavar="TIME", help="Written by the end of this day, or by this instant.")
+@click.option("--since", metavar="TIME", help="Written on this day or instant, UTC, or later: 2026-03-31, 90d.")
+@click.option(
+    "--until", metavar="TIME", help="Written by the end of this day, or by this instant, or so long ago: 90d."
+)
 @click.option("--limit", default=50, show_default=True, type=click.IntRange(1, 200), help="At most this many.")
 @click.option("--offset", default=0, type=click.IntRange(0), help="Leave out this many first.")
 @invocation.caller_options
@@ -209,7 +211,13 @@ def list_entries(
     as_json: bool,
 ) -> None:
     """List entries without a query, newest first, and how many there are."""
-    narrowed = {name: value for name, value in {"author": author, "since": since, "until": until}.items() if value}
+    now = times.get_now()
+    spans = {
+        name: times.spell_past(value, now, is_day=False)
+        for name, value in (("since", since), ("until", until))
+        if value
+    }
+    narrowed = {**({"author": author} if author else {}), **spans}
     arguments = {"tags": list(tags), "limit": limit, "offset": offset, **narrowed}
     answer = invocation.ask(TOOLSET, "list_knowledge", arguments, org, agent)
     _show(answer, as_json, views_of_entries.render_list(answer))

@@ -38,13 +38,16 @@ _TOLD = {
 
 
 @click.command()
-@click.option("--since", metavar="TIME", help="Begin with what happened at or after this day or instant. Default: now.")
+@click.option("--since", metavar="TIME", help="Begin with this day or instant, or so long ago: 12h. Default: now.")
 @click.option("--watch", "id", metavar="ID", help="Only what the watch with this id tells.")
 @click.option("--once", is_flag=True, help="Print what there is and end, instead of following.")
 @invocation.caller_options
 @invocation.json_option
 def watch(since: str | None, id: str | None, once: bool, org: str | None, agent: str | None, as_json: bool) -> None:
     """Follow what is new of what you watch, until interrupted; with --json, a line of JSON for each."""
+    from refdesk.kit import times
+
+    since = times.spell_past(since, times.get_now(), is_day=False) if since is not None else None
     asked: dict[str, object] = {"limit": MOST_NEWS}
     if id is not None:
         asked["watch"] = id
