@@ -343,6 +343,13 @@ def test_the_audit_log_names_a_few_records_of_each_act_and_counts_the_rest(tmp_p
     assert len(act["act"]["records"]) == 5
 
 
+def test_who_stores_what_is_there_already_is_told(tmp_path: Path) -> None:
+    first = ask(tmp_path, "knowledge", "store", "--title", "Limit", "--body", "500 EUR")
+    again = ask(tmp_path, "knowledge", "store", "--title", "Limit", "--body", "500 EUR")
+    assert "says the same" not in first
+    assert f"The entry {first.split()[1].rstrip('.')} says the same" in again
+
+
 def test_restoring_a_version_says_which_one_it_takes_the_place_of(tmp_path: Path) -> None:
     old = store(tmp_path, "Limit", body="500 EUR")["id"]
     told = ask(tmp_path, "knowledge", "edit", old, "--body", "200 EUR")

@@ -17,7 +17,11 @@ def tell_stored(answer: Mapping[str, Any]) -> str:
     """Return where an entry is now, and how it is found."""
     if answer["replayed"]:
         return f"Stored before, by the same token: {answer['id']}."
-    return f"Stored: {answer['id']}. Keyword search finds it now, semantic search once it is embedded."
+    told = f"Stored: {answer['id']}. Keyword search finds it now, semantic search once it is embedded."
+    if "duplicateOf" in answer:
+        same = answer["duplicateOf"]
+        told += f"\nThe entry {same} says the same; refdesk knowledge withdraw takes back one of them."
+    return told
 
 
 def tell_restored(answer: Mapping[str, Any]) -> str:
