@@ -104,9 +104,9 @@ async def ask_by_meaning(environment: Mapping[str, str], url: str) -> None:
         with anyio.fail_after(EMBED_SECONDS):
             while (await client.get("/health")).json().get("pendingEmbeddings"):  # noqa: ASYNC110 - of another process
                 await anyio.sleep(0.2)
-    say("Meanwhile everything was embedded, so other words for the same find it, too:")
+    say("Meanwhile everything was embedded, so hybrid search, the default, finds it in other words, too:")
     for question in QUESTIONS:
-        await run(environment, "search", "--toolset", "azure-updates", "--limit", "1", "--semantic", question)
+        await run(environment, "search", "--toolset", "azure-updates", "--limit", "1", question)
 
 
 async def show_console(url: str) -> None:
@@ -123,10 +123,14 @@ async def show_console(url: str) -> None:
 
 async def search(environment: Mapping[str, str]) -> None:
     """Ask what a person would ask."""
-    say("Words are enough; those with all of them come first:")
-    await run(environment, "search", "--toolset", "azure-updates", "--limit", "3", "kubernetes node patching")
+    say("Keyword search; announcements with all of the words come first:")
+    await run(
+        environment, "search", "--toolset", "azure-updates", "--keyword", "--limit", "3", "kubernetes node patching"
+    )
     say("A phrase in quotes must occur:")
-    await run(environment, "search", "--toolset", "azure-updates", "--limit", "3", '"private endpoints" limits')
+    await run(
+        environment, "search", "--toolset", "azure-updates", "--keyword", "--limit", "3", '"private endpoints" limits'
+    )
     say("What is being retired, as a table for a colleague:")
     retired = ("--filter", "tags=Retirements", "--filter", "dateFrom=2026-06-01")
     await run(environment, "export", "azure-updates", "--format", "csv", *retired, most=8)
@@ -179,7 +183,7 @@ async def learn(environment: Mapping[str, str]) -> None:
 async def run(environment: Mapping[str, str], *arguments: str, most: int | None = None) -> str:
     """Show a command and what it answers, at most the first `most` lines of it, which are then returned whole."""
     shown = " ".join(f"'{argument}'" if " " in argument else argument for argument in arguments)
-    console.print(f"\n[bold cyan]$ refdesk {shown}[/]")
+    console.print(f"\n[bold cyan]$ refdesk {shown}[/]", soft_wrap=True)
     sys.stdout.flush()
     command = [sys.executable, "-m", "refdesk", *arguments]
     if most is None:
@@ -189,8 +193,8 @@ async def run(environment: Mapping[str, str], *arguments: str, most: int | None 
     lines = done.stdout.decode().splitlines()
     for line in lines[:most]:
         console.print(line, markup=False, no_wrap=True, overflow="ellipsis")
-    if len(lines) > most:
-        console.print(f"… and {len(lines) - most} more lines", style="dim")
+    if left := len(lines[most:]):
+        console.print(f"… and {left} more line{'' if left == 1 else 's'}", style="dim")
     return done.stdout.decode()
 
 

@@ -319,6 +319,18 @@ def test_each_group_searches_what_it_is_about(tmp_path: Path, group: str) -> Non
     assert [each["id"] for each in found["results"]] == ([id] if group == "knowledge" else [])
 
 
+def test_a_search_is_hybrid_unless_keywords_alone_are_asked_for(tmp_path: Path) -> None:
+    store(tmp_path, "Refund limit", body="500 EUR")
+    for group in ("knowledge", "updates"):
+        for options in ((), ("--semantic",)):
+            done = refdesk(tmp_path, [group, "search", *options, "refund"], REFDESK_EMBEDDER="local")
+            assert (done.exit_code, "still loading" in done.stdout) == (0, False), done.stderr
+    assert json.loads(ask(tmp_path, "updates", "search", "--keyword", "--json", "refund"))["results"] == []
+    for scope in (["knowledge", "search"], ["search"]):
+        refused = refdesk(tmp_path, [*scope, "--keyword", "refund"])
+        assert (refused.exit_code, "--keyword" in refused.stderr) == (2, True)
+
+
 def test_a_misspelt_toolset_is_the_callers_to_mend_and_the_nearest_is_named(tmp_path: Path) -> None:
     refused = refdesk(tmp_path, ["search", "--toolset", "knowlege", "refunds"])
     assert (refused.exit_code, "Did you mean knowledge or" in refused.stderr) == (2, True)

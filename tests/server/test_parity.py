@@ -130,6 +130,7 @@ async def test_a_resource_reads_alike_on_every_face(desk: Desk, resource: Resour
         (["--limit", "1", "--offset", "1"], {"limit": 1, "offset": 1}),
         (["--filter", "tags=security", "--filter", "dateFrom=2026-01-01"], None),
         (["secrets", "--semantic"], {"query": "secrets", "semantic": True}),
+        (["secrets", "--keyword"], {"query": "secrets", "semantic": False}),
     ],
 )
 async def test_the_command_line_answers_what_an_agent_gets(

@@ -19,7 +19,11 @@ DEADLINE_MS = 10_000
 @invocation.filter_option
 @click.option("--limit", default=10, show_default=True, type=click.IntRange(1, 100), help="At most this many.")
 @click.option("--offset", default=0, type=click.IntRange(0), help="Leave out this many first; of one toolset.")
-@click.option("--semantic", is_flag=True, help="Hybrid search, by meaning too; the default for several toolsets.")
+@click.option(
+    "--semantic/--keyword",
+    default=None,
+    help="Hybrid search, by keyword and by meaning, or by keyword alone. Default: hybrid.",
+)
 @click.option(
     "--deadline-ms", type=int, metavar="MS", help=f"How long one of several may take, in milliseconds [{DEADLINE_MS}]."
 )
@@ -31,7 +35,7 @@ def search(
     filters: tuple[str, ...],
     limit: int,
     offset: int,
-    semantic: bool,
+    semantic: bool | None,
     deadline_ms: int | None,
     org: str | None,
     agent: str | None,

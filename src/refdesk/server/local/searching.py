@@ -40,21 +40,26 @@ async def search(desk: Desk, principal: Principal, arguments: Mapping[str, Any])
     operation = _find_widest(chosen if is_one else desk.toolsets)
     if operation is None:
         raise errors.InvalidInputError(f"{chosen[-1].name} cannot be searched.")
-    fitted = _fit_one(given) if is_one else _fit_several(given, chosen if names else (), patience)
+    fitted = _fit_one(operation, given) if is_one else _fit_several(given, chosen if names else (), patience)
     asked = fit_search(operation, fitted, filters or ())
-    if not is_one or given.get("semantic") or _is_always_semantic(operation):
+    if not is_one or (given.get("query") and _is_semantic(operation, given.get("semantic"))):
         await (await desk.get_base()).semantics.wanted.load()
     answer = await Caller(desk, principal, "cli").run(operation, asked)
     return {"value": answer.value, "meta": answer.meta}
 
 
-def _fit_one(given: Mapping[str, Any]) -> dict[str, Any]:
+def _fit_one(operation: Operation, given: Mapping[str, Any]) -> dict[str, Any]:
     _refuse("deadlineMs" in given, "--deadline-ms is for a search over several toolsets.")
-    return {name: value for name, value in given.items() if value}
+    fitted = {name: value for name, value in given.items() if value}
+    if "semantic" not in _get_schema(operation)["properties"]:
+        _refuse(given.get("semantic") is False, f"{operation.name} has no keyword search alone: leave out --keyword.")
+        return {name: value for name, value in fitted.items() if name != "semantic"}
+    return {**fitted, **({"semantic": given["semantic"]} if "semantic" in given else {})}
 
 
 def _fit_several(given: Mapping[str, Any], only: Sequence[Toolset], patience: int) -> dict[str, Any]:
     _refuse(given.get("offset"), "--offset pages through one toolset: name it with --toolset.")
+    _refuse(given.get("semantic") is False, "--keyword is for one toolset: name it with --toolset.")
     _refuse(not given.get("query"), "Say what to search for, or name one --toolset to list its newest.")
     several = {"toolsets": [each.name for each in only]} if only else {}
     fitting = {name: value for name, value in given.items() if name not in {"offset", "semantic"}}
@@ -94,9 +99,12 @@ def fit_search(operation: Operation, arguments: Mapping[str, object], filters: S
     return {**given, **_gather(operation, filters)}
 
 
-def _is_always_semantic(operation: Operation) -> bool:
-    """Return whether a search is semantic by default."""
-    return "semantic" not in _get_schema(operation)["properties"] and not operation.effects.open_world
+def _is_semantic(operation: Operation, wanted: bool | None) -> bool:
+    """Return whether a search needs the model: as it was wanted, else as it is by default."""
+    choice: dict[str, Any] | None = _get_schema(operation)["properties"].get("semantic")
+    if choice is None:
+        return not operation.effects.open_world
+    return bool(choice.get("default") if wanted is None else wanted)
 
 
 def _find_filters(operation: Operation) -> Mapping[str, Any]:
