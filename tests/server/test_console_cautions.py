@@ -61,6 +61,8 @@ async def test_a_hit_and_both_pages_tell_what_an_announcement_changes_and_lead_t
     [(said, led)] = find_cautions(await read(browser, f"/console/read/search_azure_updates?id={RECORD['id']}"))
     assert said.startswith("1 thing here relies on what this changes.")
     assert led == ["#impacts"]
+    form = await read(browser, f"/console/do/judge_impact?announcement={RECORD['id']}&toolset=knowledge&id={note}")
+    assert all(html.escape(title) in form for title in (NOTE["title"], RECORD["title"])), "what relies on what"
 
 
 async def test_what_contradicts_an_entry_is_shown_with_both_passages_until_it_is_settled(
@@ -78,6 +80,8 @@ async def test_what_contradicts_an_entry_is_shown_with_both_passages_until_it_is
     assert f"/console/do/settle_case?oneId={one}&amp;otherId={other}" in section
     async with open_http(desk, READER) as reader:
         assert "/console/do/settle_case" not in await read(reader, f"/console/read/get_knowledge?id={one}")
+    form = await read(browser, f"/console/do/settle_case?oneId={one}&otherId={other}")
+    assert all(html.escape(note["title"]) in form for note in (ONE, OTHER))
     done = await send(
         browser, "settle_case", oneId=one, otherId=other, verdict="both_hold", reason="The second for <partners>."
     )

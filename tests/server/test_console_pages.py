@@ -71,6 +71,8 @@ async def test_gaps_are_listed_and_judged_on_a_page_of_their_own(desk: Desk) -> 
         assert "asked 1 ×" in page
         found = re.search(r"/console/do/judge_gap\?id=([\w-]+)", page)
         assert found is not None
+        form = await read(browser, f"/console/do/judge_gap?id={found[1]}")
+        assert "who waters the &lt;plants&gt; on the third floor" in form, "the form says which gap it is about"
         done = await send(browser, "judge_gap", id=found[1], verdict="dismiss", reason="A plant of plastic.")
         assert done.headers["location"].startswith("/console/gaps")
         assert "The gap is as you said." in await read(browser, done.headers["location"])

@@ -24,6 +24,7 @@ WAIT_SECONDS = 1.5
 """How long a page waits for what takes long; it goes on without it."""
 
 MOST_OFFERED = 200
+MOST_GAPS = 100
 WATCHES = "/console/watches"
 
 
@@ -152,6 +153,26 @@ async def _name_skill(visit: Visit, given: Given) -> str:
         return ""
 
 
+async def _name_impact(visit: Visit, given: Given) -> str:
+    """Return the titles of what relies on what, as the form asks whether it does."""
+    skill, note = {"skill_id": given.get("id", "")}, {"id": given.get("id", "")}
+    name = await (_name_skill(visit, skill) if given.get("toolset") == "skills" else _name_note(visit, note))
+    update = {"id": given.get("announcement", ""), "detail": "concise"}
+    found = (await visit.ask("search_azure_updates", update))["results"] if visit.may("search_azure_updates") else ()
+    return " – ".join(filter(None, (name, *(each["title"] for each in found))))
+
+
+async def _name_case(visit: Visit, given: Given) -> str:
+    names = [await _name_note(visit, {"id": given.get(field, "")}) for field in ("oneId", "otherId")]
+    return " – ".join(filter(None, names))
+
+
+async def _name_gap(visit: Visit, given: Given) -> str:
+    """Return the question of a gap, whatever its state; nothing where there is none of that id."""
+    found = (await visit.ask("list_gaps", {"status": "all", "limit": MOST_GAPS}))["gaps"]
+    return next((each["question"] for each in found if each["id"] == given.get("id")), "")
+
+
 async def _offer_skills(visit: Visit, given: Given) -> list[tuple[str, str]]:
     """Return the skills that another one may be merged with."""
     found = (await visit.ask("list_skills", {"limit": MOST_OFFERED}))["skills"]
@@ -220,16 +241,16 @@ _OUTCOMES = {
 }
 
 _VERDICTS = {
-    "confirm": "Yes: it has to be mended",
+    "confirm": "Yes, it has to be updated",
     "dismiss": "No, it does not rely on that",
     "reopen": "Leave it open",
 }
 
 _WATCHED = {
-    "search": "What comes to match a question",
-    "product": "What is announced of a product",
-    "entry": "What becomes of an entry",
-    "skill": "What becomes of a skill",
+    "search": "New matches of a question",
+    "product": "Announcements about a product",
+    "entry": "Changes to an entry",
+    "skill": "Changes to a skill",
 }
 
 _LEAST = {"strong": "Strongly", "partial": "At least partly"}
@@ -345,8 +366,8 @@ ACTS: Mapping[str, Act] = {
         lambda given, _: (_skill(given["skill_id"]), None),
     ),
     "judge_impact": Act(
-        "Does it rely on that?",
-        "Your org's judgements are remembered, and make what is told next more sure.",
+        "Does it rely on what changes?",
+        "Your org's judgements are remembered, and make later findings more accurate.",
         "Judge",
         (
             Field("announcement", "", "hidden"),
@@ -356,6 +377,7 @@ ACTS: Mapping[str, Act] = {
             Field("reason", "Why", hint="For others; may be empty."),
         ),
         lambda given, _: (_find_page(given), None),
+        describe=_name_impact,
     ),
     "settle_case": Act(
         "Do they contradict each other?",
@@ -368,9 +390,10 @@ ACTS: Mapping[str, Act] = {
             Field("reason", "Why", hint="For whom which holds, or why they do not contradict; may be empty."),
         ),
         lambda given, _: (_note(given["oneId"]), None),
+        describe=_name_case,
     ),
     "judge_gap": Act(
-        "What becomes of this gap?",
+        "What should happen with this gap?",
         "Dismissed, nobody is asked for an answer. To name one, give what keeps it and its id.",
         "Judge",
         (
@@ -381,24 +404,25 @@ ACTS: Mapping[str, Act] = {
             Field("reason", "Why", hint="For others; may be empty."),
         ),
         lambda _given, _answer: ("/console/gaps", None),
+        describe=_name_gap,
     ),
     "create_watch": Act(
         "New watch",
-        "You are told of what is new of it, once, on the page of watches and by list_news.",
+        "Whatever is new is reported once, on the page Watches and by list_news.",
         "Watch",
         (
             Field("kind", "What", "choice", words=_WATCHED),
             Field("subject", "Which", hint="The question, the product's name, or the id of the entry or skill."),
-            Field("label", "What you call it", hint="May be empty."),
+            Field("label", "Your name for it", hint="May be empty."),
             Field("toolsets", "Only in", "words", hint="Of a question or product: toolsets, separated by commas."),
             Field("tags", "Only with all of these tags", "words", hint="Of a question or product."),
-            Field("match", "How well something must match a question", "choice", words=_LEAST),
+            Field("match", "How well an entry must match the question", "choice", words=_LEAST),
         ),
         lambda _, answer: (WATCHES, {"id": answer["id"]} if answer["created"] else None),
     ),
     "pause_watch": Act(
         "Pause or resume this watch?",
-        "Paused, it tells nothing, and what happens meanwhile is not told later.",
+        "A paused watch reports nothing, and what happens meanwhile is not reported later.",
         "Do it",
         (_ID, Field("paused", "Then it", "choice", offer=_offer_pauses)),
         lambda given, answer: (WATCHES, {"id": given["id"], "paused": str(not answer["paused"]).lower()}),
@@ -406,7 +430,7 @@ ACTS: Mapping[str, Act] = {
     ),
     "delete_watch": Act(
         "Remove this watch?",
-        "It tells nothing any more. What it told stays.",
+        "It reports nothing any more. What it has reported stays.",
         "Remove",
         (_ID,),
         lambda _given, _answer: (WATCHES, None),
