@@ -302,6 +302,7 @@ def test_a_rotated_key_prints_its_successor_and_when_it_ends(tmp_path: Path) -> 
     assert (rotated["agent"], rotated["scopes"], rotated["expiresAt"]) == ("ann", ["knowledge:read"], None)
     assert (rotated["replaced"]["id"], rotated["replaced"]["revokedAt"]) == (id, None)
     again = refdesk(tmp_path, ["keys", "rotate", rotated["id"], "--overlap", "0h"])
+    assert "does not expire" in again.stderr
     assert again.stdout.startswith("refdesk_")
     assert again.stdout.strip() not in again.stderr
     assert refdesk(tmp_path, ["keys", "rotate", rotated["id"]]).exit_code == 2

@@ -179,10 +179,7 @@ def test_types_are_those_that_an_independent_validator_finds(value: Any) -> None
         ({"confidence": 0.9}, "`confidence` must be a whole number, in percent, such as 90."),
         ({"confidence": "90"}, "`confidence` must be a whole number, in percent, such as 90, without quotes."),
         ({"tags": "refunds"}, '`tags` must be a list, such as ["refunds", "policy"].'),
-        (
-            {"clientToken": "mine"},
-            "`clientToken` is not a UUID: take an id from an answer; a client token is one that you make.",
-        ),
+        ({"clientToken": "mine"}, "`clientToken` is not a UUID: make a new one for each thing that you write."),
     ],
 )
 def test_an_error_says_what_to_send_instead(wrong: dict[str, object], told: str) -> None:

@@ -80,7 +80,10 @@ def show(
             found += page.acts
         return found
 
-    for act in reversed(_run(collect)):
+    found: list[Act] = _run(collect)
+    if not found and not as_json:
+        click.echo("Nothing is on record.")
+    for act in reversed(found):
         click.echo(json.dumps(acts.write_act(act), ensure_ascii=False) if as_json else _tell_act(act))
 
 

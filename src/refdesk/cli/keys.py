@@ -115,7 +115,7 @@ def make(org: str | None, agent: str, scopes: tuple[str, ...], expires: str | No
 @keys.command()
 @click.argument("id")
 @click.option("--overlap", metavar="SPAN", default="24h", show_default=True, help="How long both open: 12h, 7d, 0h.")
-@click.option("--expires", metavar="WHEN", help="When the new key expires; as for keys create.")
+@click.option("--expires", metavar="WHEN", help="When the new key expires, as for keys create. Default: never.")
 @invocation.json_option
 def rotate(id: str, overlap: str, expires: str | None, as_json: bool) -> None:
     """Replace the key named ID by a new one for the same agent and scopes, and print it, this once.
@@ -132,9 +132,10 @@ def rotate(id: str, overlap: str, expires: str | None, as_json: bool) -> None:
         invocation.print_json({"key": secret, **_to_json(key), "replaced": _to_json(old)})
         return
     click.echo(secret)
+    until = f"expires on {key.expires_at:%Y-%m-%d %H:%M} UTC" if key.expires_at else "does not expire"
     click.echo(
         f"Key {key.id} takes the place of {old.id}, which opens nothing from {old.expires_at:%Y-%m-%d %H:%M} UTC on. "
-        "It is shown this once.",
+        f"It {until}, and is shown this once.",
         err=True,
     )
 

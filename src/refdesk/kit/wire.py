@@ -121,7 +121,19 @@ def read_uuid(value: str) -> str:
     try:
         return str(UUID(value))
     except ValueError:
-        raise ValueError("is not a UUID: take an id from an answer; a client token is one that you make") from None
+        raise ValueError("is not a UUID: take it from an answer") from None
+
+
+def read_client_token(value: str) -> str:
+    """Return a UUID that a caller made, in its usual form.
+
+    Raises:
+        ValueError: It is none.
+    """
+    try:
+        return read_uuid(value)
+    except ValueError:
+        raise ValueError("is not a UUID: make a new one for each thing that you write") from None
 
 
 SAYS_SOMETHING: dict[str, JsonValue] = {EXACT: {"pattern": r"\S"}}
@@ -144,6 +156,9 @@ LastDay: TypeAlias = Annotated[date, BeforeValidator(read_last_day)]
 
 Uuid: TypeAlias = Annotated[str, AfterValidator(read_uuid), Field(json_schema_extra={"format": "uuid"})]
 """A UUID, however it is written."""
+
+TokenUuid: TypeAlias = Annotated[str, AfterValidator(read_client_token), Field(json_schema_extra={"format": "uuid"})]
+"""A UUID that the caller made, so that a repeated call counts once."""
 
 _DAY_OR_INSTANT: dict[str, JsonValue] = {
     EXACT: {"anyOf": [{"format": "date"}, {"format": "date-time"}, {"pattern": _MONTH.pattern}]}

@@ -14,7 +14,7 @@ from refdesk.core.writing import idempotency, supersession
 from refdesk.core.writing.idempotency import Token
 from refdesk.core.writing.tombstones import is_erased
 from refdesk.errors import ConflictError, InvalidInputError, NotFoundError
-from refdesk.kit.wire import Message, Text, Uuid
+from refdesk.kit.wire import Message, Text, TokenUuid, Uuid
 from refdesk.model import Reference, State
 from refdesk.toolsets.knowledge import TOOLSET_NAME, models, versions
 from refdesk.toolsets.knowledge.keeping import put_new
@@ -50,7 +50,7 @@ class EditInput(Message):
     confidence: Annotated[int, Field(ge=0, le=100)] | SkipJsonSchema[None] = Field(None, description="In percent.")
     expires_at: Instant | SkipJsonSchema[None] = Field(None, description="When it ceases to hold; in the future.")
     never_expires: bool = Field(False, description="Take its expiry away.")
-    client_token: Uuid | SkipJsonSchema[None] = Field(
+    client_token: TokenUuid | SkipJsonSchema[None] = Field(
         None, description="Made by you, new for each edit. Repeating the call with it within 60 s edits nothing twice."
     )
 

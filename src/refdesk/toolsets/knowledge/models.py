@@ -10,7 +10,7 @@ from pydantic.json_schema import SkipJsonSchema
 
 from refdesk.core.search.matches import Match
 from refdesk.core.writing import supersession
-from refdesk.kit.wire import Message, Text, Uuid
+from refdesk.kit.wire import Message, Text, TokenUuid, Uuid
 from refdesk.model import Collection, DateRange, Document, Reference, State
 from refdesk.toolsets.knowledge import TOOLSET_NAME
 from refdesk.toolsets.knowledge.tags import MOST_TAGS, normalise_tags
@@ -74,7 +74,7 @@ class StoreInput(Message):
     task_ref: TaskReference | SkipJsonSchema[None] = Field(
         None, description="Your task that produced or references it."
     )
-    client_token: Uuid | SkipJsonSchema[None] = Field(
+    client_token: TokenUuid | SkipJsonSchema[None] = Field(
         None,
         description="Made by you, new for each entry. Repeating the call with it within 60 s stores nothing twice.",
     )

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic.json_schema import SkipJsonSchema
 
 from refdesk.core.search.matches import Match
-from refdesk.kit.wire import SAYS_SOMETHING, Detail, Uuid, refuse_blank
+from refdesk.kit.wire import SAYS_SOMETHING, Detail, TokenUuid, refuse_blank
 
 if TYPE_CHECKING:
     from refdesk.toolsets.skills.records import Skill
@@ -50,7 +50,7 @@ Conversation: TypeAlias = Annotated[
     ),
 ]
 ClientToken: TypeAlias = Annotated[
-    Uuid | SkipJsonSchema[None],
+    TokenUuid | SkipJsonSchema[None],
     Field(
         alias="clientToken",
         description="Made by you, new for each call. Repeating the call with it within 60 s does nothing twice.",
