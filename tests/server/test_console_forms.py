@@ -126,6 +126,8 @@ async def test_editing_begins_with_what_holds_keeps_the_version_before_and_is_un
     assert undone.status_code == 303
     assert "supersededBy" not in await read(browser, id)
     assert (await browser.get(f"/knowledge/{new['id']}")).status_code == 404
+    assert (await follow_undo(browser, undone)).status_code == 303
+    assert (await read(browser, id))["headId"] == new["id"], "undoing the undoing brings the edit back"
 
 
 async def test_entries_are_withdrawn_restored_and_replaced(browser: httpx2.AsyncClient) -> None:

@@ -11,6 +11,7 @@ import anyio
 
 from refdesk import errors
 from refdesk.server.console import notes
+from refdesk.server.console.notices import UNDOING
 
 if TYPE_CHECKING:
     from refdesk.server.console.visits import Visit
@@ -133,8 +134,9 @@ async def _edit(visit: Visit, operation: str, arguments: Mapping[str, object]) -
 
 
 def _lead_restored(given: Given, answer: Answer) -> tuple[str, dict[str, str] | None]:
-    """Lead to the entry; to withdraw it would bring back no later version of it that was withdrawn for it."""
-    return _note(given["id"]), None if "withdrawnEdit" in answer else {"id": given["id"]}
+    """Lead to the entry. Withdrawing it undoes that, but where an edit was undone by it, restoring that edit does."""
+    edit = answer.get("withdrawnEdit")
+    return _note(given["id"]), {"id": edit, UNDOING: "restore_knowledge"} if edit else {"id": given["id"]}
 
 
 async def _name_note(visit: Visit, given: Given) -> str:

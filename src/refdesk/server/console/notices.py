@@ -32,6 +32,9 @@ DONE = {
 }
 """For each act: what to say after it, and the operation that undoes it."""
 
+UNDOING = "act"
+"""Among the arguments that undo something: the operation, where it is another one than usual."""
+
 
 @dataclass(frozen=True, slots=True)
 class Notice:
@@ -57,5 +60,6 @@ def find_notice(query: Mapping[str, str], may: Callable[[str], bool]) -> Notice 
     if not text:
         return None
     arguments = dict(parse_qsl(query.get("undo", "")))
-    is_possible = undoing is not None and arguments and may(undoing)
+    undoing = arguments.pop(UNDOING, undoing)
+    is_possible = undoing in DONE and arguments and may(undoing)
     return Notice(text, f"/console/do/{undoing}?{urlencode(arguments)}" if is_possible else "")
