@@ -351,10 +351,11 @@ def test_the_audit_log_names_a_few_records_of_each_act_and_counts_the_rest(tmp_p
     ask(tmp_path, "import", "knowledge", str(tmp_path / "memory.jsonl"), "--format", "mcp-memory")
     [told] = [line for line in ask(tmp_path, "audit", "show").splitlines() if "created" in line]
     assert (told.count("created knowledge/"), told.endswith(", and 2 more")) == (3, True)
-    [act] = [json.loads(line) for line in ask(tmp_path, "audit", "show", "--json").splitlines() if "created" in line]
+    entries = json.loads(ask(tmp_path, "audit", "show", "--json"))["entries"]
+    [act] = [each for each in entries if "created" in json.dumps(each)]
     assert len(act["act"]["records"]) == 5
     assert ask(tmp_path, "audit", "show", "--record", "nope") == "Nothing is on record.\n"
-    assert ask(tmp_path, "audit", "show", "--record", "nope", "--json") == ""
+    assert ask(tmp_path, "audit", "show", "--record", "nope", "--json") == '{"entries":[]}\n'
 
 
 def test_who_stores_what_is_there_already_is_told(tmp_path: Path) -> None:

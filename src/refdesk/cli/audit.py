@@ -80,11 +80,11 @@ def show(
             found += page.acts
         return found
 
-    found: list[Act] = _run(collect)
-    if not found and not as_json:
-        click.echo("Nothing is on record.")
-    for act in reversed(found):
-        click.echo(json.dumps(acts.write_act(act), ensure_ascii=False) if as_json else _tell_act(act))
+    found: list[Act] = _run(collect)[::-1]
+    if as_json:
+        invocation.print_json({"entries": [acts.write_act(act) for act in found]})
+    else:
+        click.echo("\n".join(map(_tell_act, found)) or "Nothing is on record.")
 
 
 @audit.command()

@@ -203,4 +203,5 @@ def test_on_the_command_line_each_store_has_an_end_of_its_own(tmp_path: Path) ->
         other = end.replace(":", "0:", 1)
         assert refdesk(tmp_path, ["audit", "verify", "--org", "local", "--expect", other], **apart).exit_code == 1
     shown = refdesk(tmp_path, ["audit", "show", "--limit", "1", "--json"], **apart).stdout
-    assert json.loads(shown)["act"]["action"] == "store_knowledge"
+    [shown] = json.loads(shown)["entries"]
+    assert shown["act"]["action"] == "store_knowledge"
