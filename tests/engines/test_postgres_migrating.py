@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import psycopg
@@ -31,6 +32,15 @@ async def make_old(url: str, steps: int) -> None:
     await connections.pool.close()
 
 
+def insert(connection: psycopg.Connection, table: str, columns: Mapping[str, object]) -> None:
+    statement = sql.SQL("INSERT INTO {} ({}) VALUES ({})").format(
+        sql.Identifier(table),
+        sql.SQL(", ").join(map(sql.Identifier, columns)),
+        sql.SQL(", ").join(map(sql.Placeholder, columns)),
+    )
+    connection.execute(statement, columns)
+
+
 def write_old(connection: psycopg.Connection, key: int, document: Document) -> None:
     columns = {**encode_document(document), "org": document.collection.org, "toolset": document.collection.toolset}
     columns |= {"id": document.id, "key": key, "written": key + 40, "recorded_at": encode_instant(NOW)}
@@ -38,16 +48,13 @@ def write_old(connection: psycopg.Connection, key: int, document: Document) -> N
         connection, "SELECT 1 FROM pg_attribute WHERE attrelid = 'documents'::regclass AND attname = 'words'"
     ):
         columns |= {"words": ""}
-    statement = sql.SQL("INSERT INTO documents ({}) VALUES ({})").format(
-        sql.SQL(", ").join(map(sql.Identifier, columns)), sql.SQL(", ").join(map(sql.Placeholder, columns))
-    )
-    connection.execute(statement, columns)
+    insert(connection, "documents", columns)
     connection.execute(
         "INSERT INTO collections (org, toolset) VALUES (%(org)s, %(toolset)s) ON CONFLICT DO NOTHING", columns
     )
 
 
-@pytest.mark.parametrize("steps", [3, 4])
+@pytest.mark.parametrize("steps", [3, 4, 7])
 async def test_a_store_of_a_layout_before_is_migrated_whole(tmp_path: Path, steps: int) -> None:
     url, other = get_store_url(tmp_path), get_store_url(tmp_path / "other")
     documents = [make_document(f"d{n}", f"apple number {n}", title="Pear", facets={"tags": ("x",)}) for n in range(9)]
@@ -76,3 +83,26 @@ async def test_a_store_of_a_layout_before_is_migrated_whole(tmp_path: Path, step
         assert await migrated.get_documents(NOTES, ["d0", "d3"]) == [documents[0], changed]
         revisions = await migrated.get_revisions(NOTES, "d3")
         assert [revision.document for revision in revisions] == [documents[3], changed]
+
+
+async def test_versions_of_a_layout_before_have_the_texts_that_they_had(tmp_path: Path) -> None:
+    url = get_store_url(tmp_path)
+    first = make_document("a", "plum\n\nß \\x00 \"'", title="Pêche")
+    second = revise(first, body="apple " * 900)
+    third = revise(second, author="somebody else")
+    await make_old(url, 7)
+    with get_server().connect(get_schema(tmp_path)) as connection:
+        write_old(connection, 1, third)
+        connection.execute("INSERT INTO orgs VALUES ('acme', 41)")
+        for document in (first, second):
+            columns: dict[str, object] = {**encode_document(document), "org": "acme", "document": 1}
+            columns["recorded_at"] = encode_instant(NOW)
+            columns |= {"body": None} if document is second else {}
+            insert(connection, "revisions", {name: columns[name] for name in columns if "digest" not in name})
+    async with open_store(url) as store:
+        assert [each.document for each in await store.get_revisions(NOTES, "a")] == [first, second, third]
+        assert await store.get_digests(NOTES) == {"a": third.digest}
+        assert await embed(store, third, passage([1, 0, 0, 0], 0, 1))
+        fourth = revise(third, title="Plum")
+        await put(store, fourth)
+        assert [each.document for each in await store.get_revisions(NOTES, "a")] == [first, second, third, fourth]

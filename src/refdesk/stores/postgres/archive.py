@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 from psycopg.sql import SQL, Identifier
 
-from refdesk.core.keeping.rows import decode_link, decode_metadata, decode_revision, restore_bodies
+from refdesk.core.keeping.rows import decode_link, decode_metadata, decode_revision
 from refdesk.model import Collection, EmbeddedPassage, EmbeddingModel
 from refdesk.stores.postgres.connections import ALL_ORGS, Connections, Scope, Statement
 from refdesk.stores.postgres.rows import decode_sent
+from refdesk.stores.postgres.texts import unpack_versions
 
 if TYPE_CHECKING:
     from refdesk.core.keeping.rows import Columns
@@ -24,16 +25,14 @@ _LIST_DOCUMENTS = """
 """
 _GET_HISTORIES = """
     WITH present AS (
-        SELECT id, org, key, recorded_at, version, state, created_at, modified_at, author, title, facets, spans, body,
-            data
+        SELECT id, org, key, recorded_at, version, state, created_at, modified_at, author, facets, spans, data, texts
         FROM documents WHERE org = %s AND toolset = %s AND id = ANY(%s::text[])
     )
     SELECT present.id, revisions.recorded_at, revisions.version, revisions.state, revisions.created_at,
-        revisions.modified_at, revisions.author, revisions.title, revisions.facets, revisions.spans, revisions.body,
-        revisions.data
+        revisions.modified_at, revisions.author, revisions.facets, revisions.spans, revisions.data, revisions.texts
     FROM revisions JOIN present ON present.org = revisions.org AND present.key = revisions.document
     UNION ALL
-    SELECT id, recorded_at, version, state, created_at, modified_at, author, title, facets, spans, body, data
+    SELECT id, recorded_at, version, state, created_at, modified_at, author, facets, spans, data, texts
     FROM present ORDER BY version
 """
 _GET_VECTORS = """
@@ -72,7 +71,7 @@ async def get_histories(connections: Connections, collection: Collection, ids: S
     found: defaultdict[str, list[Columns]] = defaultdict(list)
     for id, *columns in rows:
         found[id].append(columns)
-    return [[decode_revision(collection, id, row) for row in restore_bodies(found[id])] for id in ids]
+    return [[decode_revision(collection, id, row) for row in unpack_versions(found[id])] for id in ids]
 
 
 async def get_vectors(connections: Connections, collection: Collection, ids: Sequence[str]) -> list[DocumentVectors]:

@@ -10,6 +10,7 @@ from refdesk.model import Collection
 from refdesk.stores.postgres.connections import ALL_ORGS, Connections, Scope, Statement
 from refdesk.stores.postgres.indexing import ANALYSIS_VERSION
 from refdesk.stores.postgres.lexical import count_terms
+from refdesk.stores.postgres.texts import unpack
 from refdesk.stores.postgres.transactions import Session
 from refdesk.stores.postgres.writes import index_anew, prepare_revisions
 
@@ -30,7 +31,7 @@ _CLEAR = (
 _CLEAR_SPANS = "DELETE FROM spans"
 _GET_COLLECTIONS = "SELECT org, toolset FROM collections ORDER BY org, toolset"
 _GET_DOCUMENTS = """
-    SELECT key, id, recorded_at, version, state, created_at, modified_at, author, title, facets, spans, body, data
+    SELECT key, id, recorded_at, version, state, created_at, modified_at, author, facets, spans, data, texts
     FROM documents WHERE org = %s AND toolset = %s AND key > %s ORDER BY key LIMIT %s
 """
 
@@ -73,7 +74,7 @@ async def _rebuild_collection(session: Session, collection: Collection) -> None:
         (rows,) = await session.send(scope, Statement(_GET_DOCUMENTS, values))
         if not rows:
             break
-        present = [decode_revision(collection, row[1], row[2:]) for row in rows]
+        present = [decode_revision(collection, row[1], unpack(row[2:])) for row in rows]
         prepared = await anyio.to_thread.run_sync(prepare_revisions, present)
         last = rows[-1][0]
         await session.post(scope, *index_anew(collection, prepared, [row[0] for row in rows]))

@@ -86,6 +86,8 @@ def _quote(value: object) -> str:
         return f" {value!r}"
     if value is None:
         return "NULL"
+    if type(value) is bytes:
+        return rf" E'\\x{value.hex()}'"
     if type(value) is list:
         return _quote_all(cast("list[object]", value))
     return Literal(value).as_string(None)
@@ -95,6 +97,8 @@ def _quote_all(values: list[object]) -> str:
     kinds = set(map(type, values)) - {NoneType}
     if kinds <= {int}:
         return f"'{{{','.join(['NULL' if each is None else str(each) for each in values])}}}'"
+    if kinds == {bytes}:
+        return _quote("{" + ",".join([rf'"\\x{each.hex()}"' for each in cast("list[bytes]", values)]) + "}")
     if kinds == {str}:
         return _quote("{" + ",".join(map(_quote_element, cast("list[str | None]", values))) + "}")
     return Literal(values).as_string(None)

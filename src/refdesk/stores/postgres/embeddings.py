@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from refdesk.errors import InvalidInputError
 from refdesk.stores.postgres import hnsw
 from refdesk.stores.postgres.connections import ALL_ORGS, Scope, Statement
+from refdesk.stores.postgres.rows import encode_digest
 
 if TYPE_CHECKING:
     from refdesk.model import Collection, EmbeddingModel
@@ -23,7 +24,7 @@ _MAKE_MODEL = "INSERT INTO models (name, dimensions) VALUES (%s, %s) ON CONFLICT
 _CLEAR = """
     WITH asked AS (
         SELECT id, key
-        FROM documents JOIN unnest(%(ids)s::text[], %(digests)s::text[]) AS asked (id, text_digest)
+        FROM documents JOIN unnest(%(ids)s::text[], %(digests)s::bytea[]) AS asked (id, text_digest)
             USING (id, text_digest)
         WHERE org = %(org)s AND toolset = %(toolset)s AND id = ANY(%(ids)s::text[]) AND state <> 'withdrawn'
     ), removed AS (
@@ -35,7 +36,7 @@ _PUT = """
     INSERT INTO vectors (org, document, model, number, first, last, vector)
     SELECT org, key, %(model)s, passage.number, passage.first, passage.last, passage.vector::halfvec
     FROM documents JOIN unnest(
-        %(of_ids)s::text[], %(of_digests)s::text[], %(numbers)s::integer[], %(starts)s::integer[], %(ends)s::integer[],
+        %(of_ids)s::text[], %(of_digests)s::bytea[], %(numbers)s::integer[], %(starts)s::integer[], %(ends)s::integer[],
         %(vectors)s::text[]
     ) AS passage (id, text_digest, number, first, last, vector) USING (id, text_digest)
     WHERE org = %(org)s AND toolset = %(toolset)s AND id = ANY(%(ids)s::text[]) AND state <> 'withdrawn'
@@ -162,13 +163,15 @@ class Vectors:
 def _encode(collection: Collection, texts: Sequence[Embedded]) -> dict[str, object]:
     """Return what the statements are given, but for the model: of each document, and of each passage."""
     rows = [
-        (text.id, text.text_digest, number, *passage) for text in texts for number, passage in enumerate(text.passages)
+        (text.id, encode_digest(text.text_digest), number, *passage)
+        for text in texts
+        for number, passage in enumerate(text.passages)
     ]
     columns = ([row[column] for row in rows] for column in range(6))
     return {
         "org": collection.org,
         "toolset": collection.toolset,
         "ids": [text.id for text in texts],
-        "digests": [text.text_digest for text in texts],
+        "digests": [encode_digest(text.text_digest) for text in texts],
         **dict(zip(("of_ids", "of_digests", "numbers", "starts", "ends", "vectors"), columns, strict=True)),
     }

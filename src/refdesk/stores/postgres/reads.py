@@ -14,28 +14,30 @@ from refdesk.core.keeping.rows import (
     decode_link,
     decode_metadata,
     decode_revision,
-    restore_bodies,
 )
 from refdesk.model import Collection, CollectionStatistics, State
 from refdesk.stores.postgres.connections import ALL_ORGS, Scope, Statement
 from refdesk.stores.postgres.pool import Row
+from refdesk.stores.postgres.texts import unpack, unpack_versions
 
 if TYPE_CHECKING:
     from refdesk.model import AuditEntry, Document, Link, Metadata, MetadataKey, Reference, Revision
 
 _GET_DOCUMENTS = """
-    SELECT id, version, state, created_at, modified_at, author, title, facets, spans, body, data FROM documents
+    SELECT id, version, state, created_at, modified_at, author, facets, spans, data, texts FROM documents
     WHERE org = %s AND toolset = %s AND id = ANY(%s::text[])
 """
 _GET_REVISIONS = """
     WITH present AS (SELECT * FROM documents WHERE org = %s AND toolset = %s AND id = %s)
-    SELECT recorded_at, version, state, created_at, modified_at, author, title, facets, spans, body, data
+    SELECT recorded_at, version, state, created_at, modified_at, author, facets, spans, data, texts
     FROM revisions WHERE (org, document) IN (SELECT org, key FROM present)
     UNION ALL
-    SELECT recorded_at, version, state, created_at, modified_at, author, title, facets, spans, body, data FROM present
+    SELECT recorded_at, version, state, created_at, modified_at, author, facets, spans, data, texts FROM present
     ORDER BY version
 """
-_GET_DIGESTS = "SELECT id, digest FROM documents WHERE org = %s AND toolset = %s AND state <> 'withdrawn'"
+_GET_DIGESTS = (
+    "SELECT id, encode(digest, 'hex') FROM documents WHERE org = %s AND toolset = %s AND state <> 'withdrawn'"
+)
 _GET_UNEMBEDDED = """
     SELECT id FROM entries
     WHERE org = %s AND toolset = %s AND NOT EXISTS (
@@ -120,14 +122,14 @@ async def get_documents(source: Statements, collection: Collection, ids: Sequenc
     """See `Reader.get_documents`."""
     asked = [id for id in ids if is_storable(id)]
     rows = await _read(source, collection, _GET_DOCUMENTS, asked) if asked else []
-    found = {row[0]: decode_document(collection, row[0], row[1:]) for row in rows}
+    found = {row[0]: decode_document(collection, row[0], unpack(row[1:])) for row in rows}
     return [found.get(id) for id in ids]
 
 
 async def get_revisions(source: Statements, collection: Collection, id: str) -> list[Revision]:
     """See `Reader.get_revisions`."""
     rows = await _read(source, collection, _GET_REVISIONS, id)
-    return [decode_revision(collection, id, row) for row in restore_bodies(rows)]
+    return [decode_revision(collection, id, row) for row in unpack_versions(rows)]
 
 
 async def get_digests(source: Statements, collection: Collection) -> dict[str, str]:

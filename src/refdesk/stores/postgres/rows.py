@@ -54,6 +54,14 @@ def _get_format(component: str, width: int) -> str:
     return f"[{','.join([component] * width)}]"
 
 
+def encode_digest(digest: str) -> bytes:
+    """Return a digest in hexadecimal as it is stored; for any other text what no document has."""
+    try:
+        return bytes.fromhex(digest)
+    except ValueError:
+        return b""
+
+
 def spell_numbers(numbers: Iterable[int]) -> str:
     """Return numbers as PostgreSQL reads an array of them."""
     return f"{{{','.join(map(str, numbers))}}}"

@@ -17,6 +17,7 @@ from refdesk.stores.postgres.connections import Connections, Scope, Statement
 from refdesk.stores.postgres.filters import is_open, is_selective
 from refdesk.stores.postgres.pool import Row
 from refdesk.stores.postgres.statements import Search, Step
+from refdesk.stores.postgres.texts import unpack
 from refdesk.stores.postgres.vectors import Model, choose_graph, get_exact_limit
 
 # How large the graph of all orgs is, the server knows well enough; nobody keeps a count that all would wait for.
@@ -172,7 +173,7 @@ def _make_found(request: FindRequest, answer: _Answer) -> Found:
 
 
 def _decode_document(request: FindRequest, row: Row) -> Document:
-    return decode_document(request.collection, row[1], decode_json(row[_DOCUMENT]))
+    return decode_document(request.collection, row[1], unpack(decode_json(row[_DOCUMENT])))
 
 
 def _make_candidate(row: Row) -> Candidate:

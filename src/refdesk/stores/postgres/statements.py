@@ -124,9 +124,9 @@ _CHOOSE = Text("""
 _SHOWN = Text("""
     CASE WHEN row_number() OVER (ORDER BY is_titled DESC, {likelihood}, id) <= {most} THEN (
         SELECT json_build_array(
-            version, state, created_at, modified_at, author, title, facets::text, spans::text, body, data::text
+            version, state, created_at, modified_at, author, facets::text, spans::text, data::text, encode(texts, 'hex')
         )::text
-        FROM documents d WHERE d.org = {org} AND d.key = scored.document AND octet_length(body) <= {longest}
+        FROM documents d WHERE d.org = {org} AND d.key = scored.document AND octet_length(texts) <= {longest}
     ) END
 """)
 _BY_BOTH = Text("coalesce(in_words, 0) + coalesce(in_meaning, in_words, 0) DESC")

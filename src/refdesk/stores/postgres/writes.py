@@ -25,7 +25,8 @@ from refdesk.stores.postgres.lexical import (
 )
 from refdesk.stores.postgres.pool import Row
 from refdesk.stores.postgres.reads import GET_LAST_AUDIT
-from refdesk.stores.postgres.rows import spell_numbers, spell_texts, take_rows
+from refdesk.stores.postgres.rows import encode_digest, spell_numbers, spell_texts, take_rows
+from refdesk.stores.postgres.texts import pack
 from refdesk.stores.postgres.transactions import Session
 
 if TYPE_CHECKING:
@@ -38,38 +39,37 @@ _GET_NUMBERS = """
 _MAKE_ORG = "INSERT INTO orgs (org, changes) VALUES (%s, %s)"
 _MAKE_COLLECTION = "INSERT INTO collections (org, toolset) VALUES (%s, %s)"
 _GET_BEFORE = """
-    SELECT documents.id, key, version, text_digest, entries.document IS NOT NULL, entries.length
+    SELECT documents.id, key, version, encode(text_digest, 'hex'), entries.document IS NOT NULL, entries.length
     FROM documents LEFT JOIN entries
         ON entries.org = documents.org AND entries.toolset = documents.toolset AND entries.document = key
     WHERE documents.org = %s AND documents.toolset = %s AND documents.id = ANY(%s::text[])
 """
 _KEEP_REVISIONS = """
     INSERT INTO revisions (
-        org, document, version, state, created_at, modified_at, recorded_at, author, title, facets, spans, body, data
+        org, document, version, state, created_at, modified_at, recorded_at, author, facets, spans, data, texts
     )
-    SELECT org, key, version, state, created_at, modified_at, recorded_at, author, title, facets, spans,
-        CASE WHEN key = ANY(%s::bigint[]) THEN body END, data
+    SELECT org, key, version, state, created_at, modified_at, recorded_at, author, facets, spans, data,
+        CASE WHEN key = ANY(%s::bigint[]) THEN texts END
     FROM documents WHERE org = %s AND key = ANY(%s::bigint[])
 """
 _INTO_DOCUMENTS = """
     INSERT INTO documents (
         org, toolset, id, key, written, version, state, created_at, modified_at, recorded_at, digest, text_digest,
-        author, title, facets, spans, body, data
+        author, facets, spans, data, texts
     ) SELECT %(org)s, %(toolset)s, * FROM
 """
 _TYPES_OF_DOCUMENTS: Sequence[tuple[LiteralString, LiteralString]] = (
     *(("id", "text"), ("key", "bigint"), ("written", "bigint"), ("version", "integer"), ("state", "text")),
-    *(("created_at", "bigint"), ("modified_at", "bigint"), ("recorded_at", "bigint"), ("digest", "text")),
-    *(("text_digest", "text"), ("author", "text"), ("title", "text"), ("facets", "json"), ("spans", "json")),
-    *(("body", "text"), ("data", "json")),
+    *(("created_at", "bigint"), ("modified_at", "bigint"), ("recorded_at", "bigint"), ("digest", "bytea")),
+    *(("text_digest", "bytea"), ("author", "text"), ("facets", "json"), ("spans", "json"), ("data", "json")),
+    ("texts", "bytea"),
 )
 _OR_REPLACE_DOCUMENTS = """
     ON CONFLICT (org, toolset, id) DO UPDATE SET
         version = excluded.version, state = excluded.state, created_at = excluded.created_at,
         modified_at = excluded.modified_at, recorded_at = excluded.recorded_at, written = excluded.written,
         digest = excluded.digest, text_digest = excluded.text_digest, author = excluded.author,
-        title = excluded.title, facets = excluded.facets, spans = excluded.spans, body = excluded.body,
-        data = excluded.data
+        facets = excluded.facets, spans = excluded.spans, data = excluded.data, texts = excluded.texts
 """
 _INTO_ENTRIES = """
     INSERT INTO entries (
@@ -185,13 +185,16 @@ def prepare_revisions(revisions: Sequence[Revision], ahead: Ahead | None = None)
 
 def _encode(revision: Revision) -> dict[str, object]:
     document = revision.document
-    return {
+    columns: dict[str, object] = {
         "org": document.collection.org,
         "toolset": document.collection.toolset,
         "id": document.id,
         "recorded_at": encode_instant(revision.recorded_at),
         **encode_document(document),
     }
+    del columns["title"], columns["body"]
+    columns["texts"] = pack(document.title, document.body)
+    return columns
 
 
 async def prepare(revisions: Sequence[Revision], ahead: Ahead) -> list[DocumentRow]:
@@ -391,6 +394,7 @@ class Content:
     def _put_documents(self, rows: Sequence[DocumentRow], keys: Sequence[int], numbers: Sequence[int]) -> Statement:
         names = [name for name in rows[0].columns if name not in ("org", "toolset")]
         columns: dict[str, Sequence[object]] = {name: [row.columns[name] for row in rows] for name in names}
+        columns |= {name: [encode_digest(str(each)) for each in columns[name]] for name in ("digest", "text_digest")}
         columns |= {"key": list(keys), "written": list(numbers)}
         return self._put(_PUT_DOCUMENT, _PUT_DOCUMENTS, columns)
 
