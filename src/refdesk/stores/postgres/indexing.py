@@ -139,16 +139,21 @@ class _Numbers:
     """
 
     def __init__(self, key: bytes) -> None:
+        hash_word, from_bytes = hashlib.sha256, int.from_bytes
+
         def number_word(word: str) -> int:
             """Return what `refdesk_number` returns in the database, which has few hashes in common with Python."""
-            digest = hashlib.sha256(key + word.encode("utf-8", "surrogatepass")).digest()
-            return int.from_bytes(digest[:4], "big") & (_WORD_BITS - 1) | _WORD_BITS
+            digest = hash_word(key + word.encode("utf-8", "surrogatepass")).digest()
+            return from_bytes(digest[:4], "big") & (_WORD_BITS - 1) | _WORD_BITS
 
         def number_piece(piece: str) -> tuple[int, ...]:
             plain = _PLAIN_WORD.fullmatch(piece)
             if plain is None:
                 return (NONE, *map(self.of_word, analyse(piece)))
-            return (self.of_word(plain[1].lower()), *map(self.of_word, analyse_word(plain[1])))
+            word = plain[1].lower()
+            (term,) = analyse_word(word)
+            number = number_word(word)
+            return (number, number if term == word else self.of_word(term))
 
         def number_mark(text: str) -> int:
             return 1 + int.from_bytes(_hash(text, key, 4), "big") % (_WORD_BITS - 1)
@@ -184,7 +189,10 @@ def derive(document: Document) -> Derived:
     terms = sorted(frequencies)
     places = dict(zip(terms, range(1, len(terms) + 1), strict=True))
     check_texts(*document.date_ranges)
-    key, counts = facet_key(document.title), [min(frequencies[number], MOST_FREQUENT) for number in terms]
+    key, counts = facet_key(document.title), list(map(frequencies.__getitem__, terms))
+    most = max(counts, default=0)
+    if most > MOST_FREQUENT:
+        counts = [min(count, MOST_FREQUENT) for count in counts]
     facets = sorted({tokens.of_facet(name, each) for name, values in document.facets.items() for each in values})
     states = [] if document.state is State.CURRENT else [tokens.of_state(document.state)]
     written = title.words | body.words
@@ -195,7 +203,7 @@ def derive(document: Document) -> Derived:
         length=frequencies.total(),
         terms=terms,
         frequencies=_pack(counts),
-        high_frequencies=bytes(count >> 8 for count in counts) if max(counts, default=0) > 255 else None,
+        high_frequencies=bytes(count >> 8 for count in counts) if most > 255 else None,
         sequence=spell([len(terms) + 1]).join(spelt),
         facets=facets,
         others=[EVERY, *states, *sorted({*map(shorten, facets), *tokens.of_title(key), *written.difference(terms)})],
@@ -284,7 +292,9 @@ class Ahead:
 def spell(places: Iterable[int]) -> str:
     """Return a character for each place, counted from 1; none is half of a surrogate pair."""
     every = list(places)
-    if max(every, default=0) < _SURROGATES:
+    if (most := max(every, default=0)) < 256:
+        return bytes(every).decode("latin-1")
+    if most < _SURROGATES:
         return "".join(map(chr, every))
     return "".join([chr(place if place < _SURROGATES else place + _SURROGATE_COUNT) for place in every])
 
