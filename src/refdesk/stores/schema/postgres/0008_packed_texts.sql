@@ -15,7 +15,5 @@ ALTER TABLE revisions
 ALTER TABLE revisions DROP COLUMN title;
 ALTER TABLE revisions RENAME COLUMN body TO texts;
 
--- What is packed is not made smaller by packing it once more: only long rows are tried.
+-- The server need not try to make short rows shorter any more: what is packed it cannot.
 ALTER TABLE documents RESET (toast_tuple_target);
-ALTER TABLE documents
-    ALTER COLUMN texts SET STORAGE MAIN, ALTER COLUMN digest SET STORAGE MAIN, ALTER COLUMN text_digest SET STORAGE MAIN;
