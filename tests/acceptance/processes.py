@@ -10,16 +10,19 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from typing import IO, Any
 
 from refdesk.forwarder.rendezvous import list_places
 from tests.conftest import REPOSITORY
 
-WAIT_SECONDS = 40.0
+WAIT_SECONDS = 120.0
+"""Far above what anything takes, so that a loaded machine fails no test: it ends a hanging one."""
+
+_END = b""
 TOOLS = [
     "search_azure_updates",
     *("store_knowledge", "search_knowledge", "supersede_knowledge", "get_knowledge"),
@@ -52,13 +55,57 @@ def run(arguments: Sequence[str], home: Path, **variables: str) -> subprocess.Co
     )
 
 
-@dataclass
-class Running:
-    """A process that is spoken to in JSON lines."""
+class Said:
+    """What a process says, line by line.
 
-    process: subprocess.Popen[bytes]
-    received: list[str] = field(default_factory=list[str])
-    _buffers: dict[int, bytes] = field(default_factory=dict[int, bytes])
+    It is read from the beginning, whoever asks for it: a process that nobody listens to stands still once its pipe is
+    full.
+    """
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream, self._lines = stream, SimpleQueue[bytes]()
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def __iter__(self) -> Iterator[bytes]:
+        """Yield the lines that nobody was given yet, until the process has ended, however long it is silent."""
+        while line := self.read_line(None):
+            yield line
+
+    def read_line(self, seconds: float | None = WAIT_SECONDS) -> bytes:
+        """Return the next line, or nothing when there is none any more."""
+        try:
+            line = self._lines.get(timeout=seconds)
+        except Empty:
+            raise TimeoutError("it neither wrote nor ended") from None
+        if line == _END:
+            self._lines.put(_END)
+        return line
+
+    def read_rest(self) -> bytes:
+        """Return what nobody was given yet, when the process has ended."""
+        return b"".join(iter(self.read_line, _END))
+
+    def _listen(self) -> None:
+        with self._stream:
+            for line in self._stream:
+                self._lines.put(line)
+        self._lines.put(_END)
+
+
+class Running:
+    """A process that is spoken to in JSON lines.
+
+    Attributes:
+        said: What it says on stderr.
+        received: The lines that it answered.
+    """
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        assert process.stderr is not None
+        self.process, self.said = process, Said(process.stderr)
+        process.stderr = None
+        self.received: list[str] = []
+        self._answers = b""
 
     def send(self, message: Mapping[str, Any] | bytes) -> None:
         assert self.process.stdin is not None
@@ -74,36 +121,35 @@ class Running:
 
     def receive(self) -> dict[str, Any]:
         assert self.process.stdout is not None
-        line = self.read_line(self.process.stdout)
+        line = self._read_line(self.process.stdout)
         self.received.append(line)
         return json.loads(line)
 
-    def read_line(self, stream: IO[bytes]) -> str:
+    def _read_line(self, stream: IO[bytes]) -> str:
         """Return the next line of a stream; waits for it at most `WAIT_SECONDS`."""
         number, deadline = stream.fileno(), time.monotonic() + WAIT_SECONDS
-        buffer = self._buffers.get(number, b"")
         with selectors.DefaultSelector() as selector:
             selector.register(number, selectors.EVENT_READ)
-            while b"\n" not in buffer:
+            while b"\n" not in self._answers:
                 assert selector.select(deadline - time.monotonic()), "no line came in time"
                 piece = os.read(number, 65536)
-                assert piece, f"the stream ended: {buffer!r}"
-                buffer += piece
-        line, _, self._buffers[number] = buffer.partition(b"\n")
+                assert piece, f"the stream ended: {self._answers!r}"
+                self._answers += piece
+        line, _, self._answers = self._answers.partition(b"\n")
         return line.decode()
 
     def read_log(self, message: str) -> dict[str, Any]:
-        """Return the first entry of the log with this message."""
-        assert self.process.stderr is not None
-        while True:
-            entry = json.loads(self.read_line(self.process.stderr))
+        """Return the next entry of the log with this message."""
+        while line := self.said.read_line():
+            entry = json.loads(line)
             if entry["message"] == message:
                 return entry
+        raise AssertionError(f"it ended before it said {message!r}")
 
     def close(self) -> tuple[int, str, str]:
         """Close its stdin and return its status and what was left on stdout and stderr."""
-        out, err = self.process.communicate(timeout=WAIT_SECONDS)
-        return self.process.returncode, out.decode(), (err or b"").decode()
+        out, _ = self.process.communicate(timeout=WAIT_SECONDS)
+        return self.process.returncode, out.decode(), self.said.read_rest().decode()
 
 
 _STARTED: set[int] = set()
@@ -111,20 +157,15 @@ _STARTED: set[int] = set()
 
 
 @contextmanager
-def start(
-    arguments: Sequence[str], home: Path, log: IO[bytes] | None = None, /, **variables: str
-) -> Generator[Running]:
-    """Start a Python module; it is killed if it is still there at the end.
-
-    What says more on stderr than a pipe holds, before anybody reads it, needs a file for its `log`.
-    """
+def start(arguments: Sequence[str], home: Path, /, **variables: str) -> Generator[Running]:
+    """Start a Python module; it is killed if it is still there at the end."""
     process = subprocess.Popen(
         [sys.executable, *arguments],
         env=make_environment(home, **variables),
         cwd=REPOSITORY,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        stderr=log or subprocess.PIPE,
+        stderr=subprocess.PIPE,
     )
     _STARTED.add(process.pid)
     try:

@@ -36,13 +36,12 @@ class Watched:
 
     def read_entry(self) -> dict[str, Any]:
         """Return the next entry of the log that a request caused."""
-        assert self.server.process.stderr is not None
-        while True:
-            line = self.server.read_line(self.server.process.stderr)
-            assert SECRET not in line
+        while line := self.server.said.read_line():
+            assert SECRET.encode() not in line
             entry = json.loads(line)
             if not OWN.match(entry["logger"]):
                 return entry
+        raise AssertionError("the server ended")
 
     def read_entries(self) -> list[dict[str, Any]]:
         """Return what the log has of one request, which was sent before."""

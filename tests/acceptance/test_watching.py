@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import signal
-import subprocess
+import time
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -12,29 +11,21 @@ from typing import Any
 
 import httpx2
 
+from refdesk.core.background.quiet import QUIET_SECONDS
 from tests.acceptance.processes import WAIT_SECONDS, Running, start
 
 SERVE = ("-m", "refdesk", "serve", "--port", "0", "--no-auth", "--toolset", "knowledge", "--toolset", "skills")
+LOOK_SECONDS = 2 * QUIET_SECONDS
+"""Who asks more often keeps a server from what it does when nobody waits for an answer."""
 
 
 @contextmanager
 def serve(home: Path, **variables: str) -> Generator[tuple[Running, httpx2.Client]]:
-    path = home / f"server-{len(list(home.glob('server-*.log')))}.log"
     with (
-        path.open("wb") as log,
-        start(SERVE, home, log, REFDESK_EMBEDDER="hashing", REFDESK_AGENT="ann", **variables) as server,
-        httpx2.Client(base_url=read_url(path, server.process), timeout=WAIT_SECONDS) as client,
+        start(SERVE, home, REFDESK_EMBEDDER="hashing", REFDESK_AGENT="ann", **variables) as server,
+        httpx2.Client(base_url=server.read_log("listening")["url"], timeout=WAIT_SECONDS) as client,
     ):
         yield server, client
-
-
-def read_url(log: Path, process: subprocess.Popen[bytes]) -> str:
-    """Return where a server listens, as soon as its log says so."""
-    while process.poll() is None:
-        for line in log.read_text().splitlines():
-            if line.endswith("}") and (entry := json.loads(line))["message"] == "listening":
-                return str(entry["url"])
-    raise AssertionError(log.read_text())
 
 
 def store(client: httpx2.Client, title: str) -> str:
@@ -53,6 +44,7 @@ def await_news(client: httpx2.Client, count: int) -> list[dict[str, Any]]:
         news = list(client.get("/watches/news", params={"after": 0, "limit": 200}).json()["news"])
         if len(news) >= count:
             return news
+        time.sleep(LOOK_SECONDS)
 
 
 def test_a_terminal_follows_and_ends_when_it_is_interrupted(tmp_path: Path) -> None:

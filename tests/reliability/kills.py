@@ -18,6 +18,7 @@ import anyio
 import httpx2
 
 from refdesk.core.background.embedding import Indexer
+from refdesk.core.background.quiet import QUIET_SECONDS
 from refdesk.core.clock import SystemClock
 from refdesk.core.search.semantics import Semantics
 from refdesk.core.writing import quotas
@@ -35,7 +36,7 @@ ORG = "local"
 COLLECTION = Collection(ORG, TOOLSET_NAME)
 CLIENTS = 4
 SERVE = ("serve", "--no-auth", "--toolset", "knowledge", "--port", "0")
-READY_SECONDS = 30.0
+READY_SECONDS = 120.0
 READERS = 8
 MOST_SEARCHED = 2
 
@@ -153,6 +154,8 @@ async def find_fault(client: httpx2.AsyncClient, id: str, call: Call) -> set[str
                 return {"lost"}
             if answer.json()["embeddingStatus"] == "ready":
                 return set()
+            # Who asks without a pause keeps a server from what it does when nobody waits for an answer.
+            await anyio.sleep(2 * QUIET_SECONDS)
     return {"not embedded"}
 
 

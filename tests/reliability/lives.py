@@ -5,18 +5,14 @@ from __future__ import annotations
 import json
 import os
 import signal
-import threading
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from queue import Empty, SimpleQueue
-from typing import IO
 
-from tests.acceptance.processes import WAIT_SECONDS, Running, start
+from tests.acceptance.processes import Running, Said, start
 
 KILLED = -signal.SIGKILL
-_END = b""
 EARLY = "early"
 """In place of arguments: a server that answers before it commits."""
 EARLY_WATERMARK = "early-watermark"
@@ -27,20 +23,12 @@ CARELESS_MOVE = "careless-move"
 
 @dataclass
 class Life:
-    """One run of the command.
-
-    What it says is read from the beginning, whoever asks for it: a server that nobody listens to stands still once its
-    pipe is full, and one whose store is gone says much.
-    """
+    """One run of the command."""
 
     nursery: Running
     process: int
-    log: IO[bytes]
+    said: Said
     status: int | None = None
-    _said: SimpleQueue[bytes] = field(default_factory=SimpleQueue[bytes])
-
-    def __post_init__(self) -> None:
-        threading.Thread(target=self._listen, daemon=True).start()
 
     def kill(self) -> None:
         """End it at once, wherever it is."""
@@ -49,30 +37,15 @@ class Life:
 
     def read_log(self, message: str) -> dict[str, str] | None:
         """Return the entry of the log with this message, `None` when it ended before it wrote one."""
-        for line in self._read_lines():
+        while line := self.said.read_line():
             if line.startswith(b"{") and (entry := json.loads(line)).get("message") == message:
                 return entry
         return None
 
-    def _listen(self) -> None:
-        with self.log:
-            for line in self.log:
-                self._said.put(line)
-        self._said.put(_END)
-
-    def _read_lines(self) -> Generator[bytes]:
-        try:
-            while line := self._said.get(timeout=WAIT_SECONDS):
-                yield line
-        except Empty:
-            raise TimeoutError("it neither wrote nor ended") from None
-        self._said.put(_END)
-
     def wait(self) -> int:
         """Return its status once it has ended; `KILLED` if it was killed."""
         while self.status is None:
-            for _ in self._read_lines():
-                pass
+            self.said.read_rest()
             self.status = int(str(self.nursery.receive()))
         return self.status
 
@@ -99,7 +72,7 @@ class Nursery:
         os.mkfifo(pipe)
         self.running.send({"arguments": arguments, "home": str(home or self.home), "log": str(pipe), "calls": calls})
         process = int(str(self.running.receive()))
-        life = Life(self.running, process, pipe.open("rb"))
+        life = Life(self.running, process, Said(pipe.open("rb")))
         try:
             yield life
         finally:

@@ -74,8 +74,7 @@ class Watched:
 
     def watch(self) -> None:
         """Read the log to its end, in a thread of its own."""
-        assert self.running.process.stderr is not None
-        for line in self.running.process.stderr:
+        for line in self.running.said:
             try:
                 entry = json.loads(line)
             except ValueError:
