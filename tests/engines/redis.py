@@ -19,9 +19,9 @@ import anyio
 import pytest
 import redis
 
-from tests.engines.servers import end_with_parent, find_free_port, read_up
+from tests.engines.servers import end_with_parent, find_free_port, read_up, spawn
 
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 180.0
 LOOK_SECONDS = 0.02
 READY = "Ready to accept connections"
 
@@ -58,12 +58,11 @@ class RedisServer:
     def start(self) -> None:
         """Return when it takes connections."""
         options = ["--bind", "127.0.0.1", "--dir", str(self.folder), "--save", "", "--appendonly", "yes"]
-        self._process = process = subprocess.Popen(
+        self._process = process = spawn(
             [self._binary, "--port", str(self.port), *options, *self._options],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            text=True,
             preexec_fn=partial(end_with_parent, signal.SIGKILL),
         )
         assert process.stdout is not None

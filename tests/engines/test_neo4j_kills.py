@@ -17,7 +17,7 @@ from tests.engines.neo4j_processes import Neo4jWorker, running_workers
 from tests.stores.samples import MODEL, NOTES, asking
 from tests.stores.sqlite.worker import BATCH
 
-pytestmark = [pytest.mark.engines, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.engines, pytest.mark.timeout(1200)]
 
 WRITERS = ("a", "b", "c")
 MOST_ACKNOWLEDGED = 6

@@ -49,7 +49,7 @@ async def restart(server: PostgresServer) -> None:
     await anyio.to_thread.run_sync(server.start)
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(1200)
 async def test_a_killed_server_loses_nothing_it_acknowledged_and_keeps_nothing_twice(tmp_path: Path) -> None:
     assert await kill(tmp_path, 3, seed=1) == set()
 
@@ -60,6 +60,6 @@ async def test_a_server_killed_300_times_loses_nothing_it_acknowledged(tmp_path:
     assert await kill(tmp_path, 300, seed=2) == set()
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(1200)
 async def test_the_proof_catches_a_writer_that_acknowledges_before_it_commits(tmp_path: Path) -> None:
     assert "lost" in await kill(tmp_path, 30, seed=3, is_early=True)

@@ -101,7 +101,7 @@ async def test_a_load_that_is_cancelled_leaves_them_to_the_next_to_open_the_stor
         assert get_graphs(tmp_path) == [GRAPH, "vectors_of_model_2"]
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(1200)
 async def test_a_killed_load_loses_nothing_and_the_next_to_open_the_store_builds_the_graph(tmp_path: Path) -> None:
     url = get_store_url(tmp_path)
     with running(("load", url)) as (worker,):

@@ -17,7 +17,7 @@ from tests.stores.samples import asking, find_ids, make_document, put
 
 pytestmark = pytest.mark.engines
 
-WAIT_SECONDS = 60
+WAIT_SECONDS = 120
 
 
 @dataclass

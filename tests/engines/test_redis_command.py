@@ -27,7 +27,7 @@ def start_command(home: Path, settings: Mapping[str, str], *arguments: str) -> G
     with start(["-m", "refdesk", *arguments], home, REFDESK_EMBEDDER="hashing", **settings) as running:
         yield running
         running.process.send_signal(signal.SIGTERM)
-        assert running.process.wait(timeout=20) == 0
+        assert running.process.wait(timeout=120) == 0
 
 
 @contextmanager
@@ -44,13 +44,13 @@ def start_worker(home: Path, settings: Mapping[str, str]) -> Generator[Running]:
 
 
 def store(address: str, title: str) -> str:
-    answer = httpx2.post(f"{address}/knowledge", json={"title": title, "body": "Words."}, timeout=20)
+    answer = httpx2.post(f"{address}/knowledge", json={"title": title, "body": "Words."}, timeout=120)
     assert answer.status_code == 200, answer.text
     return answer.json()["id"]
 
 
 def get_health(address: str) -> tuple[int, str, str]:
-    answer = httpx2.get(f"{address}/health", timeout=20)
+    answer = httpx2.get(f"{address}/health", timeout=120)
     return answer.status_code, answer.json()["status"], answer.text
 
 
@@ -70,7 +70,7 @@ async def test_servers_and_workers_share_the_work_and_live_through_an_outage(
             stack.enter_context(start_worker(tmp_path, settings))
 
         async def is_ready(id: str) -> bool:
-            return httpx2.get(f"{other}/knowledge/{id}", timeout=20).json()["embeddingStatus"] == "ready"
+            return httpx2.get(f"{other}/knowledge/{id}", timeout=120).json()["embeddingStatus"] == "ready"
 
         async def is_told() -> bool:
             return "Redis is away" in get_health(one)[2]
@@ -102,7 +102,7 @@ async def test_servers_share_one_rate_and_each_keeps_its_own_while_redis_is_away
         key = {"authorization": f"Bearer {json.loads(made.stdout)['key']}"}
 
         def ask(address: str) -> httpx2.Response:
-            return httpx2.get(f"{address}/openapi.json", headers=key, timeout=20)
+            return httpx2.get(f"{address}/openapi.json", headers=key, timeout=120)
 
         # As the other servers of a large installation would have counted already.
         server.ask("SET", "rate:local:ann", "58", "EX", "3600")
