@@ -10,6 +10,7 @@ from inspect import iscoroutinefunction
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 from sniffio import current_async_library_cvar
 
 from refdesk.server import logs
@@ -17,6 +18,10 @@ from refdesk.server import logs
 REPOSITORY = Path(__file__).resolve().parent.parent
 
 os.environ.setdefault("REFDESK_CONFIG", "none")  # whoever runs the tests may have a config file
+
+# How fast an example is made or run says how busy the machine is. The rest of the profile that `CI` selects stays.
+settings.register_profile("any machine", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell starts what runs in its background so, and every process that a test starts would inherit it.

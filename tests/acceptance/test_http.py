@@ -36,7 +36,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
     with serve(tmp_path_factory.mktemp("home")) as (server, address):
         yield address
         server.process.send_signal(signal.SIGINT)
-        assert server.process.wait(timeout=20) == 0
+        assert server.process.wait(timeout=120) == 0
 
 
 @pytest.mark.parametrize("era", ["legacy", "auto", "2026-07-28"])
@@ -66,7 +66,7 @@ def test_pages_and_descriptions_are_served(url: str) -> None:
 def exchange(url: str, request: bytes) -> bytes:
     """Send bytes as they are and return the status line of the answer."""
     host, port = url.removeprefix("http://").split(":")
-    with socket.create_connection((host, int(port)), timeout=20) as connection:
+    with socket.create_connection((host, int(port)), timeout=120) as connection:
         connection.sendall(request)
         return connection.recv(65536).split(b"\r\n")[0]
 
@@ -125,7 +125,7 @@ def locked(tmp_path_factory: pytest.TempPathFactory) -> Generator[Locked]:
         with httpx2.stream("GET", f"{url}/sse", headers=keys[0]) as events:
             assert events.status_code == 200
             server.process.send_signal(signal.SIGTERM)
-            assert server.process.wait(timeout=20) == 0
+            assert server.process.wait(timeout=120) == 0
         log = server.close()[2]
     assert not [key for key in keys if key["authorization"].partition("_")[2] in log]
 
@@ -188,7 +188,7 @@ def test_http_without_keys_serves_this_machine_only(tmp_path: Path) -> None:
 def test_no_line_of_the_log_holds_what_a_caller_wrote(tmp_path: Path) -> None:
     written, ping = "the-callers-own-words", {"jsonrpc": "2.0", "id": 1, "method": "ping"}
     with serve(tmp_path, "--sse") as (server, address):
-        with httpx2.stream("GET", f"{address}/sse", timeout=40) as events:
+        with httpx2.stream("GET", f"{address}/sse", timeout=120) as events:
             endpoint = next(line.removeprefix("data: ") for line in events.iter_lines() if line.startswith("data: "))
             for body in (f'{{"jsonrpc": "{written}"}}', f"{{{written}", json.dumps([written])):
                 headers = {"content-type": "application/json"}

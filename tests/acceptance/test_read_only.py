@@ -66,17 +66,17 @@ def home(tmp_path: Path) -> Path:
 def test_reads_are_served_and_writes_refused_in_words(home: Path) -> None:
     with read_only(home), serve(home) as (url, reason):
         assert "read-only file system" in reason
-        found = httpx2.post(f"{url}/knowledge/search", json={"query": "worth knowing"}, timeout=30)
+        found = httpx2.post(f"{url}/knowledge/search", json={"query": "worth knowing"}, timeout=120)
         [hit] = found.json()["results"]
-        assert httpx2.get(f"{url}/knowledge/{hit['id']}", timeout=30).json()["title"] == "Refund limit"
+        assert httpx2.get(f"{url}/knowledge/{hit['id']}", timeout=120).json()["title"] == "Refund limit"
         for path, body in (
             ("/knowledge", {"title": "More", "body": "x"}),
             (f"/knowledge/{hit['id']}/withdraw", {}),
             ("/create", {"conversation": "Customer: It is cold.\nAgent: Open the valve.\nCustomer: Thanks!"}),
         ):
-            refused = httpx2.post(f"{url}{path}", json=body, timeout=30)
+            refused = httpx2.post(f"{url}{path}", json=body, timeout=120)
             assert (refused.status_code, "can only be read" in refused.text) == (403, True), refused.text
-        health = httpx2.get(f"{url}/health", timeout=30)
+        health = httpx2.get(f"{url}/health", timeout=120)
         assert (health.status_code, health.json()["status"], reason in health.text) == (200, "degraded", True)
     store(home, "And on again")
 
@@ -100,12 +100,12 @@ def test_what_a_killed_server_left_in_its_log_is_read(home: Path) -> None:
         url = server.read_log("listening")["url"]
         for number in range(5):
             body = {"title": f"Late {number}", "body": "Written just before."}
-            assert httpx2.post(f"{url}/knowledge", json=body, timeout=30).status_code == 200
+            assert httpx2.post(f"{url}/knowledge", json=body, timeout=120).status_code == 200
         server.process.kill()
         server.process.wait()
     assert (home / f"{NAME}-wal").stat().st_size
     with read_only(home), serve(home) as (url, _):
-        found = httpx2.post(f"{url}/knowledge/search", json={"query": "written just before"}, timeout=30).json()
+        found = httpx2.post(f"{url}/knowledge/search", json={"query": "written just before"}, timeout=120).json()
     assert {each["title"] for each in found["results"]} >= {f"Late {number}" for number in range(5)}
     assert run(["audit", "verify"], home, **HASHING).returncode == 0
     with closing(sqlite3.connect(home / NAME)) as connection:

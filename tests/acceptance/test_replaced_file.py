@@ -41,7 +41,7 @@ MEDDLINGS = (unlink, move_away, put_another_in_its_place, put_an_empty_one_in_it
 
 
 def store(url: str, title: str) -> httpx2.Response:
-    return httpx2.post(f"{url}/knowledge", json={"title": title, "body": "Something worth knowing."}, timeout=30)
+    return httpx2.post(f"{url}/knowledge", json={"title": title, "body": "Something worth knowing."}, timeout=120)
 
 
 @pytest.mark.parametrize("meddle", MEDDLINGS, ids=lambda each: each.__name__)
@@ -54,11 +54,11 @@ def test_nothing_is_acknowledged_into_nowhere_and_health_is_red(tmp_path: Path, 
             answer = store(url, f"After {number}")
             assert (answer.status_code, answer.json()["error"]["code"]) == (500, "STORE_UNAVAILABLE")
             assert "moved, replaced or deleted" in answer.json()["error"]["message"]
-        found = httpx2.post(f"{url}/knowledge/search", json={"query": "worth knowing"}, timeout=30)
+        found = httpx2.post(f"{url}/knowledge/search", json={"query": "worth knowing"}, timeout=120)
         assert (found.status_code, found.json()["error"]["code"]) == (500, "STORE_UNAVAILABLE")
-        health = httpx2.get(f"{url}/health", timeout=30)
+        health = httpx2.get(f"{url}/health", timeout=120)
         assert (health.status_code, "moved, replaced or deleted" in health.text) == (503, True)
-        assert httpx2.get(f"{url}/ready", timeout=30).status_code == 503
+        assert httpx2.get(f"{url}/ready", timeout=120).status_code == 503
 
 
 def test_putting_the_right_file_back_helps(tmp_path: Path) -> None:
@@ -70,7 +70,7 @@ def test_putting_the_right_file_back_helps(tmp_path: Path) -> None:
         server.process.wait()
     (tmp_path / "away.sqlite3").rename(tmp_path / NAME)
     with serve(tmp_path, "--toolset", "knowledge") as (_, url):
-        found = httpx2.post(f"{url}/knowledge/search", json={"query": "worth knowing"}, timeout=30).json()
+        found = httpx2.post(f"{url}/knowledge/search", json={"query": "worth knowing"}, timeout=120).json()
         # What was refused may be there, since its log was: nobody relied on it.
         assert {"Before"} <= {each["title"] for each in found["results"]} <= {"Before", "After"}
         assert store(url, "Later").status_code == 200

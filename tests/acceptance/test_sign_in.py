@@ -96,7 +96,7 @@ async def open_world(home: Path) -> AsyncGenerator[World]:
             assert server.read_log("listening")["issuer"] == issuer.url
             yield World(url, issuer, server)
             server.process.send_signal(signal.SIGTERM)
-            assert server.process.wait(timeout=20) == 0
+            assert server.process.wait(timeout=120) == 0
             log = server.close()[2]
             assert "no key opens this server yet" not in log
             assert "eyJ" not in log

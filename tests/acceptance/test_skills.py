@@ -179,7 +179,7 @@ def test_a_hosted_model_that_fails_is_a_500_that_says_so(tmp_path_factory: pytes
             options = {**variables, "REFDESK_OPENAI_LANGUAGE_MODEL": model}
             with start([*SERVE, "--toolset", "skills"], home, **options) as server:
                 url = server.read_log("listening")["url"]
-                answer = httpx2.post(f"{url}/create", json={"conversation": TRANSCRIPT}, timeout=30)
+                answer = httpx2.post(f"{url}/create", json={"conversation": TRANSCRIPT}, timeout=120)
                 if status == 200:
                     check_wording(url, model, answer.json()["skill"])
             assert answer.status_code == status
@@ -194,7 +194,7 @@ def check_wording(url: str, model: str, skill: dict[str, Any]) -> None:
     assert ("Make sure." in skill["resolution"]) == (model == "fine")
     assert "voucher" not in skill["resolution"]
     refined = {"skill_id": skill["skill_id"], "conversation": f"{TRANSCRIPT}\nCustomer: Splendid."}
-    changes = httpx2.post(f"{url}/update", json=refined, timeout=30).json()["changes"]
+    changes = httpx2.post(f"{url}/update", json=refined, timeout=120).json()["changes"]
     assert any("wording was not used" in change for change in changes) == (model == "invents")
 
 

@@ -298,7 +298,7 @@ def emulate() -> Generator[str]:
 
 def read_requests(address: str) -> list[dict[str, Any]]:
     """Return every request that the services got, oldest first."""
-    with urlopen(f"{address}/requests", timeout=10) as answer:
+    with urlopen(f"{address}/requests", timeout=120) as answer:
         return json.load(answer)
 
 

@@ -82,7 +82,7 @@ class SpanSeen:
 
 def read_received(address: str) -> list[Received]:
     """Return every request but those that read this, oldest first."""
-    with urlopen(f"{address}/received", timeout=10) as answer:
+    with urlopen(f"{address}/received", timeout=120) as answer:
         return [Received(one["path"], one["headers"], base64.b64decode(one["body"])) for one in json.load(answer)]
 
 

@@ -36,7 +36,7 @@ from refdesk.model import Principal
 from refdesk.stores.memory import MemoryStore
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
-LONG = 30.0
+LONG = 120.0
 """Seconds that no test waits for."""
 
 

@@ -29,5 +29,5 @@ async def emulator(shared_emulator: RunningEmulator) -> RunningEmulator:
 @pytest.fixture
 async def client(emulator: RunningEmulator) -> AsyncGenerator[httpx2.AsyncClient]:
     origin = emulator.url.removesuffix(FEED_PATH)
-    async with httpx2.AsyncClient(base_url=origin, trust_env=False, verify=False, timeout=20) as client:
+    async with httpx2.AsyncClient(base_url=origin, trust_env=False, verify=False, timeout=120) as client:
         yield client

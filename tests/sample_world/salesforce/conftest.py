@@ -29,6 +29,6 @@ async def emulator(shared_emulator: RunningEmulator) -> RunningEmulator:
 async def client(emulator: RunningEmulator) -> AsyncGenerator[httpx2.AsyncClient]:
     headers = {"Authorization": f"Bearer {emulator.access_token}"}
     async with httpx2.AsyncClient(
-        base_url=emulator.url, headers=headers, trust_env=False, verify=False, timeout=20
+        base_url=emulator.url, headers=headers, trust_env=False, verify=False, timeout=120
     ) as client:
         yield client

@@ -16,7 +16,7 @@ from sample_world.process import REPOSITORY
 from sample_world.salesforce import load_articles
 from sample_world.salesforce.process import EmulatorError, running_emulator
 
-BOUND = 20.0
+BOUND = 120.0
 COMMAND = [sys.executable, "-m", "sample_world.salesforce"]
 
 

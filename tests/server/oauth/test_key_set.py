@@ -135,7 +135,7 @@ async def test_nobody_waits_for_an_issuer_whose_keys_are_known_but_the_one_who_a
     async with anyio.create_task_group() as group:
         group.start_soon(has, keys, "a")
         await anyio.wait_all_tasks_blocked()
-        with anyio.move_on_after(5) as waited:
+        with anyio.move_on_after(60) as waited:
             assert await has(keys, "a")
         issuer.gate.set()
         assert not waited.cancelled_caught

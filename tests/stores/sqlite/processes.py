@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.conftest import REPOSITORY
 
-PATIENCE_SECONDS = 40
+PATIENCE_SECONDS = 120
 
 
 class Worker:

@@ -64,7 +64,7 @@ def run_servers(path: Path, updated: str = "") -> None:
         assert server.stdout is not None
         assert server.stdout.readline() == "ready\n"
     for server in servers:
-        server.communicate("go\n", timeout=50)
+        server.communicate("go\n", timeout=120)
         assert server.returncode == 0
 
 

@@ -82,7 +82,7 @@ def test_searches_beside_changes_see_a_state_between_two_changes() -> None:
     answers: list[Found] = []
     while not done.is_set():
         answers.append(index.find(FindRequest(COLLECTION, ask("red"), vector, facets=("tag",))))
-    writer.join(timeout=30)
+    writer.join(timeout=120)
     for found in answers:
         assert [each.id for each in found.candidates] == ["d0", "d1", "d2", "d3"]
         assert len({(each.lexical, each.cosine, each.passage) for each in found.candidates}) == 1
