@@ -186,11 +186,10 @@ def test_the_desks_log_is_shown_for_people_and_as_it_is(tmp_path: Path) -> None:
         entries = [json.loads(line) for line in run(["logs", "--json"], tmp_path).stdout.splitlines()]
         assert "the desk serves" in {entry["message"] for entry in entries}
         with start(["-m", "refdesk", "logs", "--follow", "--lines", "1"], tmp_path, PYTHONUNBUFFERED="1") as reader:
-            assert reader.process.stdout is not None
-            reader.read_line(reader.process.stdout)  # it follows
+            reader.read_line()  # it follows
             missing = ["knowledge", "get", "01900000-0000-7000-8000-000000000000"]
             assert run(missing, tmp_path, **HASHING).returncode == 2
-            while "get_knowledge" not in reader.read_line(reader.process.stdout):
+            while "get_knowledge" not in reader.read_line():
                 pass
 
 
@@ -283,9 +282,8 @@ def test_open_starts_a_server_where_none_runs_and_a_browser_on_it(tmp_path: Path
     with start(["-m", "refdesk", "open", "--port", "0"], tmp_path, **variables) as server:
         url = server.read_log("listening")["url"]
         assert httpx2.get(url, timeout=WAIT_SECONDS).status_code == 200
-        assert server.process.stdout is not None
-        assert "No server runs" in server.read_line(server.process.stdout)
-        assert server.read_line(server.process.stdout) == f"{url}/"
+        assert "No server runs" in server.read_line()
+        assert server.read_line() == f"{url}/"
 
 
 @pytest.mark.parametrize("command", [["search", "x"], ["status"]])

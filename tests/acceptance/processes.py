@@ -120,14 +120,14 @@ class Running:
         return answer
 
     def receive(self) -> dict[str, Any]:
-        assert self.process.stdout is not None
-        line = self._read_line(self.process.stdout)
+        line = self.read_line()
         self.received.append(line)
         return json.loads(line)
 
-    def _read_line(self, stream: IO[bytes]) -> str:
-        """Return the next line of a stream; waits for it at most `WAIT_SECONDS`."""
-        number, deadline = stream.fileno(), time.monotonic() + WAIT_SECONDS
+    def read_line(self) -> str:
+        """Return the next line that it writes on stdout; waits for it at most `WAIT_SECONDS`."""
+        assert self.process.stdout is not None
+        number, deadline = self.process.stdout.fileno(), time.monotonic() + WAIT_SECONDS
         with selectors.DefaultSelector() as selector:
             selector.register(number, selectors.EVENT_READ)
             while b"\n" not in self._answers:

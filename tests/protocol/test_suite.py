@@ -49,8 +49,7 @@ def test_with_the_suites_fixtures_the_adapter_holds_all_that_is_offered(
     suite: Suite, revision: str, tmp_path: Path
 ) -> None:
     with start(FIXTURES, tmp_path) as server:
-        assert server.process.stdout is not None
-        url = server.read_line(server.process.stdout)
+        url = server.read_line()
         found = suite.run_scenarios(f"{url}/mcp", tmp_path / "results", "--requirements", revision)
     failed, listed = find_failed(found), read_list(f"{revision}, with the suite's fixtures")
     assert failed - listed == set(), "these fail and no reason is written for them"
