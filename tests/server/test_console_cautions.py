@@ -62,7 +62,7 @@ async def test_a_hit_and_both_pages_tell_what_an_announcement_changes_and_lead_t
     assert said.startswith("1 thing here relies on what this changes.")
     assert led == ["#impacts"]
     form = await read(browser, f"/console/do/judge_impact?announcement={RECORD['id']}&toolset=knowledge&id={note}")
-    assert all(html.escape(title) in form for title in (NOTE["title"], RECORD["title"])), "what relies on what"
+    assert all(html.escape(str(title)) in form for title in (NOTE["title"], RECORD["title"])), "what relies on what"
 
 
 async def test_what_contradicts_an_entry_is_shown_with_both_passages_until_it_is_settled(
