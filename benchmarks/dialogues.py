@@ -59,8 +59,7 @@ class Outcome:
 
 
 def read_locomo(path: Path, grain: Grain) -> Iterator[Asked]:
-    """Yield the conversations of `locomo10.json`; evidence names turns, and a session is evidence if a turn of it "
-    "is."""
+    """Yield the conversations of `locomo10.json`: evidence is a turn, or a session that has one."""
     for sample in json.loads(path.read_text(encoding="utf-8")):
         documents, number = list[tuple[str, str]](), dict[str, int]()
         for session, date, turns in _list_sessions(sample["conversation"]):
