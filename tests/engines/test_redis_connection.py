@@ -94,19 +94,23 @@ async def test_redis_goes_and_comes_and_the_worker_lives_on(caplog: pytest.LogCa
     wakes, worker = Wakes(), Worker()
     with redis.running() as server, caplog.at_level(logging.INFO):
         async with open_shared(server.url, wakes.ring) as shared, worker.working(shared):
-            shared.queue.announce([JOB])
+            # On a busy machine Redis may be late, and count as away for a moment, at any time.
+            await until(lambda: shared.queue.enqueue([JOB]))
             await until(worker.has_done)
+            rung = wakes.count
             server.kill()
             await until(lambda: is_down(shared))
-            assert wakes.count == 1
+            assert wakes.count > rung
             await check_away(shared)
+            rung = wakes.count
             server.start()
             await until(lambda: is_up(shared))
-            assert wakes.count == 2
-            assert await shared.queue.enqueue([JOB])
+            assert wakes.count > rung
+            await until(lambda: shared.queue.enqueue([JOB]))
             await until(lambda: worker.has_done(2))
     messages = [record.message for record in caplog.records if record.name.startswith("refdesk")]
-    assert messages == ["queue away", "queue back"]
+    assert messages == ["queue away", "queue back"] * (len(messages) // 2) != []
+    assert wakes.count == len(messages)
     assert str(server.port) not in caplog.text
 
 

@@ -46,7 +46,10 @@ def read_everything(server: RedisServer) -> str:
     }
     kept: dict[str, str] = {}
     for key in server.list_keys():
-        command, span = readers[str(server.ask("TYPE", key))]
+        kind = str(server.ask("TYPE", key))
+        if kind == "none":
+            continue  # it has expired since it was listed
+        command, span = readers[kind]
         kept[key] = str(server.ask(command, key, *span))
     return json.dumps(kept)
 
