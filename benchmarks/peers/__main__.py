@@ -1,6 +1,7 @@
 """refdesk beside installed rivals.
 
-    python -m benchmarks.peers [--form small | full | long] [--rivals NAME …] [--parts NAME …] [--write]
+    python -m benchmarks.peers [--form small | full | long] [--rivals NAME …] [--parts NAME …] [--sizes N …] [--fill]
+        [--write]
 
 Each rival is installed into an environment of its own below `.benchmarks/`, at pinned versions, and does the same work
 through its own door: MCP over stdio, or its Python interface in a process of its own. All have the same sentence
@@ -8,9 +9,11 @@ encoder where one can be given. Searches are taken in turns, and while one is ti
 still, so that ratios hold on a busy machine. A rival that cannot be had is listed with the reason.
 
 `small` takes about three minutes once everything is installed, `full` ten to twenty, `long` hours. `--write` puts
-`docs/benchmarks/peers.json`, `peers.md` and the pictures there; parts that were not measured stay as they were. Without
-it the page is printed. `--page` writes page and pictures anew from the JSON. `--lock` resolves the versions anew. Where
-the judged collections are not at hand, quality is left out.
+`docs/benchmarks/peers.json`, `peers.md` and the pictures there; parts, sizes and numbers of clients that were not
+measured stay as they were. Without it the page is printed. `--sizes` has other numbers of notes searched than the form
+has. Beyond 1,000 notes each is filled once and kept; `--fill` does that alone, of which nothing is timed. `--page`
+writes page and pictures anew from the JSON. `--lock` resolves the versions anew. Where the judged collections are not
+at hand, quality is left out.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from benchmarks.peers import page
@@ -29,6 +33,7 @@ from benchmarks.peers.measuring import (
     Failure,
     Form,
     check_keeping,
+    fill_all,
     measure_corrections,
     measure_kills,
     measure_quality,
@@ -41,6 +46,10 @@ from benchmarks.results import describe_run, read_result, write_result
 from benchmarks.tokens import count_tokens
 
 PARTS = ("start", "stores", "searches", "quality", "kills", "corrections")
+KEYED = {"stores", "searches", "quality"}
+"""Parts whose figures are by number of clients, number of notes or collection, each measured when it was."""
+
+VECTORS, FILLED = ENVIRONMENTS / "vectors.sqlite3", ENVIRONMENTS / "filled"
 
 
 def main() -> None:
@@ -49,6 +58,8 @@ def main() -> None:
     parser.add_argument("--form", choices=FORMS, default="small")
     parser.add_argument("--rivals", nargs="+", choices=[kind.name for kind in RIVALS], metavar="NAME")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
+    parser.add_argument("--sizes", nargs="+", type=int, metavar="N")
+    parser.add_argument("--fill", action="store_true")
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--page", action="store_true")
     parser.add_argument("--lock", action="store_true")
@@ -57,10 +68,15 @@ def main() -> None:
         lock()
         return
     if not options.page:
+        form = FORMS[options.form]
+        form = replace(form, sizes=tuple(options.sizes or form.sizes))
         rivals, absent = install_all(options.rivals)
+        if options.fill:
+            fill_all(rivals, form, FILLED)
+            return
         result: dict[str, Any] | None = None
         for part in options.parts:
-            result = merge(result, measure_part(part, rivals, FORMS[options.form]) | {"absent": absent})
+            result = merge(result, measure_part(part, rivals, form) | {"absent": absent})
             if options.write:  # after each part: whoever stops a long run has what was measured
                 write_result("peers", merge(read_result("peers"), result))
         if not options.write:
@@ -73,11 +89,34 @@ def merge(before: dict[str, Any] | None, result: dict[str, Any]) -> dict[str, An
     """Return a result whose parts, where they were not measured now, are those of the one before."""
     if before is None:
         return result
+    merged = {
+        name: merge_part(before["parts"].get(name), part) if name in KEYED else part
+        for name, part in result["parts"].items()
+    }
     return {
         "rivals": {**before["rivals"], **result["rivals"]},
         "absent": result["absent"],
-        "parts": {**before["parts"], **result["parts"]},
+        "parts": {**before["parts"], **merged},
     }
+
+
+def merge_part(before: dict[str, Any] | None, part: dict[str, Any]) -> dict[str, Any]:
+    """Return a part with those keys of the one before that were not measured now, each with the run it comes from."""
+    runs = {key: describe_part(part) for each in part["figures"].values() for key in each}
+    figures: dict[str, dict[str, Any]] = {name: dict(each) for name, each in part["figures"].items()}
+    for name, each in (before or {"figures": {}})["figures"].items():
+        kept = {key: values for key, values in each.items() if key not in runs}
+        if kept:
+            figures[name] = kept | figures.get(name, {})
+    known: dict[str, Any] = {} if before is None else before.get("runs", {})
+    for key in dict.fromkeys(key for each in figures.values() for key in each):
+        runs.setdefault(key, known.get(key) or describe_part(before or part))
+    return {**part, "figures": figures, "runs": runs}
+
+
+def describe_part(part: dict[str, Any]) -> dict[str, Any]:
+    """Return what a part says of the run that it comes from."""
+    return {key: value for key, value in part.items() if key not in ("figures", "runs")}
 
 
 def install_all(names: list[str] | None) -> tuple[list[Rival], dict[str, str]]:
@@ -97,13 +136,12 @@ def install_all(names: list[str] | None) -> tuple[list[Rival], dict[str, str]]:
 
 def measure_part(part: str, rivals: list[Rival], form: Form) -> dict[str, Any]:
     """Return what was measured of one part, with what it was measured on."""
-    vectors = ENVIRONMENTS / "vectors.sqlite3"
-    vectors.parent.mkdir(parents=True, exist_ok=True)
+    VECTORS.parent.mkdir(parents=True, exist_ok=True)
     measures: dict[str, Callable[[], Any]] = {
         "start": lambda: measure_start(rivals, form, count),
         "stores": lambda: measure_stores(rivals, form),
-        "searches": lambda: measure_searches(rivals, form, vectors),
-        "quality": lambda: measure_quality(rivals, form, vectors),
+        "searches": lambda: measure_searches(rivals, form, FILLED),
+        "quality": lambda: measure_quality(rivals, form, VECTORS),
         "kills": lambda: measure_kills(rivals, form),
         "corrections": lambda: measure_corrections(rivals, form),
     }

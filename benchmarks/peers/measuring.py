@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import random
 import signal
-import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -15,16 +13,13 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median, quantiles
-from typing import Any, TypeAlias
+from typing import Any
 
-from benchmarks.peers.client import Client, PeerError, measure_files, measure_memory, signal_marked
+from benchmarks.peers.client import Client, PeerError, measure_memory, signal_marked
+from benchmarks.peers.filling import Failure, Figures, Keeper, fill, say
 from benchmarks.peers.material import KINDS, MOST_EMBEDDED, SEED, Fact, Writer, make_facts
 from benchmarks.peers.rival import Note, Rival
 from benchmarks.peers.servers import Refdesk
-
-Figures: TypeAlias = dict[str, Any]
-Failure = (PeerError, subprocess.TimeoutExpired, OSError, ValueError, KeyError, LookupError)
-"""What a rival's refusal may come as, its answer not being what it is elsewhere among it."""
 
 SLICE = 10
 WARM_UP = 3
@@ -116,11 +111,6 @@ def close_all(clients: Sequence[Client]) -> None:
 def make_home() -> tempfile.TemporaryDirectory[str]:
     """Return a new folder, gone when it is closed, whatever a dying process still writes there."""
     return tempfile.TemporaryDirectory(prefix="peer-", ignore_cleanup_errors=True)
-
-
-def say(text: str) -> None:
-    """Tell who waits."""
-    print(text, file=sys.stderr, flush=True)
 
 
 def spread(times: Sequence[float]) -> Figures:
@@ -263,17 +253,34 @@ def check_keeping(rival: Rival) -> None:
             raise PeerError("a note that it was given is not there when it is opened again: its door is at fault")
 
 
-def measure_searches(rivals: Sequence[Rival], form: Form, vectors: Path) -> dict[str, Figures]:
-    """Return, for each size, search times in turns, and the memory and the disk that are taken then."""
+def fill_all(rivals: Sequence[Rival], form: Form, folder: Path) -> None:
+    """Fill everybody with what is searched later, as far as that is kept; nothing of it is timed."""
+    keeper = Keeper(folder, form.fill_seconds)
+    for size in form.sizes:
+        if size > MOST_EMBEDDED:
+            notes = Writer().write(size)
+            for rival in rivals:
+                keeper.fill(rival, notes)
+
+
+def measure_searches(rivals: Sequence[Rival], form: Form, folder: Path) -> dict[str, Figures]:
+    """Return, for each size, search times in turns, and the memory and the disk that are taken then.
+
+    Beyond `MOST_EMBEDDED` notes everybody is filled once, and what was filled is kept in a folder.
+    """
     figures: dict[str, Figures] = {rival.name: {} for rival in rivals}
+    keeper = Keeper(folder, form.fill_seconds)
     for size in form.sizes:
         notes, questions = Writer().write(size), Writer(12).ask(form.searches + WARM_UP)
         with ExitStack() as stack:
             opened: dict[str, Client] = {}
             for rival in rivals:
-                home = Path(stack.enter_context(make_home()))
-                kept = vectors if size > MOST_EMBEDDED else None
-                figures[rival.name][str(size)] = filled = _fill(rival, home, notes, kept, form)
+                if size > MOST_EMBEDDED:
+                    home, filled = keeper.fill(rival, notes)
+                else:
+                    home = Path(stack.enter_context(make_home()))
+                    filled = fill(rival, home, notes, None, form.fill_seconds)
+                figures[rival.name][str(size)] = filled
                 if "error" in filled:
                     continue
                 try:
@@ -290,19 +297,6 @@ def measure_searches(rivals: Sequence[Rival], form: Form, vectors: Path) -> dict
             for name, times in _search_in_turns(rivals, opened, questions[WARM_UP:]).items():
                 figures[name][str(size)] |= {**spread(times), "memory": measure_memory(opened[name].mark)}
     return figures
-
-
-def _fill(rival: Rival, home: Path, notes: Sequence[Note], vectors: Path | None, form: Form) -> Figures:
-    say(f"filling {rival.name} with {len(notes):,} notes")
-    began = time.perf_counter()
-    try:
-        rival.fill(home, notes, vectors, form.fill_seconds)
-    except subprocess.TimeoutExpired:
-        return {"error": f"not filled within {form.fill_seconds:.0f} s"}
-    except Failure as error:
-        return {"error": str(error) or type(error).__name__}
-    seconds = {"fill seconds": round(time.perf_counter() - began, 1)} if vectors is None else {}
-    return {**seconds, "disk": measure_files(home)}
 
 
 def _search_in_turns(
@@ -470,7 +464,7 @@ def measure_quality(rivals: Sequence[Rival], form: Form, vectors: Path) -> dict[
         for rival in rivals:
             with make_home() as folder:
                 home = Path(folder)
-                figures[rival.name][name] = result = _fill(rival, home, notes, vectors, form)
+                figures[rival.name][name] = result = fill(rival, home, notes, vectors, form.fill_seconds)
                 if "error" in result:
                     continue
                 try:

@@ -112,10 +112,17 @@ def render(result: Result) -> str:
 def _render_runs(parts: Result) -> Iterable[str]:
     runs: dict[str, list[str]] = {}
     for name, part in parts.items():
-        said = f"{name_run(part)} Its form is `{part['form']}`."
-        runs.setdefault(said, []).append(name)
+        whole: dict[str, Result] = {name: part}
+        of_each = {_name_key(name, key): run for key, run in part.get("runs", {}).items()}
+        for title, run in (of_each or whole).items():
+            runs.setdefault(f"{name_run(run)} Its form is `{run['form']}`.", []).append(title)
     for said, names in runs.items():
         yield f"**{', '.join(names)}**: {said}\n"
+
+
+def _name_key(part: str, key: str) -> str:
+    what = {"stores": "clients", "searches": "notes"}.get(part)
+    return f"{part}, {int(key):,} {what}" if what else f"{part}, {key}"
 
 
 def list_losers(result: Result) -> dict[str, str]:
@@ -181,7 +188,8 @@ def _pick(parts: Result, part: str, *path: str, scale: float = 1.0, only: set[st
 
 
 def _list_keys(figures: Mapping[str, Result]) -> list[str]:
-    return list(dict.fromkeys(key for each in figures.values() for key in each))
+    keys = dict.fromkeys(key for each in figures.values() for key in each)
+    return sorted(keys, key=lambda key: (int(key) if key.isdecimal() else 0, key))
 
 
 def _render_standing(result: Result) -> Iterable[str]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,8 +14,10 @@ from typing import Any, ClassVar
 
 import pytest
 
+from benchmarks.peers import __main__ as peers
 from benchmarks.peers import page
 from benchmarks.peers.client import PeerError, list_marked
+from benchmarks.peers.filling import Keeper
 from benchmarks.peers.installing import install, list_rivals
 from benchmarks.peers.libraries import Library
 from benchmarks.peers.material import KINDS, Writer, make_facts
@@ -27,6 +31,7 @@ from benchmarks.peers.measuring import (
     measure_start,
     measure_stores,
 )
+from benchmarks.peers.rival import Note
 from benchmarks.peers.servers import Refdesk
 from benchmarks.results import describe_run
 
@@ -110,7 +115,7 @@ def test_a_door_that_keeps_nothing_over_a_clean_end_is_not_held_against_the_riva
 
 def test_searches_are_timed_and_nothing_is_left_running(tmp_path: Path) -> None:
     rival = Honest(tmp_path)
-    figures = measure_searches([rival], TINY, tmp_path / "vectors")["honest"]["30"]
+    figures = measure_searches([rival], TINY, tmp_path / "filled")["honest"]["30"]
     assert figures["count"] == TINY.searches
     assert figures["p50"] <= figures["p95"]
     assert figures["memory"] > 1_000_000
@@ -121,6 +126,41 @@ def test_searches_are_timed_and_nothing_is_left_running(tmp_path: Path) -> None:
     assert len(list_marked(client.mark)) == 1
     client.close()
     assert list_marked(client.mark) == []
+
+
+def test_what_was_filled_once_is_searched_again_and_who_was_too_slow_is_not_tried_with_more(tmp_path: Path) -> None:
+    tries: list[int] = []
+
+    class Slow(Honest):
+        def fill(self, home: Path, notes: Sequence[Note], vectors: Path | None, seconds: float) -> None:
+            tries.append(len(notes))
+            if seconds < 60:
+                raise subprocess.TimeoutExpired("fill", seconds)
+            super().fill(home, notes, vectors, seconds)
+
+    rival, notes = Slow(tmp_path), Writer().write(3)
+    impatient, patient = (Keeper(tmp_path / "filled", seconds) for seconds in (1.0, 60.0))
+    assert "not filled within 1 s" in impatient.fill(rival, notes[:2])[1]["error"]
+    assert "not filled with 2" in impatient.fill(rival, notes)[1]["error"]
+    assert "not filled within 1 s" in impatient.fill(rival, notes[:2])[1]["error"]
+    assert tries == [2]
+    home, figures = patient.fill(rival, notes)
+    assert rival.list_keys(home) == {note.key for note in notes}
+    assert patient.fill(rival, notes) == (home, figures) == impatient.fill(rival, notes)
+    assert tries == [2, 3]
+
+
+def test_numbers_of_notes_that_were_not_searched_now_keep_their_figures_and_their_run() -> None:
+    first, second = (make_result(refdesk=ms, slow=90.0) for ms in (4.0, 5.0))
+    first["parts"]["stores"]["form"] = "full"
+    for each in second["parts"]["stores"]["figures"].values():
+        each["8"] = each.pop("1")
+    text = page.render(peers.merge(peers.merge(None, first), second))
+    runs = dict(re.findall(r"\*\*(stores, \d clients)\*\*.*`(full|tiny)`", text))
+    assert runs == {"stores, 1 clients": "full", "stores, 8 clients": "tiny"}
+    assert "| refdesk | 4.0 ms |" in text
+    assert "| refdesk | 5.0 ms |" in text
+    assert text.index("### One client") < text.index("### 8 clients at once")
 
 
 def test_who_cannot_be_started_is_said_so_and_costs_nobody_else(tmp_path: Path) -> None:
