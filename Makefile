@@ -113,8 +113,9 @@ lock: ## write the pinned requirement files anew
 		--no-header pyproject.toml --all-extras -c requirements/dev.txt -o requirements/server.txt
 
 .PHONY: peers
-peers: $(READY) ## beside other memory servers, which it installs; into docs/benchmarks/peers.md. FORM=small is short
-	$(BIN)/python -m benchmarks.peers --form $(or $(FORM),full) $(if $(PARTS),--parts $(PARTS)) --write
+peers: $(READY) ## beside other memory servers, which it installs; into docs/benchmarks/peers.md. FORM=small, PARTS="stores", SIZES=100000, CLIENTS=32
+	$(BIN)/python -m benchmarks.peers --form $(or $(FORM),full) $(if $(PARTS),--parts $(PARTS)) \
+		$(if $(SIZES),--sizes $(SIZES)) $(if $(CLIENTS),--clients $(CLIENTS)) --write
 
 clean: ## remove what the targets made
 	rm -rf .venv .pytest_cache .ruff_cache .hypothesis .import_linter_cache build dist

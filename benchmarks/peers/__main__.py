@@ -1,19 +1,20 @@
 """refdesk beside installed rivals.
 
-    python -m benchmarks.peers [--form small | full | long] [--rivals NAME …] [--parts NAME …] [--sizes N …] [--fill]
-        [--write]
+    python -m benchmarks.peers [--form small | full | long] [--rivals NAME …] [--parts NAME …] [--sizes N …]
+        [--clients N …] [--fill] [--write]
 
 Each rival is installed into an environment of its own below `.benchmarks/`, at pinned versions, and does the same work
 through its own door: MCP over stdio, or its Python interface in a process of its own. All have the same sentence
 encoder where one can be given. Searches are taken in turns, and while one is timed the processes of the others stand
 still, so that ratios hold on a busy machine. A rival that cannot be had is listed with the reason.
 
-`small` takes about three minutes once everything is installed, `full` ten to twenty, `long` hours. `--write` puts
+`small` takes about ten minutes once everything is installed, `full` an hour, `long` many. `--write` puts
 `docs/benchmarks/peers.json`, `peers.md` and the pictures there; parts, sizes and numbers of clients that were not
-measured stay as they were. Without it the page is printed. `--sizes` has other numbers of notes searched than the form
-has. Beyond 1,000 notes each is filled once and kept; `--fill` does that alone, of which nothing is timed. `--page`
-writes page and pictures anew from the JSON. `--lock` resolves the versions anew. Where the judged collections are not
-at hand, quality is left out.
+measured stay as they were, with the run that they come from. Without it the page is printed. `--sizes` and `--clients`
+stand in the place of the form's numbers of notes and of clients that store at once. Beyond 1,000 notes each is filled
+once and kept; `--fill` does that alone, and nothing of it is timed, so the machine may be busy. `--page` writes page
+and pictures anew from the JSON. `--lock` resolves the versions anew. Where the judged collections are not at hand,
+quality is left out.
 """
 
 from __future__ import annotations
@@ -59,6 +60,7 @@ def main() -> None:
     parser.add_argument("--rivals", nargs="+", choices=[kind.name for kind in RIVALS], metavar="NAME")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
     parser.add_argument("--sizes", nargs="+", type=int, metavar="N")
+    parser.add_argument("--clients", nargs="+", type=int, metavar="N")
     parser.add_argument("--fill", action="store_true")
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--page", action="store_true")
@@ -69,7 +71,8 @@ def main() -> None:
         return
     if not options.page:
         form = FORMS[options.form]
-        form = replace(form, sizes=tuple(options.sizes or form.sizes))
+        sizes, clients = (tuple(options.sizes or form.sizes), tuple(options.clients or form.clients))
+        form = replace(form, sizes=sizes, clients=clients)
         rivals, absent = install_all(options.rivals)
         if options.fill:
             fill_all(rivals, form, FILLED)

@@ -298,7 +298,8 @@ def _render_searches(figures: Result, result: Result) -> Iterable[str]:
     yield (
         "Ten results for four words, one client. Memory is the proportional set size of all its processes after the "
         "searches, disk what its files take without the encoder's, filling the time of its own bulk way, vectors "
-        f"included; beyond {MOST_EMBEDDED:,} notes a text is embedded once for all of them, and filling is not told.\n"
+        f"included; beyond {MOST_EMBEDDED:,} notes a text is embedded once for all rivals, each is filled before, and "
+        "filling is not told.\n"
     )
     for size in _list_keys(figures):
         yield f"### {int(size):,} notes\n"
