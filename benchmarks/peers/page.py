@@ -36,8 +36,10 @@ REASONS = {
         "once the note is committed with `synchronous=FULL`, so that a power loss takes nothing that was acknowledged."
     ),
     "searches": (
-        "A search here is hybrid, keyword and semantic, with filters by org, state and time, and a snippet for each "
-        "result; one that is faster does only one of these."
+        "A search here is hybrid, keyword and semantic, behind filters by org, state and time, over a store that other "
+        "processes write meanwhile, and has a snippet and its reasons with each result. chroma-mcp and "
+        "mcp-server-qdrant compare vectors alone, server-memory looks for one piece of text, and txtai fuses both over "
+        "an index in the memory of one process, which gives texts as they are."
     ),
     "memory": "What has no embedding model in its process has less in memory.",
     "disk": "What keeps no history, audit or index of words keeps less.",
