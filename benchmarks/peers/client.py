@@ -68,20 +68,20 @@ class Client:
         self._send({"jsonrpc": "2.0", "method": "notifications/initialized"})
         return self.ask("tools/list", {})["tools"]
 
-    def ask(self, method: str, params: Answer) -> Answer:
+    def ask(self, method: str, params: Answer, seconds: float = ANSWER_SECONDS) -> Answer:
         """Return the result of a request.
 
         Raises:
-            PeerError: It answered with an error, ended, or gave no answer in time.
+            PeerError: It answered with an error, ended, or gave no answer in so many seconds.
         """
         self._ids += 1
         self._send({"jsonrpc": "2.0", "id": self._ids, "method": method, "params": params})
-        until = time.monotonic() + ANSWER_SECONDS
+        until = time.monotonic() + seconds
         while True:
             try:
                 line = self._lines.get(timeout=max(0.01, until - time.monotonic()))
             except queue.Empty:
-                raise PeerError(f"no answer within {ANSWER_SECONDS:g} s") from None
+                raise PeerError(f"no answer within {seconds:.0f} s") from None
             if not line:
                 raise PeerError("its process ended")
             if not line.startswith(b"{"):
@@ -92,13 +92,13 @@ class Client:
                     raise PeerError(str(said.get("error"))[:300])
                 return said["result"]
 
-    def call(self, name: str, arguments: Answer) -> Answer:
+    def call(self, name: str, arguments: Answer, seconds: float = ANSWER_SECONDS) -> Answer:
         """Return the answer of a tool, as the protocol has it.
 
         Raises:
-            PeerError: The tool failed.
+            PeerError: The tool failed; else as in `ask`.
         """
-        answer = self.ask("tools/call", {"name": name, "arguments": arguments})
+        answer = self.ask("tools/call", {"name": name, "arguments": arguments}, seconds)
         if answer.get("isError"):
             raise PeerError(get_text(answer)[:300])
         return answer

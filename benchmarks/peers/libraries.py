@@ -49,7 +49,9 @@ class Library(Rival, ABC):
                 if time.monotonic() > until:
                     raise PeerError(f"{start:,} of {len(notes):,} notes within {seconds:.0f} s")
                 part = notes[start : start + self.batch]
-                client.call("fill", {"notes": [{"key": n.key, "title": n.title, "body": n.body} for n in part]})
+                given = [{"key": n.key, "title": n.title, "body": n.body} for n in part]
+                # All of a batch may be embedded in this one call.
+                client.call("fill", {"notes": given}, max(1.0, until - time.monotonic()))
             self.settle(client)
         finally:
             client.close()

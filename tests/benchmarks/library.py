@@ -1,7 +1,7 @@
-"""A rival of a few lines: `python library.py [honest | late | stale]`, over the line protocol of the peers' doors.
+"""A rival of a few lines: `python library.py [honest | late | stale | silent]`, over the line protocol of the doors.
 
 `honest` writes each note before it answers. `late` answers first and writes every hundredth time. `stale` adds where it
-should replace, and finds the oldest first.
+should replace, and finds the oldest first. `silent` never says that it is filled.
 """
 
 from __future__ import annotations
@@ -50,6 +50,8 @@ def list_all(_: dict[str, Any]) -> dict[str, Any]:
 
 
 def fill(arguments: dict[str, Any]) -> dict[str, Any]:
+    if MANNER == "silent":
+        sys.stdin.read()
     for note in arguments["notes"]:
         write(note)
     return {}

@@ -17,7 +17,7 @@ import pytest
 from benchmarks.peers import __main__ as peers
 from benchmarks.peers import page
 from benchmarks.peers.client import PeerError, list_marked
-from benchmarks.peers.filling import Keeper
+from benchmarks.peers.filling import Keeper, fill
 from benchmarks.peers.installing import install, list_rivals
 from benchmarks.peers.libraries import Library
 from benchmarks.peers.material import KINDS, Writer, make_facts
@@ -62,6 +62,12 @@ class Stale(Honest):
     """One that shows what was replaced."""
 
     name = manner = "stale"
+
+
+class Silent(Honest):
+    """One that is never filled."""
+
+    name = manner = "silent"
 
 
 def test_who_loses_what_it_acknowledged_is_found_out(tmp_path: Path) -> None:
@@ -148,6 +154,10 @@ def test_what_was_filled_once_is_searched_again_and_who_was_too_slow_is_not_trie
     assert rival.list_keys(home) == {note.key for note in notes}
     assert patient.fill(rival, notes) == (home, figures) == impatient.fill(rival, notes)
     assert tries == [2, 3]
+
+
+def test_filling_is_waited_for_as_long_as_it_may_take(tmp_path: Path) -> None:
+    assert fill(Silent(tmp_path), tmp_path, Writer().write(1), None, 1.0)["error"] == "no answer within 1 s"
 
 
 def test_numbers_of_notes_that_were_not_searched_now_keep_their_figures_and_their_run() -> None:
