@@ -60,7 +60,7 @@ class Keeper:
         place = self._find(rival, len(notes))
         home, told = place / "home", place / "filled.json"
         before = self._read(told)
-        if before is not None and ("error" not in before or before["seconds"] >= self._seconds):
+        if before is not None and (not self._has_failed(before) or before["seconds"] >= self._seconds):
             return home, before["figures"]
         if fewer := self._find_failure(rival, len(notes)):
             return home, {"error": f"not tried, for it was not filled with {fewer:,}"}
@@ -68,8 +68,7 @@ class Keeper:
         home.mkdir(parents=True)
         vectors = self._folder.with_name("vectors.sqlite3")
         figures = fill(rival, home, notes, vectors, self._seconds)
-        error = {"error": True} if "error" in figures else {}
-        told.write_text(json.dumps({"seconds": self._seconds, "figures": figures, **error}), encoding="utf-8")
+        told.write_text(json.dumps({"seconds": self._seconds, "figures": figures}), encoding="utf-8")
         return home, figures
 
     def _find(self, rival: Rival, count: int) -> Path:
@@ -79,14 +78,15 @@ class Keeper:
         return self._folder / f"{rival.name}-{edition}" / str(count)
 
     def _find_failure(self, rival: Rival, count: int) -> int | None:
-        tried = self._find(rival, count).parent
-        for told in tried.glob("*/filled.json"):
-            before = self._read(told)
-            if before is not None and "error" in before and before["seconds"] >= self._seconds:
-                fewer = int(told.parent.name)
-                if fewer < count:
-                    return fewer
+        """Return with how many notes fewer a rival could not be filled in as many seconds."""
+        for told in self._find(rival, count).parent.glob("*/filled.json"):
+            before, fewer = self._read(told), int(told.parent.name)
+            if fewer < count and before and self._has_failed(before) and before["seconds"] >= self._seconds:
+                return fewer
         return None
+
+    def _has_failed(self, before: dict[str, Any]) -> bool:
+        return "error" in before["figures"]
 
     def _read(self, told: Path) -> dict[str, Any] | None:
         return json.loads(told.read_text(encoding="utf-8")) if told.is_file() else None

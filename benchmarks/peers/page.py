@@ -119,7 +119,7 @@ def _render_runs(parts: Result) -> Iterable[str]:
         for title, run in (of_each or whole).items():
             runs.setdefault(f"{name_run(run)} Its form is `{run['form']}`.", []).append(title)
     for said, names in runs.items():
-        yield f"**{', '.join(names)}**: {said}\n"
+        yield f"**{'; '.join(names)}**: {said}\n"
 
 
 def _name_key(part: str, key: str) -> str:
