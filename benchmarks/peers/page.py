@@ -26,6 +26,9 @@ when its turn to search begins. This page is written by that command from [its f
 written by hand except the reasons.
 """
 
+_COUNTED = {"stores": "client", "searches": "note"}
+"""What the figures of a part are told by."""
+
 REASONS = {
     "start": (
         "A server in Node on one file of text has less to load. A client's second server is a forwarder to the desk "
@@ -123,22 +126,27 @@ def _render_runs(parts: Result) -> Iterable[str]:
 
 
 def _name_key(part: str, key: str) -> str:
-    what = {"stores": "clients", "searches": "notes"}.get(part)
-    return f"{part}, {int(key):,} {what}" if what else f"{part}, {key}"
+    return f"{part}, {_count(part, key)}" if part in _COUNTED else f"{part}, {key}"
+
+
+def _count(part: str, key: str) -> str:
+    """Return how many clients stored, or in how many notes was searched."""
+    return f"{int(key):,} {_COUNTED[part]}{'' if int(key) == 1 else 's'}"
 
 
 def list_losers(result: Result) -> dict[str, str]:
     """Return who lost something that it had acknowledged, and when."""
-    losers: dict[str, str] = {}
+    losers: dict[str, list[str]] = {}
     parts = result["parts"]
     for name, figures in parts.get("kills", {}).get("figures", {}).items():
         if figures.get("lost"):
-            losers[name] = f"{figures['lost']} of {figures['acknowledged']} after `kill -9`"
+            losers.setdefault(name, []).append(f"{figures['lost']} of {figures['acknowledged']} after `kill -9`")
     for name, figures in parts.get("stores", {}).get("figures", {}).items():
         for clients, each in figures.items():
             if each.get("lost"):
-                losers[name] = f"{each['lost']} of {each['acknowledged']} with {clients} clients"
-    return losers
+                lost = f"{each['lost']} of {each['acknowledged']} with {_count('stores', clients)}"
+                losers.setdefault(name, []).append(lost)
+    return {name: ", ".join(lost) for name, lost in losers.items()}
 
 
 def list_measures(result: Result) -> list[Measure]:
@@ -154,9 +162,9 @@ def list_measures(result: Result) -> list[Measure]:
         for which in ("p50", "p95"):
             values = _pick(parts, "stores", clients, which)
             kept = {name: value for name, value in values.items() if name not in losers}
-            measures.append(Measure(f"a store, {clients} clients, {which}", "stores", kept, "ms"))
+            measures.append(Measure(f"a store, {_count('stores', clients)}, {which}", "stores", kept, "ms"))
     for size in _list_keys(parts.get("searches", {})):
-        place = f"{int(size):,} notes"
+        place = _count("searches", size)
         measures += [
             *(
                 Measure(f"a search, {place}, {which}", "searches", _pick(parts, "searches", size, which), "ms")
@@ -288,7 +296,7 @@ def _render_stores(figures: Result, result: Result) -> Iterable[str]:
                 _show(each.get("per second")),
                 _show(each.get("lost")),
                 _show(each.get("acknowledged")),
-                _error(each) or each.get("why", ""),
+                _error(each) or _error(each, "why"),
             ]
             for name, each in _at(figures, clients)
         ]
@@ -407,8 +415,9 @@ def _scaled(each: Result, key: str) -> float | None:
     return each[key] / 1e6 if key in each else None
 
 
-def _error(each: Result) -> str:
-    return " ".join(str(each.get("error", "")).split()).replace("|", "/")[:120]
+def _error(each: Result, key: str = "error") -> str:
+    """Return what a rival said, as a cell of a table."""
+    return " ".join(str(each.get(key, "")).split()).replace("|", "/")[:120]
 
 
 def _show(value: float | None, unit: str = "") -> str:
@@ -432,7 +441,7 @@ def draw(result: Result) -> dict[str, str]:
     pictures: dict[str, str] = {}
     for part, title in (("stores", "Store times"), ("searches", "Search times")):
         for key in _list_keys(parts.get(part, {})):
-            what = f"{title}, {int(key):,} {'clients' if part == 'stores' else 'notes'}"
+            what = f"{title}, {_count(part, key)}"
             rows: dict[str, list[float]]
             rows = {name: [each["p50"], each["p95"]] for name, each in _at(parts[part], key) if "p50" in each}
             rows = {name: rows[name] for name in sorted(rows, key=lambda name: rows[name][0])}

@@ -166,8 +166,8 @@ def test_numbers_of_notes_that_were_not_searched_now_keep_their_figures_and_thei
     for each in second["parts"]["stores"]["figures"].values():
         each["8"] = each.pop("1")
     text = page.render(peers.merge(peers.merge(None, first), second))
-    runs = dict(re.findall(r"\*\*(stores, \d clients)\*\*.*`(full|tiny)`", text))
-    assert runs == {"stores, 1 clients": "full", "stores, 8 clients": "tiny"}
+    runs = dict(re.findall(r"\*\*(stores, \d clients?)\*\*.*`(full|tiny)`", text))
+    assert runs == {"stores, 1 client": "full", "stores, 8 clients": "tiny"}
     assert "| refdesk | 4.0 ms |" in text
     assert "| refdesk | 5.0 ms |" in text
     assert text.index("### One client") < text.index("### 8 clients at once")
@@ -223,7 +223,7 @@ def make_result(**stores: float) -> dict[str, Any]:
 def test_the_page_says_first_where_a_rival_is_ahead() -> None:
     text = page.render(make_result(refdesk=30.0, quick=10.0, slow=90.0))
     assert text.index("## Where others are ahead") < text.index("## Stores")
-    assert "| [a store, 1 clients, p50](#stores) | 30.0 ms | quick: 10.0 ms | 3.00 × |" in text
+    assert "| [a store, 1 client, p50](#stores) | 30.0 ms | quick: 10.0 ms | 3.00 × |" in text
     assert page.REASONS["stores"] in text
     assert "gone is not compared: no node" in text
     assert "Nowhere in this run." in page.render(make_result(refdesk=5.0, slow=90.0))
@@ -234,7 +234,24 @@ def test_who_loses_notes_is_not_ranked_by_the_time_of_its_stores() -> None:
     result["parts"]["stores"]["figures"]["quick"]["1"]["lost"] = 3
     text = page.render(result)
     assert "Nowhere in this run." in text
-    assert "quick: 3 of 9 with 1 clients" in text
+    assert "quick: 3 of 9 with 1 client." in text
+
+
+def test_everything_that_was_lost_is_told() -> None:
+    result = make_result(refdesk=30.0, quick=10.0)
+    figures = result["parts"]["stores"]["figures"]["quick"]
+    figures["8"] = {**figures["1"], "lost": 2}
+    result["parts"]["kills"] = {
+        **result["parts"]["stores"],
+        "figures": {"quick": {"kills": 3, "lost": 1, "acknowledged": 5}},
+    }
+    assert "quick: 1 of 5 after `kill -9`, 2 of 9 with 8 clients." in page.render(result)
+
+
+def test_what_a_rival_says_in_lines_stays_within_its_row() -> None:
+    result = make_result(refdesk=30.0, quick=10.0)
+    result["parts"]["stores"]["figures"]["quick"]["1"]["why"] = "database is locked\n[SQL: a | b"
+    assert "| database is locked [SQL: a / b |" in page.render(result)
 
 
 def test_the_smallest_rival_is_installed_and_compared() -> None:
