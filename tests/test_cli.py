@@ -4,6 +4,7 @@ import csv
 import gc
 import io
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -93,6 +94,12 @@ def test_a_search_before_any_sync_says_so(tmp_path: Path) -> None:
     assert done.exit_code == 0
     assert done.stdout.startswith("Nothing found.")
     assert "No sync has succeeded yet" in done.stdout
+
+
+def test_a_search_says_how_many_are_found_by_words_alone(synced: Path) -> None:
+    done = refdesk(synced, ["search", "storage"])
+    assert re.search(r"^NOT_EMBEDDED: \d+ documents have no vectors yet and are found by words alone", done.stderr)
+    assert refdesk(synced, ["search", *FEED, "--keyword", "storage"]).stderr == ""
 
 
 def test_results_are_plain_text_when_piped(synced: Path) -> None:

@@ -43,6 +43,17 @@ def test_every_option_of_a_store_reaches_the_entry(tmp_path: Path) -> None:
     assert entry["taskRefs"] == [{"taskId": "T-1", "kind": "references"}]
 
 
+def test_what_was_just_stored_is_found_in_other_words_though_no_desk_runs(tmp_path: Path) -> None:
+    id = store(tmp_path, "Deploy freeze", body="No deploys between Dec 20 and Jan 2.")["id"]
+    words = ["knowledge", "search", "--json", "when may we not ship"]
+    refused = refdesk(tmp_path, words, REFDESK_EMBEDDER="local", REFDESK_READ_ONLY="true")
+    assert json.loads(refused.stdout)["results"] == []
+    assert "1 document has no vectors yet and is found by words alone" in refused.stderr
+    done = refdesk(tmp_path, words, REFDESK_EMBEDDER="local")
+    assert [each["id"] for each in json.loads(done.stdout)["results"]] == [id]
+    assert done.stderr == ""
+
+
 def test_entries_and_tags_are_listed_without_a_query(tmp_path: Path) -> None:
     ids = [store(tmp_path, f"note {number}", "--tag", "all")["id"] for number in range(3)]
     page = refdesk(tmp_path, ["knowledge", "list", "--limit", "2"]).stdout

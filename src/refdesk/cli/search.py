@@ -45,6 +45,8 @@ def search(
 
     Several give one ranked list; their filters are tags, since and until, and toolsets that did not answer are listed
     below. One alone is searched by its own search, with its own filters; without QUERY it lists the newest, if it can.
+
+    Where no desk runs, a few documents without vectors get them first.
     """
     query = " ".join(words)
     given = {"query": query, "limit": limit, "offset": offset, "semantic": semantic, "deadlineMs": deadline_ms}

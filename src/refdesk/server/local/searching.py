@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from refdesk import errors
 from refdesk.core import contracts
+from refdesk.core.operations import WARNINGS
 from refdesk.factories.toolsets import has_documents
 from refdesk.kit import times
 from refdesk.server.calls import Caller
@@ -15,8 +17,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from refdesk.app import Desk
+    from refdesk.core.background.embedding import Indexer
     from refdesk.core.operations import Operation, Toolset
     from refdesk.model import Principal
+
+MOST_EMBEDDED = 100
+"""So many documents without vectors are embedded first where nothing else does it: a second of the packaged model."""
 
 _NO_FILTERS = frozenset({"query", "limit", "top_k", "offset", "semantic", "filters"})
 
@@ -42,10 +48,42 @@ async def search(desk: Desk, principal: Principal, arguments: Mapping[str, Any])
         raise errors.InvalidInputError(f"{chosen[-1].name} cannot be searched.")
     fitted = _fit_one(operation, given) if is_one else _fit_several(given, chosen if names else (), patience)
     asked = fit_search(operation, fitted, filters or ())
+    behind = 0
     if not is_one or (given.get("query") and _is_semantic(operation, given.get("semantic"))):
         await (await desk.get_base()).semantics.wanted.load()
+        behind = 0 if desk.in_background else await _embed_few(desk)
     answer = await Caller(desk, principal, "cli").run(operation, asked)
-    return {"value": answer.value, "meta": answer.meta}
+    return {"value": answer.value, "meta": _add_warning(answer.meta, behind) if behind else answer.meta}
+
+
+async def _embed_few(desk: Desk) -> int:
+    """Embed what has no vectors, if that is little, as nobody does it in the background; return how much is left.
+
+    A search by words alone still answers where that cannot be done, and says so itself.
+    """
+    behind = 0
+    for base in (await desk.get_base()).each():
+        waiting = await _count_waiting(base.indexer)
+        if 0 < waiting <= MOST_EMBEDDED and desk.obstacle is None and not desk.settings.read_only:
+            with suppress(errors.RefdeskError):
+                await base.indexer.run_once()
+            waiting = await _count_waiting(base.indexer)
+        behind += waiting
+    return behind
+
+
+async def _count_waiting(indexer: Indexer) -> int:
+    """Return how many documents have no vectors, those that could not be embedded aside."""
+    pending = await indexer.count_pending()
+    return max(0, pending - len(await indexer.list_failures())) if pending else 0
+
+
+def _add_warning(meta: Mapping[str, Any], behind: int) -> dict[str, Any]:
+    message = (
+        f"{behind:,} {'document has' if behind == 1 else 'documents have'} no vectors yet and "
+        f"{'is' if behind == 1 else 'are'} found by words alone; refdesk worker --until-idle makes them."
+    )
+    return {**meta, WARNINGS: [*meta.get(WARNINGS, ()), {"code": "NOT_EMBEDDED", "message": message}]}
 
 
 def _fit_one(operation: Operation, given: Mapping[str, Any]) -> dict[str, Any]:
