@@ -23,10 +23,13 @@ from refdesk.core.search.semantics import Semantics
 from refdesk.core.writing import audit
 from refdesk.factories.bases import Base
 from refdesk.factories.toolsets import load_toolsets
+from refdesk.model import State
 from refdesk.stores.memory import MemoryStore
 from refdesk.stores.sqlite import open_store
+from refdesk.stores.sqlite.freezing import Sizes
 from tests.core.fakes import NOW, ScriptedEmbedder, make_document
 from tests.server.echo import make_settings
+from tests.stores.sqlite.test_freezing import wait_for_parts
 
 
 class Bench:
@@ -164,3 +167,14 @@ async def test_a_server_makes_the_backups_that_are_asked_for(tmp_path: Path) -> 
                 await anyio.lowlevel.checkpoint()
     async with open_store(tmp_path / "kept" / status.name) as backup:
         await backup.check()
+
+
+async def test_a_desk_makes_an_index_that_is_missing_before_anybody_searches(tmp_path: Path) -> None:
+    path = tmp_path / "desk.sqlite3"
+    async with open_store(path, index_sizes=Sizes(catch_up_above=10**9)) as store, store.transaction() as transaction:
+        # What is withdrawn is not embedded, which alone would make it.
+        ids = [f"d{number}" for number in range(Sizes().catch_up_above)]
+        await transaction.put_documents([make_document(id, state=State.WITHDRAWN) for id in ids])
+    assert await wait_for_parts(path, last=0) == []
+    async with open_desk(make_settings(tmp_path, store=f"sqlite:///{path}"), load_toolsets(["knowledge"])):
+        await wait_for_parts(path, Sizes().catch_up_above)

@@ -96,9 +96,9 @@ def test_a_search_before_any_sync_says_so(tmp_path: Path) -> None:
     assert "No sync has succeeded yet" in done.stdout
 
 
-def test_a_search_says_how_many_are_found_by_words_alone(synced: Path) -> None:
+def test_a_search_says_how_many_have_no_vectors(synced: Path) -> None:
     done = refdesk(synced, ["search", "storage"])
-    assert re.search(r"^NOT_EMBEDDED: \d+ documents have no vectors yet and are found by words alone", done.stderr)
+    assert re.search(r"^NOT_EMBEDDED: \d+ documents have no vectors yet, so only keyword search finds", done.stderr)
     assert refdesk(synced, ["search", *FEED, "--keyword", "storage"]).stderr == ""
 
 

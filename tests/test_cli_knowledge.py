@@ -48,7 +48,7 @@ def test_what_was_just_stored_is_found_in_other_words_though_no_desk_runs(tmp_pa
     words = ["knowledge", "search", "--json", "when may we not ship"]
     refused = refdesk(tmp_path, words, REFDESK_EMBEDDER="local", REFDESK_READ_ONLY="true")
     assert json.loads(refused.stdout)["results"] == []
-    assert "1 document has no vectors yet and is found by words alone" in refused.stderr
+    assert "1 document has no vectors yet, so only keyword search finds" in refused.stderr
     done = refdesk(tmp_path, words, REFDESK_EMBEDDER="local")
     assert [each["id"] for each in json.loads(done.stdout)["results"]] == [id]
     assert done.stderr == ""

@@ -373,6 +373,7 @@ class Desk:
     def _start_background(self, group: TaskGroup, base: Base) -> None:
         for each in base.each():
             group.start_soon(self._supervise, "embedding", each.indexer.run)
+            group.start_soon(self._supervise, "search indexes", partial(self._catch_up, each))
         group.start_soon(self._supervise, "impacts", partial(self._keep_impacts, base))
         group.start_soon(self._supervise, "gaps", partial(self._keep_gaps, base))
         group.start_soon(self._supervise, "watches", partial(self._keep_watching, base))
@@ -381,6 +382,11 @@ class Desk:
             group.start_soon(self._supervise, f"sync of {name}", partial(upkeep.keep_current, name))
         if self.settings.backup_every is not None:
             group.start_soon(self._supervise, "backups", partial(keep_backups, self.settings, base))
+
+    async def _catch_up(self, base: Base) -> None:
+        """Let no search wait for an index that is not there, such as after a restore."""
+        await self.quiet.wait(MOST_LOADING_SECONDS)
+        await base.knowledge_base.store.catch_up()
 
     async def _keep_impacts(self, base: Base) -> None:
         """Find what announcements mean for what is known, whenever something is new, until cancelled."""

@@ -139,10 +139,9 @@ class Transaction(Reader, Protocol):
     async def put_documents(self, documents: Sequence[Document]) -> None:
         """Add or replace documents. A replaced version is kept and stays readable by `get_revisions`.
 
-        A version whose title and body are those of the next one costs no second copy of its body.
-
-        A document's vectors stay when its `text_digest` is unchanged, and go when it changed. Each write adds one to
-        the store's change sequence, in the same commit.
+        A version whose title and body are those of the next one costs no second copy of its body. Vectors stay when
+        `text_digest` is unchanged, and go when it changed. Each write adds one to the store's change sequence, in the
+        same commit.
 
         Raises:
             ConflictError: A `version` is not the stored one plus one (or 1 for a new document); nothing is written.
@@ -288,9 +287,12 @@ class Store(Reader, Archive, Protocol):
         """Return the documents that match, with exact scores. See `FindRequest` and `Found`.
 
         Sees every commit made before the call, by any process. BM25 has k1 = 1.2, b = 0.4 and a title weight of 2 (a
-        word in the title counts as two words of one text); document frequencies and lengths are those of the
-        collection's documents that are not withdrawn.
+        word in the title counts as two of one text); its frequencies and lengths are of what is not withdrawn there.
         """
+        ...
+
+    async def catch_up(self) -> None:
+        """Begin what the next searches would have to do first, where that is much; who serves calls it once."""
         ...
 
     async def scrub(self) -> bool:
@@ -310,15 +312,13 @@ class Store(Reader, Archive, Protocol):
 
     async def list_collections(self) -> Mapping[Collection, str]:
         """Return every collection that holds a document, or once did, and a mark; it costs no look at any document.
-
         A mark, never empty, differs from what it was before a document was written there; it may differ without.
         """
         ...
 
     async def get_change_mark(self) -> str:
-        """Return a text that differs from what it was before any document was written, erased or embedded, by any
-        process; it may differ without. It costs next to nothing, so that one can ask again and again.
-        """
+        """Return a text that differs once any process has written, erased or embedded a document; it may differ
+        without. It costs next to nothing, so that one can ask again and again."""
         ...
 
     async def check(self) -> None:

@@ -105,7 +105,7 @@ PATTERNS = {
 }
 """For each row, by how it begins, where its figures stand on the page, in the row's order."""
 
-PEERS = ("start to the list of tools", "a store, 1 clients, p50", "a search, 1,000 notes, p50")
+PEERS = ("start to the list of tools", "a store, 1 client, p50", "a search, 1,000 notes, p50")
 
 
 def list_peers() -> Iterator[float]:

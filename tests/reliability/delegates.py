@@ -140,6 +140,9 @@ class DelegatingStore(DelegatingReader[Store]):
     async def find(self, request: FindRequest) -> Found:
         return await self.inner.find(request)
 
+    async def catch_up(self) -> None:
+        await self.inner.catch_up()
+
     async def scrub(self) -> bool:
         return await self.inner.scrub()
 

@@ -80,6 +80,8 @@ class Load:
             body = {"title": title, "body": f"What {title} is about.", "clientToken": token}
             post = partial(_post, body)
             place, answer = await self._ask(post, self.random.choice((0, 1)))
+            if self.faults:
+                break
             self.stored[answer.json()["id"]] = title
             self.answers.release()
             await self._read(answer.json()["id"], title, 1 - place)

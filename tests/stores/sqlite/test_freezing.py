@@ -54,6 +54,65 @@ async def check_answers(store: Store) -> None:
     assert await find_ids(store, asking(vector=near(EAST), depth=20)) == [f"d{n:02}" for n in range(1, COUNT, 2)]
 
 
+catching_up = partial(sqlite.open_store, index_sizes=Sizes(freeze_above=8, catch_up_above=COUNT))
+"""Lets a few documents be too many for the next search."""
+
+
+async def wait_for_parts(path: Path, last: int = 1) -> list[str]:
+    """Return the names of the parts once they hold a collection up to a change."""
+    while True:
+        connection = Connection(path, 0)
+        held = connection.execute("SELECT name, last FROM index_parts ORDER BY name")
+        connection.close()
+        if max((change for _, change in held), default=0) >= last:
+            return [name for name, _ in held]
+        await anyio.sleep(0.01)
+
+
+async def test_what_is_written_and_embedded_is_in_files_before_anybody_searches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.sqlite3"
+    async with catching_up(path) as store:
+        documents = [make_document(f"d{number:02}", WORDS[number % 4]) for number in range(COUNT)]
+        await put(store, *documents)
+        await wait_for_parts(path, COUNT)
+        for number, document in enumerate(documents):
+            await embed(store, document, passage(EAST if number % 2 else NORTH))
+        await wait_for_parts(path, 2 * COUNT)
+    read = note_rows(monkeypatch)
+    async with catching_up(path) as store:
+        await check_answers(store)
+    assert read == []
+
+
+async def test_an_index_that_is_lost_is_made_anew_by_who_serves_before_anybody_searches(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for file in list_written(path):
+        file.unlink()
+    connection = Connection(path, 0)
+    connection.execute("DELETE FROM index_parts")
+    connection.close()
+    read = note_rows(monkeypatch)
+    async with catching_up(path) as store:
+        assert get_names(path) == []
+        await store.catch_up()
+        await wait_for_parts(path)
+        made = list(read)
+        await check_answers(store)
+    assert (len(made), read) == (COUNT, made)
+
+
+async def test_nothing_is_read_again_for_who_serves_an_index_that_is_kept(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = note_rows(monkeypatch)
+    async with catching_up(path) as store:
+        await store.catch_up()
+    assert read == []
+
+
 def list_files(path: Path) -> list[Path]:
     return sorted(path.with_name(f"{path.name}-index").iterdir())
 

@@ -59,7 +59,7 @@ async def search(desk: Desk, principal: Principal, arguments: Mapping[str, Any])
 async def _embed_few(desk: Desk) -> int:
     """Embed what has no vectors, if that is little, as nobody does it in the background; return how much is left.
 
-    A search by words alone still answers where that cannot be done, and says so itself.
+    Keyword search still answers where that cannot be done, and says so itself.
     """
     behind = 0
     for base in (await desk.get_base()).each():
@@ -80,8 +80,8 @@ async def _count_waiting(indexer: Indexer) -> int:
 
 def _add_warning(meta: Mapping[str, Any], behind: int) -> dict[str, Any]:
     message = (
-        f"{behind:,} {'document has' if behind == 1 else 'documents have'} no vectors yet and "
-        f"{'is' if behind == 1 else 'are'} found by words alone; refdesk worker --until-idle makes them."
+        f"{behind:,} {'document has' if behind == 1 else 'documents have'} no vectors yet, so only keyword search "
+        "finds what they say; refdesk worker --until-idle makes them."
     )
     return {**meta, WARNINGS: [*meta.get(WARNINGS, ()), {"code": "NOT_EMBEDDED", "message": message}]}
 

@@ -259,6 +259,9 @@ class MemoryStore(_MemoryReader):
         """See `Store.find`."""
         return find(self._content, request)
 
+    async def catch_up(self) -> None:
+        """See `Store.catch_up`; searches read what is written."""
+
     async def scrub(self) -> bool:
         """See `Store.scrub`; there are no files."""
         return True

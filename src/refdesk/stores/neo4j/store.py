@@ -219,6 +219,9 @@ class Neo4jStore(Neo4jReader):
         """See `Store.find`."""
         return await self._searcher.find(request)
 
+    async def catch_up(self) -> None:
+        """See `Store.catch_up`; the server keeps its indexes."""
+
     async def scrub(self) -> bool:
         """See `Store.scrub`.
 

@@ -106,6 +106,9 @@ class PostgresStore(PostgresReader):
         found = await self._replicas.find(request) if self._replicas is not None else None
         return await self._searcher.find(request) if found is None else found
 
+    async def catch_up(self) -> None:
+        """See `Store.catch_up`; the server keeps its indexes."""
+
     async def scrub(self) -> bool:
         """See `Store.scrub`.
 

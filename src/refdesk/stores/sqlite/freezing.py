@@ -54,11 +54,14 @@ class Sizes:
         freeze_above: How many may have changed since the last part before another is frozen.
         merge_ratio: A part is merged with what comes behind it unless it is more than so many times larger.
         set_aside: After how many changed documents what was read is set aside while reading goes on.
+        catch_up_above: How many may have been written or embedded before an index is shown them without a search. One
+            would do so first, a second for some ten thousand, and many minutes of writing may come before it.
     """
 
     freeze_above: int = 500
     merge_ratio: int = 4
     set_aside: int = 20_000
+    catch_up_above: int = 2_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -25,6 +25,7 @@ import numpy as np
 from refdesk.core.keeping.encoding import decode_instant
 from refdesk.core.keeping.rows import decode_date_ranges, decode_facets
 from refdesk.core.writing.supersession import HEAD
+from refdesk.errors import StoreError
 from refdesk.model import Collection, State
 from refdesk.stores.sqlite import freezing
 from refdesk.stores.sqlite.freezing import Frozen, IndexFolder, Part, Sizes
@@ -61,6 +62,19 @@ MAX_RENEWED = 5 * BATCH
 PATIENCE_SECONDS = 1.0
 """How long closing waits for a part that is being frozen; what is not finished is begun again by another process."""
 
+CLOSING = "The store is being closed."
+
+_GET_LAST = """
+    SELECT key, org, toolset, changed,
+        coalesce((SELECT max(last) FROM index_parts WHERE collection = key AND format = ?), 0)
+    FROM collections
+"""
+_GET_SOME_CHANGED = """
+    SELECT key FROM documents WHERE collection = ?1 AND written > ?2
+    UNION
+    SELECT key FROM documents WHERE collection = ?1 AND embedded > 0 AND embedded > ?2
+    LIMIT ?3
+"""
 _GET_STATE = "SELECT key, changed, indexed FROM collections WHERE org = ? AND toolset = ?"
 _GET_CHANGED = """
     SELECT key, written, id, state, created_at, modified_at, title, facets, spans, analysis, terms_check, terms,
@@ -126,6 +140,7 @@ class DerivedIndexes:
         self._renewed: list[RenewedTerms] = []
         self._frozen: list[Frozen] = []
         self._thread: threading.Thread | None = None
+        self._is_stopped = False
 
     async def find(self, request: FindRequest) -> Found:
         """See `Store.find`."""
@@ -139,6 +154,28 @@ class DerivedIndexes:
                 # It comes again only where others have named something else meanwhile.
                 with suppress(OutdatedError):
                     return await self._readers.run(self._find, kept, request)
+
+    async def catch_up(self, collection: Collection) -> None:
+        """Do what the next search of a collection would do first.
+
+        Raises:
+            StoreError: It could not be read, or was stopped.
+        """
+        kept = self._get(collection)
+        async with kept.lock:
+            while True:
+                with suppress(OutdatedError):
+                    return await self._readers.run(self._level, kept, collection)
+
+    def list_behind(self, connection: Connection) -> list[Collection]:
+        """Return the collections of which much changed since what is kept on disk."""
+        much = self._sizes.catch_up_above
+        named = connection.execute(_GET_LAST, (freezing.VERSION,))
+        return [
+            Collection(org, toolset)
+            for key, org, toolset, changed, last in named
+            if changed - last >= much and len(connection.execute(_GET_SOME_CHANGED, (key, last, much))) >= much
+        ]
 
     def take_renewed(self) -> list[RenewedTerms]:
         """Return what was analysed anew since the last call, to be written back."""
@@ -175,6 +212,10 @@ class DerivedIndexes:
         """Remove the files of parts that no table row names any more, however new they are."""
         self._folder.sweep(freezing.list_named(connection), 0.0)
 
+    def stop(self) -> None:
+        """Let whatever catches up give up soon: the store is to be closed."""
+        self._is_stopped = True
+
     def close(self) -> None:
         """Stop what goes on in the background."""
         if self._thread is not None:
@@ -195,12 +236,15 @@ class DerivedIndexes:
         return kept.index.find(request) if (changed, indexed) == (kept.seen, kept.indexed) else None
 
     def _find(self, connection: Connection, kept: _KeptIndex, request: FindRequest) -> Found:
+        self._level(connection, kept, request.collection)
+        return kept.index.find(request)
+
+    def _level(self, connection: Connection, kept: _KeptIndex, collection: Collection) -> None:
         try:
-            self._catch_up(connection, kept, request.collection)
+            self._catch_up(connection, kept, collection)
         except BaseException:
             kept.reset()
             raise
-        return kept.index.find(request)
 
     def _catch_up(self, connection: Connection, kept: _KeptIndex, collection: Collection) -> None:
         """Show the index every commit made so far."""
@@ -215,6 +259,8 @@ class DerivedIndexes:
         before, is_set_aside = kept.index.size, False
         bindings = {"collection": key, "seen": kept.seen, "head": HEAD}
         for batch in _batch(connection.stream(_GET_CHANGED, bindings), min(BATCH, self._sizes.set_aside)):
+            if self._is_stopped:
+                raise StoreError(CLOSING)
             self._apply(connection, kept.index, batch)
             if kept.index.size >= self._sizes.set_aside:
                 self._set_aside(key, kept)

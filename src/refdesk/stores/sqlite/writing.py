@@ -119,10 +119,14 @@ class SqliteReader:
 class SqliteTransaction(SqliteReader):
     """See `Transaction`; begun and ended by an `async with`."""
 
-    def __init__(self, session: Session, clock: Clock) -> None:
+    def __init__(
+        self, session: Session, clock: Clock, note_changes: Callable[[Mapping[Collection, int]], None]
+    ) -> None:
         super().__init__(session)
         self._session = session
         self._clock = clock
+        self._note_changes = note_changes
+        self._changes: dict[Collection, int] = {}
 
     async def __aenter__(self) -> SqliteTransaction:
         await self._session.__aenter__()
@@ -130,6 +134,11 @@ class SqliteTransaction(SqliteReader):
 
     async def __aexit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         await self._session.__aexit__(kind, *rest)
+        if kind is None and self._changes:
+            self._note_changes(self._changes)
+
+    def _count(self, collection: Collection) -> None:
+        self._changes[collection] = self._changes.get(collection, 0) + 1
 
     async def expect(self, documents: Sequence[Document], keys: Sequence[MetadataKey]) -> None:
         """See `Transaction.expect`."""
@@ -151,6 +160,8 @@ class SqliteTransaction(SqliteReader):
             rows = await anyio.to_thread.run_sync(writes.prepare_documents, documents)
         run = self._session.run_here if size <= WRITTEN_HERE and len(rows) <= ROWS_HERE else self._session.run
         await run(writes.put_documents, rows, encode_instant(recorded_at))
+        for document in documents:
+            self._count(document.collection)
 
     async def put_vectors(
         self,
@@ -162,7 +173,10 @@ class SqliteTransaction(SqliteReader):
     ) -> bool:
         """See `Transaction.put_vectors`. A withdrawn document counts as gone; vectors are kept in half precision."""
         rows = encode_passages(model, passages)
-        return await self._session.run(writes.put_vectors, collection, id, model, text_digest, rows)
+        is_kept = await self._session.run(writes.put_vectors, collection, id, model, text_digest, rows)
+        if is_kept:
+            self._count(collection)
+        return is_kept
 
     async def put_all_vectors(self, documents: Sequence[tuple[Document, DocumentVectors]]) -> None:
         """See `Transaction.put_all_vectors`."""
