@@ -102,6 +102,27 @@ def test_what_the_file_says_makes_the_same_desk_as_if_the_environment_said_it(tm
     assert identity.read_settings({"REFDESK_CONFIG": path, "REFDESK_TOOLS": "c"})["TOOLS"] == "c"
 
 
+def test_a_tilde_is_the_users_folder_wherever_a_path_is_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    user, elsewhere = tmp_path / "user", tmp_path / "elsewhere"
+    user.mkdir()
+    elsewhere.mkdir()
+    (user / "c.toml").write_text('home = "~/kept"\nbackup_to = "~/copies"\nembedder = "hashing"\n', encoding="utf-8")
+    monkeypatch.chdir(elsewhere)
+    variables = {"HOME": str(user), "USERPROFILE": str(user), "REFDESK_HOME": "", "REFDESK_CONFIG": "~/c.toml"}
+    with start(["-m", "refdesk", "serve", "--stdio"], user / "kept", **variables) as client:
+        shake_hands(client)
+        assert len(list_desks(user / "kept")) == 1
+        shown = {
+            each["name"]: each for each in json.loads(run(["config", "--json"], user, **variables).stdout)["settings"]
+        }
+        assert shown["backup_to"]["value"] == str(user / "copies")
+    variables |= {"REFDESK_HOME": "~/more", "REFDESK_STORE": "sqlite:///~/more/own.sqlite3"}
+    stored = run(["knowledge", "store", "--title", "a", "--body", "b"], user, **variables)
+    assert stored.returncode == 0, stored.stderr
+    assert (user / "more" / "own.sqlite3").is_file()
+    assert list(elsewhere.iterdir()) == []
+
+
 def test_a_desk_that_a_client_starts_has_the_settings_of_the_file(tmp_path: Path) -> None:
     kept = tmp_path / "kept"
     path = write(tmp_path, f'home = "{kept}"\nembedder = "hashing"\norg = "acme"\nread_only = true')

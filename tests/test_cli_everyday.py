@@ -65,6 +65,16 @@ def test_an_edit_without_options_opens_an_editor_on_a_terminal(tmp_path: Path) -
     assert get(tmp_path, json.loads(done.stdout)["id"])["body"] == "200 EUR"
 
 
+def test_a_folder_that_is_named_from_here_is_measured_as_any_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store(tmp_path / "home", "Limit")
+    monkeypatch.chdir(tmp_path)
+    sizes = [json.loads(ask(home, "status", "--json"))["report"]["sizes"] for home in (Path("home"), tmp_path / "home")]
+    assert sizes[0] == sizes[1]
+    assert sizes[0]["home"] >= sizes[0]["store"] > 0
+
+
 def test_a_span_counts_from_now_wherever_a_time_is_given(tmp_path: Path) -> None:
     entry = get(tmp_path, store(tmp_path, "Limit", "--expires-at", "90d")["id"])
     ahead = datetime.fromisoformat(entry["expiresAt"]) - datetime.now(UTC)

@@ -23,7 +23,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from refdesk import errors
 from refdesk.discovery import find_descriptors
 from refdesk.forwarder import config_file
-from refdesk.kit.settings import URL, MostKept, Names
+from refdesk.kit.settings import URL, MostKept, Names, UserPath
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
@@ -65,14 +65,15 @@ class Settings(BaseSettings):
         env_prefix=PREFIX, frozen=True, extra="ignore", env_ignore_empty=True, defer_build=True
     )
 
-    config: Path | None = Field(
+    config: UserPath | None = Field(
         None,
         description="The config file, whose keys are settings in lower case, as TOML; `none` for none. Default: "
         "`config.toml` in the platform's user config folder.",
     )
-    home: Path = Field(
+    home: UserPath = Field(
         default_factory=_user_data_folder,
-        description="The data folder; made when it is first written to. Default: the platform's user data folder.",
+        description="The data folder, made when it is first written to; `~` is the user's own, here and in every path. "
+        "Default: the platform's user data folder.",
     )
     store: SecretStr | None = Field(
         None,
@@ -93,7 +94,7 @@ class Settings(BaseSettings):
     )
 
     embedder: EmbedderName = Field("local", description="Which embedding model makes vectors.")
-    embedder_model_path: Path | None = Field(
+    embedder_model_path: UserPath | None = Field(
         None,
         description="The file of the local embedding model, where it is not the one that comes with refdesk: the same "
         "file, from wherever you keep it.",
@@ -249,7 +250,7 @@ class Settings(BaseSettings):
         description="How often the keys and tokens of open streams and sessions are checked again, in seconds: those "
         "of one that was revoked, or has expired, end within that time.",
     )
-    keys_file: Path | None = Field(
+    keys_file: UserPath | None = Field(
         None,
         description="A file with further API keys, each a line that `refdesk keys make` wrote; read again when it "
         "changes.",
@@ -288,7 +289,7 @@ class Settings(BaseSettings):
         "weeks, such as `24h`. Default: never.",
     )
     backup_keep: int = Field(7, ge=1, le=10_000, description="How many of these backups are kept; older ones go.")
-    backup_to: Path | None = Field(
+    backup_to: UserPath | None = Field(
         None, description="The folder that they go to; better on another disk. Default: `backups` in the home."
     )
     log_level: LogLevel = Field("info", description="The least grave entries that are logged.")

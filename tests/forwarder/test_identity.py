@@ -46,10 +46,12 @@ def test_a_relative_path_means_the_folder_that_it_is_relative_to(
         find(STORE="sqlite:////x/file"),
         find(STORE="postgresql://db/x"),
         find(OPENAI_LANGUAGE_MODEL="a.5"),
+        find(STORE="sqlite:///~/file"),
+        find(EMBEDDER_MODEL_PATH="~/model.onnx"),
     ]
     relative = [find(STORE="sqlite:///file"), find(EMBEDDER_MODEL_PATH="model.onnx")]
     assert ([each.is_portable for each in absolute], [each.is_portable for each in relative]) == (
-        [True] * 4,
+        [True] * 6,
         [False] * 2,
     )
     monkeypatch.chdir(tmp_path)

@@ -87,7 +87,7 @@ def choose_followed(url: str, variable: str = "REFDESK_STORE", read: Sequence[st
 def find_file(url: str) -> Path | None:
     """Return the file that a URL names, or `None` where it names another engine, or no file."""
     scheme, _, rest = url.partition("://")
-    return Path(unquote(rest.removeprefix("/"))) if scheme == "sqlite" and rest not in ("", "/") else None
+    return Path(unquote(rest.removeprefix("/"))).expanduser() if scheme == "sqlite" and rest not in ("", "/") else None
 
 
 def require_there(url: str, variable: str) -> None:

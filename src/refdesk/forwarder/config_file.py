@@ -33,7 +33,7 @@ def find_path(variables: Mapping[str, str]) -> str | None:
     """Return where the config file is, or would be; `None` where none is wanted."""
     chosen = variables.get(VARIABLE)
     if chosen:
-        return None if chosen.lower() == NONE else os.path.abspath(chosen)
+        return None if chosen.lower() == NONE else os.path.abspath(os.path.expanduser(chosen))
     return os.path.join(_find_default_folder(variables), "config.toml")
 
 

@@ -107,7 +107,7 @@ def find_home(variables: Mapping[str, str] | None = None) -> str:
     """Return the data folder, absolute and without symbolic links; as `Settings.home` has it."""
     variables = os.environ if variables is None else variables
     chosen = read_settings(variables).get("HOME")
-    return os.path.realpath(chosen or _find_default_home(variables))
+    return os.path.realpath(os.path.expanduser(chosen or _find_default_home(variables)))
 
 
 def _find_default_home(variables: Mapping[str, str]) -> str:
@@ -129,9 +129,9 @@ def is_in_memory(variables: Mapping[str, str] | None = None) -> bool:
 def _depends_on_folder(name: str, value: str) -> bool:
     _, is_url, rest = value.partition("://")
     if is_url:
-        return rest.startswith("/") and not os.path.isabs(rest[1:])  # a file, as in scheme:///file
+        return rest.startswith("/") and not os.path.isabs(os.path.expanduser(rest[1:]))  # as in scheme:///file
     is_path = name.endswith(("_PATH", "_FILE")) or os.sep in value
-    return is_path and not os.path.isabs(value)
+    return is_path and not os.path.isabs(os.path.expanduser(value))
 
 
 def _list_plugins() -> list[str]:

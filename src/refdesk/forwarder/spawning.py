@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 
 import refdesk
-from refdesk.forwarder.config_file import NONE, VARIABLE
+from refdesk.forwarder.config_file import NONE, VARIABLE, find_path
 from refdesk.forwarder.hello import Wire
 from refdesk.forwarder.identity import OF_CALLERS, PREFIX, Identity, copy_environment, read_settings
 from refdesk.forwarder.rendezvous import Place
@@ -50,8 +50,8 @@ def _make_environment(home: str) -> dict[str, str]:
     own = {PREFIX + name: value for name, value in read_settings(variables).items() if name not in OF_CALLERS}
     kept = {name: value for name, value in variables.items() if not name.upper().startswith(PREFIX)} | own
     kept[f"{PREFIX}HOME"] = home
-    if file := variables.get(VARIABLE):
-        kept[VARIABLE] = file if file.lower() == NONE else os.path.abspath(file)
+    if variables.get(VARIABLE):
+        kept[VARIABLE] = find_path(variables) or NONE
     paths = [os.path.abspath(path) for path in kept.get("PYTHONPATH", "").split(os.pathsep) if path]
     root = os.path.dirname(os.path.dirname(os.path.abspath(refdesk.__file__)))
     if root not in sys.path[1:]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Annotated, TypeAlias
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic_settings import NoDecode
 
 URL = r"^https?://[^\s/]+"
@@ -18,6 +20,14 @@ def split_names(value: object) -> object:
 def _read_none(value: object) -> object:
     return None if isinstance(value, str) and value.strip().lower() == "none" else value
 
+
+def _expand(path: Path) -> Path:
+    # The method of `Path` raises where there is no such user.
+    return Path(os.path.expanduser(path))
+
+
+UserPath: TypeAlias = Annotated[Path, AfterValidator(_expand)]
+"""A file or folder; `~` is the user's own, which no shell has put in its place where a client starts a server."""
 
 Names: TypeAlias = Annotated[tuple[str, ...], NoDecode, BeforeValidator(split_names)]
 """Names separated by commas."""

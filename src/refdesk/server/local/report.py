@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from refdesk import errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from refdesk.app import Desk
     from refdesk.core.background.upkeep import SyncState
@@ -72,7 +72,7 @@ def measure_files(settings: Settings) -> dict[str, int]:
 
 def _list_files(folder: Path) -> Iterator[Path]:
     for name, _, files in os.walk(folder):
-        yield from (folder / name / each for each in files)
+        yield from (Path(name) / each for each in files)
 
 
 def _measure(path: Path) -> int:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, cast
 from pydantic import BaseModel, Field, SecretStr, ValidationError
 
 from refdesk.errors import ConfigurationError
-from refdesk.kit.settings import Names
+from refdesk.kit.settings import Names, UserPath
 
 if TYPE_CHECKING:
     from refdesk.toolsets.salesforce_knowledge.configuration import SalesforceSettings
@@ -21,7 +21,7 @@ class SalesforceKnowledgeSettings(BaseModel):
     salesforce_instance_url: str | None = Field(
         None, description="My Domain address of the Salesforce org whose articles are served; without it none are."
     )
-    salesforce_orgs: Path | None = Field(
+    salesforce_orgs: UserPath | None = Field(
         None, description="A TOML file of further Salesforce orgs, a table for each by its name, asked with the first."
     )
     salesforce_client_id: str | None = Field(None, description="Consumer key of the app that signs in to Salesforce.")
@@ -29,7 +29,7 @@ class SalesforceKnowledgeSettings(BaseModel):
     salesforce_username: str | None = Field(
         None, description="The Salesforce user that a signed assertion (JWT bearer) signs in as."
     )
-    salesforce_private_key_file: Path | None = Field(
+    salesforce_private_key_file: UserPath | None = Field(
         None, description="The RSA key in PEM that signs the assertion; the app has its certificate."
     )
     salesforce_access_token: SecretStr | None = Field(
