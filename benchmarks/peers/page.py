@@ -42,7 +42,9 @@ REASONS = {
         "A search here is hybrid, keyword and semantic, behind filters by org, state and time, over a store that other "
         "processes write meanwhile, and has a snippet and its reasons with each result. chroma-mcp and "
         "mcp-server-qdrant compare vectors alone, server-memory looks for one piece of text, and txtai fuses both over "
-        "an index in the memory of one process, which gives texts as they are."
+        "an index in the memory of one process, which gives texts as they are. A desk that holds much gives back what "
+        "its searches have read of the index, to stay below 300 MB with 100,000 notes, and the next ones read it anew: "
+        "that is the price of the memory in the table below."
     ),
     "memory": "What has no embedding model in its process has less in memory.",
     "disk": "What keeps no history, audit or index of words keeps less.",
