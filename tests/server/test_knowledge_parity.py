@@ -91,10 +91,17 @@ async def open_new(home: Path) -> AsyncGenerator[Desk]:
         yield desk
 
 
+async def embed(desk: Desk, operation: Operation) -> None:
+    """Do before a search what the command line does, beside which nothing works in the background."""
+    if operation.name == "search_knowledge":
+        await (await desk.get_base()).indexer.run_once()
+
+
 async def hold_over_rest(home: Path) -> list[Answer]:
     async with open_new(home) as desk, open_http(desk, PRINCIPAL) as rest:
 
         async def ask(operation: Operation, arguments: Answer) -> Answer:
+            await embed(desk, operation)
             names = re.findall(r"\{(\w+)\}", operation.route.path)
             path = operation.route.path.format(**{name: arguments[name] for name in names})
             body = {name: value for name, value in arguments.items() if name not in names}
@@ -109,6 +116,7 @@ async def hold_over_mcp(home: Path, era: str) -> list[Answer]:
     async with open_new(home) as desk, connect(desk, era, PRINCIPAL) as client:
 
         async def ask(operation: Operation, arguments: Answer) -> Answer:
+            await embed(desk, operation)
             result = await client.call_tool(operation.name, arguments)
             [content] = result.content
             assert isinstance(content, TextContent)

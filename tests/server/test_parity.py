@@ -61,6 +61,8 @@ async def desk(tmp_path: Path) -> AsyncGenerator[Desk]:
         store = (await opened.get_base()).knowledge_base.store
         async with store.transaction() as transaction:
             await transaction.put_documents([to_document(record) for record in RECORDS])
+        # As the command line would, before it searches.
+        await (await opened.get_base()).indexer.run_once()
         yield opened
 
 

@@ -16,6 +16,7 @@ from refdesk.model import Collection, Document, State
 from refdesk.protocols import Store
 from refdesk.stores.memory import MemoryStore
 from refdesk.stores.sqlite import open_store
+from refdesk.stores.sqlite.freezing import Sizes
 from tests.core.fakes import NOTES, NOW, ScriptedEmbedder, make_document
 from tests.stores.sqlite.steps import counting_steps
 
@@ -58,7 +59,8 @@ async def put(store: Store, *documents: Document) -> None:
 async def count_steps_of_a_wake(path: Path, documents: int) -> int:
     """Return how many steps it takes SQLite until one more document is embedded, beside so many that are."""
     with counting_steps() as steps:
-        async with open_store(path) as store:
+        # What searches read is kept level beside it, once for many.
+        async with open_store(path, index_sizes=Sizes(catch_up_above=2 * documents + 100)) as store:
             process = Process(store, FixedClock(NOW))
             await put(store, *(make_document(f"{number:04}") for number in range(documents)))
             await process.indexer.run_once()
