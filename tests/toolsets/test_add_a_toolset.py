@@ -21,7 +21,9 @@ from tests.conftest import REPOSITORY
 from tests.meta.new_toolset import read_example, write_example
 
 MOST_LINES = 250
-LEFT_OUT = shutil.ignore_patterns(".venv", ".git", ".*_cache", "__pycache__", ".hypothesis", "build", "dist")
+LEFT_OUT = shutil.ignore_patterns(
+    ".venv", ".git", ".benchmarks", ".*_cache", "__pycache__", ".hypothesis", "build", "dist"
+)
 DOCS = ["tests/meta/test_reference.py", "tests/server/test_table.py", "tests/toolsets/test_conformance.py"]
 ENTRY = """<item><guid>{id}</guid><title>{title}</title><link>https://example.com/{id}</link>
 <description>{text}</description><pubDate>Mon, 02 Mar 2026 09:00:00 GMT</pubDate></item>"""
