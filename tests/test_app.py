@@ -21,6 +21,7 @@ from refdesk.core.keys import KeyRing
 from refdesk.core.knowledge_base import KnowledgeBase
 from refdesk.core.search.semantics import Semantics
 from refdesk.core.writing import audit
+from refdesk.errors import StoreError
 from refdesk.factories.bases import Base
 from refdesk.factories.toolsets import load_toolsets
 from refdesk.model import State
@@ -178,3 +179,20 @@ async def test_a_desk_makes_an_index_that_is_missing_before_anybody_searches(tmp
     assert await wait_for_parts(path, last=0) == []
     async with open_desk(make_settings(tmp_path, store=f"sqlite:///{path}"), load_toolsets(["knowledge"])):
         await wait_for_parts(path, Sizes().catch_up_above)
+
+
+async def test_a_store_that_is_away_when_a_desk_starts_leaves_it_unhurt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = anyio.Event()
+
+    async def refuse(store: MemoryStore) -> None:
+        asked.set()
+        raise StoreError("away")
+
+    monkeypatch.setattr(MemoryStore, "catch_up", refuse)
+    async with open_desk(make_settings(tmp_path), load_toolsets(["knowledge"])) as desk:
+        await desk.get_base()
+        await asked.wait()
+        await anyio.lowlevel.checkpoint()
+        assert desk.broken == set()

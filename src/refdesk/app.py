@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -386,7 +386,8 @@ class Desk:
     async def _catch_up(self, base: Base) -> None:
         """Let no search wait for an index that is not there, such as after a restore."""
         await self.quiet.wait(MOST_LOADING_SECONDS)
-        await base.knowledge_base.store.catch_up()
+        with suppress(errors.RefdeskError):  # the next search tries again, and says why it fails
+            await base.knowledge_base.store.catch_up()
 
     async def _keep_impacts(self, base: Base) -> None:
         """Find what announcements mean for what is known, whenever something is new, until cancelled."""
