@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from refdesk.model import Principal
 
 MOST_EMBEDDED = 100
-"""So many documents without vectors are embedded first where nothing else does it: a second of the packaged model."""
+"""So many documents without vectors are embedded first where nothing else does it: who waits is a person."""
 
 _NO_FILTERS = frozenset({"query", "limit", "top_k", "offset", "semantic", "filters"})
 
