@@ -176,7 +176,7 @@ def test_a_report_tells_syncs_jobs_failures_and_backups() -> None:
         "b  asked live",
         "5 of 9 documents have their vectors",
         "2 could not be embedded",
-        "3 records of a source could not be read",
+        "3 records were set aside, for what a source gave could not be read",
         "through a queue",
         "backed up 3 h ago",
         "acme keeps 900 B",

@@ -246,7 +246,7 @@ def test_a_worker_embeds_what_was_stored_and_ends(tmp_path: Path) -> None:
     id = store(tmp_path, "A")["id"]
     assert get(tmp_path, id)["embeddingStatus"] == "pending"
     checks = {check["name"]: check for check in json.loads(refdesk(tmp_path, ["doctor", "--json"]).stdout)["checks"]}
-    assert "1 documents wait" in checks["embeddings"]["found"]
+    assert "1 document waits for its vectors" in checks["embeddings"]["found"]
     assert "refdesk worker" in checks["embeddings"]["advice"]
     done = refdesk(tmp_path, ["worker", "--until-idle", *KNOWLEDGE])
     assert (done.exit_code, done.stdout) == (0, "Nothing is left to do.\n")

@@ -11,6 +11,7 @@ import click
 
 from refdesk.cli import invocation
 from refdesk.cli.groups import Group
+from refdesk.kit.counts import say_count
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -138,7 +139,7 @@ def _tell(store: str, verdict: Verdict) -> str:
 
     if verdict.broken is not None:
         return f"{verdict.org}: BROKEN at entry {verdict.broken.number}: {verdict.broken.reason}."
-    held = "1 entry holds" if verdict.entries == 1 else f"{verdict.entries} entries hold"
+    held = say_count(verdict.entries, "entry holds", "entries hold")
     return f"{verdict.org}: {held}. The end, to note elsewhere: {write_anchor(store, verdict)}"
 
 

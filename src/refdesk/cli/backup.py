@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from refdesk.cli import invocation
+from refdesk.kit.counts import say_count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -79,7 +80,7 @@ def _make_actor(settings: Settings) -> Actor:
 
 
 def _count(documents: int) -> str:
-    return f"{documents} document{'' if documents == 1 else 's'}"
+    return say_count(documents, "document")
 
 
 def _tell(results: Sequence[Restored]) -> list[str]:

@@ -15,6 +15,7 @@ import click
 from refdesk import errors
 from refdesk.cli import config_files
 from refdesk.cli.clients import CLIENTS, KEY_VARIABLE
+from refdesk.kit.counts import say_count
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -215,7 +216,7 @@ def _shake_hands(server: _Server) -> str:
         raise errors.ConfigurationError(
             f"{where} did not answer, so nothing was written: {_explain(error)} `refdesk doctor` looks for the cause."
         ) from None
-    return f"{title} answers with {tools} tools."
+    return f"{title} answers with {say_count(tools, 'tool')}."
 
 
 async def _list_tools(server: _Server) -> tuple[str, int]:

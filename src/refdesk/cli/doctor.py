@@ -14,6 +14,7 @@ from refdesk.cli import invocation
 from refdesk.cli.deep_checks import look_deep
 from refdesk.core.descriptors import Check
 from refdesk.discovery import discover, find_descriptors
+from refdesk.kit.counts import say_count
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -229,7 +230,7 @@ async def _check_toolsets(desk: Desk) -> list[Check]:
         if one.documents is None:
             continue  # it is asked live and has checks of its own
         as_of = f", as of {one.as_of:%Y-%m-%d %H:%M} UTC" if one.as_of else ""
-        found = f"{one.documents} document{'' if one.documents == 1 else 's'}{as_of}"
+        found = f"{say_count(one.documents, 'document')}{as_of}"
         if one.problem:
             checks.append(Check(name, "warn", f"{found}; {one.problem}", f"Run refdesk sync {name}."))
         else:
@@ -278,16 +279,17 @@ async def _check_embeddings(base: Base) -> AsyncIterator[Check]:
     if failures:
         reasons = "; ".join(sorted({failure.reason for failure in failures})[:MOST_SHOWN])
         advice = "Only keyword search finds them. Once the cause is fixed, run refdesk embeddings retry."
-        yield Check("embeddings", "warn", f"{len(failures)} documents failed: {reasons}", advice)
+        yield Check("embeddings", "warn", f"{say_count(len(failures), 'document')} failed: {reasons}", advice)
     if backlog.oldest is None:
         yield Check("embeddings", "ok", "no document waits for its vectors")
         return
-    found = f"{backlog.waiting} documents wait for their vectors, the oldest for {_tell_age(now - backlog.oldest)}"
+    waiting = say_count(backlog.waiting, "document waits for its vectors", "documents wait for their vectors")
+    found = f"{waiting}, the oldest for {_tell_age(now - backlog.oldest)}"
     if backlog.is_attended:
-        yield Check("embeddings", "ok", f"{found}; a process is embedding them")
+        yield Check("embeddings", "ok", f"{found}; a process is at it")
     else:
         advice = "Only keyword search finds them until a server or refdesk worker runs."
-        yield Check("embeddings", "warn", f"{found}, and nobody embeds them", advice)
+        yield Check("embeddings", "warn", f"{found}, and nobody makes any", advice)
 
 
 def _tell_age(age: timedelta) -> str:
@@ -354,7 +356,7 @@ async def check_sign_in(settings: Settings) -> list[Check]:
     except errors.RefdeskError as error:
         advice = "Nobody can sign in; API keys go on. Check REFDESK_OAUTH_ISSUER to the letter, the network, a proxy."
         return [Check("sign-in", "fail", error.message, advice)]
-    found = f"{oauth.issuer} answers, {len(published.keys)} keys at {published.source}"
+    found = f"{oauth.issuer} answers, {say_count(len(published.keys), 'key')} at {published.source}"
     checks = [Check("sign-in", "ok", found, f"Its tokens must be for {', '.join(sorted(oauth.audiences))}.")]
     if oauth.console is not None:
         checks.append(await _check_console(oauth.issuer, oauth.console.base))

@@ -9,6 +9,7 @@ import click
 
 from refdesk.cli import invocation, views_of_entries
 from refdesk.cli.groups import Group
+from refdesk.kit.counts import say_count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,7 +43,8 @@ def retry(as_json: bool) -> None:
     if as_json:
         invocation.print_json({"retried": count})
     elif count:
-        click.echo(f"{count} documents are due again; a running server embeds them, or refdesk worker --until-idle.")
+        due = say_count(count, "document is", "documents are")
+        click.echo(f"{due} due again: a running server embeds what is due, or refdesk worker --until-idle.")
     else:
         click.echo("Nothing failed, so there is nothing to try again.")
 

@@ -8,6 +8,7 @@ import click
 
 from refdesk import errors
 from refdesk.cli import invocation
+from refdesk.kit.counts import say_count
 
 if TYPE_CHECKING:
     from refdesk.core.keeping.erasing import Erasable
@@ -43,7 +44,7 @@ def erase(entry: str | None, agent: str | None, org: str | None, yes: bool, as_j
     if as_json:
         invocation.print_json({"erased": count, "isScrubbed": is_scrubbed})
         return
-    click.echo(f"Erased {count} document{'' if count == 1 else 's'} of {wanted.org}, with all that was kept of them.")
+    click.echo(f"Erased {say_count(count, 'document')} of {wanted.org}, each with all that was kept of it.")
     click.echo("No trace is left in the store's files." if is_scrubbed else LEFT)
 
 
@@ -59,6 +60,6 @@ async def _erase(settings: Settings, wanted: Erasable, is_sure: bool) -> tuple[i
         bases = [each.knowledge_base for each in (await desk.get_base()).each()]
         if not is_sure:
             counts = [len(ids) for base in bases for ids in (await erasing.find(base.store, wanted)).values()]
-            click.confirm(f"Erase {sum(counts)} documents of {wanted.org} for good?", abort=True)
+            click.confirm(f"Erase {say_count(sum(counts), 'document')} of {wanted.org} for good?", abort=True)
         erased = await erasing.erase_everywhere(bases, actor, wanted)
     return erased.count, erased.is_scrubbed

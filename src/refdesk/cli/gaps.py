@@ -9,6 +9,7 @@ import click
 from refdesk.cli import invocation, views_of_entries
 from refdesk.cli.groups import Group
 from refdesk.cli.impact import examine
+from refdesk.kit.counts import say_count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -76,7 +77,7 @@ def _render(answer: Mapping[str, Any]) -> str:
     if answer["hasMore"]:
         lines.append(f"There are more: --offset {answer['offset'] + len(answer['gaps'])}")
     if answer["dropped"]:
-        lines.append(f"{answer['dropped']} questions could not be kept, for too many came at once.")
+        lines.append(f"{say_count(answer['dropped'], 'question')} could not be kept, for too many came at once.")
     return "\n".join(lines) or "There are none."
 
 

@@ -12,6 +12,7 @@ import click
 
 from refdesk import errors
 from refdesk.cli import invocation, progress
+from refdesk.kit.counts import say_count
 from refdesk.model import SHARED_ORG
 
 if TYPE_CHECKING:
@@ -146,10 +147,13 @@ def _tell(move: Move, moved: Contents) -> str:
         if move.part.org is None
         else "Its keys are valid there: have its agents ask the server of that store."
     )
-    return (
-        f"Moved and compared{what}: {moved.documents} documents in {moved.versions} versions, {moved.vectors} vectors, "
-        f"{moved.links} links, {moved.records} records. {then}"
-    )
+    counts = [
+        f"{say_count(moved.documents, 'document')} in {say_count(moved.versions, 'version')}",
+        say_count(moved.vectors, "vector"),
+        say_count(moved.links, "link"),
+        say_count(moved.records, "record"),
+    ]
+    return f"Moved and compared{what}: {', '.join(counts)}. {then}"
 
 
 def _to_json(moved: Sequence[tuple[Move, Contents]]) -> dict[str, object]:

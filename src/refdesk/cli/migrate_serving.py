@@ -13,6 +13,7 @@ from refdesk import errors
 from refdesk.cli import invocation, progress
 from refdesk.factories.stores import choose_store, require_there
 from refdesk.factories.toolsets import plan_moves
+from refdesk.kit.counts import say_count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,8 +48,8 @@ def run(settings: Settings, source: str, target: str, *, as_json: bool, is_abort
         invocation.print_json({"documents": documents, "standstillSeconds": round(seconds, 3)})
         return
     click.echo(
-        f"Moved while it served: {documents} documents; writes waited for {seconds:.1f} s. Servers have followed. Set "
-        "REFDESK_STORE to the new address before any is started anew."
+        f"Moved while it served: {say_count(documents, 'document')}; writes waited for {seconds:.1f} s. "
+        "Servers have followed. Set REFDESK_STORE to the new address before any is started anew."
     )
 
 

@@ -14,6 +14,7 @@ import click
 
 from refdesk import errors
 from refdesk.cli import invocation
+from refdesk.kit.counts import say_count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -56,8 +57,8 @@ def export(form: str, folder: Path, ids: tuple[str, ...], org: str | None, agent
             count += 1
         unknown += [each["reason"] for each in exported.get("unknown", ())]
     if unknown:
-        raise errors.NotFoundError(" ".join([*unknown, f"{count} skill{'' if count == 1 else 's'} written."]))
-    click.echo(f"{count} skill{'' if count == 1 else 's'} written to {folder}.", err=True)
+        raise errors.NotFoundError(" ".join([*unknown, f"{say_count(count, 'skill')} written."]))
+    click.echo(f"{say_count(count, 'skill')} written to {folder}.", err=True)
 
 
 @click.command("import")

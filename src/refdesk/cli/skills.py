@@ -15,6 +15,7 @@ import click
 from refdesk import errors
 from refdesk.cli import invocation, skill_folders
 from refdesk.cli.groups import Group
+from refdesk.kit.counts import say_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -204,7 +205,8 @@ def split(
     arguments = {"skill_id": skill_id, "cases": list(chosen), "dry_run": dry_run}
     answer = invocation.ask(NAME, "split_skill", arguments, org, agent)
     if dry_run and not as_json:
-        click.echo(f"{len(answer['cases'])} conversations would become “{_printable(answer['other_title'])}”:")
+        cases = say_count(len(answer["cases"]), "conversation")
+        click.echo(f"{cases} would become “{_printable(answer['other_title'])}”:")
         for case in answer["cases"]:
             click.echo(f"  {case}")
         return
@@ -278,7 +280,7 @@ def _show_plan(plan: Mapping[str, Sequence[Mapping[str, Any]]], as_json: bool) -
         invocation.print_json(plan)
         return
     for one in plan["skills"]:
-        click.echo(f"{len(one['places']):>5} conversations: {_printable(one['title'])}")
+        click.echo(f"{say_count(len(one['places']), 'conversation'):>19}: {_printable(one['title'])}")
         click.echo(f"        {_printable(', '.join(one['places'][:5]))}{' …' if len(one['places']) > 5 else ''}")
     for one in plan["near"]:
         click.echo(f"Perhaps one problem: {_printable(one['one'])} | {_printable(one['other'])}")
@@ -291,7 +293,7 @@ def _show_plan(plan: Mapping[str, Sequence[Mapping[str, Any]]], as_json: bool) -
         click.echo(f"  refdesk skills split {one['skill_id']} makes two of it")
     for one in plan["failed"]:
         click.echo(f"failed   {one['place']}: {one['detail']}")
-    click.echo(f"{len(plan['skills'])} skills would be learned, {len(plan['known'])} known.", err=True)
+    click.echo(f"{say_count(len(plan['skills']), 'skill')} would be learned, {len(plan['known'])} known.", err=True)
 
 
 def _read_history(skill_id: str, org: str | None, agent: str | None) -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ import click
 
 from refdesk.cli import invocation, progress
 from refdesk.cli.serve import complete_toolset
+from refdesk.kit.counts import say_count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -74,7 +75,8 @@ def describe(name: str, report: Mapping[str, Any]) -> str:
     done = ", ".join(counts) or "nothing to do"
     text = f"{name} is current ({report['kind']} sync, {took.total_seconds():.1f} s): {done}."
     if report["quarantined"]:
-        text += f" {report['quarantined']} records could not be read and were set aside; refdesk doctor says why."
+        set_aside = say_count(report["quarantined"], "record")
+        text += f" {set_aside} could not be read and set aside; refdesk doctor says why."
     if report["missing"]:
         text += f" The source says that it holds {report['missing']} more than it gave."
     if report["withheld"]:

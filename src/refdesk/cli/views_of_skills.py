@@ -9,6 +9,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from refdesk.cli.views_of_entries import tell_none
+from refdesk.kit.counts import say_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -50,7 +51,7 @@ def render_list(answer: Mapping[str, Any]) -> str:
         lines.append(f"{skill['skill_id']}  {skill['title']}")
         lines.append(
             f"  {area}; version {skill['version']} of {skill['updated_at'][:10]}; confidence "
-            f"{round(skill['confidence'] * 100)} %; used {times} time{'' if times == 1 else 's'}"
+            f"{round(skill['confidence'] * 100)} %; used {say_count(times, 'time')}"
         )
     first, last = answer["offset"] + 1, answer["offset"] + len(answer["skills"])
     lines.append(
@@ -140,7 +141,7 @@ def _tell_support(step: Mapping[str, Any]) -> str:
     if not step["cases"]:
         return f"{step['id'] or 'no id'}: written, not seen in a conversation"
     led_on = f", led on in {step['led_on']}" if step["led_on"] else ""
-    return f"{step['id']}: in {step['support']} of {step['of']} conversations{led_on}"
+    return f"{step['id']}: in {step['support']} of {say_count(step['of'], 'conversation')}{led_on}"
 
 
 def _list_cases(cases: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from refdesk.cli.views_of_entries import printable
+from refdesk.kit.counts import say_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -52,7 +53,7 @@ def render_report(home: str, report: Mapping[str, Any], now: datetime | None = N
 
 
 def _count(one: Mapping[str, Any]) -> str:
-    return f"{one['documents']:,} document{'' if one['documents'] == 1 else 's'}"
+    return say_count(one["documents"], "document")
 
 
 def _tell_sync(sync: Mapping[str, Any], now: datetime) -> Iterator[str]:
@@ -74,8 +75,8 @@ def _list_jobs(report: Mapping[str, Any], now: datetime) -> Iterator[str]:
     if embedding and embedding["failed"]:
         yield f"{embedding['failed']:,} could not be embedded: refdesk embeddings list says why"
     if report.get("setAside"):
-        many, are = ("record", "is") if report["setAside"] == 1 else ("records", "are")
-        yield f"{report['setAside']:,} {many} of a source could not be read and {are} set aside: refdesk doctor"
+        set_aside = say_count(report["setAside"], "record was", "records were")
+        yield f"{set_aside} set aside, for what a source gave could not be read: refdesk doctor"
     if report.get("queue", {}).get("isShared"):
         yield "jobs are shared with workers through a queue"
     if "lastBackup" in health:

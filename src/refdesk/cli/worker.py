@@ -9,6 +9,7 @@ import click
 from refdesk import errors
 from refdesk.cli import invocation, progress
 from refdesk.cli.serve import toolset_option
+from refdesk.kit.counts import say_count
 
 if TYPE_CHECKING:
     from refdesk.cli.progress import Show
@@ -46,11 +47,11 @@ def _work_until_idle(settings: Settings, toolsets: tuple[Toolset, ...]) -> None:
     with progress.show_progress("Embedding") as show:
         left = anyio.run(_drain, settings, toolsets, show)
     failed = left.failing + left.set_aside
-    click.echo(
-        f"Nothing is left to do but {failed} documents that could not be embedded; refdesk embeddings list says why."
-        if failed
-        else "Nothing is left to do."
-    )
+    if failed:
+        number = say_count(failed, "document")
+        click.echo(f"Nothing is left to do; {number} could not be embedded: refdesk embeddings list says why.")
+    else:
+        click.echo("Nothing is left to do.")
 
 
 async def _drain(settings: Settings, toolsets: tuple[Toolset, ...], show: Show | None) -> Backlog:

@@ -82,7 +82,7 @@ def describe_unknown_tool(name: str, offered: Iterable[str], *, is_operation: bo
     """
     shown = f"Unknown tool: {name[:_MOST_PATH]!r}"
     if is_operation:
-        return f"{shown} is not offered here; a server started with --tools all offers it."
+        return f"{shown}; this server does not offer it, one started with --tools all does."
     near = find_nearest(name[:_MOST_PATH].casefold(), offered)
     return (
         f"{shown}; did you mean {near[0]}? tools/list has all names." if near else f"{shown}; tools/list has the names."

@@ -457,7 +457,7 @@ async def test_a_concise_search_has_one_playbook_and_what_the_others_are_for(des
     concise = (await call("search_skills", query=query, detail="concise"))["matches"]
     assert concise[0] == whole[0]
     assert [{**match, "resolution": ""} for match in concise] == [{**match, "resolution": ""} for match in whole]
-    assert all("(1 steps: get_skill reads them.)" in match["resolution"] for match in concise[1:])
+    assert all("(1 step: get_skill reads all of it.)" in match["resolution"] for match in concise[1:])
     assert all("## Steps" not in match["resolution"] for match in concise[1:])
     assert len(concise) == 4
     assert (await call("search_skills", query=query, detail="full"))["matches"] == whole

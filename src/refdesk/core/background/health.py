@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from refdesk.core.background.embedding import LEASE
 from refdesk.core.background.leases import Holder, Lease
+from refdesk.kit.counts import say_count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -90,11 +91,11 @@ def find_sync_problem(name: str, status: SyncStatus, now: datetime, stale_after:
         since = "was never synced" if last is None else f"was last synced {last:%Y-%m-%d %H:%M} UTC"
         return f"{name} {since}: {status.last_error or 'a sync is due.'}"
     if status.withheld:
-        gone = f"{status.withheld} documents are gone from the source of {name}"
+        gone = say_count(status.withheld, "document is", "documents are")
         why = "while it gives less than it says" if status.missing else "suspiciously many at once"
-        return f"{gone}, {why}, and were kept; --force lets them go."
+        return f"{gone} gone from the source of {name}, {why}, but still kept; --force lets go of what is gone."
     if status.missing:
-        return f"The source of {name} says that it holds {status.missing} records more than it gives."
+        return f"The source of {name} says that it holds {say_count(status.missing, 'more record')} than it gives."
     return None
 
 

@@ -27,8 +27,8 @@ REST_SECONDS = 60.0
 """Whoever has not called for so long is not likely to search next."""
 
 CALLS_SECONDS = 0.5
-"""So long calls may read of the index before that is given back, where it is much. What is given back more often is read
-again by the next search, for a tenth of the processor's time that it takes, and no less memory is taken meanwhile."""
+"""So long calls may read of the index before that is given back, where it is much. Given back more often, it is read
+again by the next search, which takes a tenth more of the processor's time, and no less memory is taken meanwhile."""
 
 SLICE_SECONDS = 0.01
 """So long background work may read of the index before that is given back: some tens of megabytes. One search for what

@@ -10,6 +10,7 @@ from refdesk.core import contracts
 from refdesk.core.operations import WARNINGS
 from refdesk.factories.toolsets import has_documents
 from refdesk.kit import times
+from refdesk.kit.counts import say_count
 from refdesk.server.calls import Caller
 from refdesk.server.json_types import read_text
 
@@ -80,8 +81,8 @@ async def _count_waiting(indexer: Indexer) -> int:
 
 def _add_warning(meta: Mapping[str, Any], behind: int) -> dict[str, Any]:
     message = (
-        f"{behind:,} {'document has' if behind == 1 else 'documents have'} no vectors yet, so only keyword search "
-        "finds what they say; refdesk worker --until-idle makes them."
+        f"{say_count(behind, 'document has', 'documents have')} no vectors yet, so only keyword search finds what is "
+        "said there; refdesk worker --until-idle makes them."
     )
     return {**meta, WARNINGS: [*meta.get(WARNINGS, ()), {"code": "NOT_EMBEDDED", "message": message}]}
 

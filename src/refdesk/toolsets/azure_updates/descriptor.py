@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, cast
 
 from refdesk.core.descriptors import Check, Exported, Exporter, Means, Sync, ToolsetDescriptor
+from refdesk.kit.counts import say_count
 from refdesk.toolsets.azure_updates import DESCRIPTION, RECIPE, TOOLSET_NAME
 
 if TYPE_CHECKING:
@@ -163,7 +164,7 @@ async def _export(request: ExportRequest) -> Exported:
 
     search = cast("SearchInput", request.search or SearchInput())
     count = await export_updates(request.context, search, cast("Format", request.form), request.target)
-    return Exported(f"{count} updates written to {request.place}." if request.is_named else "")
+    return Exported(f"{say_count(count, 'update')} written to {request.place}." if request.is_named else "")
 
 
 FEEDS = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from refdesk.kit.counts import say_count
 from refdesk.toolsets.skills import limits
 
 if TYPE_CHECKING:
@@ -29,7 +30,9 @@ def describe(old: SkillDraft, new: SkillDraft) -> tuple[str, ...]:
     if support > 1 and support != len(old.playbook.cases):
         changes.append(f"{support} conversations support it now.")
     left = len(changes) - MAX_CHANGES
-    return tuple(changes[:MAX_CHANGES] + ([f"And {left} changes more."] if left > 0 else [])) or (NOTHING_NEW,)
+    return tuple(changes[:MAX_CHANGES] + ([f"And {say_count(left, 'more change')}."] if left > 0 else [])) or (
+        NOTHING_NEW,
+    )
 
 
 def describe_cut(draft: SkillDraft) -> tuple[str, ...]:

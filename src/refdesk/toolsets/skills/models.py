@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic.json_schema import SkipJsonSchema
 
 from refdesk.core.search.matches import Match
+from refdesk.kit.counts import say_count
 from refdesk.kit.wire import SAYS_SOMETHING, Detail, TokenUuid, refuse_blank
 
 if TYPE_CHECKING:
@@ -278,4 +279,4 @@ def to_match(skill: Skill, score: float, how: Match | None = None, *, is_whole: 
 def _outline(skill: Skill) -> str:
     said = " ".join(skill.problem.split())
     short = said if len(said) <= MAX_OUTLINE else said[:MAX_OUTLINE].rstrip() + "…"
-    return f"{short} ({len(skill.playbook.steps)} steps: get_skill reads them.)"
+    return f"{short} ({say_count(len(skill.playbook.steps), 'step')}: get_skill reads all of it.)"

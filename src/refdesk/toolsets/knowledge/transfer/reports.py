@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from refdesk.kit.counts import say_count
+
 ExportFormat: TypeAlias = Literal["jsonl", "markdown"]
 ImportFormat: TypeAlias = Literal["jsonl", "markdown", "mcp-memory", "mem0", "basic-memory"]
 ProblemKind: TypeAlias = Literal["conflict", "invalid", "quota", "left_out"]
@@ -124,9 +126,8 @@ class Tally:
 
 def tell_exported(report: ExportReport, place: str) -> str:
     """Return what was written where."""
-    entries = "1 entry" if report.entries == 1 else f"{report.entries} entries"
-    links = "1 link" if report.links == 1 else f"{report.links} links"
-    said = f"{entries} written to {place}: {report.superseded} superseded, {links}."
+    entries = say_count(report.entries, "entry", "entries")
+    said = f"{entries} written to {place}: {report.superseded} superseded, {say_count(report.links, 'link')}."
     return "\n".join([said, *(problem.line for problem in report.problems)])
 
 
