@@ -30,9 +30,8 @@ def describe(old: SkillDraft, new: SkillDraft) -> tuple[str, ...]:
     if support > 1 and support != len(old.playbook.cases):
         changes.append(f"{support} conversations support it now.")
     left = len(changes) - MAX_CHANGES
-    return tuple(changes[:MAX_CHANGES] + ([f"And {say_count(left, 'more change')}."] if left > 0 else [])) or (
-        NOTHING_NEW,
-    )
+    rest = [f"And {say_count(left, 'more change')}."] if left > 0 else []
+    return (*changes[:MAX_CHANGES], *rest) or (NOTHING_NEW,)
 
 
 def describe_cut(draft: SkillDraft) -> tuple[str, ...]:
