@@ -75,8 +75,8 @@ def describe(name: str, report: Mapping[str, Any]) -> str:
     done = ", ".join(counts) or "nothing to do"
     text = f"{name} is current ({report['kind']} sync, {took.total_seconds():.1f} s): {done}."
     if report["quarantined"]:
-        set_aside = say_count(report["quarantined"], "record")
-        text += f" {set_aside} could not be read and set aside; refdesk doctor says why."
+        set_aside = say_count(report["quarantined"], "record was", "records were")
+        text += f" {set_aside} unreadable and set aside; refdesk doctor says why."
     if report["missing"]:
         text += f" The source says that it holds {report['missing']} more than it gave."
     if report["withheld"]:
