@@ -21,6 +21,7 @@ from refdesk.impact.records import (
     read_learned,
     summarise,
 )
+from refdesk.kit.counts import say_count
 from refdesk.model import Collection, MetadataKey, State
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ async def _count_effects(reader: Reader, principal: Principal, ids: Sequence[str
 
 
 def _tell_effects(count: int) -> str:
-    return f"{count} thing{' here relies' if count == 1 else 's here rely'} on what this changes: list_impacts."
+    return f"{say_count(count, 'thing here relies', 'things here rely')} on what this changes: list_impacts."
 
 
 async def _find_current(

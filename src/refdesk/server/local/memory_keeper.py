@@ -28,7 +28,7 @@ REST_SECONDS = 60.0
 
 CALLS_SECONDS = 0.5
 """So long calls may read of the index before that is given back, where it is much. Given back more often, it is read
-again by the next search, which takes a tenth more of the processor's time, and no less memory is taken meanwhile."""
+again by the next search, and `benchmarks.desk` shows no less memory for that."""
 
 SLICE_SECONDS = 0.01
 """So long background work may read of the index before that is given back: some tens of megabytes. One search for what
