@@ -11,7 +11,7 @@ import click
 
 from refdesk.cli import invocation
 from refdesk.cli.groups import Group
-from refdesk.kit.counts import say_count
+from refdesk.core.counts import say_count
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

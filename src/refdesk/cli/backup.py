@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from refdesk.cli import invocation
-from refdesk.kit.counts import say_count
+from refdesk.core.counts import say_count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

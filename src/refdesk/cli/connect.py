@@ -15,7 +15,7 @@ import click
 from refdesk import errors
 from refdesk.cli import config_files
 from refdesk.cli.clients import CLIENTS, KEY_VARIABLE
-from refdesk.kit.counts import say_count
+from refdesk.core.counts import say_count
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping, Sequence

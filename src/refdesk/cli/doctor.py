@@ -12,9 +12,9 @@ import click
 from refdesk import errors
 from refdesk.cli import invocation
 from refdesk.cli.deep_checks import look_deep
+from refdesk.core.counts import say_count
 from refdesk.core.descriptors import Check
 from refdesk.discovery import discover, find_descriptors
-from refdesk.kit.counts import say_count
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence

@@ -9,7 +9,7 @@ import click
 
 from refdesk.cli import invocation, views_of_entries
 from refdesk.cli.groups import Group
-from refdesk.kit.counts import say_count
+from refdesk.core.counts import say_count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

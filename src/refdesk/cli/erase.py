@@ -8,7 +8,7 @@ import click
 
 from refdesk import errors
 from refdesk.cli import invocation
-from refdesk.kit.counts import say_count
+from refdesk.core.counts import say_count
 
 if TYPE_CHECKING:
     from refdesk.core.keeping.erasing import Erasable

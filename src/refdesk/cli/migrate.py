@@ -12,7 +12,7 @@ import click
 
 from refdesk import errors
 from refdesk.cli import invocation, progress
-from refdesk.kit.counts import say_count
+from refdesk.core.counts import say_count
 from refdesk.model import SHARED_ORG
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ import click
 
 from refdesk import errors
 from refdesk.cli import invocation, progress
+from refdesk.core.counts import say_count
 from refdesk.factories.stores import choose_store, require_there
 from refdesk.factories.toolsets import plan_moves
-from refdesk.kit.counts import say_count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -14,7 +14,7 @@ import click
 
 from refdesk import errors
 from refdesk.cli import invocation
-from refdesk.kit.counts import say_count
+from refdesk.core.counts import say_count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

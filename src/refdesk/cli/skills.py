@@ -15,7 +15,7 @@ import click
 from refdesk import errors
 from refdesk.cli import invocation, skill_folders
 from refdesk.cli.groups import Group
-from refdesk.kit.counts import say_count
+from refdesk.core.counts import say_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

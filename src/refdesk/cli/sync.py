@@ -9,7 +9,7 @@ import click
 
 from refdesk.cli import invocation, progress
 from refdesk.cli.serve import complete_toolset
-from refdesk.kit.counts import say_count
+from refdesk.core.counts import say_count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,7 +9,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from refdesk.cli.views_of_entries import tell_none
-from refdesk.kit.counts import say_count
+from refdesk.core.counts import say_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -9,7 +9,7 @@ import click
 from refdesk import errors
 from refdesk.cli import invocation, progress
 from refdesk.cli.serve import toolset_option
-from refdesk.kit.counts import say_count
+from refdesk.core.counts import say_count
 
 if TYPE_CHECKING:
     from refdesk.cli.progress import Show

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from refdesk.core.counts import say_count
 from refdesk.impact.cases import Disputed, get_disputes, make_disputed_key
 from refdesk.impact.records import (
     REACH,
@@ -21,7 +22,6 @@ from refdesk.impact.records import (
     read_learned,
     summarise,
 )
-from refdesk.kit.counts import say_count
 from refdesk.model import Collection, MetadataKey, State
 
 if TYPE_CHECKING:

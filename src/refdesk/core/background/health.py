@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from refdesk.core.background.embedding import LEASE
 from refdesk.core.background.leases import Holder, Lease
-from refdesk.kit.counts import say_count
+from refdesk.core.counts import say_count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from refdesk import errors
 from refdesk.core import contracts
+from refdesk.core.counts import say_count
 from refdesk.core.operations import WARNINGS
 from refdesk.factories.toolsets import has_documents
 from refdesk.kit import times
-from refdesk.kit.counts import say_count
 from refdesk.server.calls import Caller
 from refdesk.server.json_types import read_text
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, cast
 
+from refdesk.core.counts import say_count
 from refdesk.core.descriptors import Check, Exported, Exporter, Means, Sync, ToolsetDescriptor
-from refdesk.kit.counts import say_count
 from refdesk.toolsets.azure_updates import DESCRIPTION, RECIPE, TOOLSET_NAME
 
 if TYPE_CHECKING:

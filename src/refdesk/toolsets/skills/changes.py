@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from refdesk.kit.counts import say_count
+from refdesk.core.counts import say_count
 from refdesk.toolsets.skills import limits
 
 if TYPE_CHECKING:

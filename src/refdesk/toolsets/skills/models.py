@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic.json_schema import SkipJsonSchema
 
+from refdesk.core.counts import say_count
 from refdesk.core.search.matches import Match
-from refdesk.kit.counts import say_count
 from refdesk.kit.wire import SAYS_SOMETHING, Detail, TokenUuid, refuse_blank
 
 if TYPE_CHECKING:

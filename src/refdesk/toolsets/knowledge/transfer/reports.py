@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from refdesk.kit.counts import say_count
+from refdesk.core.counts import say_count
 
 ExportFormat: TypeAlias = Literal["jsonl", "markdown"]
 ImportFormat: TypeAlias = Literal["jsonl", "markdown", "mcp-memory", "mem0", "basic-memory"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from refdesk.kit.counts import say_count
+from refdesk.core.counts import say_count
 
 
 @pytest.mark.parametrize(
