@@ -80,6 +80,32 @@ LEFT = (
 SET_ASIDE = "Some documents could not be embedded, so only keyword search finds them: refdesk embeddings list says why."
 
 
+@dataclass(frozen=True, slots=True)
+class _Contexts:
+    """What the handlers of each toolset get for one caller.
+
+    Functions that name each other would do, and go with no call: each would wait for the garbage collector, for which
+    all calls stand still.
+    """
+
+    principal: Principal
+    base: Base
+    watch: Callable[[KnowledgeBase], KnowledgeBase]
+    settings: Settings
+
+    def get(self, toolset: str) -> Context:
+        base = self.watch(self.base.of(toolset).knowledge_base)
+        return Context(self.principal, base, self.get, get_bases=self.get_bases)
+
+    def get_bases(self) -> Bases:
+        from refdesk.core.keeping.acts import MAIN  # not at the start
+
+        own = choose_own_stores(self.settings, list_names())
+        apart = {name: self.watch(each.knowledge_base) for name, each in self.base.apart.items()}
+        main = self.watch(self.base.knowledge_base)
+        return Bases({MAIN: main, **apart}, tuple(sorted(own.keys() - apart.keys())))
+
+
 @dataclass(slots=True)
 class Desk:
     """Everything that serves: the toolsets in play, the knowledge base, and the background work.
@@ -208,18 +234,8 @@ class Desk:
             asked_at: When the call was first sent, if it comes again.
         """
         base = await self.get_base()
-
-        def get_bases() -> Bases:
-            from refdesk.core.keeping.acts import MAIN  # not at the start
-
-            own = choose_own_stores(self.settings, list_names())
-            apart = {name: watch(each.knowledge_base) for name, each in base.apart.items()}
-            return Bases({MAIN: watch(base.knowledge_base), **apart}, tuple(sorted(own.keys() - apart.keys())))
-
-        def get_other(name: str) -> Context:
-            return Context(principal, watch(base.of(name).knowledge_base), get_other, get_bases=get_bases)
-
-        return replace(get_other(toolset), report=report, asked_at=asked_at, get_upkeep=partial(self.get_upkeep, base))
+        context = _Contexts(principal, base, watch, self.settings).get(toolset)
+        return replace(context, report=report, asked_at=asked_at, get_upkeep=partial(self.get_upkeep, base))
 
     def get_upkeep(self, base: Base) -> DeskUpkeep:
         """Return what keeps the desk's toolsets current."""

@@ -69,23 +69,6 @@ async def wait_for_parts(path: Path, last: int = 1) -> list[str]:
         await anyio.sleep(0.01)
 
 
-async def test_what_is_written_and_embedded_is_in_files_before_anybody_searches(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "a.sqlite3"
-    async with catching_up(path) as store:
-        documents = [make_document(f"d{number:02}", WORDS[number % 4]) for number in range(COUNT)]
-        await put(store, *documents)
-        await wait_for_parts(path, COUNT)
-        for number, document in enumerate(documents):
-            await embed(store, document, passage(EAST if number % 2 else NORTH))
-        await wait_for_parts(path, 2 * COUNT)
-    read = note_rows(monkeypatch)
-    async with catching_up(path) as store:
-        await check_answers(store)
-    assert read == []
-
-
 async def test_an_index_that_is_lost_is_made_anew_by_who_serves_before_anybody_searches(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -109,8 +109,9 @@ async def test_those_who_write_at_once_share_a_commit(desk: Desk, monkeypatch: p
 
 
 async def test_whoever_came_with_the_last_group_is_waited_for(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transactions, "PATIENCE", 100.0)
-    monkeypatch.setattr(transactions, "MOST_SECONDS", 60.0)
+    for name in ("PATIENCE", "PATIENCE_FOR_NEXT"):
+        monkeypatch.setattr(transactions, name, 1e6)
+    monkeypatch.setattr(transactions, "MOST_SECONDS", 3600.0)
 
     async def write_later(number: int) -> None:
         for _ in range(300 * number):
@@ -132,6 +133,18 @@ async def test_nobody_waits_long_for_those_who_stay_away(desk: Desk) -> None:
         for number in range(3):
             await put(desk.store, make_document(f"alone-{number}"))
     assert desk.commits.count == before + 3
+
+
+async def test_those_who_go_on_do_not_wait_for_all_when_one_has_finished(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transactions, "PATIENCE", 1e9)
+    monkeypatch.setattr(transactions, "MOST_SECONDS", 3600.0)
+    await write_all(desk, store_one, 8)
+    with anyio.fail_after(120):
+        async with anyio.create_task_group() as group:
+            for number in range(5):
+                group.start_soon(put, desk.store, make_document(f"again-{number}"))
 
 
 async def test_a_group_has_an_end(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,13 +55,16 @@ class Sizes:
         merge_ratio: A part is merged with what comes behind it unless it is more than so many times larger.
         set_aside: After how many changed documents what was read is set aside while reading goes on.
         catch_up_above: How many may have been written or embedded before an index is shown them without a search. One
-            would do so first, a second for some ten thousand, and many minutes of writing may come before it.
+            would do so first, a second for some ten thousand, and many minutes of writing may come before it. It is
+            done when writing pauses.
+        catch_up_at: How many that is not waited for any more.
     """
 
     freeze_above: int = 500
     merge_ratio: int = 4
     set_aside: int = 20_000
     catch_up_above: int = 2_000
+    catch_up_at: int = 8_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -16,6 +16,7 @@ from refdesk.core.clock import SystemClock
 from refdesk.core.keeping.encoding import encode_instant
 from refdesk.errors import StoreError
 from refdesk.stores.sqlite import archive, reads, writes
+from refdesk.stores.sqlite.catching_up import CatchingUp
 from refdesk.stores.sqlite.checking import LARGEST_AT_ONCE, LateExamination, examine
 from refdesk.stores.sqlite.connections import Readers, Writer, configure, enter_wal, make_folder, open_file
 from refdesk.stores.sqlite.counting import Counts
@@ -89,13 +90,11 @@ class SqliteStore(SqliteReader):
         self._transactions = Transactions(writer)
         self.moves = SqliteMoves(self._transactions, readers)
         self._clock = clock
-        self._much = index_sizes.catch_up_above
         self._indexes = DerivedIndexes(readers, path, index_sizes, self._name_soon)
+        self._catching_up = CatchingUp(self._indexes, index_sizes, self._keep_derived)
         self._loop = asyncio.get_running_loop()
         self._counts = Counts()
         self._naming: set[asyncio.Task[None]] = set()
-        self._behind: dict[Collection, int] = {}
-        self._catching_up: asyncio.Task[None] | None = None
         self._is_ending = False
 
     obstacle: str | None = None
@@ -107,36 +106,18 @@ class SqliteStore(SqliteReader):
 
     def transaction(self) -> SqliteTransaction:
         """See `Store.transaction`."""
-        return SqliteTransaction(self._transactions.open(), self._clock, self._note_changes)
+        return SqliteTransaction(self._transactions.open(), self._clock, self._catching_up.note)
 
     async def find(self, request: FindRequest) -> Found:
         """See `Store.find`."""
         found = await self._indexes.find(request)
-        self._behind.pop(request.collection, None)
+        self._catching_up.forget(request.collection)
         await self._keep_derived()
         return found
 
     async def catch_up(self) -> None:
         """See `Store.catch_up`; it goes on when this has returned."""
-        for collection in await self._readers.run(self._indexes.list_behind):
-            self._note_changes({collection: self._much})
-
-    def _note_changes(self, changes: Mapping[Collection, int]) -> None:
-        """Take note of how many documents were written; where they are many, the index does not wait for a search."""
-        for collection, count in changes.items():
-            behind = self._behind[collection] = self._behind.get(collection, 0) + count
-            if behind >= self._much and self._catching_up is None and not self._is_ending:
-                self._catching_up = self._loop.create_task(self._catch_up())
-
-    async def _catch_up(self) -> None:
-        try:
-            while due := [collection for collection, count in self._behind.items() if count >= self._much]:
-                del self._behind[due[0]]
-                with suppress(StoreError):  # the next search tries again, and says why it fails
-                    await self._indexes.catch_up(due[0])
-                    await self._keep_derived()
-        finally:
-            self._catching_up = None
+        self._catching_up.note_older(await self._readers.run(self._indexes.list_behind))
 
     async def _keep_derived(self) -> None:
         """Write down what reading has derived, unless somebody writes just now."""
@@ -248,8 +229,7 @@ class SqliteStore(SqliteReader):
         """Name what background work has frozen, or is about to."""
         self._is_ending = True
         self._indexes.stop()
-        if self._catching_up is not None:
-            await asyncio.wait((self._catching_up,))
+        await self._catching_up.finish()
         await anyio.to_thread.run_sync(self._indexes.close)
         await self._name_frozen()
         if self._naming:

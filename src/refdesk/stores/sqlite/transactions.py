@@ -40,6 +40,10 @@ MOST_SECONDS = 0.05
 PATIENCE = 2.0
 """How often as long as the last group took to gather is waited until as many have joined."""
 
+PATIENCE_FOR_NEXT = 4.0
+"""How often as long as one after another took to join it, on average, is waited for the next: where several wrote and
+one of them has finished, the others do not wait for it as long as for all together."""
+
 
 @dataclass(slots=True, eq=False)
 class _Group:
@@ -161,9 +165,12 @@ class Transactions:
 
     async def _gather(self, group: _Group) -> None:
         """Return when as many have joined as the last time, or it has taken much longer than then."""
+        latest = group.started + PATIENCE * self._gathering_seconds
+        rest = PATIENCE_FOR_NEXT * self._gathering_seconds / (self._expected - 1)
         group.complete = anyio.Event()
-        with anyio.move_on_after(group.started + PATIENCE * self._gathering_seconds - time.monotonic()):
-            await group.complete.wait()
+        while not group.complete.is_set() and (left := min(latest, group.last + rest) - time.monotonic()) > 0:
+            with anyio.move_on_after(left):
+                await group.complete.wait()
 
     async def _commit(self, group: _Group) -> None:
         self._expected, self._gathering_seconds = group.members, group.last - group.started

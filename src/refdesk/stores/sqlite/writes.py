@@ -85,8 +85,9 @@ def put_documents(connection: Connection, rows: Sequence[DocumentRow], recorded_
     """See `Transaction.put_documents`."""
     if not rows:
         return
-    # A savepoint: a caller that catches the conflict and goes on commits none of these.
-    with connection.savepoint():
+    # A savepoint: a caller that catches the conflict and goes on commits none of several. That of one leaves but a
+    # number of the sequence unused.
+    with connection.savepoint() if len(rows) > 1 else nullcontext():
         last = _advance(connection, len(rows))
         collections = {row.collection: _touch(connection, row.collection, last) for row in rows}
         for written, row in enumerate(rows, last - len(rows) + 1):
