@@ -11,7 +11,7 @@ import logging
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -19,21 +19,20 @@ import anyio
 
 from refdesk import errors
 from refdesk.core.background.quiet import Quiet
-from refdesk.core.context import Bases, Context, report_nothing
+from refdesk.core.context import Context, report_nothing
 from refdesk.core.fairness import FairTurns
 from refdesk.core.operations import WATCH, find_owner
 from refdesk.core.writing.refusals import Refusals
 from refdesk.factories.bases import choose_base
+from refdesk.factories.contexts import Contexts
 from refdesk.factories.gaps import choose_waiting
 from refdesk.factories.telemetry import open_telemetry
 from refdesk.factories.toolsets import (
-    choose_own_stores,
     connect_live,
     get_stale_after,
     get_toolset,
     has_documents,
     join_toolsets,
-    list_names,
     list_sources,
 )
 from refdesk.gaps.missed import Missed
@@ -45,7 +44,7 @@ if TYPE_CHECKING:
 
     from refdesk.core.background.health import Health, ToolsetHealth
     from refdesk.core.background.upkeep import EmbeddingState
-    from refdesk.core.context import Bases, Report
+    from refdesk.core.context import Report
     from refdesk.core.knowledge_base import KnowledgeBase
     from refdesk.core.operations import Call, Operation, Resource, Toolset, Unanswered
     from refdesk.core.tracing import Tracer
@@ -78,32 +77,6 @@ LEFT = (
     "move them with refdesk migrate, from that store to this one."
 )
 SET_ASIDE = "Some documents could not be embedded, so only keyword search finds them: refdesk embeddings list says why."
-
-
-@dataclass(frozen=True, slots=True)
-class _Contexts:
-    """What the handlers of each toolset get for one caller.
-
-    Functions that name each other would do, and go with no call: each would wait for the garbage collector, for which
-    all calls stand still.
-    """
-
-    principal: Principal
-    base: Base
-    watch: Callable[[KnowledgeBase], KnowledgeBase]
-    settings: Settings
-
-    def get(self, toolset: str) -> Context:
-        base = self.watch(self.base.of(toolset).knowledge_base)
-        return Context(self.principal, base, self.get, get_bases=self.get_bases)
-
-    def get_bases(self) -> Bases:
-        from refdesk.core.keeping.acts import MAIN  # not at the start
-
-        own = choose_own_stores(self.settings, list_names())
-        apart = {name: self.watch(each.knowledge_base) for name, each in self.base.apart.items()}
-        main = self.watch(self.base.knowledge_base)
-        return Bases({MAIN: main, **apart}, tuple(sorted(own.keys() - apart.keys())))
 
 
 @dataclass(slots=True)
@@ -234,8 +207,8 @@ class Desk:
             asked_at: When the call was first sent, if it comes again.
         """
         base = await self.get_base()
-        context = _Contexts(principal, base, watch, self.settings).get(toolset)
-        return replace(context, report=report, asked_at=asked_at, get_upkeep=partial(self.get_upkeep, base))
+        contexts = Contexts(self.settings, principal, base, watch)
+        return contexts.get(toolset, report, asked_at, partial(self.get_upkeep, base))
 
     def get_upkeep(self, base: Base) -> DeskUpkeep:
         """Return what keeps the desk's toolsets current."""

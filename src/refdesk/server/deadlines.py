@@ -43,7 +43,8 @@ async def answer_within(group: TaskGroup | None, seconds: float, ask: Callable[[
                 failures.append(error)
         _end(done)
 
-    group.start_soon(work)
+    # A plain task: one that a group starts costs every call as much again as its deadline does.
+    task = loop.create_task(work())
     # Every call has a deadline and nearly none meets it: a timer is the least that there is to set and take away.
     timer = loop.call_later(seconds, _end, done)
     try:
@@ -52,11 +53,18 @@ async def answer_within(group: TaskGroup | None, seconds: float, ask: Callable[[
         timer.cancel()
         if not answers and not failures:
             scope.cancel()
+            group.start_soon(_outlive, task)
     if failures:
         raise failures[0]
     if answers:
         return answers[0]
     raise TimeoutError
+
+
+async def _outlive(task: asyncio.Task[None]) -> None:
+    """Let whoever closes the group wait for a task that is to stop."""
+    with anyio.CancelScope(shield=True):
+        await asyncio.wait((task,))
 
 
 def _end(done: asyncio.Future[None]) -> None:

@@ -39,6 +39,8 @@ def encode_json(value: object) -> str:
     Raises:
         InvalidInputError: It holds a NUL, half of a surrogate pair, a number that is not finite, or no JSON at all.
     """
+    if value == {}:
+        return "{}"  # as most facets, spans and further data are
     try:
         text = _ENCODER.encode(value)
     except (TypeError, ValueError, RecursionError) as error:
