@@ -40,7 +40,7 @@ MOST_SECONDS = 0.05
 PATIENCE = 2.0
 """How often as long as the last group took to gather is waited until as many have joined."""
 
-PATIENCE_FOR_NEXT = 4.0
+PATIENCE_FOR_NEXT = 3.0
 """How often as long as one after another took to join it, on average, is waited for the next: where several wrote and
 one of them has finished, the others do not wait for it as long as for all together."""
 
