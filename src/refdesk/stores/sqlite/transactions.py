@@ -40,9 +40,9 @@ MOST_SECONDS = 0.05
 PATIENCE = 2.0
 """How often as long as the last group took to gather is waited until as many have joined."""
 
-PATIENCE_FOR_NEXT = 3.0
-"""How often as long as one after another took to join it, on average, is waited for the next: where several wrote and
-one of them has finished, the others do not wait for it as long as for all together."""
+PATIENCE_FOR_NEXT = 2.0
+"""How often as long as one after another took to join it, on average, is waited for the next, once most have joined:
+where several wrote and one of them has finished, the others do not wait for it as long as for all together."""
 
 
 @dataclass(slots=True, eq=False)
@@ -168,8 +168,11 @@ class Transactions:
         latest = group.started + PATIENCE * self._gathering_seconds
         rest = PATIENCE_FOR_NEXT * self._gathering_seconds / (self._expected - 1)
         group.complete = anyio.Event()
-        while not group.complete.is_set() and (left := min(latest, group.last + rest) - time.monotonic()) > 0:
-            with anyio.move_on_after(left):
+        while not group.complete.is_set():
+            until = min(latest, group.last + rest) if 2 * group.members > self._expected else latest
+            if (left := until - time.monotonic()) <= 0:
+                return
+            with anyio.move_on_after(min(left, rest)):  # then most may have joined
                 await group.complete.wait()
 
     async def _commit(self, group: _Group) -> None:
