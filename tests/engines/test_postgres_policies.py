@@ -201,6 +201,18 @@ async def test_searches_use_the_index_behind_the_wall(store: Store, tmp_path: Pa
         assert "Seq Scan" not in plan
 
 
+async def test_searches_of_few_notes_use_the_index_of_words_too(store: Store) -> None:
+    documents = [
+        make_document(f"d{n:04}", " ".join(f"w{n % k} x{n * k % 1009}" for k in range(7, 67)), title=f"Note {n}")
+        for n in range(1000)
+    ]
+    async with store.loading():
+        await put(store, *documents)
+    plan = await explain(store, FindRequest(NOTES, parse_query("w7 x9"), as_written="w7 x9"))
+    assert "entries_by_word" in plan
+    assert "Bitmap Index Scan on entries_pkey" not in plan
+
+
 async def test_a_role_that_stands_above_the_wall_is_warned_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     get_store_url(tmp_path)
     with caplog.at_level(logging.WARNING):

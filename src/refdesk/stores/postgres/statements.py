@@ -30,10 +30,11 @@ _COLUMNS = {
     "title": Text("title_key"),
     "id": Text("id"),
 }
-_SEE = Text(
-    "set_config('refdesk.any', {}, true), set_config('refdesk.all', {}, true), "
-    "set_config('enable_bitmapscan', {}, true)"
-)
+# The planner takes the test of an entry's words for as cheap as one of numbers, and would rather test up to a thousand
+# entries than ask the index of words, which takes a tenth of the time.
+_BY_WORDS = "set_config('enable_bitmapscan', 'on', true), set_config('cpu_operator_cost', '0.1', true)"
+_BY_KEYS = "set_config('enable_bitmapscan', 'off', true), set_config('cpu_operator_cost', '0.0025', true)"
+_SEE = Text("set_config('refdesk.any', {}, true), set_config('refdesk.all', {}, true), {}")
 _SEE_WAYS = Text("set_config('refdesk.any', current_setting('refdesk.ways'), true)")
 _PREPARE = """
     SELECT set_config('refdesk.listed', '{}', true), set_config('refdesk.titled', '{}', true),
@@ -47,16 +48,14 @@ _PREPARE = """
 """
 # No form stands for no entry: the empty array would be a part of every other.
 _SEE_FORMS = Text(
-    "set_config('refdesk.any', '{{-1}}', true), set_config('enable_bitmapscan', 'on', true), "
+    f"{_BY_WORDS}, set_config('refdesk.any', '{{{{-1}}}}', true), "
     "set_config('refdesk.all', coalesce(nullif(current_setting('refdesk.forms'), '{{}}'), '{{-1}}'), true)"
 ).format()
 _FIND_WRITTEN = Text("""
     SELECT set_config('refdesk.written', documents::text, true)\1
     FROM (SELECT ARRAY(SELECT document FROM ({matching}) matching) AS documents OFFSET 0) found
 """)
-_SEE_CHOSEN = Text(
-    "set_config('enable_bitmapscan', 'on', true), set_config('refdesk.any', current_setting('refdesk.chosen'), true)"
-)
+_SEE_CHOSEN = Text(f"{_BY_WORDS}, set_config('refdesk.any', current_setting('refdesk.chosen'), true)")
 # Without the barriers the planner would compute each place and frequency once for every use of it.
 _SCORED = Text("""
     SELECT document, id, modified_at, created_at, title_key, state, {score} AS lexical, {all_terms} AS all_terms,
@@ -465,4 +464,4 @@ class Search:
 
 def _see(any_of: Sequence[int], all_of: Sequence[int], *, by_words: bool) -> Text:
     """Return what shows entries that hold any number of some, or all of others, by the index of words or by keys."""
-    return _SEE.format(quote(list(any_of)), quote(list(all_of)), quote("on" if by_words else "off"))
+    return _SEE.format(quote(list(any_of)), quote(list(all_of)), _BY_WORDS if by_words else _BY_KEYS)
