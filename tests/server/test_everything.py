@@ -19,7 +19,9 @@ from refdesk import errors
 from refdesk.app import Desk, open_desk
 from refdesk.core.context import Context
 from refdesk.core.operations import Toolset
+from refdesk.core.search.matching import NOTHING_BETTER
 from refdesk.core.search.providers import ProviderAnswer, Question, SearchProvider
+from refdesk.core.search.semantics import MISSING_MEANING
 from refdesk.factories.toolsets import list_names, load_toolsets
 from refdesk.model import Principal
 from refdesk.server.calls import Caller
@@ -358,3 +360,16 @@ async def test_a_desk_closes_although_a_question_is_still_being_asked(tmp_path: 
             answer = await ask(desk, "skills:read", deadlineMs=100)
         assert get_statuses(answer) == {"skills": "late", "knowledge": "answered"}
         assert ended.is_set()
+
+
+async def test_an_answer_by_keywords_alone_says_so_and_not_that_nothing_is_known(tmp_path: Path) -> None:
+    settings = make_settings(tmp_path)
+    async with open_desk(settings, load_toolsets(("knowledge", "skills"), settings), in_background=False) as desk:
+        assert "notice" not in await run(desk, NAME, ASKED)
+        await run(desk, "store_knowledge", NOTE)
+        for query in ("eclipse of the moon", "twice upon a time"):
+            assert (await run(desk, NAME, ASKED | {"query": query}))["notice"] == MISSING_MEANING["missing"]
+        assert "notice" not in await run(desk, NAME, ASKED)
+        for each in (await desk.get_base()).each():
+            await each.indexer.run_once()
+        assert (await run(desk, NAME, ASKED | {"query": "twice upon a time"}))["notice"] == NOTHING_BETTER

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from refdesk.core.background.embedding import EmbeddingStatus
     from refdesk.core.search.reranking import Reranker
     from refdesk.core.search.retrieval import SearchRequest, SearchResult
-    from refdesk.core.search.semantics import Semantics
+    from refdesk.core.search.semantics import Semantics, SemanticStatus
     from refdesk.core.writing.quotas import Quota
     from refdesk.model import Collection, Document, Found, Revision, VectorQuery
     from refdesk.protocols import Clock, Identifiers, JobQueue, Scratchpad, Store
@@ -68,7 +68,11 @@ class KnowledgeBase:
 
     async def embed_question(self, text: str, asker: str) -> VectorQuery | None:
         """Return the vector of an org's question, or `None` where no model is ready; never waits for one to load."""
-        return (await self.semantics.embed_query(text, asker))[0] if self.semantics is not None else None
+        return (await self.embed_query(text, asker))[0]
+
+    async def embed_query(self, text: str, asker: str) -> tuple[VectorQuery | None, SemanticStatus]:
+        """Return the same, and whether there is one; where search is lexical only, none was to be."""
+        return await self.semantics.embed_query(text, asker) if self.semantics is not None else (None, "off")
 
     async def get_embedding_statuses(self, collection: Collection, ids: Sequence[str]) -> list[EmbeddingStatus]:
         """Return for each document whether its vectors are `ready`, `pending`, or `failed` for good."""

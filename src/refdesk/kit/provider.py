@@ -15,6 +15,7 @@ from refdesk.core.search import federation
 from refdesk.core.search.analysis import parse_query
 from refdesk.core.search.providers import LeftOut, ProviderAnswer, ProviderHit, SearchProvider
 from refdesk.core.search.retrieval import SearchRequest
+from refdesk.core.search.semantics import MISSING_MEANING
 from refdesk.core.search.snippets import snippet
 from refdesk.kit.age import describe_copy
 from refdesk.kit.unknown_tags import explaining
@@ -98,7 +99,7 @@ class CollectionSearch:
         status = await sync_log.read_status(base.store, self.toolset)
         now = base.clock.now()
         age = describe_copy(status, now, things=self.things) if self.describe is None else await self.describe(base)
-        notes = [*age, meant.note, federation.MISSING_MEANING.get(found.semantic, "")]
+        notes = [*age, meant.note, MISSING_MEANING.get(found.semantic, "")]
         if not found.hits and question.period.is_bounded:
             notes.append(await self._describe_newest(context))
         return ProviderAnswer(

@@ -300,5 +300,3 @@ async def test_what_a_source_found_is_judged_by_words_and_meaning() -> None:
     assert 0.0 <= wrong < right <= 1.0
     without = Context(Principal("acme", "tester", frozenset()), KnowledgeBase(MemoryStore()))
     assert await federation.judge(without, question, texts) == [pytest.approx(0.615, abs=0.01), 0.0]
-    assert await federation.explain_meaning(without, question) == federation.MISSING_MEANING["unavailable"]
-    assert await federation.explain_meaning(make_context(), question) == ""

@@ -9,11 +9,14 @@ from pydantic import ValidationError
 
 from refdesk.core.search.cosines import REFERENCE
 from refdesk.core.search.matching import NOTHING_BETTER
+from refdesk.core.search.providers import ProviderAnswer, Question
+from refdesk.core.search.semantics import MISSING_MEANING, Semantics, SemanticStatus
 from refdesk.model import Candidate, Collection, CosineScale, Document, TextQuery
 from refdesk.toolsets.knowledge.models import SearchInput
 from refdesk.toolsets.knowledge.options import Fusion, Options
+from refdesk.toolsets.knowledge.provider import find as find_for_all
 from refdesk.toolsets.knowledge.ranking import rank
-from tests.core.fakes import NOW
+from tests.core.fakes import NOW, ScriptedEmbedder
 from tests.toolsets.knowledge.conftest import Desk
 
 
@@ -48,6 +51,37 @@ async def test_a_question_about_something_else_gets_weak_matches_and_a_notice_wh
     assert next(iter(answer.model_dump())) == "notice"
     found = await desk.ask("refund limit")
     assert (found.results[0].match, found.notice) == ("strong", None)
+
+
+async def test_an_answer_says_that_nothing_has_vectors_yet(desk: Desk) -> None:
+    assert (await desk.ask("card payments")).notice is None
+    await desk.store("Card payments", "The gateway times out.")
+    for query, titles in (("card payments", ["Card payments"]), ("no invoice", [])):
+        answer = await desk.ask(query)
+        assert ([each.title for each in answer.results], answer.notice) == (titles, MISSING_MEANING["missing"])
+    assert (await desk.ask("no invoice", tags=["other"])).notice is None
+    await desk.embed()
+    assert (await desk.ask("card payments")).notice is None
+
+
+@pytest.mark.parametrize(
+    ("embedder", "status"),
+    [
+        (ScriptedEmbedder(is_ready=False), "loading"),
+        (ScriptedEmbedder(is_down=True), "unavailable"),
+        (ScriptedEmbedder(foreign=frozenset({"card payments"})), "foreign"),
+    ],
+)
+async def test_an_answer_says_why_vectors_took_no_part(
+    desk: Desk, embedder: ScriptedEmbedder, status: SemanticStatus
+) -> None:
+    await desk.store("Card payments", "The gateway times out.")
+    desk.base = replace(desk.base, semantics=Semantics(desk.base.store, embedder))
+    answer = await desk.ask("card payments")
+    assert ([each.title for each in answer.results], answer.notice) == (["Card payments"], MISSING_MEANING[status])
+    found = await find_for_all(desk.context, Question("card payments"))
+    assert isinstance(found, ProviderAnswer)
+    assert found.note == answer.notice
 
 
 async def test_a_least_score_leaves_out_what_is_about_something_else(desk: Desk) -> None:

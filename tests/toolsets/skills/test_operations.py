@@ -12,6 +12,7 @@ import anyio
 import pytest
 from pydantic import ValidationError
 
+from refdesk.core.search.semantics import MISSING_MEANING
 from refdesk.core.writing.quotas import Quota
 from refdesk.errors import EmbedderError, InvalidInputError, LanguageModelError, NotFoundError, QuotaExceededError
 from refdesk.language_models.rules import RulesModel
@@ -445,7 +446,8 @@ async def test_a_failing_embedder_is_said_and_changes_nothing(desk: Desk) -> Non
     with pytest.raises(EmbedderError):
         await desk.serve()("create_skill", conversation=INVOICE)
     assert await desk.queries().list_skills() == []
-    assert (await desk.serve()("search_skills", query="invoice"))["matches"] == []
+    answer = await desk.serve()("search_skills", query="invoice")
+    assert (answer["matches"], answer["notice"]) == ([], MISSING_MEANING["unavailable"])
 
 
 async def test_a_concise_search_has_one_playbook_and_what_the_others_are_for(desk: Desk) -> None:

@@ -70,23 +70,6 @@ def spell(tag: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys([tag, *(joint.join(words) for joint in "- _")]))
 
 
-MISSING_MEANING = {
-    "loading": "The embedding model is still loading, so these are keyword matches: search again in some seconds.",
-    "missing": "The documents have no embeddings yet, so these are keyword matches.",
-    "foreign": "The embedding model does not support this script, so these are keyword matches.",
-    "unavailable": "Semantic search is unavailable, so these are keyword matches.",
-}
-
-
-async def explain_meaning(context: Context, question: Question) -> str:
-    """Return a sentence where vectors take no part in answering a question, else nothing."""
-    semantics = context.knowledge_base.semantics
-    if semantics is None:
-        return MISSING_MEANING["unavailable"]
-    _, status = await semantics.embed_query(question.text, context.principal.org)
-    return MISSING_MEANING.get(status, "")
-
-
 async def judge(context: Context, question: Question, texts: Sequence[tuple[str, str]]) -> list[float]:
     """Return the strength of each (title, summary) that a source found, whose own ranking has no scores to go by."""
     query, (cosines, scale) = parse_query(question.text), await _compare(context, question, texts)

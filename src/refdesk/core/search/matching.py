@@ -19,11 +19,13 @@ from refdesk.core.search.analysis import analyse, analyse_document
 from refdesk.core.search.folding import fold
 from refdesk.core.search.inflection import MARK, get_language
 from refdesk.core.search.matches import Match
+from refdesk.core.search.semantics import MISSING_MEANING
 from refdesk.core.search.snippets import find_terms
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence, Set
 
+    from refdesk.core.search.semantics import SemanticStatus
     from refdesk.model import CosineScale, TextQuery
 
 STRONG = 0.52
@@ -106,9 +108,9 @@ def name(strength: float) -> Match:
     return "strong" if strength >= STRONG else "partial" if strength >= PARTIAL else "weak"
 
 
-def get_notice(matches: Iterable[Match | None]) -> str | None:
-    """Return what to say first where there are hits, and none of them is better than weak."""
-    return NOTHING_BETTER if set(matches) == {"weak"} else None
+def get_notice(matches: Iterable[Match | None], semantic: SemanticStatus = "off") -> str | None:
+    """Return what to say first: that vectors took no part, or where there are hits, that none is better than weak."""
+    return MISSING_MEANING.get(semantic) or (NOTHING_BETTER if set(matches) == {"weak"} else None)
 
 
 def _judge_words(text: TextQuery, title: str, excerpt: str) -> float:

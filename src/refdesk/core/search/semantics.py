@@ -8,7 +8,7 @@ wanted model becomes the active one and the old vectors go.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -28,6 +28,14 @@ logger = logging.getLogger(__name__)
 SemanticStatus: TypeAlias = Literal["off", "used", "loading", "missing", "foreign", "unavailable"]
 """Whether vectors took part in a search, and if not, why: `missing` where nothing found has one yet, `foreign` where
 the question is in a script that the model cannot read."""
+
+MISSING_MEANING: Mapping[SemanticStatus, str] = {
+    "loading": "The embedding model is still loading, so these are keyword matches: search again in some seconds.",
+    "missing": "The documents have no embeddings yet, so these are keyword matches.",
+    "foreign": "The embedding model does not support this script, so these are keyword matches.",
+    "unavailable": "Semantic search is unavailable, so these are keyword matches.",
+}
+"""What to say, by `SemanticStatus`, of an answer in which vectors took no part though they were to."""
 
 TRUST_OF_UNKNOWN = 0.6
 """How much a model's vectors count in languages whose script it reads and which it does not know. Measured on two

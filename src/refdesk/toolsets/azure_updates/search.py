@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from refdesk.core.search import matching
 from refdesk.core.search.retrieval import SearchRequest
+from refdesk.core.search.semantics import MISSING_MEANING
 from refdesk.errors import Choice
 from refdesk.kit.cautions import get_effects
 from refdesk.kit.nearest import find_nearest
@@ -312,14 +313,8 @@ def _show(hits: Sequence[Hit], request: SearchInput, *, is_ranked: bool) -> tupl
 
 
 def _explain(request: SearchInput, found: SearchResult, *, is_cut: bool) -> Iterable[str]:
-    if found.semantic == "loading":
-        yield "The model for semantic search is still loading: these are keyword matches. Ask again in some seconds."
-    if found.semantic == "missing":
-        yield "The updates have no embeddings yet: these are keyword matches."
-    if found.semantic == "foreign":
-        yield "The model for semantic search does not read this script: these are keyword matches."
-    if found.semantic == "unavailable":
-        yield "Semantic search is unavailable: these are keyword matches."
+    if found.semantic in MISSING_MEANING:
+        yield MISSING_MEANING[found.semantic]
     is_wanted = request.semantic and "semantic" in request.model_fields_set
     if is_wanted and request.query.strip() and request.sort_by not in (None, "relevance"):
         yield "Semantic search orders by relevance: with another sortBy these are keyword matches."

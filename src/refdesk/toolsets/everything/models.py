@@ -144,7 +144,9 @@ class Coverage(Message):
 class SearchOutput(Message):
     """What `search_everything` answers, best first."""
 
-    notice: str | SkipJsonSchema[None] = Field(None, description="That nothing better than weak was found.")
+    notice: str | SkipJsonSchema[None] = Field(
+        None, description="That nothing better than weak was found, or that these are keyword matches."
+    )
     results: list[Result]
     query: str
     coverage: list[Coverage] = Field(description="One line for each toolset that is served or was asked for.")

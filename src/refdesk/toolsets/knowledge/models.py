@@ -139,7 +139,9 @@ class UnknownTag(Message):
 class SearchOutput(Message):
     """What `search_knowledge` answers, best first."""
 
-    notice: str | SkipJsonSchema[None] = Field(None, description="That nothing better than weak was found.")
+    notice: str | SkipJsonSchema[None] = Field(
+        None, description="That nothing better than weak was found, or that these are keyword matches."
+    )
     results: list[KnowledgeResult]
     query: str
     unknown_tags: list[UnknownTag] | SkipJsonSchema[None] = Field(

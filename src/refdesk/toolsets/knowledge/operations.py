@@ -113,8 +113,9 @@ async def search_knowledge(context: Context, asked: SearchInput) -> SearchOutput
     from refdesk.core.search import matching  # not at the start
     from refdesk.toolsets.knowledge import counting, search
 
-    results = await search.search(context.knowledge_base, models.get_collection(context.principal.org), asked)
-    notice = matching.get_notice([result.match for result in results])
+    base, collection = context.knowledge_base, models.get_collection(context.principal.org)
+    results, semantic = await search.search(base, collection, asked)
+    notice = matching.get_notice([result.match for result in results], semantic)
     unknown = None if results else await counting.find_unknown_tags(context, asked.tags)
     return SearchOutput(notice=notice, results=results, query=asked.query, unknown_tags=unknown)
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from refdesk.core.search import federation, fusion
+from refdesk.core.search import fusion
 from refdesk.core.search.analysis import parse_query
 from refdesk.core.search.providers import HitReference, LeftOut, ProviderAnswer, ProviderHit, Question
+from refdesk.core.search.semantics import MISSING_MEANING
 from refdesk.core.search.snippets import snippet
 from refdesk.kit.unknown_tags import explaining
 from refdesk.toolsets.knowledge import counting, models, search
@@ -34,7 +35,7 @@ async def find(context: Context, question: Question) -> ProviderAnswer | LeftOut
     scores = zip(found.candidates, fusion.absolute(found.candidates, text, trust=found.trust), strict=True)
     scored = {candidate.id: 1.0 if candidate.cosine is None else score for candidate, score in scores}
     hits = [_to_hit(match, entry, text, scored[match.placed_by]) for match, entry in found.best]
-    return ProviderAnswer(tuple(hits), note=await federation.explain_meaning(context, question))
+    return ProviderAnswer(tuple(hits), note=MISSING_MEANING.get(found.semantic, ""))
 
 
 def _to_hit(match: Match, entry: Document, text: TextQuery, score: float) -> ProviderHit:

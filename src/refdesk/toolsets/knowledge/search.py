@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from refdesk.core.background.embedding import EmbeddingStatus
     from refdesk.core.knowledge_base import KnowledgeBase
     from refdesk.core.search.providers import Period
+    from refdesk.core.search.semantics import SemanticStatus
     from refdesk.model import Candidate, Collection, Document, Found, TextQuery, VectorQuery
     from refdesk.toolsets.knowledge.models import KnowledgeResult, SearchInput
 
@@ -91,23 +92,27 @@ class Matches:
         best: The entries to show, best first, each with its document.
         candidates: Every candidate for them.
         trust: How much their vectors count (see `VectorQuery`).
+        semantic: Whether vectors took part, and if not, why.
     """
 
     text: TextQuery
     best: list[tuple[Match, Document]]
     candidates: Sequence[Candidate]
     trust: float
+    semantic: SemanticStatus
 
 
-async def search(base: KnowledgeBase, collection: Collection, asked: SearchInput) -> list[KnowledgeResult]:
-    """Return the best entries of a collection, ties newest first, then by id."""
+async def search(
+    base: KnowledgeBase, collection: Collection, asked: SearchInput
+) -> tuple[list[KnowledgeResult], SemanticStatus]:
+    """Return the best entries of a collection, ties newest first, then by id, and whether vectors took part."""
     found = await find(base, collection, asked)
     statuses = await _get_statuses(base, collection, [match for match, _ in found.best])
     shown = [document for _, document in found.best]
     heads = await supersession.find_heads(base.store, shown)
     ids = [document.id for document in shown]
     cautions = await get_cautions(base.store, collection.org, collection.toolset, ids, shown)
-    return [
+    results = [
         models.to_result(
             document,
             snippet=snippet(document.body, found.text, match.passage),
@@ -120,13 +125,14 @@ async def search(base: KnowledgeBase, collection: Collection, asked: SearchInput
         )
         for (match, document), status, caution in zip(found.best, statuses, cautions, strict=True)
     ]
+    return results, found.semantic
 
 
 @tracing.spanned("search", toolset=TOOLSET_NAME)
 async def find(base: KnowledgeBase, collection: Collection, asked: SearchInput, period: Period = ALWAYS) -> Matches:
     """Return the best entries of a collection that were created in a period, at most as many as requested."""
     text = parse_query(asked.query)
-    vector = await base.embed_question(asked.query, collection.org)
+    vector, status = await base.embed_query(asked.query, collection.org)
     trust, scale = (vector.trust, vector.scale) if vector is not None else (1.0, None)
     now, depth, seen = base.clock.now(), DEPTH, -1
     while True:
@@ -139,8 +145,20 @@ async def find(base: KnowledgeBase, collection: Collection, asked: SearchInput, 
         if len(places.ranked) >= asked.limit or len(found.candidates) == seen:
             judge = partial(_judge, text, vector)
             best = await _read(base, collection, asked, period, places, found, judge)
-            return Matches(text, best, found.candidates, trust)
+            is_narrow = bool(asked.tags) or period.is_bounded
+            if vector is not None and await _is_unembedded(base, collection, vector, found, is_narrow=is_narrow):
+                status = "missing"
+            return Matches(text, best, found.candidates, trust, status)
         depth, seen = depth * GROWTH, len(found.candidates)
+
+
+async def _is_unembedded(
+    base: KnowledgeBase, collection: Collection, vector: VectorQuery, found: Found, *, is_narrow: bool
+) -> bool:
+    """Return whether nothing that could have been found has a vector, though there is something."""
+    if found.candidates or is_narrow:
+        return bool(found.candidates) and all(each.cosine is None for each in found.candidates)
+    return bool(await base.store.get_unembedded(collection, vector.model, 1))
 
 
 async def _get_statuses(base: KnowledgeBase, collection: Collection, matches: Sequence[Match]) -> list[EmbeddingStatus]:

@@ -123,7 +123,9 @@ class SkillMatch(Message):
 class SearchOutput(Message):
     """What `search_skills` answers, best first; nothing found is an empty list."""
 
-    notice: str | SkipJsonSchema[None] = Field(None, description="That nothing better than weak was found.")
+    notice: str | SkipJsonSchema[None] = Field(
+        None, description="That nothing better than weak was found, or that these are keyword matches."
+    )
     matches: list[SkillMatch]
     query: str
     search_time_ms: float = Field(description="From the request's arrival to the answer, in milliseconds.")

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from refdesk.core.search.matches import Match
-    from refdesk.core.search.semantics import Semantics
+    from refdesk.core.search.semantics import Semantics, SemanticStatus
     from refdesk.model import CosineScale, JsonObject, JsonValue
     from refdesk.playbooks import Turn
     from refdesk.protocols import Embedder
@@ -78,9 +78,8 @@ async def search_skills(context: Context, asked: SearchInput, random: Random | N
     started = perf_counter()
     semantics = context.knowledge_base.semantics
     embedder = await _get_ready(semantics) if semantics is not None else None
-    question, vector = openings.leave_pleasantries(asked.query), None
-    if embedder is not None:
-        vector = await context.knowledge_base.embed_question(question, context.principal.org)
+    question = openings.leave_pleasantries(asked.query)
+    vector, status = await context.knowledge_base.embed_query(question, context.principal.org)
     queries = replace(get_queries(context, embedder), random=random)
     embedding, trust = (vector.vector.tolist(), vector.trust) if vector is not None else ((), 1.0)
     found = await queries.hybrid_search(embedding, question, asked.top_k, asked.min_score, trust=trust)
@@ -93,9 +92,15 @@ async def search_skills(context: Context, asked: SearchInput, random: Random | N
     return SearchOutput(
         matches=[match.model_copy(update={"caution": caution}) for match, caution in zip(shown, cautions, strict=True)],
         query=asked.query,
-        notice=matching.get_notice(matches),
+        notice=matching.get_notice(matches, tell_status(status, found)),
         search_time_ms=round((perf_counter() - started) * 1000, 3),
     )
+
+
+def tell_status(status: SemanticStatus, found: Sequence[FoundSkill]) -> SemanticStatus:
+    """Return whether vectors took part in what was found: none did where no skill has one yet."""
+    has_none = found and all(match["cosine"] is None for match in found)
+    return "missing" if status == "used" and has_none else status
 
 
 def _judge(found: Sequence[FoundSkill], query: str, scale: CosineScale | None) -> list[Match]:

@@ -8,11 +8,12 @@ from refdesk.core.search import federation, matching
 from refdesk.core.search.analysis import parse_query
 from refdesk.core.search.providers import HitReference, LeftOut, ProviderAnswer, ProviderHit, Question
 from refdesk.core.search.retrieval import SearchRequest
+from refdesk.core.search.semantics import MISSING_MEANING
 from refdesk.core.search.snippets import snippet
 from refdesk.kit.unknown_tags import explaining
 from refdesk.model import And, Filter, HasAny, Or, Overlaps
 from refdesk.toolsets.skills import openings, records, resources
-from refdesk.toolsets.skills.operations import GET
+from refdesk.toolsets.skills.operations import GET, tell_status
 from refdesk.toolsets.skills.queries import get_queries
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ async def find(context: Context, question: Question) -> ProviderAnswer | LeftOut
     base = context.knowledge_base
     embedder = await base.semantics.get_active() if base.semantics is not None else None
     asked = openings.leave_pleasantries(question.text)
-    vector = await base.embed_question(asked, context.principal.org)
+    vector, status = await base.embed_query(asked, context.principal.org)
     embedding = vector.vector.tolist() if vector is not None else ()
     found = await get_queries(context, embedder).hybrid_search(
         embedding,
@@ -36,8 +37,9 @@ async def find(context: Context, question: Question) -> ProviderAnswer | LeftOut
         trust=vector.trust if vector is not None else 1.0,
     )
     text = parse_query(asked)
-    note, scale = await federation.explain_meaning(context, question), vector.scale if vector is not None else None
-    return ProviderAnswer(tuple(_to_hit(match, text, scale) for match in found), note=note)
+    scale = vector.scale if vector is not None else None
+    hits = tuple(_to_hit(match, text, scale) for match in found)
+    return ProviderAnswer(hits, note=MISSING_MEANING.get(tell_status(status, found), ""))
 
 
 def _to_filter(question: Question) -> Filter | None:
