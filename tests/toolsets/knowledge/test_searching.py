@@ -84,6 +84,19 @@ async def test_an_answer_says_why_vectors_took_no_part(
     assert found.note == answer.notice
 
 
+async def test_where_no_words_match_the_model_is_waited_for(desk: Desk) -> None:
+    embedder = ScriptedEmbedder()
+    desk.base = replace(desk.base, semantics=Semantics(desk.base.store, embedder))
+    await desk.store("Card payments", "The gateway times out.")
+    await desk.embed()
+    embedder.is_ready, loads = False, embedder.loads
+    assert (await desk.ask("card payments")).notice == MISSING_MEANING["loading"]
+    assert embedder.loads == loads
+    answer = await desk.ask("no invoice")
+    assert [each.title for each in answer.results] == ["Card payments"]
+    assert (answer.notice, embedder.loads) == (NOTHING_BETTER, loads + 1)
+
+
 async def test_a_least_score_leaves_out_what_is_about_something_else(desk: Desk) -> None:
     await desk.store("Tap", "Turn off the tap of the apple juice before you leave.")
     assert await find(desk, "How do I prune an apple tree in winter?", minScore=0.0) == ["Tap"]

@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+import anyio
+
 from refdesk import errors
 from refdesk.core.doorbell import Doorbell
 from refdesk.core.search import cosines
@@ -31,11 +33,14 @@ the question is in a script that the model cannot read."""
 
 MISSING_MEANING: Mapping[SemanticStatus, str] = {
     "loading": "The embedding model is still loading, so these are keyword matches: search again in some seconds.",
-    "missing": "The documents have no embeddings yet, so these are keyword matches.",
+    "missing": "The documents have no embeddings yet, so these are keyword matches: search again a little later.",
     "foreign": "The embedding model does not support this script, so these are keyword matches.",
     "unavailable": "Semantic search is unavailable, so these are keyword matches.",
 }
 """What to say, by `SemanticStatus`, of an answer in which vectors took no part though they were to."""
+
+LOAD_SECONDS = 3.0
+"""How long a search that needs it waits for a model to load, once; then keyword search must do."""
 
 TRUST_OF_UNKNOWN = 0.6
 """How much a model's vectors count in languages whose script it reads and which it does not know. Measured on two
@@ -96,6 +101,18 @@ class Semantics:
         if self._old is None or self._old.model != active:
             self._old = self.reopen(active)
         return self._old
+
+    async def get_ready(self) -> Embedder | None:
+        """Return the same once its model is in memory, or after `LOAD_SECONDS` as it is."""
+        embedder = await self.get_active()
+        if embedder is None or embedder.is_ready:
+            return embedder
+        try:
+            with anyio.move_on_after(LOAD_SECONDS):
+                await embedder.load()
+        except errors.RefdeskError as error:
+            logger.warning("model not loaded", extra={"reason": error.message})
+        return embedder
 
     async def load_if_asked(self) -> None:
         """Load the active model if a query has needed it since the last call."""

@@ -105,8 +105,14 @@ class Matches:
 async def search(
     base: KnowledgeBase, collection: Collection, asked: SearchInput
 ) -> tuple[list[KnowledgeResult], SemanticStatus]:
-    """Return the best entries of a collection, ties newest first, then by id, and whether vectors took part."""
+    """Return the best entries of a collection, ties newest first, then by id, and whether vectors took part.
+
+    Where no words match and the model is being loaded, it is waited for.
+    """
     found = await find(base, collection, asked)
+    if not found.best and found.semantic == "loading" and base.semantics is not None:
+        await base.semantics.get_ready()
+        found = await find(base, collection, asked)
     statuses = await _get_statuses(base, collection, [match for match, _ in found.best])
     shown = [document for _, document in found.best]
     heads = await supersession.find_heads(base.store, shown)

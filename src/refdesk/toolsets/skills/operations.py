@@ -10,13 +10,11 @@ from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING, TypeVar
 
-import anyio
-
 from refdesk.core.context import Context
 from refdesk.core.operations import READS, Effects, Operation, Route, Shortening, Unanswered
 from refdesk.core.writing import idempotency
 from refdesk.core.writing.idempotency import Once, Token
-from refdesk.errors import Choice, NotFoundError, RefdeskError, StoreError
+from refdesk.errors import Choice, NotFoundError, StoreError
 from refdesk.kit.unanswered import tell_unanswered
 from refdesk.toolsets.skills import TOOLSET_NAME, missing, models
 from refdesk.toolsets.skills.models import (
@@ -40,10 +38,9 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from refdesk.core.search.matches import Match
-    from refdesk.core.search.semantics import Semantics, SemanticStatus
+    from refdesk.core.search.semantics import SemanticStatus
     from refdesk.model import CosineScale, JsonObject, JsonValue
     from refdesk.playbooks import Turn
-    from refdesk.protocols import Embedder
     from refdesk.toolsets.skills.learning import Learner
     from refdesk.toolsets.skills.queries import Creation, FoundSkill, SkillQueries
     from refdesk.toolsets.skills.records import Skill
@@ -64,9 +61,6 @@ MOST_OFFERED = 5
 QUERY_CHARACTERS = 1000
 """Of a conversation, to find what it is about: how it begins."""
 
-LOAD_SECONDS = 3.0
-"""How long a search waits for its model to load, once; then keyword search must do."""
-
 
 async def search_skills(context: Context, asked: SearchInput, random: Random | None = None) -> SearchOutput:
     """Find skills by hybrid search; for `random` see `SkillQueries`."""
@@ -77,7 +71,7 @@ async def search_skills(context: Context, asked: SearchInput, random: Random | N
 
     started = perf_counter()
     semantics = context.knowledge_base.semantics
-    embedder = await _get_ready(semantics) if semantics is not None else None
+    embedder = await semantics.get_ready() if semantics is not None else None
     question = openings.leave_pleasantries(asked.query)
     vector, status = await context.knowledge_base.embed_query(question, context.principal.org)
     queries = replace(get_queries(context, embedder), random=random)
@@ -112,18 +106,6 @@ def _judge(found: Sequence[FoundSkill], query: str, scale: CosineScale | None) -
         matching.judge(text, match["skill"].title, match["skill"].body, match["cosine"], scale) for match in found
     ]
     return [matching.name(strength) for strength in strengths]
-
-
-async def _get_ready(semantics: Semantics) -> Embedder | None:
-    embedder = await semantics.get_active()
-    if embedder is None or embedder.is_ready:
-        return embedder
-    try:
-        with anyio.move_on_after(LOAD_SECONDS):
-            await embedder.load()
-    except RefdeskError as error:
-        logger.warning("model not loaded", extra={"reason": error.message})
-    return embedder
 
 
 async def get_skill(context: Context, asked: GetInput) -> SkillDocument:
