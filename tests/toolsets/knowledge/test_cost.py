@@ -18,7 +18,7 @@ from refdesk.stores.sqlite import open_store
 from refdesk.toolsets.knowledge.models import SearchInput, StoreInput
 from refdesk.toolsets.knowledge.operations import search_knowledge, store_knowledge
 
-MOST = {"BEGIN": 1, "SAVEPOINT": 1, "WITH": 1, "UPDATE": 2, "INSERT": 5, "RELEASE": 1, "COMMIT": 1}
+MOST = {"BEGIN": 1, "WITH": 1, "UPDATE": 2, "INSERT": 5, "COMMIT": 1}
 """By their first word. `WITH` reads both counts and who said the same before; what is inserted are the note,
 its collection, both counts and its wording; what is updated are the change sequence and the count of commits."""
 
