@@ -44,6 +44,7 @@ class ScriptedEmbedder:
     foreign: frozenset[str] = frozenset()
     known: frozenset[str] | None = None
     loads: int = 0
+    failure: EmbedderError | None = None
     seen: list[str] = field(default_factory=list[str])
     asked: list[str] = field(default_factory=list[str])
     gate: anyio.Event | None = None
@@ -60,6 +61,8 @@ class ScriptedEmbedder:
 
     async def load(self) -> None:
         self.loads += 1
+        if self.failure is not None:
+            raise self.failure
         self.is_ready = True
 
     async def embed_passages(self, texts: Sequence[str]) -> list[Vector]:

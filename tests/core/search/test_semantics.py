@@ -3,9 +3,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import pytest
 
 from refdesk.core.search.cosines import PROBES
 from refdesk.core.search.semantics import TRUST_OF_UNKNOWN, Semantics
+from refdesk.errors import EmbedderError
 from refdesk.model import CosineScale, EmbeddedPassage, EmbeddingModel, Vector
 from refdesk.stores.memory import MemoryStore
 from tests.core.fakes import NOTES, ScriptedEmbedder, make_document
@@ -32,6 +34,20 @@ async def test_a_question_never_waits_for_a_model_to_load() -> None:
     await semantics.load_if_asked()
     await semantics.load_if_asked()
     assert embedder.loads == 1
+    assert (await semantics.embed_query("x", "acme"))[1] == "used"
+
+
+async def test_a_model_that_cannot_be_loaded_is_unavailable_until_it_can() -> None:
+    embedder = ScriptedEmbedder(is_ready=False)
+    semantics = Semantics(MemoryStore(), embedder)
+    embedder.failure = EmbedderError("its file is missing")
+    assert await semantics.get_ready() is embedder
+    assert await semantics.embed_query("x", "acme") == (None, "unavailable")
+    with pytest.raises(EmbedderError):
+        await semantics.load_if_asked()
+    assert await semantics.embed_query("x", "acme") == (None, "unavailable")
+    embedder.failure = None
+    await semantics.load_if_asked()
     assert (await semantics.embed_query("x", "acme"))[1] == "used"
 
 

@@ -68,6 +68,7 @@ class Semantics:
     doorbell: Doorbell = field(default_factory=Doorbell)
     questions: QuestionVectors = field(default_factory=QuestionVectors)
     _asked: bool = False
+    _has_failed: bool = False
     _old: Embedder | None = None
     _scales: dict[str, CosineScale | None] = field(default_factory=lambda: dict(cosines.KNOWN))
     _unmeasured: Embedder | None = None
@@ -82,7 +83,7 @@ class Semantics:
         if not embedder.is_ready:
             self._asked = True
             self.doorbell.ring()
-            return None, "loading"
+            return None, "unavailable" if self._has_failed else "loading"
         try:
             vector = await self.questions.get(embedder, text, asker)
         except errors.EmbedderError as error:
@@ -109,7 +110,7 @@ class Semantics:
             return embedder
         try:
             with anyio.move_on_after(LOAD_SECONDS):
-                await embedder.load()
+                await self._load(embedder)
         except errors.RefdeskError as error:
             logger.warning("model not loaded", extra={"reason": error.message})
         return embedder
@@ -120,7 +121,15 @@ class Semantics:
             self._asked = False
             embedder = await self.get_active()
             if embedder is not None:
-                await embedder.load()
+                await self._load(embedder)
+
+    async def _load(self, embedder: Embedder) -> None:
+        try:
+            await embedder.load()
+        except errors.RefdeskError:
+            self._has_failed = True
+            raise
+        self._has_failed = False
 
     async def measure_if_asked(self) -> None:
         """Measure how near the model of the last query puts texts, if that was not known, and keep it for everybody."""
