@@ -30,12 +30,12 @@ _COLUMNS = {
     "title": Text("title_key"),
     "id": Text("id"),
 }
-_BY_WORDS = "set_config('enable_bitmapscan', 'on', true), set_config('cpu_operator_cost', '0.0025', true)"
-_BY_KEYS = "set_config('enable_bitmapscan', 'off', true), set_config('cpu_operator_cost', '0.0025', true)"
+_PLAN = Text("set_config('enable_bitmapscan', '{}', true), set_config('cpu_operator_cost', '{}', true)")
+_BY_WORDS, _BY_KEYS = _PLAN.format("on", "0.0025"), _PLAN.format("off", "0.0025")
 # The planner takes the test of an entry's words for as cheap as one of numbers, and would rather test up to a thousand
 # entries than ask the index of words, which takes a tenth of the time. Where any entries will do, up to a limit, dear
-# tests would let it read all by their keys instead: there the cost is the usual one.
-_BY_ASKED_WORDS = "set_config('enable_bitmapscan', 'on', true), set_config('cpu_operator_cost', '0.1', true)"
+# tests would let it read all by their keys instead: there the cost is the server's usual one.
+_BY_ASKED_WORDS = _PLAN.format("on", "0.1")
 _SEE = Text("set_config('refdesk.any', {}, true), set_config('refdesk.all', {}, true), {}")
 _SEE_WAYS = Text("set_config('refdesk.any', current_setting('refdesk.ways'), true)")
 _PREPARE = """
@@ -50,14 +50,14 @@ _PREPARE = """
 """
 # No form stands for no entry: the empty array would be a part of every other.
 _SEE_FORMS = Text(
-    f"{_BY_ASKED_WORDS}, set_config('refdesk.any', '{{{{-1}}}}', true), "
+    "{}, set_config('refdesk.any', '{{-1}}', true), "
     "set_config('refdesk.all', coalesce(nullif(current_setting('refdesk.forms'), '{{}}'), '{{-1}}'), true)"
-).format()
+).format(_BY_ASKED_WORDS)
 _FIND_WRITTEN = Text("""
     SELECT set_config('refdesk.written', documents::text, true)\1
     FROM (SELECT ARRAY(SELECT document FROM ({matching}) matching) AS documents OFFSET 0) found
 """)
-_SEE_CHOSEN = Text(f"{_BY_ASKED_WORDS}, set_config('refdesk.any', current_setting('refdesk.chosen'), true)")
+_SEE_CHOSEN = Text("{}, set_config('refdesk.any', current_setting('refdesk.chosen'), true)").format(_BY_ASKED_WORDS)
 # Without the barriers the planner would compute each place and frequency once for every use of it.
 _SCORED = Text("""
     SELECT document, id, modified_at, created_at, title_key, state, {score} AS lexical, {all_terms} AS all_terms,
