@@ -71,7 +71,7 @@ class KnowledgeBase:
         return (await self.embed_query(text, asker))[0]
 
     async def embed_query(self, text: str, asker: str) -> tuple[VectorQuery | None, SemanticStatus]:
-        """Return the same, and whether there is one; where search is lexical only, none was to be."""
+        """Return the vector of an org's question, or `None`, and why; `off` where search is lexical only."""
         return await self.semantics.embed_query(text, asker) if self.semantics is not None else (None, "off")
 
     async def get_embedding_statuses(self, collection: Collection, ids: Sequence[str]) -> list[EmbeddingStatus]:

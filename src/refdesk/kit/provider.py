@@ -107,6 +107,7 @@ class CollectionSearch:
             total=found.total,
             as_of=status.last_success,
             note=" ".join(note for note in notes if note),
+            semantic=found.semantic,
         )
 
     async def _to_request(self, context: Context, question: Question) -> tuple[SearchRequest, Interpreted]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 if TYPE_CHECKING:
     from refdesk.core.context import Context
+    from refdesk.core.search.semantics import SemanticStatus
 
 Status: TypeAlias = Literal["answered", "late", "failed", "forbidden", "left_out", "not_served"]
 
@@ -112,12 +113,14 @@ class ProviderAnswer:
         total: How many match in all, where it knows.
         as_of: From when its data is, where it is a copy of something.
         note: What to know about this answer, in one sentence; mostly nothing.
+        semantic: Whether vectors took part, and if not, why; `note` says it, too.
     """
 
     hits: tuple[ProviderHit, ...] = ()
     total: int | None = None
     as_of: datetime | None = None
     note: str = ""
+    semantic: SemanticStatus = "off"
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,7 +104,7 @@ class Semantics:
         return self._old
 
     async def get_ready(self) -> Embedder | None:
-        """Return the same once its model is in memory, or after `LOAD_SECONDS` as it is."""
+        """Return the active embedder once its model is in memory, or after `LOAD_SECONDS` as it is."""
         embedder = await self.get_active()
         if embedder is None or embedder.is_ready:
             return embedder

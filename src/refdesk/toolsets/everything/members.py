@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from refdesk.core.context import Context
     from refdesk.core.search.federation import Outcome, Ranked
     from refdesk.core.search.providers import Question, SearchProvider
+    from refdesk.core.search.semantics import SemanticStatus
 
 NOT_SERVED = "It is not served here: whoever runs the server can configure it or name it with --toolset."
 
@@ -34,8 +35,8 @@ class Members:
 
     async def ask(
         self, context: Context, question: Question, names: Sequence[str], seconds: float
-    ) -> tuple[list[Ranked], list[Coverage]]:
-        """Return the best hits of the toolsets named, and a line on each of them.
+    ) -> tuple[list[Ranked], list[Coverage], SemanticStatus]:
+        """Return the best hits of the toolsets named, a line on each of them, and why vectors took no part in one.
 
         Args:
             context: Whose scopes say who is asked.
@@ -47,6 +48,7 @@ class Members:
             PermissionDeniedError: The caller may read none of those that are served.
         """
         from refdesk.core.search import federation  # not at the start
+        from refdesk.core.search.semantics import MISSING_MEANING
 
         served = {name: self.providers[name] for name in names if name in self.providers}
         readable = {name: provider for name, provider in served.items() if provider.scopes <= context.principal.scopes}
@@ -60,7 +62,11 @@ class Members:
         ranked = federation.rank({name: outcome.answer.hits for name, outcome in outcomes.items()})
         best = ranked[: question.limit]
         shown = Counter(one.toolset for one in best)
-        return best, [self._cover(name, outcomes.get(name), shown[name]) for name in names]
+        missing: SemanticStatus = "off"
+        for outcome in outcomes.values():
+            if MISSING_MEANING.get(outcome.answer.semantic):
+                missing = outcome.answer.semantic
+        return best, [self._cover(name, outcomes.get(name), shown[name]) for name in names], missing
 
     def _cover(self, name: str, outcome: Outcome | None, hits: int) -> Coverage:
         from refdesk.core.search.federation import Outcome

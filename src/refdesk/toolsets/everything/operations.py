@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from refdesk.core.context import Context
     from refdesk.core.search.federation import Ranked
-    from refdesk.core.search.semantics import SemanticStatus
-    from refdesk.toolsets.everything.models import Coverage
 
 READS_OUTSIDE = Effects(read_only=True, idempotent=True, open_world=True)
 LEAST_SECONDS = 15.0
@@ -58,25 +56,14 @@ def make_toolset(toolsets: Sequence[Toolset], names: Sequence[str], group: TaskG
         names = list(dict.fromkeys(asked.toolsets)) or list(members.providers)
         filters = asked.filters
         question = Question(asked.query, tuple(filters.tags), filters.period, asked.limit, filters.language)
-        best, coverage = await members.ask(context, question, names, asked.deadline_ms / 1000)
+        best, coverage, missing = await members.ask(context, question, names, asked.deadline_ms / 1000)
         results = await _add_cautions(context, [_show(one) for one in best])
         notice = matching.get_notice(result.match for result in results)
         if notice or not results:
-            notice = matching.get_notice((), _find_missing(coverage)) or notice
+            notice = matching.get_notice((), missing) or notice
         return SearchOutput(notice=notice, results=results, query=asked.query, coverage=coverage)
 
     return _describe(search_everything, toolsets, names)
-
-
-def _find_missing(coverage: Sequence[Coverage]) -> SemanticStatus:
-    """Return why one of the toolsets could be searched by keywords only."""
-    from refdesk.core.search.semantics import MISSING_MEANING  # not at the start
-
-    notes = " ".join(each.note or "" for each in coverage)
-    for status, sentence in MISSING_MEANING.items():
-        if sentence in notes:
-            return status
-    return "off"
 
 
 def describe(toolsets: Sequence[Toolset], names: Sequence[str]) -> Toolset:

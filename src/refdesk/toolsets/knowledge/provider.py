@@ -35,7 +35,7 @@ async def find(context: Context, question: Question) -> ProviderAnswer | LeftOut
     scores = zip(found.candidates, fusion.absolute(found.candidates, text, trust=found.trust), strict=True)
     scored = {candidate.id: 1.0 if candidate.cosine is None else score for candidate, score in scores}
     hits = [_to_hit(match, entry, text, scored[match.placed_by]) for match, entry in found.best]
-    return ProviderAnswer(tuple(hits), note=MISSING_MEANING.get(found.semantic, ""))
+    return ProviderAnswer(tuple(hits), note=MISSING_MEANING.get(found.semantic, ""), semantic=found.semantic)
 
 
 def _to_hit(match: Match, entry: Document, text: TextQuery, score: float) -> ProviderHit:

@@ -39,7 +39,8 @@ async def find(context: Context, question: Question) -> ProviderAnswer | LeftOut
     text = parse_query(asked)
     scale = vector.scale if vector is not None else None
     hits = tuple(_to_hit(match, text, scale) for match in found)
-    return ProviderAnswer(hits, note=MISSING_MEANING.get(tell_status(status, found), ""))
+    semantic = tell_status(status, found)
+    return ProviderAnswer(hits, note=MISSING_MEANING.get(semantic, ""), semantic=semantic)
 
 
 def _to_filter(question: Question) -> Filter | None:
