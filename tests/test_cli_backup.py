@@ -75,7 +75,8 @@ def test_damage_is_named_an_export_fails_and_doing_what_is_said_mends_it(home: P
     assert "would not be whole" in refused.output
     assert not export.exists()
     assert list(tmp_path.glob("*.partial")) == []
-    assert refdesk(home, ["restore", str(target)]).exit_code == 0
+    restored = json.loads(refdesk(home, ["restore", str(target), "--json"]).stdout)["restored"]
+    assert [each["toolset"] for each in restored] == [None]
     assert refdesk(home, ["doctor", "--deep"]).exit_code == 0
     assert ask(home, "knowledge", "get", id)["body"] == "kept"
     assert refdesk(home, ["export", "knowledge", "--output", str(export)]).exit_code == 0

@@ -44,7 +44,7 @@ def find_id(home: Path, query: str) -> str:
 
 def test_what_is_known_is_not_learned_twice(home: Path) -> None:
     done = refdesk(home, ["skills", "learn", "--json", str(home / "printer.txt")])
-    [learned] = json.loads(done.stdout)
+    [learned] = json.loads(done.stdout)["learned"]
     assert (learned["created"], learned["skill_id"]) == (False, find_id(home, "label printer jams"))
 
 
@@ -87,7 +87,7 @@ def test_the_history_of_a_skill_begins_with_its_first_version(home: Path) -> Non
     skill_id = find_id(home, "label printer jams")
     listed = refdesk(home, ["skills", "history", skill_id]).stdout
     assert listed.startswith("Version 1 · ")
-    [version] = json.loads(refdesk(home, ["skills", "history", "--json", skill_id]).stdout)
+    [version] = json.loads(refdesk(home, ["skills", "history", "--json", skill_id]).stdout)["versions"]
     assert version["version"] == 1
 
 
@@ -133,7 +133,7 @@ def write_folder(folder: Path) -> Path:
 def test_conversations_of_one_problem_in_a_folder_become_one_skill_and_again_nothing(tmp_path: Path) -> None:
     (tmp_path / "chats").mkdir()
     folder = write_folder(tmp_path / "chats")
-    learned = json.loads(refdesk(tmp_path, ["skills", "learn", "--json", str(folder)]).stdout)
+    learned = json.loads(refdesk(tmp_path, ["skills", "learn", "--json", str(folder)]).stdout)["learned"]
     assert len(learned) == 10
     by_skill = {
         one["skill_id"]: {two["place"][:6] for two in learned if two["skill_id"] == one["skill_id"]} for one in learned
@@ -157,7 +157,7 @@ def test_a_dry_run_shows_the_skills_and_learns_nothing(tmp_path: Path) -> None:
 def test_what_may_be_one_problem_or_several_is_shown_and_merging_is_undone(tmp_path: Path) -> None:
     (tmp_path / "chats").mkdir()
     folder = write_folder(tmp_path / "chats")
-    learned = json.loads(refdesk(tmp_path, ["skills", "learn", "--json", str(folder)]).stdout)
+    learned = json.loads(refdesk(tmp_path, ["skills", "learn", "--json", str(folder)]).stdout)["learned"]
     refund, locked = (next(o["skill_id"] for o in learned if o["place"].startswith(n)) for n in ("refund", "locked"))
     merged = refdesk(tmp_path, ["skills", "merge", refund, locked])
     assert f"refdesk skills unmerge {locked} undoes it." in merged.stdout
@@ -205,9 +205,10 @@ def test_skills_are_written_to_a_folder_and_read_again(home: Path, tmp_path: Pat
     (out / "foreign" / "assets" / "more.md").write_text("More.")
     done = refdesk(other, ["skills", "import", "--json", str(out)])
     assert done.exit_code == 1
-    results = {one["name"]: one["result"] for one in json.loads(done.stdout)}
+    folders = json.loads(done.stdout)["folders"]
+    results = {one["name"]: one["result"] for one in folders}
     assert (results.pop("broken"), set(results.values())) == ("broken", {"added"})
-    [notes] = [one["notes"] for one in json.loads(done.stdout) if one["name"] == "foreign"]
+    [notes] = [one["notes"] for one in folders if one["name"] == "foreign"]
     assert notes == ["The file assets/logo.png was left out: it is hidden, a link, too long or no text."]
     refdesk(other, ["skills", "export", str(tmp_path / "again")])
     assert (tmp_path / "again" / "foreign" / "assets" / "more.md").read_text() == "More."

@@ -32,18 +32,18 @@ def test_the_desk_learns_shows_versions_and_tries_embeddings_again(tmp_path: Pat
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
-    [alone] = ask("skills", "learn", str(tmp_path / "printer.txt"), "--agent", "ann")
+    [alone] = ask("skills", "learn", str(tmp_path / "printer.txt"), "--agent", "ann")["learned"]
     assert list_desks(tmp_path) == []
     with start(SERVE, tmp_path, **HASHING) as server:
         shake_hands(server)
         files = [str(tmp_path / name) for name in ("printer.txt", "lamp.txt")]
         assert len(ask("skills", "learn", *files, "--dry-run")["skills"]) == 1
-        printer, lamp = ask("skills", "learn", *files, "--agent", "ann")
+        printer, lamp = ask("skills", "learn", *files, "--agent", "ann")["learned"]
         assert (printer["skill_id"], printer["created"], lamp["created"]) == (alone["skill_id"], False, True)
         # What it learned is in its own index at once, and on record as its agent's.
         matches = call(server, "search_skills", {"query": "the desk lamp flickers"})["matches"]
         assert matches[0]["skill_id"] == lamp["skill_id"]
-        [version] = ask("skills", "history", lamp["skill_id"])
+        [version] = ask("skills", "history", lamp["skill_id"])["versions"]
         assert (version["version"], version["skill_id"]) == (1, lamp["skill_id"])
         assert ask("skills", "show", lamp["skill_id"])["title"] == version["title"]
         assert "say the same" in run(["skills", "diff", lamp["skill_id"]], tmp_path, **HASHING).stdout
@@ -80,5 +80,5 @@ def test_a_desk_that_lacks_the_toolset_is_not_asked_for_its_work(tmp_path: Path)
     with start([*SERVE, "--toolset", "knowledge"], tmp_path, **HASHING) as server:
         shake_hands(server)
         done = run(["skills", "learn", str(tmp_path / "lamp.txt"), "--json"], tmp_path, **HASHING)
-        assert json.loads(done.stdout)[0]["created"] is True
+        assert json.loads(done.stdout)["learned"][0]["created"] is True
         assert read_log(tmp_path) == []

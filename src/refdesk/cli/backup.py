@@ -66,7 +66,7 @@ def restore(file: Path, as_is: bool, as_json: bool) -> None:
     settings = invocation.load()
     results = anyio.run(restore_backup, settings, file, _make_actor(settings), as_is)
     if as_json:
-        invocation.print_json([_to_json(each) for each in results])
+        invocation.print_json({"restored": [_to_json(each) for each in results]})
         return
     for line in _tell(results):
         click.echo(line)

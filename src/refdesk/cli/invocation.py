@@ -189,11 +189,11 @@ def search(
     return said["value"]
 
 
-def print_json(value: object) -> None:
-    """Print a value as compact JSON."""
+def print_json(answer: Mapping[str, object]) -> None:
+    """Print an answer as compact JSON: an object, to which a later version can add something."""
     from refdesk.server import strict_json
 
-    click.echo(strict_json.dump(value))
+    click.echo(strict_json.dump(answer))
 
 
 async def run(desk: Desk, operation: Operation, arguments: Mapping[str, object]) -> dict[str, Any]:

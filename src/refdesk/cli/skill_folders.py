@@ -88,7 +88,7 @@ def import_(
     for one, (_, left_out) in zip(done, read, strict=True):
         one["notes"] = [*left_out, *one["notes"]]
     if as_json:
-        invocation.print_json(done)
+        invocation.print_json({"folders": done})
     else:
         for one in done:
             click.echo("\n".join(_describe(one)))

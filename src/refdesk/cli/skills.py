@@ -62,15 +62,15 @@ def learn(
         return
     with _progress(len(texts)) as advance:
         done = invocation.work((NAME,), "learn", arguments, org, agent, texts=texts, advance=advance)
-    learned, near = done["learned"], done["near"]
+    learned = done["learned"]
     if as_json:
-        invocation.print_json(learned)
+        invocation.print_json(done)
     else:
         for one in learned:
             click.echo(describe(one))
         click.echo(summarise(learned), err=True)
-        for one, other in near:
-            click.echo(f"Perhaps one problem: refdesk skills merge {one} {other}", err=True)
+        for pair in done["near"]:
+            click.echo(f"Perhaps one problem: refdesk skills merge {pair['one']} {pair['other']}", err=True)
     sys.exit(any("error" in one for one in learned))
 
 
@@ -230,7 +230,7 @@ def history(skill_id: str, org: str | None, agent: str | None, as_json: bool) ->
     """List the versions of the skill with this ID, oldest first, with what each changed."""
     versions = _read_history(skill_id, org, agent)
     if as_json:
-        invocation.print_json([{**each["record"], "changes": each["changes"]} for each in versions])
+        invocation.print_json({"versions": [{**each["record"], "changes": each["changes"]} for each in versions]})
         return
     for each in versions:
         record, at = each["record"], datetime.fromisoformat(each["record"]["updated_at"])

@@ -74,7 +74,7 @@ async def _learn(desk: Desk, work: Work) -> dict[str, Any]:
         learned = await batches.learn_plan(learner, context, plan, confirmed, work.advance)
     places = {transcript.place: number for number, transcript in enumerate(transcripts)}
     near = [(plan.learned.get(one, ""), plan.learned.get(other, "")) for one, other in plan.near]
-    pairs = [list(pair) for pair in near if all(pair) and pair[0] != pair[1]]
+    pairs = [{"one": one, "other": other} for one, other in near if one and other and one != other]
     return {"learned": sorted(learned, key=lambda one: places[one["place"]]), "near": pairs}
 
 
