@@ -22,6 +22,12 @@ from tests.stores.samples import NOTES, make_document, put
 
 pytestmark = pytest.mark.engines
 
+END_OTHERS = Statement(
+    "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity "
+    "WHERE state <> 'idle' AND usename = current_user AND pid <> pg_backend_pid()"
+)
+"""Ends the connections that are in a transaction."""
+
 
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncGenerator[PostgresStore]:
@@ -190,19 +196,59 @@ async def test_one_that_is_not_brief_begins_when_those_before_are_committed(stor
 
 async def test_when_the_connection_is_lost_all_of_them_learn_it_and_nothing_is_stored(store: PostgresStore) -> None:
     calls = [Call(store, f"call {number}") for number in range(3)]
-    end = Statement(
-        "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity "
-        "WHERE state = 'idle in transaction' AND usename = current_user"
-    )
     async with anyio.create_task_group() as group:
         await line_up(group, *calls)
         calls[0].go.set()
         calls[1].go.set()
         await calls[2].entered.wait()
-        await store.connections.read(Scope(""), end)
+        await store.connections.read(Scope(""), END_OTHERS)
         calls[2].go.set()
     assert [call.outcome for call in calls] == ["StoreError"] * 3
     assert await list_names(store) == set()
+
+
+async def test_when_it_is_lost_in_the_midst_those_before_learn_it_and_those_behind_go_on(store: PostgresStore) -> None:
+    calls = [Call(store, f"call {number}") for number in range(3)]
+    async with anyio.create_task_group() as group:
+        await line_up(group, *calls)
+        calls[0].go.set()
+        await calls[1].entered.wait()
+        await store.connections.read(Scope(""), END_OTHERS)
+        calls[1].go.set()
+        calls[2].go.set()
+    assert [call.outcome for call in calls] == ["StoreError", "StoreError", "stored"]
+    assert await list_names(store) == {"call 2"}
+
+
+async def test_writers_of_an_org_whose_connections_are_ended_again_and_again_all_have_an_answer(
+    store: PostgresStore,
+) -> None:
+    outcomes = list[str]()
+
+    async def write(writer: int) -> None:
+        for number in range(20):
+            call = Call(store, f"{writer} {number}")
+            call.go.set()
+            await call.run()
+            outcomes.append(f"{call.name} {call.outcome}")
+
+    async def end_others() -> None:
+        while True:
+            await store.connections.read(Scope(""), END_OTHERS)
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(end_others)
+        async with anyio.create_task_group() as writers:
+            for writer in range(12):
+                writers.start_soon(write, writer)
+        group.cancel_scope.cancel()
+    assert {outcome.split()[2] for outcome in outcomes} <= {"stored", "StoreError"}
+    kept = await list_names(store)
+    assert {outcome.removesuffix(" stored") for outcome in outcomes if outcome.endswith(" stored")} <= kept
+    last = Call(store, "last")
+    last.go.set()
+    await last.run()
+    assert last.outcome == "stored"
 
 
 async def test_what_is_expected_takes_one_round_trip_and_its_writes_go_with_the_commit(

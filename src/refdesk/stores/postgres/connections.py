@@ -194,8 +194,9 @@ class Connections:
         Raises:
             StoreError: One failed, or no answer came in time.
         """
-        cursor = connection.cursor()
         with translated(), _answered_within((seconds or self.patience_seconds) + GRACE_SECONDS):
+            # Of a connection that was lost there is none.
+            cursor = connection.cursor()
             prepared = await self.get_prepared(connection)
             # One message: the driver's pipeline would send each statement by itself, and wake the server for each.
             watch = LateAnswer(WATCH_SECONDS, partial(self.pool.answers, PROBE_SECONDS), partial(hang_up, connection))

@@ -15,8 +15,8 @@ process share a transaction of the database and its commit; see decision 16.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import AsyncGenerator
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Generator
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 
 import anyio
@@ -81,6 +81,21 @@ class Shared:
         """Let those know who wait for it."""
         self.error = error
         self.ended.set()
+
+    @contextmanager
+    def ended_by_failure(self, meaning: str) -> Generator[None, None, None]:
+        """End it when the block fails, which is the end of an error of the store: whoever waits would do so for ever.
+
+        Args:
+            meaning: What to say of a failure that is no refusal by the server.
+        """
+        try:
+            yield
+        except StoreError as error:
+            self.end(StoreError(error.message if _is_refusal(error.__cause__) else meaning))
+        except BaseException:
+            self.end(StoreError(meaning))
+            raise
 
 
 class Turns:
@@ -274,11 +289,8 @@ class Session:
             return None
         if not is_in_transaction(shared.connection):
             return shared.end(StoreError(failures.LOST))
-        try:
+        with shared.ended_by_failure(failures.UNCERTAIN):
             await self._connections.send(shared.connection, Statement("COMMIT"))
-        except StoreError as error:
-            shared.end(StoreError(error.message if _is_refusal(error.__cause__) else failures.UNCERTAIN))
-        else:
             shared.end()
 
     async def end(self) -> None:
@@ -302,11 +314,9 @@ class Session:
             # Not even the savepoint was sent.
             await self._pass_on(org, shared)
             return
-        try:
+        with shared.ended_by_failure(failures.LOST):
             await self._connections.send(shared.connection, Statement(Text(f"ROLLBACK TO SAVEPOINT {self._savepoint}")))
-        except StoreError as error:
-            shared.end(error)
-        else:
+        if not shared.ended.is_set():
             await self._pass_on(org, shared)
 
     async def _commit(self, connection: Connection) -> None:
