@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+from dataclasses import replace
 from itertools import pairwise
 
 import anyio
@@ -9,7 +10,7 @@ import pytest
 
 from refdesk.core.writing import supersession
 from refdesk.errors import ConflictError, InvalidInputError, NotFoundError
-from refdesk.model import Collection, State
+from refdesk.model import Collection, Reference, State
 from refdesk.stores.memory import MemoryStore
 from tests.core.fakes import NOTES, NOW, make_document
 from tests.reliability.chains import walk
@@ -146,6 +147,58 @@ async def test_no_circle_can_be_closed(length: int) -> None:
     assert await get_heads(store, ids) == [ids[-1]] * length
 
 
+async def set_state(store: MemoryStore, id: str, state: State) -> None:
+    [document] = await store.get_documents(NOTES, [id])
+    assert document is not None
+    async with store.transaction() as transaction:
+        await transaction.put_documents([replace(document, state=state, version=document.version + 1)])
+
+
+async def test_no_circle_can_be_closed_over_what_was_withdrawn() -> None:
+    store = await make_store(*"abc")
+    await supersede(store, "a", "b")
+    await supersede(store, "b", "c")
+    await set_state(store, "c", State.WITHDRAWN)
+    with pytest.raises(ConflictError, match="circle"):
+        await supersede(store, "b", "a")
+    assert await get_heads(store, "ab") == ["c", "c"]
+
+
+async def test_what_is_superseded_anew_leaves_the_chain_of_what_was_withdrawn() -> None:
+    store = await make_store(*"abcdef")
+    for old, new in ("ab", "bc", "fc"):
+        await supersede(store, old, new)
+    await set_state(store, "c", State.WITHDRAWN)
+    assert await supersede(store, "b", "d") == "d"
+    assert await get_heads(store, "abf") == ["d", "d", "c"]
+    await set_state(store, "c", State.CURRENT)
+    await supersede(store, "c", "e")
+    assert await get_heads(store, "abcdef") == ["d", "d", "e", "d", "e", "e"]
+    assert await supersession.list_chain(store, NOTES, "e", 0, 9) == (["e", "c", "f"], False)
+
+
+@pytest.mark.parametrize("seed", range(20))
+async def test_edges_and_heads_agree_whatever_is_superseded_withdrawn_and_brought_back(seed: int) -> None:
+    ids, chance = "abcdefg", random.Random(seed)
+    store = await make_store(*ids)
+    for _ in range(60):
+        one, other = chance.sample(ids, 2)
+        [document] = await store.get_documents(NOTES, [one])
+        assert document is not None
+        if (act := chance.random()) < 0.6:
+            with contextlib.suppress(ConflictError, NotFoundError):
+                await supersede(store, one, other)
+        elif act < 0.8 and document.state is State.SUPERSEDED:
+            async with store.transaction() as transaction:
+                await supersession.undo(transaction, document)
+        elif document.state is State.WITHDRAWN:
+            is_superseded = supersession.get_successor_id(document) is not None
+            await set_state(store, one, State.SUPERSEDED if is_superseded else State.CURRENT)
+        else:
+            await set_state(store, one, State.WITHDRAWN)
+        await assert_no_circle(store, ids)
+
+
 async def test_an_entry_cannot_supersede_itself() -> None:
     with pytest.raises(InvalidInputError):
         await supersede(await make_store("a"), "a", "a")
@@ -182,4 +235,11 @@ async def assert_no_circle(store: MemoryStore, ids: str) -> None:
     documents = {each.id: each for each in await store.get_documents(NOTES, list(ids)) if each is not None}
     heads = await supersession.find_heads(store, documents.values())
     for document in documents.values():
-        assert walk(documents, document) == heads[document.id]
+        assert walk(documents, document) == heads[document.id] or document.state is State.WITHDRAWN
+        newer = [
+            link.source.id
+            for link in await store.get_links(NOTES.org, Reference(NOTES.toolset, document.id))
+            if link.kind == supersession.SUPERSEDES and link.target.id == document.id
+        ]
+        successor = supersession.get_successor_id(document)
+        assert newer == ([] if successor is None else [successor])

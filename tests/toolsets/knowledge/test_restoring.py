@@ -111,7 +111,16 @@ async def test_who_withdraws_a_correction_is_told_what_stays_out_of_sight_for_it
     withdrawn = await desk.withdraw(new)
     assert await find(desk, "refund limit") == []
     assert withdrawn.note == f"What it replaced stays out of sight; to let that hold again, restore_knowledge: {old}."
+    read = await desk.get(old)
+    assert (read.head_id, read.caution) == (
+        new,
+        f"What replaced it, {new}, was withdrawn or erased, so nothing holds in its place: restore_knowledge lets this "
+        "one hold again.",
+    )
+    with pytest.raises(NotFoundError, match="was withdrawn: restore it first"):
+        await desk.supersede(new, old)
     await desk.restore(old)
+    assert (await desk.get(old)).caution is None
     assert await find(desk, "refund limit") == [old]
     assert (await desk.withdraw(new)).note is None
     with pytest.raises(NotFoundError) as gone:

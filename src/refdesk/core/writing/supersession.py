@@ -15,6 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from refdesk.core.writing.tombstones import is_erased
 from refdesk.errors import ConflictError, InvalidInputError, NotFoundError, StoreError
 from refdesk.model import Link, Metadata, MetadataKey, Reference, State
 
@@ -74,14 +75,16 @@ async def read_pair(reader: Reader, collection: Collection, old_id: str, new_id:
 
     Raises:
         InvalidInputError: They are one and the same.
-        NotFoundError: One is unknown in this collection; ids of other orgs look the same.
+        NotFoundError: One was withdrawn, or is unknown in this collection; ids of other orgs look the same.
     """
     if old_id == new_id:
         raise InvalidInputError("An entry cannot supersede itself: oldId and newId must differ.")
     old, new = await reader.get_documents(collection, [old_id, new_id])
     for id, document in ((old_id, old), (new_id, new)):
-        if document is None or document.state is State.WITHDRAWN:
+        if document is None or is_erased(document):
             raise NotFoundError(NO_ENTRY.format(id=id), unknown=id)
+        if document.state is State.WITHDRAWN:
+            raise NotFoundError(f"The entry {id} was withdrawn: restore it first.", details={"state": "withdrawn"})
     assert old is not None
     assert new is not None
     return old, new
@@ -105,11 +108,15 @@ async def supersede(transaction: Transaction, old: Document, new: Document, now:
             "Supersede that one instead.",
             details={"headId": chains[old.id].head},
         )
-    if head == old.id:
+    if head == old.id or (successor is not None and new.id in await _list_below(transaction, old)):
         raise ConflictError(
             f"{new.id} is itself superseded by {old.id}: undo that first, or a circle would be closed.",
             details={"headId": old.id},
         )
+    if successor is not None:
+        await _part_chain(transaction, old, successor)
+        chains = await _find_chains(transaction, old.collection, {old.id: old.id, new.id: noted[new.id]})
+        head = chains[new.id].head
     await transaction.put_documents([_retire(old, new.id)])
     await transaction.put_metadata(_unite(old.collection, chains[old.id], chains[new.id]))
     source, target = _refer(old.collection, new.id), _refer(old.collection, old.id)
@@ -122,19 +129,29 @@ async def undo(transaction: Transaction, document: Document) -> Document:
 
     Costs as much as the chain is long: who heads each part of it is written anew.
     """
-    collection, successor = document.collection, get_successor_id(document)
-    head = (await find_heads(transaction, [document]))[document.id]
-    own, _ = await list_chain(transaction, collection, document.id, 0, _EVERY)
-    all_members, _ = await list_chain(transaction, collection, head, 0, _EVERY)
-    rest = [id for id in all_members if id not in set(own)]
-    source, target = _refer(collection, str(successor)), _refer(collection, document.id)
-    links = await transaction.get_links(collection.org, target)
-    await transaction.remove_links([link for link in links if (link.source, link.kind) == (source, SUPERSEDES)])
-    await transaction.put_metadata([*_make_chain(collection, own), *_make_chain(collection, rest)])
+    await _part_chain(transaction, document, str(get_successor_id(document)))
     data = {name: value for name, value in document.data.items() if name not in (SUPERSEDED_BY, HEAD)}
     restored = replace(document, state=State.CURRENT, version=document.version + 1, data=data)
     await transaction.put_documents([restored])
     return restored
+
+
+async def _part_chain(transaction: Transaction, document: Document, successor_id: str) -> None:
+    """Make a chain of its own of a superseded document and what it superseded."""
+    collection = document.collection
+    head = (await find_heads(transaction, [document]))[document.id]
+    own = await _list_below(transaction, document)
+    every, _ = await list_chain(transaction, collection, head, 0, _EVERY)
+    rest = [id for id in every if id not in set(own)]
+    source, target = _refer(collection, successor_id), _refer(collection, document.id)
+    links = await transaction.get_links(collection.org, target)
+    await transaction.remove_links([link for link in links if (link.source, link.kind) == (source, SUPERSEDES)])
+    await transaction.put_metadata([*_make_chain(collection, own), *_make_chain(collection, rest)])
+
+
+async def _list_below(reader: Reader, document: Document) -> list[str]:
+    """Return the ids of a document and of all that it superseded, directly or not."""
+    return (await list_chain(reader, document.collection, document.id, 0, _EVERY))[0]
 
 
 def _make_chain(collection: Collection, ids: Sequence[str]) -> list[Metadata]:
@@ -218,7 +235,8 @@ def _unite(collection: Collection, old: _Chain, new: _Chain) -> list[Metadata]:
 
 
 def _retire(old: Document, new_id: str) -> Document:
-    data: dict[str, JsonValue] = {**old.data, SUPERSEDED_BY: new_id}
+    kept = {name: value for name, value in old.data.items() if name != HEAD}
+    data: dict[str, JsonValue] = {**kept, SUPERSEDED_BY: new_id}
     return replace(old, state=State.SUPERSEDED, version=old.version + 1, data=data)
 
 

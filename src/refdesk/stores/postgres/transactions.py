@@ -286,9 +286,10 @@ class Session:
         """Commit the transaction that others have left open, if there is one; they learn how it went."""
         shared = self._turns.open.pop(org, None)
         if shared is None:
-            return None
+            return
         if not is_in_transaction(shared.connection):
-            return shared.end(StoreError(failures.LOST))
+            shared.end(StoreError(failures.LOST))
+            return
         with shared.ended_by_failure(failures.UNCERTAIN):
             await self._connections.send(shared.connection, Statement("COMMIT"))
             shared.end()

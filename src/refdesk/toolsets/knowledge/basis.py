@@ -1,4 +1,4 @@
-"""What an entry cites that holds no more: entries named by their ids that were superseded, withdrawn or expired."""
+"""What an entry rests on that holds no more: what replaced it, and entries it names by their ids."""
 
 from __future__ import annotations
 
@@ -20,6 +20,19 @@ MOST_CITED = 20
 """So many ids of a text are looked at: the first."""
 
 _ID = re.compile(r"(?<![0-9a-f-])[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?![0-9a-f-])", re.IGNORECASE)
+
+
+async def find_gone_head(reader: Reader, entry: Document, head_id: str) -> str | None:
+    """Return in a sentence that what holds in the place of a superseded entry is gone; `None` where it is there."""
+    if head_id == entry.id:
+        return None
+    [head] = await reader.get_documents(entry.collection, [head_id])
+    if head is not None and head.state is not State.WITHDRAWN:
+        return None
+    return (
+        f"What replaced it, {head_id}, was withdrawn or erased, so nothing holds in its place: restore_knowledge lets "
+        "this one hold again."
+    )
 
 
 async def find_outdated(reader: Reader, entry: Document, now: datetime) -> str | None:

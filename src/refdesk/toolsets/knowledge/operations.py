@@ -259,6 +259,7 @@ async def get_knowledge(context: Context, asked: GetInput) -> KnowledgeEntry:
     members, has_older = await _read_chain(base, collection, heads[document.id], asked)
     links = await base.store.get_links(org, _reference(document))
     cautions = await get_cautions(base.store, org, TOOLSET_NAME, [document.id])
+    cautions.append(await basis.find_gone_head(base.store, document, heads[document.id]))
     cautions.append(await basis.find_outdated(base.store, document, base.clock.now()))
     return KnowledgeEntry(
         id=document.id,
