@@ -117,3 +117,17 @@ def test_a_key_and_a_refusal_are_on_record_and_no_secret(home: Path) -> None:
     end = lines[-1]["end"]
     assert refdesk(home, ["audit", "verify", "--org", "local", "--expect", end]).exit_code == 0
     assert refdesk(home, ["audit", "verify", "--org", "local", "--expect", f"9:{end[2:]}"]).exit_code == 1
+
+
+def test_an_empty_org_or_agent_stands_for_no_other(home: Path) -> None:
+    kept = store(home, "kept", "--agent", "bot")
+    for command in (
+        ["erase", "--agent", "bot", "--org", "", "--yes"],
+        ["erase", "--agent", " ", "--yes"],
+        ["keys", "create", "--agent", "x", "--scope", "admin", "--org", ""],
+        ["keys", "make", "--agent", "x", "--scope", "admin", "--org", ""],
+        ["knowledge", "list", "--org", ""],
+    ):
+        refused = refdesk(home, command)
+        assert (refused.exit_code, "it is empty: say a name" in refused.output) == (2, True), refused.output
+    assert ask(home, "knowledge", "get", kept)["body"] == "kept"

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from refdesk.cli import cli
+from refdesk.cli.invocation import NAME
 
 ID = "01900000-0000-7000-8000-000000000000"
 CALLERS = {"knowledge", "skills", "updates", "articles", "search", "import"}
@@ -108,6 +109,8 @@ def find_faults(name: str, command: click.Command) -> list[str]:
         faults.append(f"{name} has no --json")
     if name.split()[0] in CALLERS and not {"--org", "--agent"} <= options.keys():
         faults.append(f"{name} does not let one say who calls")
+    unchecked = [option for option in ("--org", "--agent") if option in options and options[option].type is not NAME]
+    faults += [f"{name} {option} may be empty" for option in unchecked]
     faults += [f"{name} {option} is not explained" for option, each in options.items() if not each.help]
     return faults + ([] if command.help else [f"{name} is not explained"])
 
@@ -133,6 +136,7 @@ def test_a_planted_command_that_goes_its_own_way_is_found() -> None:
         "knowledge planted has no --json",
         "knowledge planted does not let one say who calls",
         "knowledge planted --org is not explained",
+        "knowledge planted --org may be empty",
     }
 
 

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 MOST_RECORDS = 3
 """Of one act, for people; a sync writes hundreds, and `--json` has them all."""
 
-org_option = click.option("--org", metavar="ORG", help="Only this org's; * is the server's own work. Default: all.")
+org_option = click.option(
+    "--org", metavar="ORG", type=invocation.NAME, help="Only this org's; * is the server's own work. Default: all."
+)
 
 
 @click.group(cls=Group)
@@ -53,7 +55,7 @@ def verify(org: str | None, expect: str | None, as_json: bool) -> None:
 
 @audit.command()
 @org_option
-@click.option("--agent", metavar="AGENT", help="Only what this agent did.")
+@click.option("--agent", metavar="AGENT", type=invocation.NAME, help="Only what this agent did.")
 @click.option("--action", metavar="NAME", help="Only this, such as store_knowledge or erase.")
 @click.option("--record", metavar="ID", help="Only what was done to this record.")
 @click.option("--refused", is_flag=True, help="Only what was refused.")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from refdesk import errors
-from refdesk.cli import config_files
+from refdesk.cli import config_files, invocation
 from refdesk.cli.clients import CLIENTS, KEY_VARIABLE
 from refdesk.core.counts import say_count
 
@@ -48,7 +48,12 @@ class _Server:
 @click.option("--name", default="refdesk", show_default=True, metavar="NAME", help="What the client calls the server.")
 @click.option("--toolset", multiple=True, metavar="TOOLSET", help="Serve only this; may be said more than once.")
 @click.option("--tools", metavar="NAME,…", help="The tools that it offers: by name, `all`, or `default`.")
-@click.option("--agent", metavar="AGENT", help="Who the client's agent is. Default: the name that the client gives.")
+@click.option(
+    "--agent",
+    metavar="AGENT",
+    type=invocation.NAME,
+    help="Who the client's agent is. Default: the name that the client gives.",
+)
 @click.option("--remove", is_flag=True, help="Take refdesk out of the client's configuration.")
 @click.option("--dry-run", is_flag=True, help="Show the change and write nothing.")
 @click.option("--yes", "--write", "yes", is_flag=True, help="Do not ask, write.")

@@ -22,8 +22,10 @@ LEFT = (
 
 @click.command()
 @click.option("--entry", metavar="ID", help="One entry, or one skill, with every version of it.")
-@click.option("--agent", metavar="AGENT", help="Everything that an agent wrote.")
-@click.option("--org", metavar="ORG", help="Everything of an org; with --entry or --agent, where they are.")
+@click.option("--agent", metavar="AGENT", type=invocation.NAME, help="Everything that an agent wrote.")
+@click.option(
+    "--org", metavar="ORG", type=invocation.NAME, help="Everything of an org; with --entry or --agent, where they are."
+)
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @invocation.json_option
 def erase(entry: str | None, agent: str | None, org: str | None, yes: bool, as_json: bool) -> None:

@@ -15,6 +15,21 @@ if TYPE_CHECKING:
 
     Command = TypeVar("Command", bound=Callable[..., Any])
 
+
+class NameType(click.ParamType[str]):
+    """A name that is not empty: a shell gives an empty one for a variable that is not set, and means none of ours."""
+
+    name = "text"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return it as it is given."""
+        if not value.strip():
+            self.fail("it is empty: say a name, or leave the option out.", param, ctx)
+        return value
+
+
+NAME = NameType()
+
 filter_option = click.option(
     "--filter",
     "filters",
@@ -29,8 +44,12 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print the an
 
 def caller_options(command: Command) -> Command:
     """Let a command's caller say who calls."""
-    agent = click.option("--agent", metavar="AGENT", help="The agent that you are. Default: REFDESK_AGENT, else cli.")
-    org = click.option("--org", metavar="ORG", help="The org that you belong to. Default: REFDESK_ORG, else local.")
+    agent = click.option(
+        "--agent", metavar="AGENT", type=NAME, help="The agent that you are. Default: REFDESK_AGENT, else cli."
+    )
+    org = click.option(
+        "--org", metavar="ORG", type=NAME, help="The org that you belong to. Default: REFDESK_ORG, else local."
+    )
     return org(agent(command))
 
 

@@ -40,8 +40,15 @@ class _TellsScopes(click.Command):
 
 
 @keys.command(cls=_TellsScopes)
-@click.option("--org", metavar="ORG", help="The org its holder belongs to. Default: REFDESK_ORG, else local.")
-@click.option("--agent", required=True, metavar="AGENT", help="Who its holder is; entries carry this name.")
+@click.option(
+    "--org",
+    metavar="ORG",
+    type=invocation.NAME,
+    help="The org its holder belongs to. Default: REFDESK_ORG, else local.",
+)
+@click.option(
+    "--agent", required=True, metavar="AGENT", type=invocation.NAME, help="Who its holder is; entries carry this name."
+)
 @click.option(
     "--scope", "scopes", multiple=True, required=True, metavar="SCOPE", help="What it allows; say it once for each."
 )
@@ -78,8 +85,15 @@ def create(
 
 
 @keys.command(cls=_TellsScopes)
-@click.option("--org", metavar="ORG", help="The org its holder belongs to. Default: REFDESK_ORG, else local.")
-@click.option("--agent", required=True, metavar="AGENT", help="Who its holder is; entries carry this name.")
+@click.option(
+    "--org",
+    metavar="ORG",
+    type=invocation.NAME,
+    help="The org its holder belongs to. Default: REFDESK_ORG, else local.",
+)
+@click.option(
+    "--agent", required=True, metavar="AGENT", type=invocation.NAME, help="Who its holder is; entries carry this name."
+)
 @click.option(
     "--scope", "scopes", multiple=True, required=True, metavar="SCOPE", help="What it allows; say it once for each."
 )
@@ -141,7 +155,7 @@ def rotate(id: str, overlap: str, expires: str | None, as_json: bool) -> None:
 
 
 @keys.command("list")
-@click.option("--org", metavar="ORG", help="Only this org's.")
+@click.option("--org", metavar="ORG", type=invocation.NAME, help="Only this org's.")
 @invocation.json_option
 def list_keys(org: str | None, as_json: bool) -> None:
     """List every key, oldest first; never the keys themselves."""

@@ -7,6 +7,8 @@ import sys
 
 import click
 
+from refdesk.cli import invocation
+
 
 def complete_toolset(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     """Return the toolsets whose names begin like this, for a shell that completes."""
@@ -41,8 +43,10 @@ toolset_option = click.option(
 )
 @click.option("--sse", is_flag=True, help="Also serve the retired SSE transport at /sse.")
 @click.option("--no-auth", is_flag=True, help="Serve callers without a key too; to this machine only.")
-@click.option("--org", metavar="ORG", help="The org that callers belong to.")
-@click.option("--agent", metavar="AGENT", help="The agent that callers are. Default: their client's name.")
+@click.option("--org", metavar="ORG", type=invocation.NAME, help="The org that callers belong to.")
+@click.option(
+    "--agent", metavar="AGENT", type=invocation.NAME, help="The agent that callers are. Default: their client's name."
+)
 @click.pass_context
 def serve(
     context: click.Context,
