@@ -119,6 +119,8 @@ class Transport:
         except httpx2.TimeoutException as error:
             is_connected = not isinstance(error, httpx2.ConnectTimeout)
             raise UnreachableError("no answer in time", is_answered=is_connected) from None
+        except ValueError:  # the client reads the location of a redirect also where it does not follow it
+            raise UnreachableError("it redirects to an address that is none", is_answered=True) from None
         except (httpx2.RequestError, httpx2.InvalidURL, OSError) as error:
             raise UnreachableError(f"the connection failed ({type(error).__name__})") from None
 
