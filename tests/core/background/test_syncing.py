@@ -15,7 +15,7 @@ from refdesk.core.background import sync_log
 from refdesk.core.background.leases import Holder, Lease
 from refdesk.core.background.records import InvalidRecordError
 from refdesk.core.background.sync_log import MAX_CHANGES, MAX_RUNS, Change
-from refdesk.core.background.syncing import LeaseLostError, Syncer, SyncProgress
+from refdesk.core.background.syncing import BUG, LeaseLostError, Syncer, SyncProgress
 from refdesk.core.clock import FixedClock
 from refdesk.model import Collection, Document, JsonObject, MetadataKey, State
 from refdesk.protocols import SourcePage
@@ -487,6 +487,19 @@ async def test_a_failed_run_is_remembered_with_its_reason() -> None:
         await bench.syncer.sync()
     [run] = await sync_log.read_runs(bench.store, "news")
     assert (run.outcome, run.error, run.added) == ("failed", "the feed went away", 1)
+
+
+async def test_a_run_that_a_bug_ended_is_remembered_as_failed_without_what_the_bug_says() -> None:
+    async def break_down(_page: int) -> None:
+        raise OverflowError("canary")
+
+    bench = make_bench([make_record("a")])
+    bench.source.then = break_down
+    with pytest.raises(OverflowError):
+        await bench.syncer.sync()
+    [run] = await sync_log.read_runs(bench.store, "news")
+    assert (run.outcome, run.error, run.added) == ("failed", BUG, 1)
+    assert (await bench.syncer.get_status()).last_error == BUG
 
 
 async def test_a_run_names_only_its_first_changes() -> None:
