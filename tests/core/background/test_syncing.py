@@ -316,6 +316,13 @@ async def test_what_landed_before_the_source_failed_stays_and_the_next_sync_comp
     assert (await bench.syncer.get_status()).last_error is None
 
 
+async def test_a_source_that_only_has_the_first_of_all_dates_is_read_from_the_start_each_time() -> None:
+    bench = make_bench([make_record("a", modified="0001-01-01")])
+    await bench.syncer.sync()
+    report = await bench.syncer.sync()
+    assert (report.outcome, report.unchanged) == ("succeeded", 1)
+
+
 async def test_a_failed_delta_does_not_move_the_watermark() -> None:
     async def fail(_page: int) -> None:
         raise errors.SourceError("the feed went away")

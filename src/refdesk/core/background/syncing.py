@@ -435,8 +435,8 @@ class _Run:
             await sync_log.add_run(transaction, self._name, report)
 
     def _get_watermark(self, started: datetime) -> datetime | None:
-        """Return the newest change seen, never later than now: a date in the future must not hide what comes."""
-        instants = [each for each in (self.status.watermark, self.newest) if each is not None]
+        """Return the newest change seen, never later than now, which would hide what comes; the year 1 is no date."""
+        instants = [each for each in (self.status.watermark, self.newest) if each is not None and each.year > 1]
         return min(max(instants), started) if instants else None
 
     def _report(self, outcome: sync_log.SyncOutcome, error: str = "") -> SyncReport:
