@@ -223,6 +223,21 @@ async def test_a_salesforce_that_is_down_is_left_alone_and_answers_come_at_once(
         assert source.problem is None
 
 
+async def test_a_salesforce_that_asks_to_wait_a_day_is_asked_again_after_a_minute(lightning: RunningEmulator) -> None:
+    await lightning.set_faults([{"fault": "status", "status": 429, "retry_after": 86_400}])
+    seconds = [1000.0]
+    async with open_source(lightning, now=lambda: seconds[0]) as source:
+        for _ in range(2):
+            with pytest.raises(errors.LimitExceededError) as caught:
+                await source.search("password")
+            assert caught.value.details == {"status": 429}
+            assert caught.value.retry_after_seconds == 60
+        assert len(await get_requests(lightning)) == 1
+        await lightning.set_faults([])
+        seconds[0] += 60
+        assert await ask(source, "search") == ""
+
+
 async def test_a_hanging_salesforce_is_given_up_after_the_calls_time(lightning: RunningEmulator) -> None:
     await lightning.set_faults([{"fault": "hang"}])
     async with open_source(lightning, request_seconds=5.0, timeout_seconds=0.3) as source:

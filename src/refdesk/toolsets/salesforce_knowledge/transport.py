@@ -36,7 +36,7 @@ SHORT_WAIT = 2.0
 
 WARNING_RATIO = 0.8
 MAX_RETRY_AFTER = 86_400.0
-"""Seconds; limits are counted over 24 hours, so that a longer pause is a mistake, and would shut refdesk out."""
+"""Seconds; limits are counted over 24 hours, so that a longer pause is a mistake."""
 
 _USAGE = re.compile(r"api-usage=(\d{1,12})/(\d{1,12})")
 
