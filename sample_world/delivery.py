@@ -13,7 +13,7 @@ from http import HTTPStatus
 from typing import cast
 
 import anyio
-from starlette.responses import RedirectResponse, Response, StreamingResponse
+from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -30,6 +30,9 @@ class ConnectionProtocol(H11Protocol):
         """Note the transport where the scope of each request is made from."""
         self.app_state = {**self.app_state, "transport": transport}
         super().connection_made(transport)
+
+
+ENDLESS = "Wed, 21 Oct 99999999999999 07:28:00 GMT"
 
 
 def spoil(response: Response, fault: FaultRule | None) -> Response:
@@ -54,12 +57,14 @@ def _fail(_response: Response, fault: FaultRule) -> Response:
     headers: dict[str, str] = {}
     if fault.retry_after is not None:
         until = formatdate(time.time() + fault.retry_after, usegmt=True)
-        headers["Retry-After"] = until if fault.retry_after_form == "date" else f"{fault.retry_after:g}"
+        forms = {"seconds": f"{fault.retry_after:g}", "date": until, "endless": ENDLESS}
+        headers["Retry-After"] = forms[fault.retry_after_form]
     return Response(_html(fault.status), fault.status, headers, media_type="text/html")
 
 
 def _redirect(_response: Response, fault: FaultRule) -> Response:
-    return RedirectResponse(fault.location, 302)
+    # Starlette's own answer would write the location as an address, which it need not be.
+    return Response(status_code=302, headers={"Location": fault.location})
 
 
 def _cut_json(response: Response, _fault: FaultRule) -> Response:

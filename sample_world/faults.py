@@ -36,7 +36,7 @@ class FaultRule(BaseModel, extra="forbid", frozen=True):
         fault: What happens. Every emulator knows these:
 
             - `status`: answer with `status` and a page of HTML, with `Retry-After` where `retry_after` says so.
-            - `redirect`: send the client to `location`.
+            - `redirect`: send the client to `location`, which need not be an address.
             - `reset`: drop the connection (TCP RST) without an answer.
             - `truncate`: promise the whole body, send half of it, close.
             - `hang`: never answer; ends when the client goes.
@@ -45,7 +45,8 @@ class FaultRule(BaseModel, extra="forbid", frozen=True):
             - `gzip`: the right answer, compressed whether or not it was asked for.
             - `invalid_json`: the right answer, cut in the middle under a matching length.
             - `wrong_content_type`: a page of HTML with status 200.
-        retry_after: Seconds from now; `retry_after_form` says whether they are sent as such or as an HTTP date.
+        retry_after: Seconds from now; `retry_after_form` says whether they are sent as such, as an HTTP date, or as one
+            of a year that no calendar has.
     """
 
     fault: str
@@ -56,7 +57,7 @@ class FaultRule(BaseModel, extra="forbid", frozen=True):
     times: PositiveInt | None = None
     status: Annotated[int, Field(ge=400, le=599)] = 503
     retry_after: NonNegativeFloat | None = None
-    retry_after_form: Literal["seconds", "date"] = "seconds"
+    retry_after_form: Literal["seconds", "date", "endless"] = "seconds"
     location: str = "http://elsewhere.example/"
     chunk_bytes: PositiveInt = 1024
     delay_seconds: NonNegativeFloat = 0.05

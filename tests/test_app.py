@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -11,26 +11,31 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from refdesk.app import SET_ASIDE, Desk, open_desk
+from refdesk.app import SET_ASIDE, STUMBLING, Desk, open_desk
 from refdesk.core.background.backups import Made, note_made, read_status
 from refdesk.core.background.embedding import MAX_ATTEMPTS, Indexer
 from refdesk.core.background.health import STALLED_AFTER
 from refdesk.core.background.sync_log import SyncStatus, write_status
+from refdesk.core.background.syncing import BUG
 from refdesk.core.clock import FixedClock
 from refdesk.core.keys import KeyRing
 from refdesk.core.knowledge_base import KnowledgeBase
 from refdesk.core.search.semantics import Semantics
 from refdesk.core.writing import audit
 from refdesk.errors import StoreError
+from refdesk.factories import upkeep
 from refdesk.factories.bases import Base
 from refdesk.factories.toolsets import load_toolsets
 from refdesk.model import State
+from refdesk.protocols import SourcePage
 from refdesk.stores.memory import MemoryStore
 from refdesk.stores.sqlite import open_store
 from refdesk.stores.sqlite.freezing import Sizes
+from refdesk.toolsets.azure_updates.source import AzureUpdatesSource
 from tests.core.fakes import NOW, ScriptedEmbedder, make_document
 from tests.server.echo import make_settings
 from tests.stores.sqlite.test_freezing import wait_for_parts
+from tests.toolsets.azure_updates.samples import make_record
 
 
 class Bench:
@@ -196,3 +201,36 @@ async def test_a_store_that_is_away_when_a_desk_starts_leaves_it_unhurt(
         await asked.wait()
         await anyio.lowlevel.checkpoint()
         assert desk.broken == set()
+
+
+async def test_a_bug_in_a_sync_turns_health_red_until_a_round_goes_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    is_mended = False
+    rounds = 0
+
+    async def read(source: AzureUpdatesSource, known: object, since: str | None) -> AsyncIterator[SourcePage]:
+        nonlocal rounds
+        rounds += 1
+        if not is_mended:
+            raise OverflowError("planted")
+        yield SourcePage((make_record(),))
+
+    monkeypatch.setattr(AzureUpdatesSource, "read_with", read)
+    monkeypatch.setattr(upkeep, "RETRY_SECONDS", 0.01)
+    settings = make_settings(tmp_path)
+    with anyio.fail_after(120):
+        async with open_desk(settings, load_toolsets(["azure-updates"], settings)) as desk:
+            await desk.get_base()
+            while rounds < 3:
+                await anyio.lowlevel.checkpoint()
+            health = await desk.get_health()
+            assert (health.status, health.problems[0]) == ("failing", STUMBLING.format("sync of azure-updates"))
+            assert BUG in health.problems[1]
+            is_mended = True
+            while desk.stumbling:
+                await anyio.lowlevel.checkpoint()
+            assert (await desk.get_health()).status == "ok"
+    [*_, told] = [record for record in caplog.records if record.message == "syncing broke"]
+    assert told.exc_info is not None
+    assert told.exc_info[0] is OverflowError

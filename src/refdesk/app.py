@@ -71,6 +71,8 @@ WATCHING_START_SECONDS = 0.5
 MOST_LOADING_SECONDS = 5.0
 """So long what watches take is loaded only while nobody calls."""
 
+BROKEN = "Background work ended by a bug: {0}; see the log and restart."
+STUMBLING = "Background work met a bug: {0}; see the log. It is tried again."
 NOBODY = "nobody embeds it. Restart the server, or run refdesk worker."
 LEFT = (
     "{0}: {1} of its documents are in another store than the one that the settings name for it, and cannot be found: "
@@ -86,6 +88,7 @@ class Desk:
     Attributes:
         in_background: Whether to sync and embed for as long as the store is open.
         broken: Background work that ended by a bug.
+        stumbling: Background work whose last round met a bug, and which goes on.
         obstacle: Why nothing can be written to an open store, where it can only be read.
         refusals: Puts on record who was refused what.
         live: Tells, for a toolset that is asked live, what kept its last call from being answered, if anything did.
@@ -104,6 +107,7 @@ class Desk:
     open_base: OpenBase
     in_background: bool = True
     broken: set[str] = field(default_factory=set[str])
+    stumbling: set[str] = field(default_factory=set[str])
     live: Mapping[str, Callable[[], str | None]] = field(default_factory=dict[str, "Callable[[], str | None]"])
     questions: TaskGroup | None = None
     turns: FairTurns = field(init=False)
@@ -252,7 +256,8 @@ class Desk:
             change = await self._measure_change(base)
         except errors.RefdeskError as error:
             return Health("failing", (error.message, *filter(None, away)), {}, SystemClock().now())
-        failures = [f"Background work ended by a bug: {name}; see the log and restart." for name in sorted(self.broken)]
+        failures = [BROKEN.format(name) for name in sorted(self.broken)]
+        failures += [STUMBLING.format(name) for name in sorted(self.stumbling)]
         trouble = next((each.indexer.trouble for each in base.each() if each.indexer.trouble), None)
         if self.obstacle is None and backlog.is_stalled(now, self._opened_at or now):
             failures.append(f"What is written does not become searchable by meaning: {trouble or NOBODY}")
@@ -368,7 +373,9 @@ class Desk:
         group.start_soon(self._supervise, "watches", partial(self._keep_watching, base))
         upkeep = self.get_upkeep(base)
         for name in upkeep.list_sources():
-            group.start_soon(self._supervise, f"sync of {name}", partial(upkeep.keep_current, name))
+            work = f"sync of {name}"
+            keep_current = partial(upkeep.keep_current, name, partial(self._note_round, work))
+            group.start_soon(self._supervise, work, keep_current)
         if self.settings.backup_every is not None:
             group.start_soon(self._supervise, "backups", partial(keep_backups, self.settings, base))
 
@@ -406,6 +413,9 @@ class Desk:
 
         await self.quiet.load(*PARTS, most_seconds=MOST_LOADING_SECONDS)
         await keep_watching(base, self.toolsets, self.listeners, self.news_listeners)
+
+    def _note_round(self, name: str, went_well: bool) -> None:
+        (self.stumbling.discard if went_well else self.stumbling.add)(name)
 
     async def _supervise(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
         try:

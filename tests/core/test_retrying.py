@@ -11,6 +11,8 @@ from email.utils import format_datetime
 
 import anyio
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from refdesk.core.retrying import Budget, PassingError, RetryPolicy, is_passing_status, parse_retry_after
 
@@ -178,10 +180,24 @@ def test_statuses_that_stay(status: int) -> None:
         ("²", None),
         ("٣", None),
         ("Sun, 99 Foo 2026 99:99:99 GMT", None),
+        ("Wed, 21 Oct 99999999999999 07:28:00 GMT", None),
+        ("2026 Oct 07:28 99999999999999999999999", None),
     ],
 )
 def test_retry_after_is_read_from_seconds_and_from_a_date(value: str | None, seconds: float | None) -> None:
     assert parse_retry_after(value, NOW) == seconds
+
+
+PARTS = st.sampled_from(
+    ["Wed,", "21", "Oct", "2026", "9" * 14, "9" * 30, "-1", "07:28:00", "7.28", "GMT", "+9999", "AM"]
+)
+
+
+@given(st.one_of(st.text(max_size=40), st.lists(PARTS, max_size=8).map(" ".join)))
+@example("Wed, 21 Oct 99999999999999 07:28:00 GMT")
+def test_no_retry_after_breaks_who_reads_it(value: str) -> None:
+    seconds = parse_retry_after(value, NOW)
+    assert seconds is None or seconds >= 0
 
 
 def test_the_library_is_not_imported_before_something_is_asked() -> None:

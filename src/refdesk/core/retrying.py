@@ -164,7 +164,7 @@ def parse_retry_after(value: str | None, now: datetime | None = None) -> float |
 def _parse_date(text: str, now: datetime) -> float | None:
     try:
         then = parsedate_to_datetime(text)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     then = then if then.tzinfo else then.replace(tzinfo=UTC)
     return max(0.0, (then - now).total_seconds())

@@ -15,6 +15,8 @@ from refdesk.core.fairness import outside
 from refdesk.factories.toolsets import choose_syncer, get_toolset, list_sources
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from refdesk.core.background.sync_log import SyncReport
     from refdesk.core.background.syncing import OnProgress, Syncer, SyncProgress
     from refdesk.core.background.upkeep import EmbeddingState, SyncState
@@ -123,21 +125,31 @@ class DeskUpkeep:
         """Let what could not be embedded be tried again; return how many documents that is."""
         return sum([await each.indexer.retry_failures(orgs, toolset) for each in self.base.each()])
 
-    async def keep_current(self, toolset: str) -> None:
-        """Sync whenever it is due, until cancelled. Failures are logged and tried again, later each time."""
+    async def keep_current(self, toolset: str, on_round: Callable[[bool], None] = lambda _: None) -> None:
+        """Sync whenever it is due, until cancelled. Failures are logged and tried again, later each time.
+
+        Args:
+            toolset: Or one of its sources, where it has several.
+            on_round: Told `True` after a round that went well, `False` after one that met a bug; not told of one
+                that failed for what is outside.
+        """
         syncer, pause = self._choose_syncer(toolset), RETRY_SECONDS
         while True:
+            wait, pause = pause, min(2 * pause, CHECK_SECONDS)
             try:
                 if await syncer.is_due(self.base.knowledge_base.clock.now()):
                     with tracing.trace(self.tracer, "sync", toolset=toolset):
                         await self._sync(syncer, toolset)
                 await self._note_age(syncer, toolset)
-                pause = RETRY_SECONDS
-                await anyio.sleep(CHECK_SECONDS)
+                wait, pause = CHECK_SECONDS, RETRY_SECONDS
+                on_round(True)
             except errors.RefdeskError as error:
                 logger.warning("not synced", extra={"toolset": toolset, "reason": error.message})
-                await anyio.sleep(pause)
-                pause = min(2 * pause, CHECK_SECONDS)
+            except Exception:
+                # What came from outside may be gone by the next round, and then the bug is too.
+                logger.exception("syncing broke", extra={"toolset": toolset})
+                on_round(False)
+            await anyio.sleep(wait)
 
     async def _note_age(self, syncer: Syncer, toolset: str) -> None:
         """Let the desk tell agents from when its copy is."""

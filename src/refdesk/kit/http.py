@@ -134,11 +134,14 @@ class HttpReader:
             raise PassingError(str(error) or "no answer in time") from error
 
     async def _ask(self, client: httpx2.AsyncClient, parameters: Mapping[str, str] | None) -> bytes:
-        with tracing.calling(self.subject.lower().removeprefix("the ")) as headers:
-            async with client.stream("GET", self.url, params=parameters, headers=headers) as response:
-                if response.status_code != 200:
-                    self._refuse(response)
-                return await self._read_body(response)
+        try:
+            with tracing.calling(self.subject.lower().removeprefix("the ")) as headers:
+                async with client.stream("GET", self.url, params=parameters, headers=headers) as response:
+                    if response.status_code != 200:
+                        self._refuse(response)
+                    return await self._read_body(response)
+        except ValueError:  # the client reads the location of a redirect also where it does not follow it
+            raise self._explain_redirect("") from None
 
     async def _read_body(self, response: httpx2.Response) -> bytes:
         try:
@@ -157,11 +160,20 @@ class HttpReader:
             asked = retrying.parse_retry_after(response.headers.get("Retry-After"), self.clock.now())
             raise PassingError(f"HTTP {status}", asked)
         if 300 <= status < 400:
-            host = httpx2.URL(self.url).join(response.headers.get("Location", "")).host
-            raise errors.SourceError(
-                f"{self.subject} redirects to {host or 'elsewhere'}, which is not followed: set that address."
-            )
+            raise self._explain_redirect(self._find_host(response.headers.get("Location", "")))
         raise errors.SourceError(f"{self.subject} refused the request with HTTP {status}: check its address.")
+
+    def _explain_redirect(self, host: str) -> errors.SourceError:
+        return errors.SourceError(
+            f"{self.subject} redirects to {host or 'elsewhere'}, which is not followed: set that address."
+        )
+
+    def _find_host(self, location: str) -> str:
+        """Return the host that a redirect leads to; empty where it leads nowhere."""
+        try:
+            return httpx2.URL(self.url).join(location).host
+        except (httpx2.InvalidURL, ValueError):  # what IDNA does not allow is of the second kind
+            return ""
 
 
 def check_url(url: str, variable: str) -> None:

@@ -75,6 +75,7 @@ _REFUSED_WITH_SIGN_IN = (
     "`Authorization: Bearer …`: there was neither, or it is unknown, expired, revoked or not for this server."
 )
 _STATE = "refdesk.principal"
+_KEYLESS = "refdesk.keyless"
 
 
 class _RefusedTooOftenError(errors.LimitExceededError):
@@ -125,9 +126,10 @@ class KeyCheck:
         if scope["path"].startswith(ALWAYS_OPEN) or (
             not sent and (self.anonymous is not None or is_open(scope["path"]))
         ):
-            scope[_STATE] = self.anonymous
+            scope[_STATE] = None
             if self.anonymous is not None:
                 claim(scope, self.anonymous)
+                scope[_STATE], scope[_KEYLESS] = replace(self.anonymous, help_desk_session=_read_session(scope)), True
             return
         caller: _Caller | None = None
         address = self.proxies.find_client(scope)
@@ -140,8 +142,7 @@ class KeyCheck:
         scope[CREDENTIAL] = Credential(
             caller.name, partial(self._opens, _read_secret(sent), scope), caller.issuer is None
         )
-        session = Headers(scope=scope).get(SESSION_HEADER, "")
-        scope[_STATE] = replace(caller.principal, address=address, help_desk_session=session)
+        scope[_STATE] = replace(caller.principal, address=address, help_desk_session=_read_session(scope))
         # The SDK ties each session to this user, so that nobody else can use it.
         scope["user"] = AuthenticatedUser(caller.to_access_token())
 
@@ -253,6 +254,11 @@ def find_caller_of(scope: Scope) -> Principal | None:
     return scope.get(_STATE)
 
 
+def is_keyless(scope: Scope) -> bool:
+    """Return whether a request is answered without a key or token, where that is allowed."""
+    return _KEYLESS in scope
+
+
 def get_holder(scope: Scope) -> Holder:
     """Return the org and agent that a request's sessions and connections count for."""
     caller: Principal = scope[_STATE]
@@ -269,6 +275,10 @@ def get_caller(request: Request) -> Principal:
     if caller is None:
         raise errors.UnauthenticatedError(_REFUSED)
     return caller
+
+
+def _read_session(scope: Scope) -> str:
+    return Headers(scope=scope).get(SESSION_HEADER, "")
 
 
 def _read_secret(sent: list[str]) -> str:

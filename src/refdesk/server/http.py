@@ -22,7 +22,7 @@ from refdesk.server.console.routes import Console
 from refdesk.server.console.sessions import CookieKey, is_console
 from refdesk.server.console.tickets import Tickets
 from refdesk.server.console.visits import Site, Visit
-from refdesk.server.credentials import KeyCheck, find_caller_of, get_caller, get_holder
+from refdesk.server.credentials import KeyCheck, find_caller_of, get_caller, get_holder, is_keyless
 from refdesk.server.gate import Gate
 from refdesk.server.limits.proxies import read_proxies
 from refdesk.server.limits.rates import RateLimit
@@ -83,12 +83,12 @@ def build_app(
         ConfigurationError: The settings of signing in lack one or contradict each other.
     """
     sign_in = _choose_sign_in(desk, clock or SystemClock())
-    adapter = make_adapter(desk, partial(_identify, anonymous))
+    adapter = make_adapter(desk, _identify)
     server = adapter.build_server()
     sessions = Sessions(desk.settings.max_sessions)
     revocation = Revocation(sessions, desk.settings.key_check_seconds)
     streamable = build_streamable(server, mcp.MESSAGE_BYTES, adapter.may_ask)
-    probes = Probes(HealthCheck(desk), anonymous)
+    probes = Probes(HealthCheck(desk))
     desk.listeners.append(probes.metrics.count)
 
     @asynccontextmanager
@@ -155,7 +155,7 @@ def _build_checks(
             name_address=name_address,
             revocation=revocation,
         ),
-        Middleware(RateLimit, desk, partial(_find_keyed, anonymous), _carries_message, get_error_format),
+        Middleware(RateLimit, desk, _find_keyed, _carries_message, get_error_format),
     ]
     if sign_in is None:
         return checks
@@ -164,20 +164,20 @@ def _build_checks(
     return [Middleware(Invite, sign_in.resource), *checks]
 
 
-def _find_keyed(anonymous: Principal | None, scope: Scope) -> Principal | None:
+def _find_keyed(scope: Scope) -> Principal | None:
     """Return whose key or token a request carries."""
-    caller = find_caller_of(scope)
-    return None if caller is anonymous else caller
+    return None if is_keyless(scope) else find_caller_of(scope)
 
 
 def _carries_message(scope: Scope) -> bool:
     return scope["path"] == MCP or scope["path"].startswith(streams.MESSAGES)
 
 
-def _identify(anonymous: Principal | None, context: RequestContext) -> Principal:
+def _identify(context: RequestContext) -> Principal:
     """Return the sender of the current message, regardless of who opened its session."""
-    caller = get_caller(cast("Request", context.request))
-    return mcp.identify_local(caller, is_agent_known=False)(context) if caller is anonymous else caller
+    request = cast("Request", context.request)
+    caller = get_caller(request)
+    return mcp.identify_local(caller, is_agent_known=False)(context) if is_keyless(request.scope) else caller
 
 
 def _get_error_format(routes: Sequence[tuple[Route, ErrorFormat]], scope: Scope) -> ErrorFormat:

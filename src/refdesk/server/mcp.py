@@ -7,7 +7,7 @@ protocol is the SDK's.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
@@ -438,7 +438,7 @@ def _identify_local(principal: Principal, is_agent_known: bool, context: Request
         return principal
     client = context.session.client_params
     name = re.sub(r"[^\w.-]+", "-", client.client_info.name)[:64].strip("-") if client else ""
-    return Principal(principal.org, name or principal.agent, principal.scopes)
+    return replace(principal, agent=name or principal.agent)
 
 
 def _match(template: str, uri: str) -> str | None:

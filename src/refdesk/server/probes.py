@@ -21,7 +21,7 @@ from refdesk.core.background.health import Health
 from refdesk.core.clock import SystemClock
 from refdesk.core.operations import NESTED
 from refdesk.server.calls import Caller
-from refdesk.server.credentials import IDENTIFY_SECONDS, find_caller
+from refdesk.server.credentials import IDENTIFY_SECONDS, find_caller, is_keyless
 from refdesk.server.metrics import Metrics
 from refdesk.server.replies import reply, reply_error
 
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from refdesk.app import Desk
-    from refdesk.model import Principal
 
 logger = logging.getLogger(__name__)
 
@@ -105,14 +104,9 @@ def _fail(reason: str) -> Health:
 
 @dataclass(frozen=True, slots=True)
 class Probes:
-    """The addresses that machines ask.
-
-    Attributes:
-        anonymous: Who callers without a key are; `None` for nobody.
-    """
+    """The addresses that machines ask."""
 
     check: HealthCheck
-    anonymous: Principal | None
     metrics: Metrics = field(default_factory=Metrics)
 
     def build_routes(self) -> list[Route]:
@@ -126,7 +120,7 @@ class Probes:
     async def get_shown(self, request: Request) -> Health:
         """Return what a caller may see: counts span all orgs, so they need `admin`, or a desk without keys."""
         found, caller = await self.check.measure(), find_caller(request)
-        is_trusted = caller is not None and (caller is self.anonymous or "admin" in caller.scopes)
+        is_trusted = caller is not None and (is_keyless(request.scope) or "admin" in caller.scopes)
         return found if is_trusted else found.without_counts()
 
     async def _tell_health(self, request: Request) -> Response:
@@ -140,7 +134,7 @@ class Probes:
 
     async def _tell_metrics(self, request: Request) -> Response:
         caller = find_caller(request)
-        if caller is None or not (caller is self.anonymous or caller.scopes & {METRICS_SCOPE, "admin"}):
+        if caller is None or not (is_keyless(request.scope) or caller.scopes & {METRICS_SCOPE, "admin"}):
             error = errors.PermissionDeniedError(f"This needs the scope {METRICS_SCOPE}.")
             if caller is not None:
                 await Caller(self.check.desk, caller, "rest").record_refusal("metrics", error)

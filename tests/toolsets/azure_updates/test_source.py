@@ -231,6 +231,16 @@ async def test_a_date_to_wait_for_is_counted_from_now(
     assert 20 < wait <= 40
 
 
+async def test_a_date_that_no_calendar_has_is_as_if_no_wait_was_asked_for(
+    source: AzureUpdatesSource, emulator: RunningEmulator, sleeper: Sleeper
+) -> None:
+    rule = {"fault": "status", "status": 429, "at": [1], "retry_after": 30, "retry_after_form": "endless"}
+    await emulator.set_faults([rule])
+    await read(source)
+    [wait] = sleeper.waits
+    assert wait <= source.reader.first_wait
+
+
 async def test_waits_grow_and_differ(source: AzureUpdatesSource, emulator: RunningEmulator, sleeper: Sleeper) -> None:
     await emulator.set_faults([{"fault": "status", "status": 500}])
     for _ in range(12):

@@ -7,6 +7,8 @@ import pytest
 from refdesk.toolsets.salesforce_knowledge.breaker import FAILURES, LIMIT_SECONDS, REST_SECONDS, Breaker
 from refdesk.toolsets.salesforce_knowledge.failures import RefusedError, UnreachableError
 
+USED_UP = RefusedError(403, ("REQUEST_LIMIT_EXCEEDED",))
+
 
 @dataclass
 class Clock:
@@ -60,13 +62,39 @@ def test_after_the_rest_one_failure_closes_the_way_again() -> None:
 def test_a_used_up_allowance_closes_the_way_for_its_own_time() -> None:
     clock = Clock()
     breaker = Breaker(clock)
-    breaker.note_limit(None)
+    breaker.note_limit(USED_UP)
     with pytest.raises(RefusedError) as caught:
         breaker.check()
     assert caught.value.is_limit
     assert caught.value.retry_after == LIMIT_SECONDS
     clock.seconds += LIMIT_SECONDS
     breaker.check()
-    breaker.note_limit(5)
+    breaker.note_limit(RefusedError(429, retry_after=5))
     clock.seconds += 5
     breaker.check()
+
+
+def test_however_long_salesforce_asks_to_wait_one_goes_ahead_after_a_minute_and_its_outcome_decides() -> None:
+    clock = Clock()
+    breaker = Breaker(clock)
+    assert breaker.note_limit(RefusedError(429, retry_after=86_400)) == LIMIT_SECONDS
+    clock.seconds += LIMIT_SECONDS
+    breaker.check()
+    with pytest.raises(RefusedError):
+        breaker.check()
+    breaker.note_limit(USED_UP)
+    with pytest.raises(RefusedError):
+        breaker.check()
+    clock.seconds += LIMIT_SECONDS
+    breaker.check()
+    breaker.note_answer()
+    breaker.check()
+    breaker.check()
+
+
+def test_whoever_is_held_back_is_told_what_salesforce_answered() -> None:
+    breaker = Breaker(Clock())
+    breaker.note_limit(RefusedError(429, ("TOO_MANY_REQUESTS",), retry_after=600))
+    with pytest.raises(RefusedError) as caught:
+        breaker.check()
+    assert (caught.value.status, caught.value.codes) == (429, ("TOO_MANY_REQUESTS",))

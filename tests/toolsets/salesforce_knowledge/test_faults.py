@@ -60,7 +60,11 @@ FAULTS: dict[str, Fault] = {
     "429, back in a second": {"fault": "status", "status": 429, "retry_after": 1},
     "429, back in an hour": {"fault": "status", "status": 429, "retry_after": 3600, "retry_after_form": "date"},
     "503, back in an hour": {"fault": "status", "status": 503, "retry_after": 3600},
+    "429, back in no year": {"fault": "status", "status": 429, "retry_after": 1, "retry_after_form": "endless"},
+    "503, back in no year": {"fault": "status", "status": 503, "retry_after": 1, "retry_after_form": "endless"},
     "redirect": {"fault": "redirect"},
+    "redirect to nowhere": {"fault": "redirect", "location": "//hxn-- "},
+    "redirect to no port": {"fault": "redirect", "location": "http://h:ab/"},
     "redirect to loopback": {"fault": "redirect", "location": "http://127.0.0.1:1/"},
     "reset": {"fault": "reset"},
     "truncated": {"fault": "truncate"},
@@ -217,6 +221,21 @@ async def test_a_salesforce_that_is_down_is_left_alone_and_answers_come_at_once(
         seconds[0] += 31
         assert await ask(source, "search") == ""
         assert source.problem is None
+
+
+async def test_a_salesforce_that_asks_to_wait_a_day_is_asked_again_after_a_minute(lightning: RunningEmulator) -> None:
+    await lightning.set_faults([{"fault": "status", "status": 429, "retry_after": 86_400}])
+    seconds = [1000.0]
+    async with open_source(lightning, now=lambda: seconds[0]) as source:
+        for _ in range(2):
+            with pytest.raises(errors.LimitExceededError) as caught:
+                await source.search("password")
+            assert caught.value.details == {"status": 429}
+            assert caught.value.retry_after_seconds == 60
+        assert len(await get_requests(lightning)) == 1
+        await lightning.set_faults([])
+        seconds[0] += 60
+        assert await ask(source, "search") == ""
 
 
 async def test_a_hanging_salesforce_is_given_up_after_the_calls_time(lightning: RunningEmulator) -> None:

@@ -135,3 +135,9 @@ def test_an_articles_type_is_its_record_type_or_its_classic_object() -> None:
     assert show_article({**row, "RecordType": {"Name": "FAQ"}}, describe(), ()).article_type == "FAQ"
     with pytest.raises(UnreachableError):
         show_article({}, describe(), ())
+
+
+@pytest.mark.parametrize("text", ["9999-12-31T23:59:59-1200", "0001-01-01T00:00:00.000+0100", "99999-01-01", ""])
+def test_a_date_that_no_calendar_has_is_none(text: str) -> None:
+    [shown] = show_summaries([{"Id": "1", "Title": "One", "LastPublishedDate": text}], 10)
+    assert shown.last_published is None

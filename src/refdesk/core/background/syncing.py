@@ -58,6 +58,7 @@ logger = logging.getLogger(__name__)
 BATCH_DOCUMENTS = 200
 SUSPICIOUS_DOCUMENTS = 20
 SUSPICIOUS_SHARE = 0.05
+BUG = "The sync ended by a bug; whoever runs refdesk finds it in the log."
 OVERLAP = timedelta(hours=1)
 """How far before the watermark a delta begins: what came late, with an older date, is still seen."""
 
@@ -248,8 +249,8 @@ class _Run:
                 await self._reconcile()
         except LeaseLostError:
             raise
-        except errors.RefdeskError as error:
-            await self._finish_failed(error)
+        except Exception as error:
+            await self._finish_failed(error.message if isinstance(error, errors.RefdeskError) else BUG)
             raise
         return await self._finish()
 
@@ -419,9 +420,9 @@ class _Run:
         await self._write_down(status, report)
         return report
 
-    async def _finish_failed(self, error: errors.RefdeskError) -> None:
-        report = self._report("failed", error.message)
-        status = replace(self.status, last_error=error.message, last_error_at=report.finished_at)
+    async def _finish_failed(self, reason: str) -> None:
+        report = self._report("failed", reason)
+        status = replace(self.status, last_error=reason, last_error_at=report.finished_at)
         try:
             await self._write_down(status, report)
         except errors.StoreError as second:
@@ -434,8 +435,8 @@ class _Run:
             await sync_log.add_run(transaction, self._name, report)
 
     def _get_watermark(self, started: datetime) -> datetime | None:
-        """Return the newest change seen, never later than now: a date in the future must not hide what comes."""
-        instants = [each for each in (self.status.watermark, self.newest) if each is not None]
+        """Return the newest change seen, never later than now, which would hide what comes; the year 1 is no date."""
+        instants = [each for each in (self.status.watermark, self.newest) if each is not None and each.year > 1]
         return min(max(instants), started) if instants else None
 
     def _report(self, outcome: sync_log.SyncOutcome, error: str = "") -> SyncReport:

@@ -10,7 +10,7 @@ from refdesk.core.clock import SystemClock
 from refdesk.core.operations import find_operation
 from refdesk.server.calls import Caller
 from refdesk.server.console.notices import find_notice
-from refdesk.server.credentials import find_caller, get_caller
+from refdesk.server.credentials import find_caller, get_caller, is_keyless
 from refdesk.server.replies import status_of
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ class Visit:
         common: dict[str, Any] = {
             "caller": who,
             "may": self.may,
-            "is_signed_in": who is not None and who is not self.site.anonymous,
+            "is_signed_in": who is not None and not is_keyless(self.request.scope),
             "wants_keys": self.site.anonymous is None,
             "searchable": self.site.searchable,
             "pages": self._list_pages(),

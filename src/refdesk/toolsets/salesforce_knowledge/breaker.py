@@ -2,7 +2,7 @@
 
 After several failures in a row nothing is sent for some seconds; then one request goes ahead of the others, and its
 outcome decides. The pattern is the circuit breaker of Nygard, *Release It!* (2007). An exhausted rate limit opens the
-breaker, too, for longer.
+breaker, too, for longer, and however long Salesforce asks for: an administrator may raise the limit at any time.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ FAILURES = 6
 
 REST_SECONDS = 30.0
 LIMIT_SECONDS = 60.0
-"""How long nothing is asked once the allowance is used up; it is counted over 24 hours."""
+"""How long nothing is asked at most once the allowance is used up."""
 
 
 @dataclass(slots=True)
@@ -29,17 +29,20 @@ class Breaker:
     _failures: int = 0
     _closed_until: float | None = None
     _limited_until: float | None = None
+    _limit: RefusedError | None = None
 
     def check(self) -> None:
         """Return when a request may be sent. Once a rest is over, the first to ask goes ahead and the others wait.
 
         Raises:
-            RefusedError: The allowance was used up a moment ago.
+            RefusedError: The allowance was used up a moment ago; it says what Salesforce answered then.
             UnreachableError: Too much failed in a row a moment ago.
         """
         now = self.now()
-        if self._limited_until is not None and now < self._limited_until:
-            raise RefusedError(403, ("REQUEST_LIMIT_EXCEEDED",), retry_after=self._limited_until - now)
+        if self._limited_until is not None and self._limit is not None:
+            if now < self._limited_until:
+                raise RefusedError(self._limit.status, self._limit.codes, retry_after=self._limited_until - now)
+            self._limited_until = now + LIMIT_SECONDS
         if self._closed_until is None:
             return
         if now < self._closed_until:
@@ -50,7 +53,7 @@ class Breaker:
 
     def note_answer(self) -> None:
         """Any answer, a refusal too, shows that Salesforce is there."""
-        self._failures, self._closed_until, self._limited_until = 0, None, None
+        self._failures, self._closed_until, self._limited_until, self._limit = 0, None, None, None
 
     def note_failure(self) -> None:
         """Count a failure; enough of them close the way."""
@@ -58,13 +61,12 @@ class Breaker:
         if self._failures >= FAILURES:
             self._closed_until = self.now() + REST_SECONDS
 
-    def note_limit(self, asked: float | None) -> float:
-        """Ask nothing for a while, because the allowance is used up; return for how many seconds.
+    def note_limit(self, refusal: RefusedError) -> float:
+        """Ask nothing for a while, because Salesforce said that the allowance is used up; return for how many seconds.
 
-        Args:
-            asked: What Salesforce asks for; it seldom says.
+        It is as long as Salesforce asks for, which it seldom says, but `LIMIT_SECONDS` at most.
         """
-        seconds = LIMIT_SECONDS if asked is None else asked
+        seconds = min(LIMIT_SECONDS, LIMIT_SECONDS if refusal.retry_after is None else refusal.retry_after)
         self._failures, self._closed_until = 0, None
-        self._limited_until = self.now() + seconds
+        self._limited_until, self._limit = self.now() + seconds, refusal
         return seconds

@@ -146,7 +146,7 @@ class SalesforceClient:
             raise
         except RefusedError as refusal:
             if refusal.is_limit and not refusal.is_passing:
-                refusal.retry_after = self.breaker.note_limit(refusal.retry_after)
+                refusal.retry_after = self.breaker.note_limit(refusal)
             else:
                 self.breaker.note_answer()
             raise

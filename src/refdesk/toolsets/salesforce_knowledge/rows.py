@@ -117,9 +117,9 @@ def _read_instant(value: object) -> datetime | None:
     """Return an instant that Salesforce writes as `2024-12-01T10:00:00.000+0000`; `None` where it is none."""
     try:
         instant = datetime.fromisoformat(value) if isinstance(value, str) else None
-    except ValueError:
+        return instant and (instant if instant.tzinfo else instant.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
         return None
-    return instant and (instant if instant.tzinfo else instant.replace(tzinfo=UTC)).astimezone(UTC)
 
 
 def get_field(data: object, name: str) -> object:

@@ -36,7 +36,7 @@ SHORT_WAIT = 2.0
 
 WARNING_RATIO = 0.8
 MAX_RETRY_AFTER = 86_400.0
-"""Seconds; limits are counted over 24 hours, so that a longer pause is a mistake, and would shut refdesk out."""
+"""Seconds; limits are counted over 24 hours, so that a longer pause is a mistake."""
 
 _USAGE = re.compile(r"api-usage=(\d{1,12})/(\d{1,12})")
 
@@ -119,6 +119,8 @@ class Transport:
         except httpx2.TimeoutException as error:
             is_connected = not isinstance(error, httpx2.ConnectTimeout)
             raise UnreachableError("no answer in time", is_answered=is_connected) from None
+        except ValueError:  # the client reads the location of a redirect also where it does not follow it
+            raise UnreachableError("it redirects to an address that is none", is_answered=True) from None
         except (httpx2.RequestError, httpx2.InvalidURL, OSError) as error:
             raise UnreachableError(f"the connection failed ({type(error).__name__})") from None
 
