@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refdesk.toolsets.azure_updates.questions import Period, Reading, read_question
+from refdesk.toolsets.azure_updates.periods import Period
+from refdesk.toolsets.azure_updates.questions import Reading, read_question
 from tests.toolsets.azure_updates.samples import ask, get_ids, make_context, make_record
 
 TODAY = date(2026, 8, 21)

@@ -19,8 +19,8 @@ from refdesk.core.background.records import InvalidRecordError
 from refdesk.kit.markdown import drop_targets, to_line, to_markdown
 from refdesk.model import DateRange, Document
 from refdesk.toolsets.azure_updates.models import AVAILABILITY, COLLECTION, RETIREMENT, name_availability
+from refdesk.toolsets.azure_updates.periods import find_days
 from refdesk.toolsets.azure_updates.products import describe, find_products, name_tag
-from refdesk.toolsets.azure_updates.questions import find_days
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -34,7 +34,7 @@ RETIRING = "Retirement"
 
 _CONVERTER_MODULES = (
     *(__name__, "refdesk.toolsets.azure_updates.models", "refdesk.toolsets.azure_updates.products"),
-    *("refdesk.toolsets.azure_updates.questions", "refdesk.kit.html_tree", "refdesk.kit.markdown"),
+    *("refdesk.toolsets.azure_updates.periods", "refdesk.kit.html_tree", "refdesk.kit.markdown"),
     "refdesk.kit.markdown_writer",
 )
 _CONVERTER_PACKAGES = ("refdesk", "nh3")
