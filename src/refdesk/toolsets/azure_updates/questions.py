@@ -30,6 +30,17 @@ _STAGES: tuple[tuple[Ring, str], ...] = (
     ("General Availability", r"GA|GAed|GA'd|general(?:ly)? (?:availability|available)"),
 )
 
+_NOT_LATER = re.compile(r"\bnot? later than\b", re.IGNORECASE)
+_NEGATES = re.compile(
+    r"\b(?:not|cannot|never|no|non|none|nothing|nobody|neither|nor|without|except\w*|exclud\w+|unless|unlike|minus|besides"
+    r"|outside|yet to|(?:other|rather) than|(?:apart|aside) from|instead of|(?:all|anything|everything) but"
+    r"|ignor(?:e|es|ing)|omit\w*|skip\w*|hid(?:e|es|ing)|leav(?:e|es|ing) out|un(?:retired|deprecated)"
+    r"|(?:is|are|was|were|do|does|did|wo|ca|could|wo?uld|should|has|have|had|ai)n['’]?t"
+    r"|(?:out of|left|leav(?:e|es|ing)|exit(?:s|ed|ing)?|graduat\w+ from|past|beyond) (?:its |their |the )?"
+    r"(?:public |private )?previews?)\b",
+    re.IGNORECASE,
+)
+"""What may turn a stage or a period into its opposite; "not later than" turns none."""
 
 _ASKS_FOR_MANY = re.compile(
     r"\s*(?:what|which|list|show|all|any|every|everything)\b|.*\bpreviews\b", re.IGNORECASE | re.DOTALL
@@ -59,7 +70,12 @@ class Reading:
 
 
 def read_question(question: str, today: date) -> Reading:
-    """Return what a question asks for. Words in double quotes are never read; of several stages or periods, none is."""
+    """Return what a question asks for. Words in double quotes are never read; of several stages or periods, none is.
+
+    Of a question that negates anything nothing is read: filters say only what is wanted.
+    """
+    if _NEGATES.search(_NOT_LATER.sub(" ", _blank_quotes(question))):
+        return Reading(" ".join(question.split()) or question)
     period, rest = take_period(_blank_quotes(question), question, today)
     ring, searched = _take_stage(_blank_quotes(rest), rest)
     if ring not in (None, "Retirement") and period is None and not _ASKS_FOR_MANY.match(question):
