@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
+
+from refdesk.core.counts import say_count
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -18,15 +21,19 @@ def get_age_hours(instant: datetime, now: datetime) -> float:
     return round(max(0.0, (now - instant).total_seconds()) / 3600, 1)
 
 
-def describe_copy(status: SyncStatus, now: datetime, *, things: str) -> list[str]:
+def describe_copy(status: SyncStatus, now: datetime, *, things: str, stale_hours: float = STALE_HOURS) -> list[str]:
     """Return what is wrong with a copy of a source, if anything: its age, or that it keeps what the source lost.
 
     Args:
         status: Of its syncs.
         now: The present.
         things: What the source has, in the plural.
+        stale_hours: From when on its age is worth a sentence.
     """
-    return [*describe_age(status.last_success, now, things=things), *describe_withheld(status, things)]
+    return [
+        *describe_age(status.last_success, now, things=things, stale_hours=stale_hours),
+        *describe_withheld(status, things),
+    ]
 
 
 def describe_withheld(status: SyncStatus, things: str) -> list[str]:
@@ -57,5 +64,9 @@ def describe_age(
     """
     if last_success is None:
         return [f"No sync has succeeded yet, so {things} may be missing. Whoever runs the server can sync now."]
-    hours = get_age_hours(last_success, now)
-    return [f"The last successful sync was {hours:.0f} hours ago: newer {things} are missing."] * (hours > stale_hours)
+    age = now - last_success
+    if age <= timedelta(hours=stale_hours):
+        return []
+    hours, minutes = round(age / timedelta(hours=1)), round(age / timedelta(minutes=1))
+    said = say_count(hours, "hour") if minutes >= 60 else say_count(minutes, "minute")
+    return [f"The last successful sync was {said} ago: newer {things} are missing."]

@@ -132,3 +132,14 @@ async def test_the_history_of_what_never_was_is_an_error_that_names_the_nearest(
     known = next(iter(await synced.knowledge_base.store.get_digests(synced.syncer.collection)))
     with pytest.raises(NotFoundError, match=known):
         await tell_history(synced, known + "0")
+
+
+async def test_an_instant_of_the_feed_is_quoted_alike_everywhere(desk: Desk, emulator: RunningEmulator) -> None:
+    first, second = "2026-02-28T15:00:23.1350478Z", "2026-03-01T15:00:23.9999999Z"
+    await set_records(desk, emulator, make_record("a", modified=first))
+    await set_records(desk, emulator, make_record("a", modified=second))
+    edit = {"field": "modified", "before": first, "after": second}
+    assert (await desk.ask(id="a"))["results"][0]["modified"] == second
+    assert (await desk.ask(filters={"status": "Unknown"}))["newestUpdate"] == second
+    assert (await tell_changes(desk))["changes"][0]["fields"] == [edit]
+    assert (await tell_history(desk, "a"))["versions"][0]["fields"] == [edit]

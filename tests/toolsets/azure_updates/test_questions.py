@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refdesk.toolsets.azure_updates.questions import Period, Reading, read_question
+from refdesk.toolsets.azure_updates.periods import Period
+from refdesk.toolsets.azure_updates.questions import Reading, read_question
 from tests.toolsets.azure_updates.samples import ask, get_ids, make_context, make_record
 
 TODAY = date(2026, 8, 21)
@@ -81,6 +82,40 @@ def test_what_is_not_said_plainly_stays_words(question: str) -> None:
 )
 def test_a_stage_is_read_where_it_is_asked_for(question: str, reading: Reading) -> None:
     assert read_question(question, TODAY) == reading
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        *(
+            "which virtual machines are not being retired",
+            "not retired",
+            "never retired VM series",
+            "non-retired sizes",
+        ),
+        *("which services are not being retired in 2027", "which features aren't in preview", "what isn't in preview"),
+        *("which regions isn’t GA in", "all features without preview", "features no longer in preview in AKS"),
+        *("except retirements", "everything but retirements", "updates other than previews", "exclude deprecations"),
+        *("what has left preview this year", "which features came out of public preview", "which are yet to be GA"),
+        *("what did not change since last year", "no previews since March 2026", "not before June 2027", "not in 2026"),
+        *("which services can't be created after March 2027", "neither retired nor new", "unretired VM series"),
+    ],
+)
+def test_a_question_that_negates_stays_words(question: str) -> None:
+    assert read_question(question, TODAY) == Reading(question)
+
+
+@pytest.mark.parametrize("said", ["no later than", "not later than"])
+def test_not_later_negates_nothing(said: str) -> None:
+    expected = Reading("", "Retirement", days(until="2027-06-30"))
+    assert read_question(f"retirements {said} June 2027", TODAY) == expected
+    assert read_question('"not" retired in 2027', TODAY).ring == "Retirement"
+
+
+async def test_no_filter_is_made_of_what_a_question_negates() -> None:
+    context = await make_context(RECORDS)
+    answer = await ask(context, query="which VM series are not being retired in 2027")
+    assert (set(get_ids(answer)), "understood" in answer) == ({"gone", "later", "here"}, False)
 
 
 @given(st.text(max_size=200))

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -9,8 +10,10 @@ from benchmarks.tokens import count_tokens
 from refdesk.core.context import Context
 from refdesk.core.search.providers import ProviderAnswer, Question
 from refdesk.server.answers import to_text
+from refdesk.toolsets.azure_updates.descriptor import TOOLSET
 from refdesk.toolsets.azure_updates.provider import FIND
 from refdesk.toolsets.azure_updates.results import DESCRIPTION_CHARACTERS
+from refdesk.toolsets.azure_updates.settings import AzureUpdatesSettings
 from tests.core.fakes import ScriptedEmbedder
 from tests.toolsets.azure_updates.samples import Desk, ask, get_ids, make_context, make_record, make_semantic
 
@@ -296,6 +299,29 @@ async def test_old_data_is_said_to_be_old(synced: Desk) -> None:
     assert (await synced.ask())["notes"] == ["The last successful sync was 72 hours ago: newer updates are missing."]
 
 
+@pytest.mark.parametrize(
+    ("hours", "age", "told"),
+    [
+        (0.01, timedelta(seconds=36), None),
+        (0.01, timedelta(minutes=2), "2 minutes"),
+        (1, timedelta(minutes=61), "1 hour"),
+        (6, timedelta(hours=6), None),
+        (6, timedelta(hours=7), "7 hours"),
+        (500, timedelta(hours=48), None),
+        (500, timedelta(hours=49), "49 hours"),
+    ],
+)
+async def test_data_is_old_where_the_settings_say_so_and_after_two_days(
+    synced: Desk, hours: float, age: timedelta, told: str | None
+) -> None:
+    settings = AzureUpdatesSettings.model_validate({"azure_updates_stale_hours": hours})
+    assert TOOLSET.choose_options is not None
+    base = replace(synced.knowledge_base, options={TOOLSET.name: TOOLSET.choose_options(settings)})
+    synced.clock.advance(age)
+    notes = (await ask(replace(synced.context, knowledge_base=base))).get("notes", [])
+    assert notes == ([f"The last successful sync was {told} ago: newer updates are missing."] if told else [])
+
+
 async def test_an_answer_has_a_ceiling_and_an_update_fetched_by_id_has_none() -> None:
     long = "<p>word word word word</p>" * 6000
     context = await make_context([*(make_record(f"{n}", description=long) for n in range(9)), make_record("x")])
@@ -390,7 +416,7 @@ async def test_an_answer_says_how_many_more_the_filters_let_through_than_the_que
 async def test_an_empty_answer_says_up_to_when_there_is_anything() -> None:
     context = await make_context(SPREAD)
     empty = await ask(context, filters={"dateFrom": "2026-10", "dateTo": "2026-10"})
-    assert (empty["total"], empty["newestUpdate"]) == (0, "2026-08-20T10:00:00.0000000Z")
+    assert (empty["total"], empty["newestUpdate"]) == (0, "2026-08-20T10:00:00Z")
     assert "newestUpdate" not in await ask(context, query="kubernetes")
     assert "newestUpdate" not in await ask(await make_context([]), query="kubernetes")
 

@@ -81,8 +81,13 @@ def tell_repeated(id: str) -> DeadLetter:
     return DeadLetter(REPEATED + id, "The source gives several records of this id; the newest of them counts.", id)
 
 
+def is_name(id: str) -> bool:
+    """Return whether a set-aside record can be named by its id."""
+    return 0 < len(id) <= 200 and id.isprintable() and not id.startswith(NAMELESS)
+
+
 def _name_record(record: JsonObject) -> str:
     id = record.get("id")
-    if isinstance(id, str) and 0 < len(id) <= 200 and id.isprintable() and not id.startswith(NAMELESS):
+    if isinstance(id, str) and is_name(id):
         return id
     return NAMELESS + hashlib.blake2b(json.dumps(record, sort_keys=True).encode(), digest_size=8).hexdigest()

@@ -35,6 +35,7 @@ from refdesk.core.background.records import (
     InvalidRecordError,
     PageRecords,
     ToDocument,
+    is_name,
     tell_repeated,
 )
 from refdesk.core.background.sync_log import (
@@ -279,7 +280,7 @@ class _Run:
     async def _take(self, page: SourcePage) -> None:
         """Land one page: what changed is written, what cannot be read is set aside."""
         converted = self._recall(page) or await anyio.to_thread.run_sync(self._convert, page)
-        converted.bad += [tell_repeated(id) for id in sorted(page.repeated)]
+        converted.bad += [tell_repeated(id) for id in sorted(page.repeated) if is_name(id)]
         self.repeated |= page.repeated
         self._note_read(converted.last.values(), converted.bad, page.total)
         self.conversions.note(converted.by_record)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 from refdesk.toolsets.azure_updates.change_models import FieldChange
 from refdesk.toolsets.azure_updates.models import FACETS
-from refdesk.toolsets.azure_updates.results import get_description, show_instant
+from refdesk.toolsets.azure_updates.results import get_description, get_modified
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -32,8 +32,7 @@ def compare(before: Document, after: Document, *, quoting: bool = False) -> list
 def _get_fields(document: Document) -> Mapping[str, str | tuple[str, ...]]:
     facets = {name: document.facets[name] for name in FACETS}
     status = next(iter(facets["status"]), "")
-    modified = show_instant(document.modified_at)
-    fields = {"title": document.title, **facets, "status": status, "modified": modified}
+    fields = {"title": document.title, **facets, "status": status, "modified": get_modified(document)}
     return {**fields, "availabilities": tuple(_list_availabilities(document))}
 
 

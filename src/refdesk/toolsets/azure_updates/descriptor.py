@@ -99,7 +99,9 @@ def _list_feeds(settings: AzureUpdatesSettings) -> Mapping[str, Sync]:
 
 
 def _choose_options(settings: AzureUpdatesSettings) -> object:
-    return settings.azure_updates_feeds
+    from refdesk.toolsets.azure_updates.options import Options
+
+    return Options(settings.azure_updates_feeds, settings.azure_updates_stale_hours)
 
 
 def _load_converter() -> ToDocument:

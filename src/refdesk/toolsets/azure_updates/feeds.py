@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from refdesk.core.background import sync_log
 from refdesk.core.background.change_log import read_changes, sort_changes
 from refdesk.core.descriptors import FEED_MARK
 from refdesk.model import FacetCount, HasAny, Not
 from refdesk.toolsets.azure_updates import TOOLSET_NAME
+from refdesk.toolsets.azure_updates.options import get_options
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,8 +33,7 @@ THINGS: Mapping[Feed, str] = {AZURE: "updates", ROADMAP: "items of the Microsoft
 
 def list_feeds(knowledge_base: KnowledgeBase) -> tuple[Feed, ...]:
     """Return the feeds that are set up, that of Azure first."""
-    options = cast("tuple[Feed, ...] | None", knowledge_base.options.get(TOOLSET_NAME)) or ()
-    return (AZURE, *(feed for feed in options if feed != AZURE))
+    return (AZURE, *(feed for feed in get_options(knowledge_base).feeds if feed != AZURE))
 
 
 def name_source(feed: Feed) -> str:

@@ -1,13 +1,18 @@
-"""Pages of the feed: taken apart, or recognised by their bytes."""
+"""Pages of the feed: taken apart, or recognised by their bytes.
+
+What spoils one record spoils no page: what cannot be read of it is replaced by what its converter refuses.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, NoReturn, TypeAlias, cast
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 from refdesk.core.retrying import PassingError
 from refdesk.protocols import SourcePage
@@ -17,6 +22,11 @@ if TYPE_CHECKING:
 
 Adapt: TypeAlias = "Callable[[JsonObject], JsonObject]"
 _IDS, _TOTAL = "ids", "total"
+
+MOST_LEVELS = 200
+"""Of a page: what is nested deeper is cut. Of a record fewer are kept."""
+
+_TEXT_OR_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[{]|[\]}]', re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +94,8 @@ def _read_records(body: bytes, start: int, adapt: Adapt | None) -> tuple[JsonObj
 
 def _parse(body: bytes, adapt: Adapt | None) -> tuple[tuple[JsonObject, ...], int | None]:
     try:
-        page = json.loads(body.decode("utf-8-sig"), parse_constant=_refuse_constant)
-    except (ValueError, RecursionError):
+        page = _load(body.decode("utf-8-sig", "surrogateescape"))
+    except ValueError:
         raise PassingError("the answer is not JSON") from None
     records = cast("dict[str, object]", page).get("value") if isinstance(page, dict) else None
     if not isinstance(records, list):
@@ -102,5 +112,49 @@ def _as_object(record: object) -> JsonObject:
     return cast("JsonObject", record if isinstance(record, dict) else {"value": record})
 
 
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
+def _load(text: str) -> object:
+    """Return the value of JSON, cut to so many levels. A number that cannot be one is infinite, a bad byte no text."""
+    load = partial(json.loads, parse_int=_read_int, parse_constant=_read_constant)
+    try:
+        page = load(text)
+        return load(_cut_levels(text)) if is_deeper(page, MOST_LEVELS) else page
+    except RecursionError:
+        return load(_cut_levels(text))
+
+
+def _read_int(digits: str) -> float:
+    try:
+        return int(digits)
+    except ValueError:
+        # It has more digits than Python reads.
+        return math.inf
+
+
+def _read_constant(_: str) -> float:
+    # Not a number is not equal to itself, and ids of pages are compared.
+    return math.inf
+
+
+def is_deeper(value: object, levels: int) -> bool:
+    """Return whether lists and objects are nested in more than so many levels."""
+    if not isinstance(value, dict | list):
+        return False
+    inner = cast("dict[str, object]", value).values() if isinstance(value, dict) else cast("list[object]", value)
+    return levels == 0 or any(is_deeper(each, levels - 1) for each in inner)
+
+
+def _cut_levels(text: str) -> str:
+    """Return JSON without what is nested deeper than so many levels."""
+    kept: list[str] = []
+    level, start = 0, 0
+    for match in _TEXT_OR_BRACKET.finditer(text):
+        if match[0] in "[{":
+            level += 1
+            if level == MOST_LEVELS:
+                kept.append(text[start : match.end()])
+                start = len(text)
+        elif match[0] in "]}":
+            if level == MOST_LEVELS:
+                start = match.start()
+            level -= 1
+    return "".join((*kept, text[start:]))

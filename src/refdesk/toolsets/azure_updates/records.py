@@ -19,8 +19,9 @@ from refdesk.core.background.records import InvalidRecordError
 from refdesk.kit.markdown import drop_targets, to_line, to_markdown
 from refdesk.model import DateRange, Document
 from refdesk.toolsets.azure_updates.models import AVAILABILITY, COLLECTION, RETIREMENT, name_availability
+from refdesk.toolsets.azure_updates.pages import is_deeper
+from refdesk.toolsets.azure_updates.periods import find_days
 from refdesk.toolsets.azure_updates.products import describe, find_products, name_tag
-from refdesk.toolsets.azure_updates.questions import find_days
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -31,10 +32,12 @@ AUTHOR = "Microsoft Azure"
 BASE_URL = "https://azure.microsoft.com"
 MODIFIED = "modified"
 RETIRING = "Retirement"
+MOST_LEVELS = 100
+"""Of lists and objects within each other in a record that is kept."""
 
 _CONVERTER_MODULES = (
     *(__name__, "refdesk.toolsets.azure_updates.models", "refdesk.toolsets.azure_updates.products"),
-    *("refdesk.toolsets.azure_updates.questions", "refdesk.kit.html_tree", "refdesk.kit.markdown"),
+    *("refdesk.toolsets.azure_updates.periods", "refdesk.kit.html_tree", "refdesk.kit.markdown"),
     "refdesk.kit.markdown_writer",
 )
 _CONVERTER_PACKAGES = ("refdesk", "nh3")
@@ -155,13 +158,18 @@ def read_fields(model: type[Fields], record: JsonObject) -> Fields:
 
 
 def _refuse_unstorable(record: JsonObject) -> None:
-    text = json.dumps(record, ensure_ascii=False)
+    if is_deeper(record, MOST_LEVELS):
+        raise InvalidRecordError(f"something is nested more than {MOST_LEVELS} levels deep")
+    try:
+        text = json.dumps(record, ensure_ascii=False, allow_nan=False)
+    except ValueError:
+        raise InvalidRecordError("a number is not finite, or too large to be read") from None
     if "\\u0000" in text and _NUL.search(text):
         raise InvalidRecordError("a text holds a NUL character")
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise InvalidRecordError("a text holds half of a surrogate pair") from None
+        raise InvalidRecordError("a text holds half of a surrogate pair, or a byte that is no UTF-8") from None
 
 
 def _read_facets(read: _Record, title: str) -> Mapping[str, tuple[str, ...]]:

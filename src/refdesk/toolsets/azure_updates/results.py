@@ -53,7 +53,7 @@ def show_update(
             "products": list(document.facets["products"]),
             "availabilities": [Availability.model_validate(dict(each)) for each in availabilities],
             "created": record["created"],
-            "modified": record["modified"],
+            "modified": get_modified(document),
             "url": get_public_page(document.id),
             **optional,
         }
@@ -62,7 +62,6 @@ def show_update(
 
 def outline_update(document: Document, match: Match | None) -> Update:
     """Return what a survey needs of an update: its address follows from its id. No `match` is left out."""
-    record = cast("Mapping[str, object]", document.data["record"])
     availabilities = cast("Sequence[Mapping[str, str | None]]", document.data["availabilities"])
     return Update.model_validate(
         {
@@ -72,7 +71,7 @@ def outline_update(document: Document, match: Match | None) -> Update:
             "tags": list(document.facets["tags"]),
             "products": list(document.facets["products"]),
             "availabilities": [_outline_availability(each) for each in availabilities],
-            "modified": str(record["modified"])[:_DAY],
+            "modified": get_modified(document)[:_DAY],
             **({"match": match} if match is not None else {}),
             **_compare_dates(document),
         }
@@ -111,6 +110,11 @@ def get_public_page(id: str) -> str:
 def show_counts(counts: Sequence[FacetCount]) -> list[FacetValue]:
     """Return counts as answers have them, in the same order."""
     return [FacetValue(value=each.value, count=each.count) for each in counts]
+
+
+def get_modified(document: Document) -> str:
+    """Return when the update was modified last, as the feed writes it."""
+    return str(cast("Mapping[str, object]", document.data["record"])["modified"])
 
 
 def show_instant(instant: datetime) -> str:

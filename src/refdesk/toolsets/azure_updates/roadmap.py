@@ -84,5 +84,6 @@ def _list_dated(read: _Item) -> Iterator[JsonObject]:
     dates = {"General Availability": read.generalAvailabilityDate, "Preview": read.previewAvailabilityDate}
     for ring, date in dates.items():
         year, _, month = (date or "").partition("-")
-        if year.isdecimal() and month.isdecimal() and 1 <= int(month) <= len(MONTHS):
+        is_short = len(year) <= 4 and len(month) <= 2
+        if is_short and year.isdecimal() and month.isdecimal() and 1 <= int(month) <= len(MONTHS):
             yield {"ring": ring, "year": int(year), "month": [*MONTHS][int(month) - 1]}

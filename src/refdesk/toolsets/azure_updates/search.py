@@ -31,9 +31,9 @@ from refdesk.toolsets.azure_updates.questions import Reading, read_question
 from refdesk.toolsets.azure_updates.results import (
     DESCRIPTION_CHARACTERS,
     get_description,
+    get_modified,
     outline_update,
     show_counts,
-    show_instant,
     show_update,
 )
 from refdesk.toolsets.azure_updates.state import describe_data
@@ -162,7 +162,7 @@ async def _count_others(
 async def _find_newest(knowledge_base: KnowledgeBase) -> str | None:
     """Return when the update was modified that was modified last."""
     found = await knowledge_base.search(SearchRequest(COLLECTION, limit=1))
-    return show_instant(found.hits[0].document.modified_at) if found.hits else None
+    return get_modified(found.hits[0].document) if found.hits else None
 
 
 def _describe_dropped(dropped: Reading | None) -> Iterable[str]:

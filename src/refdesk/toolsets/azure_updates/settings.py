@@ -39,7 +39,9 @@ class AzureUpdatesSettings(BaseModel):
         description="Where the API of the Microsoft 365 roadmap is, as a URL.",
     )
     azure_updates_stale_hours: Hours = Field(
-        6.0, description="After how many hours the updates are stale and a server start syncs them."
+        6.0,
+        description="After how many hours the updates are stale: a server syncs them, and answers say how old they "
+        "are, as they do after 48 hours in any case.",
     )
     azure_updates_full_hours: Hours = Field(
         24.0, description="After how many hours a sync compares everything, not only what changed."
