@@ -272,10 +272,13 @@ class TextQuery:
     Attributes:
         terms: Distinct analysed terms in the order asked; any may match, more matching ones rank higher.
         phrases: Runs of analysed terms; each must occur, adjacent and in order, within the title or within the body.
+        identifiers: Words as they were written, folded, that look like names of one thing: codes, numbers, variables.
+            Nothing is retrieved by them; they only say how well a hit matches.
     """
 
     terms: tuple[str, ...]
     phrases: tuple[tuple[str, ...], ...] = ()
+    identifiers: tuple[str, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)

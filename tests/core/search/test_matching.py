@@ -91,6 +91,69 @@ def test_words_that_are_written_otherwise_than_their_terms_are_not_lost_in_a_lon
     assert judge(asked, "", f"{gap}The battery dies. {gap}") > judge(asked, "", f"{gap}The battery lasts. {gap}")
 
 
+CARD = ("Payments API returns ERR_CARD_402", "Prepaid cards are refused with ERR_CARD_402; ask for another card.")
+LOGIN = ("v2.3.1 breaks SAML login", "Roll back to v2.3.0 until v2.3.2 is out. Ticket JIRA-4821, set DATABASE_URL.")
+FILL = "The service is restarted by the engineer on call. " * 300
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["4821", "JIRA-4821", "what is jira 4821?", "DATABASE_URL", "2.3.1", "v2.3", "ticket 4821"],
+)
+def test_what_is_called_by_its_exact_name_and_is_there_is_no_weak_match_whatever_the_vector_says(question: str) -> None:
+    assert name(question, LOGIN, 0.05) in ("partial", "strong")
+    assert name(question, (LOGIN[0], FILL + LOGIN[1]), 0.05) in ("partial", "strong")
+    assert judge(parse_query(question), *LOGIN, 0.05, cosines.REFERENCE) >= judge(parse_query(question), *LOGIN)
+
+
+def test_a_single_word_that_is_there_is_no_weak_match_whatever_the_vector_says() -> None:
+    for fill in (FILL, "Größere Beträge brauchen länger. " * 300):
+        assert name("needlesix", ("Words", fill + "needlesix"), 0.05) == "partial"
+        assert name("needlesix", ("Words", fill + "needleseven"), 0.05) == "weak"
+    assert name("needlesix growing", ("Words", FILL + "needlesix"), 0.05) == "weak"
+
+
+def test_what_has_another_code_is_not_strong_and_weak_where_nothing_else_is_asked() -> None:
+    auth = ("Gateway error E_AUTH_1017 at login", "E_AUTH_1017 means that the clock is skewed.")
+    update = ("Fehler 0x80070005 beim Update", "Zugriff verweigert: Dienst neu starten.")
+    for question, note in [("ERR_CARD_403", CARD), ("what is E_AUTH_1018", auth), ("0x80070006", update)]:
+        assert name(question, note, 0.9) == "weak"
+        assert name(question, note) == "weak"
+    assert name("payments API returns ERR_CARD_403 for prepaid cards", CARD, 0.9) == "partial"
+    assert name("payments API returns ERR_CARD_402 for prepaid cards", CARD, 0.9) == "strong"
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["err card 402", "ERR-CARD-402", "card_402", "ＥＲＲ＿ＣＡＲＤ＿４０２", "ERR_CARD_402 of order 1234567"],
+)
+def test_a_code_is_there_however_it_is_written_and_whatever_other_codes_are_asked(question: str) -> None:
+    assert name(question, CARD, 0.9) == "strong"
+
+
+def test_a_code_is_found_in_a_text_of_wide_letters() -> None:
+    assert name("ERR_CARD_402", ("", "拒否 ＥＲＲ＿ＣＡＲＤ＿４０２ です"), 0.05) != "weak"
+    assert name("80070005", ("", "Fehler 0x80070005"), 0.05) != "weak"
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["refund within 30min", "refund limit of 2027", "refund over 500EUR", "refund to IPv6", "refund of a 3rd"],
+)
+def test_quantities_years_and_known_names_are_no_codes(question: str) -> None:
+    assert name(question, REFUNDS, 0.9) == "strong"
+
+
+def test_of_a_long_text_codes_are_no_condition_and_neither_are_they_of_a_summary() -> None:
+    told = (
+        "Hi, order 44771234 was charged twice on my card yesterday, billing shows two payments, refund one please today"
+    )
+    asked = parse_query(f"{told}, the support team lead said that refunds are limited")
+    assert matching.name(judge(asked, *REFUNDS, 0.9, cosines.REFERENCE)) == "strong"
+    of_summary = judge(parse_query("ERR_CARD_403"), *CARD, 0.9, cosines.REFERENCE, is_summary=True)
+    assert matching.name(of_summary) == "strong"
+
+
 def test_what_a_summary_lacks_weighs_less_but_makes_nothing_strong() -> None:
     strengths = [(judge(asked, *note, is_summary=True), judge(asked, *note)) for asked, note in _list_pairs()]
     assert all(of_summary >= of_text for of_summary, of_text in strengths)

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from refdesk.core.search import matching
 from refdesk.core.search.cosines import PROBES
-from refdesk.core.search.semantics import TRUST_OF_UNKNOWN, Semantics
+from refdesk.core.search.semantics import MISSING_MEANING, TRUST_OF_UNKNOWN, Semantics
 from refdesk.errors import EmbedderError
 from refdesk.model import CosineScale, EmbeddedPassage, EmbeddingModel, Vector
 from refdesk.stores.memory import MemoryStore
@@ -55,6 +56,13 @@ async def test_a_question_in_a_script_the_model_cannot_read_is_left_to_its_words
     semantics = Semantics(MemoryStore(), ScriptedEmbedder(foreign=frozenset({"退款"})))
     assert await semantics.embed_query("退款", "acme") == (None, "foreign")
     assert (await semantics.embed_query("refund", "acme"))[1] == "used"
+
+
+@pytest.mark.parametrize("text", ["?", "!!!", '"', "*", "— …"])
+async def test_what_holds_no_words_is_no_question_in_a_script_that_the_model_cannot_read(text: str) -> None:
+    semantics = Semantics(MemoryStore(), ScriptedEmbedder(foreign=frozenset({text})))
+    assert await semantics.embed_query(text, "acme") == (None, "wordless")
+    assert matching.get_notice([], "wordless") == MISSING_MEANING["wordless"]
 
 
 async def test_vectors_of_a_language_that_the_model_does_not_know_count_less() -> None:

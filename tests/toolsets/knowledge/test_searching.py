@@ -84,6 +84,13 @@ async def test_an_answer_says_why_vectors_took_no_part(
     assert found.note == answer.notice
 
 
+async def test_a_query_of_punctuation_alone_is_answered_with_what_it_lacks(desk: Desk) -> None:
+    await desk.store("Card payments", "The gateway times out.")
+    desk.base = replace(desk.base, semantics=Semantics(desk.base.store, ScriptedEmbedder(foreign=frozenset({"!!!"}))))
+    answer = await desk.ask("!!!")
+    assert (answer.results, answer.notice) == ([], MISSING_MEANING["wordless"])
+
+
 async def test_where_no_words_match_the_model_is_waited_for(desk: Desk) -> None:
     embedder = ScriptedEmbedder()
     desk.base = replace(desk.base, semantics=Semantics(desk.base.store, embedder))

@@ -26,6 +26,7 @@ from refdesk.core.search.folding import INVISIBLE, fold
 from refdesk.core.search.inflection import inflect
 from refdesk.core.search.languages import ENGLISH, get_stop_words
 from refdesk.core.search.languages.stretches import Stretch, find_languages, find_stretches
+from refdesk.core.search.naming import list_identifiers
 from refdesk.model import TextQuery
 
 VERSION = 4
@@ -182,7 +183,7 @@ def parse_query(text: str, *, quotes_bind: bool = False) -> TextQuery:
     terms = _ask_in(plain, stretches) if stretches else [term for term in asked if term not in get_stop_terms()]
     if not terms and not phrases:
         terms = list(asked)
-    return TextQuery(tuple(terms[:MAX_TERMS]), tuple(phrases))
+    return TextQuery(tuple(terms[:MAX_TERMS]), tuple(phrases), list_identifiers(fold(text)))
 
 
 def _ask_in(text: str, stretches: Sequence[Stretch]) -> list[str]:

@@ -3,24 +3,25 @@
 Scores say which hit of an answer is the best, not whether it is any good: the first of a collection that knows nothing
 of the subject has a high one. The strength looks at nothing but the question and the hit. Its words count by how many
 of those asked are there, and more in the title; its vector by the cosine, on the scale of the packaged model
-(`cosines`). Without a vector, or where cosines tell nothing, words alone decide, on the same scale. `make eval` prints
-how well it tells questions about the subject from others.
+(`cosines`). Without a vector, or where cosines tell nothing, words alone decide, on the same scale. What is called by
+its exact name is there or it is not (`naming`), whatever the vector says. `make eval` prints how well it tells
+questions about the subject from others.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
 from itertools import chain
-from math import sqrt
+from math import nextafter, sqrt
 from typing import TYPE_CHECKING
 
-from refdesk.core.search import cosines
+from refdesk.core.search import cosines, naming
 from refdesk.core.search.analysis import analyse, analyse_document
 from refdesk.core.search.folding import fold
 from refdesk.core.search.inflection import MARK, get_language
 from refdesk.core.search.matches import Match
 from refdesk.core.search.semantics import MISSING_MEANING
-from refdesk.core.search.snippets import find_terms
+from refdesk.core.search.snippets import find_terms, occurs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence, Set
@@ -44,6 +45,12 @@ AROUND_PASSAGE = 1_000
 
 WINDOW = 600
 """Characters within which words stand together. In a long text some of any question stand somewhere."""
+
+_MOST_BESIDE = 2
+"""Further words of a question that asks for little but what it names."""
+
+_LONGEST_EXACT = 16
+"""Terms of a question; in longer ones, such as a log or what a customer tells, codes stand that no answer has."""
 
 _SUMMARY_LIFT = 0.3
 """How much of what a summary lacks to be strong is made up for: most of what it is of is not in it."""
@@ -82,12 +89,19 @@ def judge(
         passage: Offsets of its best passage in the body (start, end in code points).
         is_summary: Whether the body is no more than a summary of what was found.
     """
-    strength = words = _judge_words(text, title, _get_excerpt(body, passage))
+    excerpt = _get_excerpt(body, passage)
+    strength = words = _judge_words(text, title, excerpt)
     if cosine is not None and scale is not None:
         meaning = min(1.0, max(0.0, cosines.to_reference(cosine, scale)))
         strength = 1.0 - (1.0 - meaning) * (1.0 - _WORDS_TRUST * words)
     # What nothing speaks for stays at nothing.
-    return strength + _SUMMARY_LIFT * (STRONG - strength) if is_summary and 0.0 < strength < STRONG else strength
+    if is_summary and 0.0 < strength < STRONG:
+        strength += _SUMMARY_LIFT * (STRONG - strength)
+    beside = _list_beside(text, text.identifiers)
+    held = _find_identifiers(text.identifiers, title, body, excerpt)
+    if not is_summary and _lacks_what_is_named(text, held):
+        return min(strength, nextafter(STRONG if beside else PARTIAL, 0.0))
+    return max(strength, words, PARTIAL) if _has_all(text, beside, held, title, body) else strength
 
 
 def cover(text: TextQuery, title: str, body: str, passage: tuple[int, int] | None = None) -> float:
@@ -111,6 +125,42 @@ def name(strength: float) -> Match:
 def get_notice(matches: Iterable[Match | None], semantic: SemanticStatus = "off") -> str | None:
     """Return what to say first: that vectors took no part, or where there are hits, that none is better than weak."""
     return MISSING_MEANING.get(semantic) or (NOTHING_BETTER if set(matches) == {"weak"} else None)
+
+
+@lru_cache(maxsize=256)
+def _list_beside(text: TextQuery, identifiers: tuple[str, ...]) -> frozenset[str]:
+    """Return the words that a question asks for beside its identifiers, as every text gives them."""
+    asked, inflected = _read_asked(text)
+    return asked - inflected - {term for each in identifiers for term in analyse(each)}
+
+
+def _find_identifiers(identifiers: tuple[str, ...], title: str, body: str, excerpt: str) -> set[str]:
+    """Return those of the identifiers that a hit has anywhere."""
+    if not identifiers:
+        return set()
+    text = f"{title}\n{body}".lower()
+    held = {each for each in identifiers if naming.holds(text, each)}
+    if text.isascii() or held.issuperset(identifiers):
+        return held
+    # Other forms of digits and letters are rare, and to fold a long text is slow.
+    folded = fold(f"{title}\n{excerpt}")
+    return held | {each for each in identifiers if naming.holds(folded, each)}
+
+
+def _has_all(text: TextQuery, beside: Set[str], held: Set[str], title: str, body: str) -> bool:
+    """Return whether a hit has all that a question asks for that is a single word, or little but what it names."""
+    is_short = len(beside) <= _MOST_BESIDE if held else len(beside) == 1
+    return (
+        is_short and held >= set(text.identifiers) and all(occurs(each, title) or occurs(each, body) for each in beside)
+    )
+
+
+def _lacks_what_is_named(text: TextQuery, held: Set[str]) -> bool:
+    """Return whether a question names by codes what it is about, and a hit has none of them."""
+    if len(text.terms) > _LONGEST_EXACT:
+        return False
+    named = {each for each in text.identifiers if naming.is_exact(each)}
+    return bool(named) and named.isdisjoint(held)
 
 
 def _judge_words(text: TextQuery, title: str, excerpt: str) -> float:

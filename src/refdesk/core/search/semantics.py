@@ -17,6 +17,7 @@ import anyio
 from refdesk import errors
 from refdesk.core.doorbell import Doorbell
 from refdesk.core.search import cosines
+from refdesk.core.search.analysis import analyse
 from refdesk.core.search.languages import recognise
 from refdesk.core.search.question_vectors import QuestionVectors
 from refdesk.model import SHARED_ORG, CosineScale, EmbeddingModel, Metadata, MetadataKey, VectorQuery
@@ -27,14 +28,15 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-SemanticStatus: TypeAlias = Literal["off", "used", "loading", "missing", "foreign", "unavailable"]
+SemanticStatus: TypeAlias = Literal["off", "used", "loading", "missing", "foreign", "wordless", "unavailable"]
 """Whether vectors took part in a search, and if not, why: `missing` where nothing found has one yet, `foreign` where
-the question is in a script that the model cannot read."""
+the question is in a script that the model cannot read, `wordless` where it has neither letters, digits nor emoji."""
 
 MISSING_MEANING: Mapping[SemanticStatus, str] = {
     "loading": "The embedding model is still loading, so these are keyword matches: search again in some seconds.",
     "missing": "The documents have no embeddings yet, so these are keyword matches: search again a little later.",
     "foreign": "The embedding model does not support this script, so these are keyword matches.",
+    "wordless": "The query holds no words: say in words what you are looking for.",
     "unavailable": "Semantic search is unavailable, so these are keyword matches.",
 }
 """What to say, by `SemanticStatus`, of an answer in which vectors took no part though they were to."""
@@ -75,6 +77,8 @@ class Semantics:
 
     async def embed_query(self, text: str, asker: str) -> tuple[VectorQuery | None, SemanticStatus]:
         """Return the vector of an org's question, or `None` and why. Never waits for a model to load."""
+        if not analyse(text):
+            return None, "wordless"
         embedder = await self.get_active()
         if embedder is None:
             return None, "unavailable"

@@ -132,6 +132,11 @@ def _find(body: str, query: TextQuery) -> tuple[int, int] | None:
     return _scan(body, wanted) if any(beginning in folded for beginning in wanted.beginnings) else None
 
 
+def occurs(term: str, text: str) -> bool:
+    """Return whether a term occurs in a text; of a long one no more is analysed than has to be."""
+    return _find(text, TextQuery((term,))) is not None
+
+
 def find_terms(text: str, terms: Collection[str]) -> set[str]:
     """Return those of the terms that occur in a text; far faster than to analyse it, where it is plain English."""
     if not text.isascii():
