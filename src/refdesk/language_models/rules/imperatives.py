@@ -9,6 +9,8 @@ from typing import Literal, TypeAlias
 
 import regex
 
+from refdesk.language_models.rules.verbs import COMMON, IRREGULAR, begins_order, get_base, is_past
+
 Manner: TypeAlias = Literal["ask", "act", "have", "tell"]
 """Ask the customer, do it oneself, have the customer do it, tell the customer."""
 
@@ -18,7 +20,7 @@ _LEAD = regex.compile(
     |no\ problem|right|very\ good|ok(?:ay)?|great|perfect|alright
     |fantastic|excellent|wonderful|awesome|good\ news|thanks?(?:\ you)?|unfortunately|please
     |(?:i'?m|i\ am|we'?re|we\ are)\ (?:very\ |so\ |really\ |truly\ )?(?:sorry|afraid)(?:,?\ but)?(?:\ that)?
-    |i\ apologi[sz]e(?:,?\ but)?|it\ (?:looks|seems)\ like|i\ see\ that)\b[\s,.:;!–-]*)+""",
+    |i\ apologi[sz]e(?:,?\ but)?|(?:it\ )?(?:looks|seems)\ like|i\ see\ that)\b[\s,.:;!–-]*)+""",
     regex.IGNORECASE | regex.VERBOSE,
 )
 _ASKED_FOR = regex.compile(
@@ -70,12 +72,19 @@ _IF = regex.compile(
     regex.IGNORECASE | regex.VERBOSE,
 )
 _BARE = regex.compile(
-    r"^(?P<what>(?:open|click|go|log|sign|restart|reboot|unplug|plug|press|select|choose|enter|try|check"
-    r"|make\ sure|turn|hold|update"
-    r"|drive|walk|continue|follow|call|contact|use|wait|keep|bring|fill|send|reply|type|swipe|connect|charge"
-    r"|leave|set|run|enable|disable|insert|release|install|download|clear|delete|remove|scroll|navigate|visit|tap|reset|switch|disconnect"
-    r"|reconnect)\b.*?)[\s?.!]*$",
-    regex.IGNORECASE | regex.VERBOSE,
+    r"^(?:open|click|go|log|sign|restart|reboot|unplug|plug|press|select|choose|enter|try|check|make\ sure|turn|hold"
+    r"|update|drive|walk|continue|follow|call|contact|use|wait|keep|bring|fill|send|reply|type|swipe|connect|charge|leave|set|run"
+    r"|enable|disable|insert|release|install|download|clear|delete|remove|scroll|navigate|visit|tap|reset|switch|disconnect"
+    r"|reconnect)\b",
+    regex.IGNORECASE,
+)
+"""What begins an order whatever follows; of other verbs `verbs.begins_order` looks at that."""
+
+_TO_CUSTOMER = regex.compile(r"\bthe\ customer\b", regex.IGNORECASE)
+_FORBIDDEN = regex.compile(
+    r"^(?:please\ |kindly\ )?(?:do\ not|don['’]?t|never)\ (?!worry\b|hesitate\b|mind\b|forget\b)"
+    r"(?P<what>\p{L}.*?)[\s?.!]*$",
+    regex.IGNORECASE,
 )
 _DID = regex.compile(
     r"""^(?:(?:i|we)(?:'ve|\ have|\ had|'d)\ (?:(?:now|just|also|already|gone\ ahead\ and|successfully)\ )*
@@ -86,7 +95,9 @@ _DID = regex.compile(
     |go\ ahead\ and|quickly)\ )*
         (?P<plain>\p{Ll}+)
       | (?:i'm|i\ am|we're|we\ are)\ (?:(?:now|just|also
-    |currently)\ )*(?P<doing>\p{Ll}{2,}ing))\b(?P<rest>.*?)[\s.!]*$""",
+    |currently)\ )*(?P<doing>\p{Ll}{2,}ing)
+      | i\ (?:(?:now|just|also|then|first)\ )*(?P<present>\p{Ll}+)(?=\ (?:the|your|an?|it|this|them)\b)
+    )\b(?P<rest>.*?)[\s.!]*$""",
     regex.IGNORECASE | regex.VERBOSE,
 )
 _DONE = regex.compile(
@@ -95,14 +106,8 @@ _DONE = regex.compile(
     been\ (?:(?:now|just|also|already|successfully)\ )*(?P<done>\p{Ll}+)\b(?P<rest>.*?)[\s.!]*$""",
     regex.IGNORECASE | regex.VERBOSE,
 )
-_IRREGULAR_VERBS = """
-    sent/send made/make put/put set/set reset/reset written/write begun/begin given/give taken/take found/find done/do
-    got/get paid/pay told/tell spoken/speak held/hold kept/keep left/leave built/build chosen/choose run/run cut/cut
-    withdrawn/withdraw brought/bring read/read seen/see understood/understand took/take gave/give
-"""
-_IRREGULAR = {pair.partition("/")[0]: pair.partition("/")[2] for pair in _IRREGULAR_VERBS.split()}
 _JOINED = regex.compile(
-    rf"((?:,|\band|\bthen)\s(?:(?:have|then|also)\s)?)(\p{{Ll}}{{3,}}ed|{'|'.join(_IRREGULAR)})\b", regex.IGNORECASE
+    rf"((?:,|\band|\bthen)\s(?:(?:have|then|also)\s)?)(\p{{Ll}}{{3,}}ed|{'|'.join(IRREGULAR)})\b", regex.IGNORECASE
 )
 _NOT_DONE = frozenset("been had seen heard understood noticed tried known thought hoped received".split())  # noqa: SIM905
 """Participles of what happened to the agent: no act of its own."""
@@ -113,9 +118,6 @@ _MENTAL_VERBS = """
 """
 _MENTAL = frozenset(_MENTAL_VERBS.split())
 _SPEAKING = frozenset(["tell", "inform", "explain", "let", "show", "give"])
-_KEEPS = regex.compile(
-    r"(?:at|plet|c|v|z|ang|arg|erg|edul|ir|ar|as|is|us|u|bl|cl|pl|tl|gl|dl|ut|ot|id|ud|iz|os|ur|or)$"
-)
 _WORD = regex.compile(
     r"""\b(?:I'm|I\ am|we're|we\ are|I've|we've|I'll|we'll|I|we|me|us|my|our|yours?|yourself|you're|you've|you'll
     |you'd
@@ -129,6 +131,9 @@ _SHIFTS = """
 """
 _SHIFTED = {pair.strip().partition("=")[0]: pair.strip().partition("=")[2] for pair in _SHIFTS.split("|")}
 
+_COUNTRIES = frozenset(["US", "ME"])
+"""Capitals that are no "us" and no "me"."""
+
 _FINITE = regex.compile(
     r"\ (?:are|have|had|want|wanted|need|would|will|can|could|may|should|must|were|do|did|like|gave|paid|chose"
     r"|know|see|get|mean|say|said|ask"
@@ -137,7 +142,7 @@ _FINITE = regex.compile(
 _FINITE_VERB = regex.compile(
     r"\b(?:is|are|was|were|has|have|had|will|would|can|can't|cannot|could|may|might|should|must|do|does|did|don't"
     r"|doesn't|didn't"
-    r"|won't|isn't|aren't|failed|found|sent|made|gave|took|got|paid|needs?|takes?|costs?|shows?|says|goes)\b|['’](?:s|re|ve|ll|d|m)\b|\p{Ll}{3,}ed\b",
+    r"|won't|isn't|aren't|failed|found|sent|made|gave|took|got|paid|needs?|takes?|costs?|shows?|says|goes)\b|['’](?:s|re|ve|ll|d|m)\b|\p{Ll}{2,}(?<!e)ed\b",
     regex.IGNORECASE,
 )
 """What a statement has; without it, it is a fragment, and is quoted."""
@@ -166,7 +171,7 @@ def tell(said: str) -> str:
     bare = _LEAD.sub("", _SENTENCES.split(said)[0]).rstrip(" .!?")
     if _OPEN_END.search(bare):
         return f"Say: “{bare} …”"
-    if not _FINITE_VERB.search(bare) or _BARE_PARTICIPLE.match(bare):
+    if not _FINITE_VERB.search(bare) or _BARE_PARTICIPLE.match(bare) or is_past(bare.partition(" ")[0].casefold()):
         return f"Say: “{bare}”"
     return f"Tell the customer that {_shift(_lower(bare), first='')}"
 
@@ -236,7 +241,7 @@ def _asks_last(said: str) -> bool:
 
 def _turn(auxiliary: str, who: str, rest: str) -> str:
     """Return a question's verb and subject as a clause: "are", "you", "arriving" become "the customer is arriving"."""
-    auxiliary, who = auxiliary.casefold(), who.casefold()
+    auxiliary, who = auxiliary.casefold(), who if who == "IT" else who.casefold()
     subject = "the customer" if who == "you" else "you" if who in {"i", "we"} else _shift(who)
     rest = _shift(rest, first="" if subject == "the customer" else "the customer")
     if auxiliary in {"do", "did"} and who == "you":
@@ -267,7 +272,7 @@ def _put_back(verb: str) -> str:
 
 def _word_done(said: str) -> tuple[Manner, str] | None:
     if match := _DID.match(said):
-        verb = _find_verb(match["done"], match["past"], match["plain"], match["doing"])
+        verb = _find_verb(match)
         if verb and verb not in _MENTAL and verb not in _SPEAKING:
             return "act", f"{verb}{_shift(_restore_all(match['rest']) if not match['plain'] else match['rest'])}"
         return None
@@ -282,37 +287,28 @@ def _restore_all(rest: str) -> str:
     return _JOINED.sub(lambda match: f"{match[1]}{get_base(match[2])}", rest)
 
 
-def _find_verb(done: str | None, past: str | None, plain: str | None, doing: str | None) -> str:
-    if plain:
+def _find_verb(match: regex.Match[str]) -> str:
+    if plain := match["plain"]:
         return plain.casefold()
-    if doing:
-        return _restore(doing.casefold().removesuffix("ing"))
-    word = (done or past or "").casefold()
-    return "" if word in _NOT_DONE or not (word in _IRREGULAR or word.endswith("ed")) else get_base(word)
-
-
-def get_base(participle: str) -> str:
-    """Return the base of an English past participle, such as refund of refunded."""
-    word = participle.casefold()
-    if word in _IRREGULAR:
-        return _IRREGULAR[word]
-    if word.endswith("ied"):
-        return f"{word[:-3]}y"
-    return _restore(word.removesuffix("ed")) if word.endswith("ed") else word
-
-
-def _restore(stem: str) -> str:
-    """Return a verb from its stem before -ed or -ing: its silent e comes back, its doubled consonant goes."""
-    if regex.search(r"([bdgmnprt])\1$", stem):
-        return stem[:-1]
-    return f"{stem}e" if _KEEPS.search(stem) and not regex.search(r"(?:[aeiou]{2}[trdsp]|us|er)$", stem) else stem
+    if doing := match["doing"]:
+        return get_base(doing)
+    if present := match["present"]:
+        return present.casefold() if present.casefold() in COMMON else ""
+    word = (match["done"] or match["past"]).casefold()
+    return "" if word in _NOT_DONE or not is_past(word) else get_base(word)
 
 
 def _word_request(said: str) -> tuple[Manner, str] | None:
     if match := _IF.match(said):
         return "have", f"{match['when']}: have the customer {_shift(_lower(match['what']))}"
-    if match := _HAVE.match(said) or _BARE.match(said):
+    if match := _FORBIDDEN.match(said):
+        return "have", f"Tell the customer not to {_shift(_lower(match['what']), first='')}"
+    if match := _HAVE.match(said):
         return "have", f"Have the customer {_shift(_lower(match['what']))}"
+    if _BARE.match(said) or begins_order(said):
+        if _TO_CUSTOMER.search(said):
+            return "act", said
+        return "have", f"Have the customer {_shift(_lower(said.rstrip(' ?.!')))}"
     return None
 
 
@@ -327,6 +323,8 @@ def _shift(text: str, first: str = "the customer") -> str:
 
     def tell(match: regex.Match[str]) -> str:
         nonlocal is_first
+        if match[0] in _COUNTRIES and not text.isupper():
+            return match[0]
         said = match[0].casefold()
         if said.endswith(" you") and said not in _SHIFTED:
             told = f"they {said[:-4]}"
