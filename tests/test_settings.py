@@ -65,6 +65,30 @@ def test_lists_are_separated_by_commas(monkeypatch: pytest.MonkeyPatch) -> None:
     assert load_settings().allowed_hosts == ("desk.example", "other.example")
 
 
+@pytest.mark.parametrize("host", ["desk.example", "Desk.Example", "localhost", "10.0.0.7", "[fd00::1]", "a_b"])
+def test_a_host_name_is_taken_as_requests_name_it(monkeypatch: pytest.MonkeyPatch, host: str) -> None:
+    monkeypatch.setenv("REFDESK_ALLOWED_HOSTS", host)
+    assert load_settings().allowed_hosts == (host,)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(
+            ("HOSTS", host)
+            for host in ("desk.example:8350", "https://desk.example", "*.example", "a.example b.example")
+        ),
+        *(("ORIGINS", origin) for origin in ("pages.example", "https://pages.example/", "https://a.example b", "*")),
+    ],
+)
+def test_what_no_request_could_name_is_refused_at_the_start(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setenv(f"REFDESK_ALLOWED_{name}", value)
+    with pytest.raises(errors.ConfigurationError, match=f"REFDESK_ALLOWED_{name} has the wrong form.*such as"):
+        load_settings()
+
+
 def test_what_the_command_line_says_stands_above_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REFDESK_ORG", "from-environment")
     assert load_settings().org == "from-environment"

@@ -23,7 +23,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from refdesk import errors
 from refdesk.discovery import find_descriptors
 from refdesk.forwarder import config_file
-from refdesk.kit.settings import URL, MostKept, Names, UserPath
+from refdesk.kit.settings import URL, HostNames, MostKept, Names, Origins, UserPath
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
@@ -135,11 +135,15 @@ class Settings(BaseSettings):
         description="Which tools MCP offers, by name and separated by commas; `default` stands for those that are "
         "offered unasked, `all` for every one. Default: `default`.",
     )
-    allowed_hosts: Names = Field(
-        (), description="Host names, beside loopback, that HTTP requests may name; separated by commas."
+    allowed_hosts: HostNames = Field(
+        (),
+        description="Host names, beside loopback, that HTTP requests may name, such as `desk.example.com`, without "
+        "scheme or port; separated by commas.",
     )
-    allowed_origins: Names = Field(
-        (), description="Web origins, beside the server's own, whose pages may call it; separated by commas."
+    allowed_origins: Origins = Field(
+        (),
+        description="Web origins, beside the server's own, whose pages may call it, such as "
+        "`https://pages.example.com`, without a path; separated by commas.",
     )
     public_url: str | None = Field(
         None,

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 from pydantic_settings import NoDecode
 
 URL = r"^https?://[^\s/]+"
@@ -31,6 +31,19 @@ UserPath: TypeAlias = Annotated[Path, AfterValidator(_expand)]
 
 Names: TypeAlias = Annotated[tuple[str, ...], NoDecode, BeforeValidator(split_names)]
 """Names separated by commas."""
+
+_HOST = r"^(?:[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?|\[?[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*\]?)$"
+_ORIGIN = r"^[a-z][a-z0-9+.-]*://[^/?#\s]+$"
+
+HostNames: TypeAlias = Annotated[
+    tuple[Annotated[str, StringConstraints(pattern=_HOST)], ...], NoDecode, BeforeValidator(split_names)
+]
+"""Names or addresses of hosts, without a port, separated by commas."""
+
+Origins: TypeAlias = Annotated[
+    tuple[Annotated[str, StringConstraints(pattern=_ORIGIN)], ...], NoDecode, BeforeValidator(split_names)
+]
+"""Web origins, separated by commas."""
 
 Url: TypeAlias = Annotated[str, Field(pattern=URL)]
 """An address that is asked over HTTP."""
