@@ -143,3 +143,29 @@ async def test_an_instant_of_the_feed_is_quoted_alike_everywhere(desk: Desk, emu
     assert (await desk.ask(filters={"status": "Unknown"}))["newestUpdate"] == second
     assert (await tell_changes(desk))["changes"][0]["fields"] == [edit]
     assert (await tell_history(desk, "a"))["versions"][0]["fields"] == [edit]
+
+
+@pytest.mark.parametrize(
+    ("products", "named"),
+    [
+        (["VNet"], {"VNet": "Virtual Network"}),
+        (["AKS"], {"AKS": "Azure Kubernetes Service (AKS)"}),
+        (["Virtual Machnies", "Virtual Network"], {"Virtual Machnies": "Virtual Machines"}),
+        (["Bogus"], {"Bogus": None}),
+        (["virtual network"], {}),
+        (["Key Vault"], {}),
+    ],
+)
+async def test_an_unknown_product_is_named_with_the_nearest_known_ones(
+    desk: Desk, emulator: RunningEmulator, products: list[str], named: dict[str, str | None]
+) -> None:
+    have = ["Virtual Network", "Azure Kubernetes Service (AKS)", "Virtual Machines"]
+    await set_records(desk, emulator, make_record("gone", products=["Key Vault"]), make_record("a", products=have))
+    await set_records(desk, emulator, make_record("a", products=have))
+    unknown = (await tell_changes(desk, products=products)).get("unknownFilterValues", [])
+    assert [each["value"] for each in unknown] == [*named]
+    assert all(named[each["value"]] in {each["didYouMean"][0], None} for each in unknown)
+    if named == {"Bogus": None}:
+        assert set(unknown[0]["didYouMean"]) == set(have)
+    searched = await desk.ask(filters={"products": products, "matchAny": ["products"]})
+    assert searched.get("unknownFilterValues", []) == unknown or products == ["Key Vault"], "as the search says it"

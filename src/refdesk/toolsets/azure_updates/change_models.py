@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
 from refdesk.kit.wire import Day, LastDay, Number, refuse_nul
-from refdesk.toolsets.azure_updates.models import Answer, Input, Values
+from refdesk.toolsets.azure_updates.models import Answer, Input, UnknownValue, Values
 
 ChangeKind: TypeAlias = Literal["added", "changed", "withdrawn", "restored"]
 
@@ -70,6 +70,9 @@ class ChangesOutput(Answer):
     limit: int
     offset: int
     has_more: bool
+    unknown_filter_values: list[UnknownValue] = Field(
+        default_factory=list[UnknownValue], description="Products that no update has."
+    )
     notes: list[str] = Field(default_factory=list[str], description="What to know about the data, such as its age.")
 
 

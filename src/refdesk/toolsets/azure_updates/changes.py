@@ -20,9 +20,10 @@ from refdesk.toolsets.azure_updates.change_models import (
 from refdesk.toolsets.azure_updates.comparing import compare
 from refdesk.toolsets.azure_updates.errors import ERRORS, SCOPES
 from refdesk.toolsets.azure_updates.feeds import read_logged
-from refdesk.toolsets.azure_updates.models import COLLECTION
+from refdesk.toolsets.azure_updates.models import COLLECTION, Filters
 from refdesk.toolsets.azure_updates.results import show_instant
 from refdesk.toolsets.azure_updates.state import describe_data
+from refdesk.toolsets.azure_updates.unknown import find_unknown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from refdesk.core.knowledge_base import KnowledgeBase
     from refdesk.model import Revision
     from refdesk.toolsets.azure_updates.change_models import ChangeKind
+    from refdesk.toolsets.azure_updates.models import UnknownValue
 
 MOST_READ = 500
 """How many documents are read at once to see their products."""
@@ -45,8 +47,11 @@ async def list_changes(context: Context, asked: ChangesInput) -> ChangesOutput:
     until = now if asked.date_to is None else datetime.combine(asked.date_to, time.max, UTC)
     logged = await read_logged(knowledge_base, since, min(until, now))
     wanted = [each for each in logged if not asked.kinds or each.change.kind in asked.kinds]
+    unknown: list[UnknownValue] = []
     if asked.products:
-        wanted = await _keep_products(knowledge_base, wanted, asked.products)
+        wanted, met = await _keep_products(knowledge_base, wanted, asked.products)
+        strange = [product for product in asked.products if facet_key(product) not in met]
+        unknown = await find_unknown(knowledge_base, Filters(products=strange))
     page = wanted[asked.offset : asked.offset + asked.limit]
     answer = ChangesOutput(
         changes=[await _show(knowledge_base, each) for each in page],
@@ -55,21 +60,27 @@ async def list_changes(context: Context, asked: ChangesInput) -> ChangesOutput:
         offset=asked.offset,
         has_more=asked.offset + asked.limit < len(wanted),
     )
-    notes = await describe_data(knowledge_base)
-    return answer.model_copy(update={"notes": notes}) if notes else answer
+    extra: dict[str, object] = {"unknown_filter_values": unknown} if unknown else {}
+    if notes := await describe_data(knowledge_base):
+        extra["notes"] = notes
+    return answer.model_copy(update=extra)
 
 
 async def _keep_products(
     knowledge_base: KnowledgeBase, changes: Sequence[LoggedChange], products: Sequence[str]
-) -> list[LoggedChange]:
-    """Return the changes of updates that have one of the products, now or when they were withdrawn."""
+) -> tuple[list[LoggedChange], set[str]]:
+    """Return the changes of updates that have, or had when withdrawn, one of the products, and which were met."""
     keys = {facet_key(product) for product in products}
     ids = sorted({each.change.id for each in changes})
     kept: set[str] = set()
+    met: set[str] = set()
     for start in range(0, len(ids), MOST_READ):
         documents = await knowledge_base.store.get_documents(COLLECTION, ids[start : start + MOST_READ])
-        kept |= {d.id for d in documents if d is not None and keys & set(map(facet_key, d.facets.get("products", ())))}
-    return [each for each in changes if each.change.id in kept]
+        for document in filter(None, documents):
+            if held := keys & set(map(facet_key, document.facets.get("products", ()))):
+                kept.add(document.id)
+                met |= held
+    return [each for each in changes if each.change.id in kept], met
 
 
 async def _show(knowledge_base: KnowledgeBase, logged: LoggedChange) -> DatedChange:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 async def describe_data(knowledge_base: KnowledgeBase) -> list[str]:
     """Return sentences about its age and about what it keeps that the feed has lost; none where all is well.
 
-    Its age is told from when on the desk's health calls it stale, and after two days however seldom it is to be synced.
+    They give its age from when on the desk's health calls it stale, and after two days however seldom it is synced.
     """
     statuses, now = await read_statuses(knowledge_base), knowledge_base.clock.now()
     stale_hours = min(STALE_HOURS, get_options(knowledge_base).stale_hours)
