@@ -53,7 +53,14 @@ def test_an_address_that_is_none_or_would_leak_is_refused(url: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("api_version", "61.5"), ("api_version", "v51"), ("body_fields", ("Body__c, Id",)), ("access_token", "a\nb")],
+    [
+        ("api_version", "61.5"),
+        ("api_version", "v51"),
+        ("language", "german"),
+        ("language", ""),
+        ("body_fields", ("Body__c, Id",)),
+        ("access_token", "a\nb"),
+    ],
 )
 def test_a_malformed_setting_is_named_and_not_shown(name: str, value: object) -> None:
     given: dict[str, object] = {"instance_url": URL, "access_token": SECRET, name: value}

@@ -56,10 +56,31 @@ async def test_a_version_that_is_set_is_spoken_whatever_the_org_serves(lightning
             await source.search("password")
 
 
-async def test_the_orgs_own_language_is_meant_where_none_is_named(lightning: RunningEmulator) -> None:
+async def test_where_no_language_is_named_it_is_that_of_the_contract_whatever_the_orgs_own_is(
+    lightning: RunningEmulator,
+) -> None:
     await use_the_sample_world(lightning)
     await lightning.set_languages("de", "en_US", "ja")
     async with open_source(lightning) as source:
+        answer = await source.search("password")
+        assert answer.articles
+        assert answer == await source.search("password", language="en_US")
+        assert not (await source.search(GERMAN)).articles
+
+
+async def test_a_language_that_is_set_is_meant_where_none_is_named(lightning: RunningEmulator) -> None:
+    await use_the_sample_world(lightning)
+    async with open_source(lightning, language="de") as source:
+        answer = await source.search(GERMAN)
+        assert answer.articles
+        assert answer.language == "de"
+    assert counted(await get_requests(lightning), "knowledgeManagement/settings") == 0
+
+
+async def test_the_orgs_own_language_is_meant_where_the_settings_say_so(lightning: RunningEmulator) -> None:
+    await use_the_sample_world(lightning)
+    await lightning.set_languages("de", "en_US", "ja")
+    async with open_source(lightning, language="org") as source:
         answer = await source.search(GERMAN)
         assert answer.articles
         assert (answer.language, answer.notice) == ("de", None)

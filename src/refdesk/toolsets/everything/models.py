@@ -46,7 +46,7 @@ class Filters(Message):
 
     language: Annotated[str, Field(pattern=r"^[A-Za-z]{2,3}([_-][A-Za-z]{2,4})?$")] | SkipJsonSchema[None] = Field(
         None,
-        description="Of help articles, which are found in one language; else their org's default.",
+        description="Of help articles, which are found in one language; else as in search_articles.",
         examples=["de"],
     )
 

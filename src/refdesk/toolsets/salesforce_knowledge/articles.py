@@ -24,7 +24,7 @@ from refdesk.core.search.providers import ALWAYS
 from refdesk.toolsets.salesforce_knowledge import TOOLSET_NAME, category_groups, rows, statements
 from refdesk.toolsets.salesforce_knowledge.catalogue import Catalogue
 from refdesk.toolsets.salesforce_knowledge.client import SalesforceClient
-from refdesk.toolsets.salesforce_knowledge.configuration import is_secret
+from refdesk.toolsets.salesforce_knowledge.configuration import DEFAULT_LANGUAGE, OWN_LANGUAGE, is_secret
 from refdesk.toolsets.salesforce_knowledge.failures import (
     MISSING_TYPE_CODES,
     AuthError,
@@ -35,7 +35,7 @@ from refdesk.toolsets.salesforce_knowledge.failures import (
     to_error,
 )
 from refdesk.toolsets.salesforce_knowledge.ids import ArticleId, parse_id
-from refdesk.toolsets.salesforce_knowledge.languages import DEFAULT, LanguageGuide
+from refdesk.toolsets.salesforce_knowledge.languages import LanguageGuide
 from refdesk.toolsets.salesforce_knowledge.models import GetOutput, SearchOutput
 from refdesk.toolsets.salesforce_knowledge.search import Searcher
 from refdesk.toolsets.salesforce_knowledge.statements import Search
@@ -163,7 +163,7 @@ class SalesforceSource:
 
         Args:
             text: What to look for; data, whatever it holds.
-            language: As Salesforce writes it; `None` is the org's own.
+            language: As Salesforce writes it; `None` is the one that the settings name.
             limit: How many at most, 1 to 25.
             period: Of the last publication.
             categories: Data categories that the articles must all be filed in.
@@ -173,17 +173,21 @@ class SalesforceSource:
             RefdeskError: With one of the contract's codes.
         """
         async with self._answering():
-            spoken = language or (await self.languages.get()).default
+            spoken = language or await self._choose_language()
             search = Search(text, spoken, limit, period, categories)
             articles, method = await self._search(search, report)
             elsewhere = () if articles else await self.languages.count_elsewhere(search, self._count)
         answer = SearchOutput(articles=articles, total_count=len(articles), search_method=method)
         if elsewhere:
             answer = answer.model_copy(update={"notice": tell_languages(spoken, elsewhere)})
-        if language is None and spoken != DEFAULT:
+        if language is None and spoken != DEFAULT_LANGUAGE:
             answer = answer.model_copy(update={"language": spoken})
         self._warn(answer)
         return answer
+
+    async def _choose_language(self) -> str:
+        named = self.client.settings.language
+        return (await self.languages.get()).default if named == OWN_LANGUAGE else named
 
     async def _search(self, search: Search, report: Report) -> tuple[list[ArticleSummary], SearchMethod]:
         try:

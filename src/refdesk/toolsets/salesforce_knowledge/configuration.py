@@ -9,9 +9,14 @@ from urllib.parse import SplitResult, urlsplit
 
 from refdesk.errors import ConfigurationError
 from refdesk.kit.addresses import is_loopback
+from refdesk.toolsets.salesforce_knowledge.statements import normalize_language
 
 NEWEST_VERSION = 68
 """Winter '27: the newest that refdesk was tried with. Versions 21 to 30 are retired."""
+
+DEFAULT_LANGUAGE = "en_US"
+OWN_LANGUAGE = "org"
+"""Set instead of a language, it means the one that the org itself has as its default."""
 
 SESSION_CHARACTERS = 8192
 
@@ -37,6 +42,7 @@ class SalesforceSettings:
         access_token: A session that is used until it expires and never renewed.
         body_fields: API names of the fields that make up an article's body, in order; empty: found by describe.
         api_version: Such as `v68.0`; `None` is the newest that the org offers, up to `NEWEST_VERSION`.
+        language: Of the articles that are meant where a search names none, or `OWN_LANGUAGE`.
         needs_session: Whether every request must come with the session of the user that it is for.
         timeout_seconds: How long one tool call may take, everything included.
         request_seconds: How long one request to Salesforce may take.
@@ -53,6 +59,7 @@ class SalesforceSettings:
     access_token: str | None = field(default=None, repr=False)
     body_fields: tuple[str, ...] = ()
     api_version: str | None = None
+    language: str = DEFAULT_LANGUAGE
     needs_session: bool = False
     timeout_seconds: float = 15.0
     request_seconds: float = 6.0
@@ -71,6 +78,11 @@ class SalesforceSettings:
             )
         if self.api_version is not None and not _VERSION.fullmatch(self.api_version):
             raise ConfigurationError("REFDESK_SALESFORCE_API_VERSION has the wrong form: write it as v68.0.")
+        if self.language not in (OWN_LANGUAGE, normalize_language(self.language)):
+            raise ConfigurationError(
+                "REFDESK_SALESFORCE_LANGUAGE is no language as Salesforce writes them: write it as en_US, de or pt_BR, "
+                "or org for the org's own."
+            )
         if not all(_FIELD.fullmatch(name) for name in self.body_fields):
             raise ConfigurationError(
                 "REFDESK_SALESFORCE_BODY_FIELDS holds what is no API name of a field: write them as Answer__c,Steps__c."

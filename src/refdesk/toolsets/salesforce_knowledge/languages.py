@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from refdesk.core.retrying import Budget
+from refdesk.toolsets.salesforce_knowledge.configuration import DEFAULT_LANGUAGE
 from refdesk.toolsets.salesforce_knowledge.failures import RefusedError, UnreachableError
 from refdesk.toolsets.salesforce_knowledge.rows import get_field, get_items
 from refdesk.toolsets.salesforce_knowledge.statements import Search, normalize_language
@@ -17,9 +18,6 @@ from refdesk.toolsets.salesforce_knowledge.transport import Request
 
 if TYPE_CHECKING:
     from refdesk.toolsets.salesforce_knowledge.client import SalesforceClient
-
-DEFAULT = "en_US"
-"""Where an org does not say which is its own."""
 
 MOST_TRIED = 6
 """Languages that are looked into where the one that was asked for holds nothing: each costs a request."""
@@ -32,7 +30,7 @@ FRESH_SECONDS = 3600.0
 class Languages:
     """The languages of an org: the default one, and all that are active, in the org's order."""
 
-    default: str = DEFAULT
+    default: str = DEFAULT_LANGUAGE
     active: tuple[str, ...] = ()
 
 
@@ -97,4 +95,4 @@ def _read(data: object) -> Languages:
     active = dict.fromkeys(name for each in names if isinstance(each, str) and (name := normalize_language(each)))
     default = get_field(data, "defaultLanguage")
     named = normalize_language(default) if isinstance(default, str) else None
-    return Languages(named or next(iter(active), DEFAULT), tuple(active))
+    return Languages(named or next(iter(active), DEFAULT_LANGUAGE), tuple(active))

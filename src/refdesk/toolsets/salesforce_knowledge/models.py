@@ -88,7 +88,7 @@ class SearchInput(_Input):
     )
     language: Annotated[str, Field(max_length=12), AfterValidator(_read_language)] = Field(
         default="en_US",
-        description="Article language filter; the org's default where it is left out",
+        description="Article language filter; where it is left out en_US, unless whoever runs refdesk set another",
         examples=["en_US", "de"],
     )
     limit: Number = Field(default=DEFAULT_LIMIT, ge=1, le=25, description="How many articles at most.")
@@ -187,7 +187,7 @@ class SearchOutput(_Answer):
         default=None, description="That nothing better than weak was found, or in which languages there is something."
     )
     language: str | SkipJsonSchema[None] = Field(
-        default=None, description="The org's default language, where none was asked for and it is not en_US."
+        default=None, description="The language that was looked in, where none was asked for and it is not en_US."
     )
     articles: list[ArticleSummary] = Field(default_factory=list[ArticleSummary])
     total_count: int = Field(default=0, description="How many articles this answer holds.")

@@ -42,6 +42,10 @@ class SalesforceKnowledgeSettings(BaseModel):
     salesforce_api_version: str | None = Field(
         None, description="Which version of the Salesforce API is spoken, such as v68.0. Default: the org's newest."
     )
+    salesforce_language: str = Field(
+        "en_US",
+        description="Language of articles where a search names none, such as de; org: the org's own.",
+    )
     salesforce_user_sessions: Literal["accepted", "required"] = Field(
         "accepted",
         description="Whether a request may or must carry the Salesforce session of its user (X-Salesforce-Token).",
@@ -69,6 +73,7 @@ def to_salesforce(settings: SalesforceKnowledgeSettings) -> SalesforceSettings:
         access_token=token.get_secret_value() if token else None,
         body_fields=settings.salesforce_body_fields,
         api_version=settings.salesforce_api_version,
+        language=settings.salesforce_language,
         needs_session=settings.salesforce_user_sessions == "required",
         timeout_seconds=settings.salesforce_timeout_seconds,
     )
