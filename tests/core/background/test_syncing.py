@@ -15,7 +15,7 @@ from refdesk.core.background import sync_log
 from refdesk.core.background.leases import Holder, Lease
 from refdesk.core.background.records import InvalidRecordError
 from refdesk.core.background.sync_log import MAX_CHANGES, MAX_RUNS, Change
-from refdesk.core.background.syncing import BUG, LeaseLostError, Syncer, SyncProgress
+from refdesk.core.background.syncing import LeaseLostError, Syncer, SyncProgress
 from refdesk.core.clock import FixedClock
 from refdesk.model import Collection, Document, JsonObject, MetadataKey, State
 from refdesk.protocols import SourcePage
@@ -316,13 +316,6 @@ async def test_what_landed_before_the_source_failed_stays_and_the_next_sync_comp
     assert (await bench.syncer.get_status()).last_error is None
 
 
-async def test_a_source_that_only_has_the_first_of_all_dates_is_read_from_the_start_each_time() -> None:
-    bench = make_bench([make_record("a", modified="0001-01-01")])
-    await bench.syncer.sync()
-    report = await bench.syncer.sync()
-    assert (report.outcome, report.unchanged) == ("succeeded", 1)
-
-
 async def test_a_failed_delta_does_not_move_the_watermark() -> None:
     async def fail(_page: int) -> None:
         raise errors.SourceError("the feed went away")
@@ -336,18 +329,6 @@ async def test_a_failed_delta_does_not_move_the_watermark() -> None:
         await bench.syncer.sync()
     after = await bench.syncer.get_status()
     assert (after.watermark, after.last_success) == (before.watermark, before.last_success)
-
-
-async def test_a_bug_in_the_source_leaves_the_lease_free() -> None:
-    async def break_down(_page: int) -> None:
-        raise ZeroDivisionError
-
-    bench = make_bench([make_record("a")])
-    bench.source.then = break_down
-    with pytest.raises(ZeroDivisionError):
-        await bench.syncer.sync()
-    bench.source.then = None
-    assert (await bench.syncer.sync()).outcome == "succeeded"
 
 
 async def test_a_sync_beside_another_one_is_busy_and_does_nothing() -> None:
@@ -494,19 +475,6 @@ async def test_a_failed_run_is_remembered_with_its_reason() -> None:
         await bench.syncer.sync()
     [run] = await sync_log.read_runs(bench.store, "news")
     assert (run.outcome, run.error, run.added) == ("failed", "the feed went away", 1)
-
-
-async def test_a_run_that_a_bug_ended_is_remembered_as_failed_without_what_the_bug_says() -> None:
-    async def break_down(_page: int) -> None:
-        raise OverflowError("canary")
-
-    bench = make_bench([make_record("a")])
-    bench.source.then = break_down
-    with pytest.raises(OverflowError):
-        await bench.syncer.sync()
-    [run] = await sync_log.read_runs(bench.store, "news")
-    assert (run.outcome, run.error, run.added) == ("failed", BUG, 1)
-    assert (await bench.syncer.get_status()).last_error == BUG
 
 
 async def test_a_run_names_only_its_first_changes() -> None:

@@ -57,7 +57,6 @@ def test_an_address_that_is_none_or_would_leak_is_refused(url: str) -> None:
         ("api_version", "61.5"),
         ("api_version", "v51"),
         ("language", "german"),
-        ("language", ""),
         ("body_fields", ("Body__c, Id",)),
         ("access_token", "a\nb"),
     ],

@@ -30,7 +30,7 @@ BY_WORDS = "Full-text search was not available, so only titles and summaries wer
 
 
 async def find(source: SalesforceSource | Orgs, context: Context, question: Question) -> ProviderAnswer | LeftOut:
-    """Return the articles found in the language asked for, else in the settings'; the period is of publication."""
+    """Return the articles found in the language asked for, else in that of the settings, published in the period."""
     words = clean_text(question.text)
     if question.tags:
         return LeftOut(NO_TAGS)
