@@ -13,6 +13,8 @@ import pytest
 from refdesk.errors import StoreError
 from refdesk.protocols import Store
 from refdesk.stores.postgres import connections, open_store
+from refdesk.stores.postgres.connections import Scope, Statement
+from refdesk.stores.postgres.store import PostgresStore
 from tests.engines.postgres import PostgresServer, get_server, get_store_url, running
 from tests.engines.tcp_faults import FAULTS, Fault, open_proxy
 from tests.stores.samples import NOTES, asking, find_ids, make_document, put
@@ -183,3 +185,11 @@ async def test_who_waits_for_a_busy_server_waits_on(tmp_path: Path, monkeypatch:
             # The server was asked about many times by then.
             await anyio.sleep(0.3)
         assert await find_ids(store, asking("apple")) == ["first", "second"]
+
+
+async def test_tables_that_a_newer_version_has_changed_are_said_to_be_that(tmp_path: Path) -> None:
+    async with open_store(get_store_url(tmp_path)) as store:
+        assert isinstance(store, PostgresStore)
+        await store.connections.read(Scope(""), Statement("ALTER TABLE documents RENAME COLUMN texts TO packed"))
+        with pytest.raises(StoreError, match="If a newer version has changed them, start this server anew"):
+            await put(store, make_document("d", "apple"))

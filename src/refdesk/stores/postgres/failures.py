@@ -40,7 +40,8 @@ _MEANINGS: tuple[tuple[tuple[type[Exception], ...], str], ...] = (
     ),
     (
         (pg.UndefinedTable, pg.UndefinedColumn, pg.UndefinedObject),
-        "The database does not have refdesk's tables as they should be. Restore it from a backup.",
+        "The database does not have refdesk's tables as this version needs them. If a newer version has changed them, "
+        "start this server anew with that one; otherwise restore the database from a backup.",
     ),
     ((psycopg.OperationalError, psycopg.InterfaceError, OSError), LOST),
 )
