@@ -15,8 +15,7 @@ from refdesk.app import SET_ASIDE, STUMBLING, Desk, open_desk
 from refdesk.core.background.backups import Made, note_made, read_status
 from refdesk.core.background.embedding import MAX_ATTEMPTS, Indexer
 from refdesk.core.background.health import STALLED_AFTER
-from refdesk.core.background.sync_log import SyncStatus, write_status
-from refdesk.core.background.syncing import BUG
+from refdesk.core.background.sync_log import BUG, SyncStatus, write_status
 from refdesk.core.clock import FixedClock
 from refdesk.core.keys import KeyRing
 from refdesk.core.knowledge_base import KnowledgeBase

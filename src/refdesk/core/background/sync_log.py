@@ -25,6 +25,9 @@ STATUS = "sync"
 RUN = "sync_run"
 DEAD_LETTER = "quarantine"
 
+BUG = "The sync ended by a bug; whoever runs refdesk finds it in the log."
+"""What a status says of a run that raised what is no error of refdesk."""
+
 MAX_RUNS = 50
 MAX_CHANGES = 200
 """How many changes one run's entry names."""

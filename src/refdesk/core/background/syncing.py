@@ -59,7 +59,6 @@ logger = logging.getLogger(__name__)
 BATCH_DOCUMENTS = 200
 SUSPICIOUS_DOCUMENTS = 20
 SUSPICIOUS_SHARE = 0.05
-BUG = "The sync ended by a bug; whoever runs refdesk finds it in the log."
 OVERLAP = timedelta(hours=1)
 """How far before the watermark a delta begins: what came late, with an older date, is still seen."""
 
@@ -251,7 +250,7 @@ class _Run:
         except LeaseLostError:
             raise
         except Exception as error:
-            await self._finish_failed(error.message if isinstance(error, errors.RefdeskError) else BUG)
+            await self._finish_failed(error.message if isinstance(error, errors.RefdeskError) else sync_log.BUG)
             raise
         return await self._finish()
 
