@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
+from itertools import combinations, islice
 from math import ceil
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,8 @@ from refdesk.language_models.rules import (
     slots,
 )
 from refdesk.language_models.rules.acts import Act, find_acts
-from refdesk.language_models.rules.moves import read_case
+from refdesk.language_models.rules.moves import get_terms, read_case
+from refdesk.language_models.rules.orders import contradict, read_order
 from refdesk.playbooks import Playbook, SkillDraft, Step
 
 if TYPE_CHECKING:
@@ -49,6 +51,9 @@ BRANCHING = 0.9
 """An act done in a smaller share of the cases than this is looked at for when it is done."""
 
 TOGETHER = 0.7
+
+ALIKE = 0.5
+"""Share of the terms of the shorter of two orders that both have where they are about one thing."""
 
 
 def list_texts(cases: Sequence[Case]) -> list[str]:
@@ -100,7 +105,12 @@ def induce_playbook(cases: Sequence[Case], vectors: Mapping[str, Vector], goal: 
         goal=goal,
         prerequisites=_list_prerequisites(chosen),
         steps=steps or (UNKNOWN,),
-        edge_cases=(*_write_edge_cases(chosen), *_write_repairs(acts, len(good)), *_write_failures(cases, chosen)),
+        edge_cases=(
+            *_write_edge_cases(chosen),
+            *_write_disagreements([*chosen, *seldom], len(good)),
+            *_write_repairs(acts, len(good)),
+            *_write_failures(cases, chosen),
+        ),
         escalation=escalation.describe([case.turns for case in good]),
         notes=tuple(dict.fromkeys(note for case in cases if (note := " ".join(case.note.split())))),
         seldom=tuple(_write_step(act, [act], ids, "") for act in seldom[:MAX_SELDOM]),
@@ -244,6 +254,27 @@ def _list_prerequisites(acts: Sequence[Act]) -> tuple[str, ...]:
 def _write_edge_cases(acts: Sequence[Act]) -> tuple[str, ...]:
     refused = evidence.find_refusals(acts, lambda act: _lower(_word(act)[1]))
     return tuple(refused[:MAX_EDGE_CASES])
+
+
+def _write_disagreements(acts: Sequence[Act], count: int) -> list[str]:
+    """Return which acts of different cases are the opposite of each other, or set one thing to different values."""
+    orders = [(act, order) for act in acts if act.kind == "say" and (order := read_order(get_wording(act))) is not None]
+    disagreeing = (
+        (one, other)
+        for (one, order), (other, counter) in combinations(orders, 2)
+        if contradict(order, counter) and not set(one.cases) & set(other.cases) and _is_about_one_thing(one, other)
+    )
+    return [
+        "Cases disagree: "
+        + ", or ".join(f"{_lower(_word(act)[1])} ({len(act.cases)} of {count})" for act in pair)
+        + "."
+        for pair in islice(disagreeing, MAX_EDGE_CASES)
+    ]
+
+
+def _is_about_one_thing(act: Act, other: Act) -> bool:
+    terms, others = (set(get_terms(get_wording(each))) for each in (act, other))
+    return len(terms & others) >= ALIKE * min(len(terms), len(others))
 
 
 def _write_repairs(acts: Sequence[Act], count: int) -> tuple[str, ...]:
