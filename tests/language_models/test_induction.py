@@ -138,6 +138,44 @@ async def test_a_failed_case_supports_no_step_and_is_an_edge_case() -> None:
     assert draft.playbook.cases == ("good 0", "good 1", "good 2", "bad")
 
 
+def make_fixes(*fixes: str) -> list[Case]:
+    """Return a case for each fix; the one that says "head" worked."""
+    talks = [
+        talk("The badge printer prints blank cards.", "Which model is it?", "The red one.", f"Please {fix}.", "OK.")
+        for fix in fixes
+    ]
+    return [
+        Case(f"case {number}", tuple(turns), "resolved" if "head" in turns[3].text else "")
+        for number, turns in enumerate(talks)
+    ]
+
+
+@pytest.mark.parametrize("count", [2, 3, 8])
+async def test_fixes_that_differ_from_case_to_case_are_kept_as_ways(count: int) -> None:
+    fixes = [
+        "replace the ribbon",
+        "clean the print head",
+        "update the driver",
+        "restart the spooler",
+        "remove the card",
+    ]
+    fixes = [*fixes, "cancel the job", "rename the printer", "lock the tray"][:count]
+    playbook = (await RulesModel().induce(make_fixes(*fixes), None)).playbook
+    assert [step.do for step in playbook.steps][:3] == [
+        "Ask which model it is.",
+        "One of several ways: have the customer clean the print head.",
+        "One of several ways: have the customer replace the ribbon.",
+    ]
+    assert len(playbook.steps) == count + 1
+    assert [len(step.cases) for step in playbook.steps] == [count, *[1] * count]
+
+
+async def test_of_many_cases_the_way_of_most_comes_first() -> None:
+    fixes = [f"set option {'abcdefghijklmnopqrst'[number // 2]} in the menu" for number in range(3, 40)]
+    steps = (await RulesModel().induce(make_fixes(*fixes), None)).playbook.steps
+    assert [len(step.cases) for step in steps] == [37, *[2] * 13]
+
+
 async def test_the_title_is_what_the_cases_share() -> None:
     draft = await learn([make_refund(number) for number in range(9)])
     assert draft.title.casefold().startswith(("i was charged twice", "charged twice", "you have charged me twice"))

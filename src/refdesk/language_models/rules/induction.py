@@ -42,6 +42,10 @@ MAX_PREREQUISITES = 6
 MAX_STEPS_OF_FEW = 24
 MAX_SELDOM = 40
 FAILED = frozenset({"failed", "likely_failed"})
+WORKED = frozenset({"resolved", "likely_resolved"})
+ONE_OF_SEVERAL = "One of several ways"
+"""How a step begins that another case did otherwise."""
+
 UNKNOWN = Step("Find out what resolves this: no agent's answer was recorded.")
 """The step of a playbook whose conversations have no agent in them."""
 
@@ -96,11 +100,14 @@ def induce_playbook(cases: Sequence[Case], vectors: Mapping[str, Vector], goal: 
     moves = [read_case(number, case) for number, case in enumerate(good)]
     acts = _join_same_orders(_join_spoken_together(find_acts(moves, ids, vectors)))
     often = _choose(acts, len(good))
+    ways = _find_ways(acts, often, [case.outcome in WORKED for case in good])
     missing = _find_missing(often, acts, len(good))
-    chosen = ordering.order([*often, *missing])
-    chosen = [act for act in chosen if act.kind != "close"] + [act for act in chosen if act.kind == "close"]
+    chosen = ordering.order([act for act in (*often, *missing) if act not in ways])
+    chosen = [act for act in chosen if act.kind != "close"] + ways + [act for act in chosen if act.kind == "close"]
     seldom = [act for act in acts if act not in chosen and act.kind in {"say", "log", "call"}]
-    steps = tuple(_write_step(act, chosen, ids, slots.CONDITION if act in missing else "") for act in chosen)
+    steps = tuple(
+        _write_step(act, chosen, ids, slots.CONDITION if act in missing else "", act in ways) for act in chosen
+    )
     return Playbook(
         goal=goal,
         prerequisites=_list_prerequisites(chosen),
@@ -125,6 +132,29 @@ def _choose(acts: Sequence[Act], count: int) -> list[Act]:
     kinds = {"say", "call", "log"} if count < FEW else {"say", "call", "log", "greet", "close"}
     most = MAX_STEPS if count >= FEW else MAX_STEPS_OF_FEW
     return [act for act in chosen if act.kind in kinds][:most]
+
+
+def _find_ways(acts: Sequence[Act], chosen: Sequence[Act], worked: Sequence[bool]) -> list[Act]:
+    """Return what answered several cases, where none of it is a step by its support, the best supported first.
+
+    Ties are broken by what is known to have worked, then they stand as the cases and what was done in them.
+    """
+    answers = [act for act in acts if act.kind in {"say", "call", "log"}]
+    answers = [act for act in answers if act.kind != "say" or _word(act)[0] not in {"ask", "whether"}] or answers
+    if (
+        any(len(act.cases) > 1 for act in answers if act in chosen)
+        or len({id for act in answers for id in act.cases}) < 2
+    ):
+        return []
+    answers.sort(
+        key=lambda act: (
+            -len(act.cases),
+            not any(worked[case] for case in act.cases),
+            act.moves[0].case,
+            act.moves[0].place,
+        )
+    )
+    return answers[: MAX_STEPS - len([act for act in chosen if act not in answers])]
 
 
 def _find_missing(chosen: Sequence[Act], acts: Sequence[Act], count: int) -> list[Act]:
@@ -182,9 +212,10 @@ def _join(act: Act, other: Act) -> Act:
     return replace(act, moves=moves)
 
 
-def _write_step(act: Act, acts: Sequence[Act], ids: Sequence[str], condition: str) -> Step:
+def _write_step(act: Act, acts: Sequence[Act], ids: Sequence[str], condition: str, is_way: bool = False) -> Step:
     manner, do = _word(act)
-    if not condition and len(act.cases) < BRANCHING * len(ids) and act.kind == "say":
+    do = f"{ONE_OF_SEVERAL}: {_lower(do)}" if is_way else do
+    if not condition and not is_way and len(act.cases) < BRANCHING * len(ids) and act.kind == "say":
         condition = evidence.find_condition(act, [other for other in acts if other.kind == "say"])
     do = f"If {condition}: {do[:1].lower()}{do[1:]}" if condition else do
     said = "" if act.kind in {"call", "log"} else sentences.shorten(get_wording(act), MAX_SAY)
