@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from refdesk.language_models.rules import RulesModel, imperatives
+from refdesk.language_models.rules import RulesModel, imperatives, induction
 from refdesk.playbooks import Case, SkillDraft, Turn
 
 NAMES = ("Ann Arden", "Bo Berg", "Cy Clark", "Di Dunn", "Ed Egan", "Flo Frost", "Gus Gray", "Hal Holt")
@@ -136,6 +136,51 @@ async def test_a_failed_case_supports_no_step_and_is_an_edge_case() -> None:
     assert [step.do for step in draft.playbook.steps] == ["Have the customer restart the router."]
     assert "failed in 1 of 4 cases" in draft.playbook.edge_cases[-1]
     assert draft.playbook.cases == ("good 0", "good 1", "good 2", "bad")
+
+
+async def test_what_the_customer_says_did_not_help_is_no_step() -> None:
+    turns = talk(
+        "The projector shows no picture.",
+        "Please replace the lamp.",
+        "That did not help.",
+        "Please open the vents.",
+        "Done.",
+        "Did that help?",
+        "No, still dark.",
+        "Please select HDMI 2 as input.",
+        "Yes! That fixed it.",
+    )
+    playbook = (await learn([tuple(turns)])).playbook
+    assert [step.do for step in playbook.steps] == [
+        "Ask whether that did help.",
+        "Have the customer select HDMI 2 as input.",
+    ]
+    assert playbook.edge_cases == (
+        "Tried, and did not help (1 of 1): have the customer replace the lamp.",
+        "Tried, and did not help (1 of 1): have the customer open the vents.",
+    )
+
+
+@pytest.mark.parametrize("outcome", ["", "likely_failed", "failed"])
+@pytest.mark.parametrize(
+    "said", ["It did not help.", "Still invisible.", "No luck.", "Hmm, I don't think that worked."]
+)
+async def test_where_nothing_helped_the_playbook_says_so(outcome: str, said: str) -> None:
+    turns = talk("The chat widget is invisible.", "Please reinstall the widget.", said, "Sorry, that is all I know.")
+    case = Case("one", tuple(turns) if outcome else tuple(turns[:-1]), outcome)
+    playbook = (await RulesModel().induce([case], None)).playbook
+    assert playbook.steps == (induction.NOTHING_HELPED,)
+    assert playbook.edge_cases[0] == "Tried, and did not help (1 of 1): have the customer reinstall the widget."
+    assert playbook.seldom == ()
+
+
+async def test_what_helped_in_most_cases_is_a_step_though_it_did_not_in_one() -> None:
+    turns = [
+        talk("The tap drips.", "Please replace the washer.", said) for said in ("It works.", "Dry now.", "No change.")
+    ]
+    playbook = (await learn([tuple(each) for each in turns])).playbook
+    assert [(step.do, len(step.cases)) for step in playbook.steps] == [("Have the customer replace the washer.", 2)]
+    assert playbook.edge_cases == ("Tried, and did not help (1 of 3): have the customer replace the washer.",)
 
 
 def make_fixes(*fixes: str) -> list[Case]:

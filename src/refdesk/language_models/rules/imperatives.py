@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 
 import regex
 
-from refdesk.language_models.rules.verbs import COMMON, IRREGULAR, begins_order, get_base, is_past
+from refdesk.language_models.rules.verbs import COMMON, IRREGULAR, begins_order, can_begin_order, get_base, is_past
 
 Manner: TypeAlias = Literal["ask", "act", "have", "tell"]
 """Ask the customer, do it oneself, have the customer do it, tell the customer."""
@@ -161,9 +161,9 @@ _THIRD = {"do": "does", "have": "has", "are": "is", "were": "was", "go": "goes"}
 def word(said: str) -> tuple[Manner, str]:
     """Return what an utterance is as an order to the agent, without a full stop at its end, and of which manner."""
     for sentence in _by_weight(said):
-        for rule in (_word_question, _word_done, _word_request):
-            if found := rule(_LEAD.sub("", sentence)):
-                return found[0], _capitalise(found[1])
+        bare = _LEAD.sub("", sentence)
+        if found := _word_question(bare) or _word_done(bare) or _word_request(bare, _is_polite(sentence, bare)):
+            return found[0], _capitalise(found[1])
     return "tell", tell(said)
 
 
@@ -284,7 +284,7 @@ class Order:
 def find_order(sentence: str) -> Order | None:
     """Return what a sentence orders or says was done; `None` where it is a question or a statement."""
     bare = _LEAD.sub("", sentence)
-    return None if _word_question(bare) else _find_done(bare) or _find_request(bare)
+    return None if _word_question(bare) else _find_done(bare) or _find_request(bare, _is_polite(sentence, bare))
 
 
 def _find_done(said: str) -> Order | None:
@@ -319,20 +319,26 @@ def _find_verb(match: regex.Match[str]) -> str:
     return "" if word in _NOT_DONE or not is_past(word) else get_base(word)
 
 
-def _find_request(said: str) -> Order | None:
+def _is_polite(sentence: str, bare: str) -> bool:
+    """Return whether a sentence begins with "please" and a verb."""
+    lead = sentence.removesuffix(bare).rstrip(" ,").casefold()
+    return lead.endswith("please") and can_begin_order(bare)
+
+
+def _find_request(said: str, is_polite: bool) -> Order | None:
     if match := _IF.match(said):
         return Order("have", _lower(match["what"]), when=match["when"])
     if match := _FORBIDDEN.match(said):
         return Order("have", _lower(match["what"]), is_forbidden=True)
     if match := _HAVE.match(said):
         return Order("have", _lower(match["what"]))
-    if _BARE.match(said) or begins_order(said):
+    if is_polite or _BARE.match(said) or begins_order(said):
         return Order("act" if _TO_CUSTOMER.search(said) else "have", _lower(said.rstrip(" ?.!")))
     return None
 
 
-def _word_request(said: str) -> tuple[Manner, str] | None:
-    order = _find_request(said)
+def _word_request(said: str, is_polite: bool) -> tuple[Manner, str] | None:
+    order = _find_request(said, is_polite)
     if order is None or order.manner == "act":
         return order and ("act", order.what)
     if order.is_forbidden:

@@ -14,6 +14,7 @@ from refdesk.kit import sentences
 from refdesk.language_models.rules import (
     escalation,
     evidence,
+    failures,
     imperatives,
     ordering,
     problems,
@@ -49,7 +50,11 @@ ONE_OF_SEVERAL = "One of several ways"
 UNKNOWN = Step("Find out what resolves this: no agent's answer was recorded.")
 """The step of a playbook whose conversations have no agent in them."""
 
+NOTHING_HELPED = Step("Find out what resolves this: what was tried did not help.")
+"""The step of a playbook in whose conversations nothing helped."""
+
 MAX_EDGE_CASES = 3
+MAX_TRIED = 6
 MAX_SAY = 120
 BRANCHING = 0.9
 """An act done in a smaller share of the cases than this is looked at for when it is done."""
@@ -95,9 +100,14 @@ def induce(cases: Sequence[Case], vectors: Mapping[str, Vector]) -> SkillDraft:
 
 def induce_playbook(cases: Sequence[Case], vectors: Mapping[str, Vector], goal: str) -> Playbook:
     """Return the playbook that the cases support. See `induce`."""
-    good = [case for case in cases if case.outcome not in FAILED] or list(cases)
+    good = [case for case in cases if case.outcome not in FAILED]
     ids = [case.id for case in good]
-    moves = [read_case(number, case) for number, case in enumerate(good)]
+    every = [read_case(number, case) for number, case in enumerate(good)]
+    failed = [failures.find_failed(case, moves) for case, moves in zip(good, every, strict=True)]
+    moves = [[move for move in case if move.place not in places] for case, places in zip(every, failed, strict=True)]
+    tried = [[move for move in case if move.place in places] for case, places in zip(every, failed, strict=True)]
+    if not good:
+        tried = [failures.list_tried(read_case(number, case)) for number, case in enumerate(cases)]
     acts = _join_same_orders(_join_spoken_together(find_acts(moves, ids, vectors)))
     often = _choose(acts, len(good))
     ways = _find_ways(acts, often, [case.outcome in WORKED for case in good])
@@ -111,14 +121,15 @@ def induce_playbook(cases: Sequence[Case], vectors: Mapping[str, Vector], goal: 
     return Playbook(
         goal=goal,
         prerequisites=_list_prerequisites(chosen),
-        steps=steps or (UNKNOWN,),
+        steps=steps or (NOTHING_HELPED if any(tried) else UNKNOWN,),
         edge_cases=(
             *_write_edge_cases(chosen),
             *_write_disagreements([*chosen, *seldom], len(good)),
             *_write_repairs(acts, len(good)),
-            *_write_failures(cases, chosen),
+            *_write_tried(tried, [case.id for case in good or cases]),
+            *_write_failures(cases),
         ),
-        escalation=escalation.describe([case.turns for case in good]),
+        escalation=escalation.describe([case.turns for case in good or cases]),
         notes=tuple(dict.fromkeys(note for case in cases if (note := " ".join(case.note.split())))),
         seldom=tuple(_write_step(act, [act], ids, "") for act in seldom[:MAX_SELDOM]),
         cases=tuple(case.id for case in cases),
@@ -314,7 +325,16 @@ def _write_repairs(acts: Sequence[Act], count: int) -> tuple[str, ...]:
     return tuple(f"If the request is unclear or about something else: “{get_wording(act)}”" for act in often[:1])
 
 
-def _write_failures(cases: Sequence[Case], acts: Sequence[Act]) -> tuple[str, ...]:
+def _write_tried(tried: Sequence[Sequence[Move]], ids: Sequence[str]) -> list[str]:
+    """Return what did not help where it was tried, most cases first."""
+    acts = _join_same_orders(find_acts(tried, ids, {}))
+    return [
+        f"Tried, and did not help ({len(act.cases)} of {len(ids)}): {_lower(_word(act)[1])}."
+        for act in acts[:MAX_TRIED]
+    ]
+
+
+def _write_failures(cases: Sequence[Case]) -> tuple[str, ...]:
     """Return what was done last in the cases that failed."""
     failed = [case for case in cases if case.outcome in FAILED]
     if not failed or len(failed) == len(cases):
