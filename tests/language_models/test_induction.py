@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from refdesk.language_models.rules import RulesModel, imperatives
+from refdesk.language_models.rules import RulesModel, imperatives, induction
 from refdesk.playbooks import Case, SkillDraft, Turn
 
 NAMES = ("Ann Arden", "Bo Berg", "Cy Clark", "Di Dunn", "Ed Egan", "Flo Frost", "Gus Gray", "Hal Holt")
@@ -136,6 +136,89 @@ async def test_a_failed_case_supports_no_step_and_is_an_edge_case() -> None:
     assert [step.do for step in draft.playbook.steps] == ["Have the customer restart the router."]
     assert "failed in 1 of 4 cases" in draft.playbook.edge_cases[-1]
     assert draft.playbook.cases == ("good 0", "good 1", "good 2", "bad")
+
+
+async def test_what_the_customer_says_did_not_help_is_no_step() -> None:
+    turns = talk(
+        "The projector shows no picture.",
+        "Please replace the lamp.",
+        "That did not help.",
+        "Please open the vents.",
+        "Done.",
+        "Did that help?",
+        "No, still dark.",
+        "Please select HDMI 2 as input.",
+        "Yes! That fixed it.",
+    )
+    playbook = (await learn([tuple(turns)])).playbook
+    assert [step.do for step in playbook.steps] == [
+        "Ask whether that did help.",
+        "Have the customer select HDMI 2 as input.",
+    ]
+    assert playbook.edge_cases == (
+        "Tried, and did not help (1 of 1): have the customer replace the lamp.",
+        "Tried, and did not help (1 of 1): have the customer open the vents.",
+    )
+
+
+@pytest.mark.parametrize("outcome", ["", "likely_failed", "failed"])
+@pytest.mark.parametrize(
+    "said", ["It did not help.", "Still invisible.", "No luck.", "Hmm, I don't think that worked."]
+)
+async def test_where_nothing_helped_the_playbook_says_so(outcome: str, said: str) -> None:
+    turns = talk("The chat widget is invisible.", "Please reinstall the widget.", said, "Sorry, that is all I know.")
+    case = Case("one", tuple(turns) if outcome else tuple(turns[:-1]), outcome)
+    playbook = (await RulesModel().induce([case], None)).playbook
+    assert playbook.steps == (induction.NOTHING_HELPED,)
+    assert playbook.edge_cases[0] == "Tried, and did not help (1 of 1): have the customer reinstall the widget."
+    assert playbook.seldom == ()
+
+
+async def test_what_helped_in_most_cases_is_a_step_though_it_did_not_in_one() -> None:
+    turns = [
+        talk("The tap drips.", "Please replace the washer.", said) for said in ("It works.", "Dry now.", "No change.")
+    ]
+    playbook = (await learn([tuple(each) for each in turns])).playbook
+    assert [(step.do, len(step.cases)) for step in playbook.steps] == [("Have the customer replace the washer.", 2)]
+    assert playbook.edge_cases == ("Tried, and did not help (1 of 3): have the customer replace the washer.",)
+
+
+def make_fixes(*fixes: str) -> list[Case]:
+    """Return a case for each fix; the one that says "head" worked."""
+    talks = [
+        talk("The badge printer prints blank cards.", "Which model is it?", "The red one.", f"Please {fix}.", "OK.")
+        for fix in fixes
+    ]
+    return [
+        Case(f"case {number}", tuple(turns), "resolved" if "head" in turns[3].text else "")
+        for number, turns in enumerate(talks)
+    ]
+
+
+@pytest.mark.parametrize("count", [2, 3, 8])
+async def test_fixes_that_differ_from_case_to_case_are_kept_as_ways(count: int) -> None:
+    fixes = [
+        "replace the ribbon",
+        "clean the print head",
+        "update the driver",
+        "restart the spooler",
+        "remove the card",
+    ]
+    fixes = [*fixes, "cancel the job", "rename the printer", "lock the tray"][:count]
+    playbook = (await RulesModel().induce(make_fixes(*fixes), None)).playbook
+    assert [step.do for step in playbook.steps][:3] == [
+        "Ask which model it is.",
+        "One of several ways: have the customer clean the print head.",
+        "One of several ways: have the customer replace the ribbon.",
+    ]
+    assert len(playbook.steps) == count + 1
+    assert [len(step.cases) for step in playbook.steps] == [count, *[1] * count]
+
+
+async def test_of_many_cases_the_way_of_most_comes_first() -> None:
+    fixes = [f"set option {'abcdefghijklmnopqrst'[number // 2]} in the menu" for number in range(3, 40)]
+    steps = (await RulesModel().induce(make_fixes(*fixes), None)).playbook.steps
+    assert [len(step.cases) for step in steps] == [37, *[2] * 13]
 
 
 async def test_the_title_is_what_the_cases_share() -> None:

@@ -165,6 +165,7 @@ def test_a_base_that_ends_as_participles_do_is_none(said: str) -> None:
     [
         ("Bleed the radiator valve.", "Have the customer bleed the radiator valve"),
         ("Descale the machine with vinegar.", "Have the customer descale the machine with vinegar"),
+        ("Please blot out the ink.", "Have the customer blot out the ink"),
         ("Replace batteries.", "Have the customer replace batteries"),
         ("Refill ink and wait.", "Have the customer refill ink and wait"),
         ("Restart it when the light is red.", "Have the customer restart it when the light is red"),

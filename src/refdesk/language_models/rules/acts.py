@@ -6,17 +6,20 @@ import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from math import log
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from refdesk.language_models.rules.moves import Kind, get_terms
+from refdesk.language_models.rules.orders import differ, read_order
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from refdesk.language_models.rules.moves import Move
+    from refdesk.language_models.rules.orders import Order
     from refdesk.model import Vector
 
 SAME = 0.5
@@ -26,6 +29,9 @@ SAME_WORDS = 0.5
 """The same where there are no vectors."""
 
 _Group: TypeAlias = "tuple[Kind, list[Move], tuple[str, str] | None]"
+
+APART = -1.0
+"""The similarity of what must not come together, whatever both are like."""
 
 WHOLE: tuple[Kind, ...] = ("greet", "close")
 """Kinds whose moves are all one act."""
@@ -92,18 +98,29 @@ def _make_id(ids: Sequence[str], group: Sequence[Move]) -> str:
 
 def _cluster(moves: Sequence[Move], vectors: Mapping[str, Vector]) -> list[list[Move]]:
     """Return the moves in groups that mean the same, by average linkage."""
-    by_key: dict[str, list[Move]] = defaultdict(list)
+    by_key: dict[tuple[str, Order | None], list[Move]] = defaultdict(list)
     for move in moves:
-        by_key[" ".join(get_terms(move.text))].append(move)
+        by_key[" ".join(get_terms(move.text)), read_order(move.text)].append(move)
     keys = sorted(by_key, key=lambda key: -len(by_key[key]))
     compared, alone = keys[:MAX_TEXTS], keys[MAX_TEXTS:]
-    similar, same = _compare([by_key[key] for key in compared], [key.split() for key in compared], vectors)
+    similar, same = _compare([by_key[key] for key in compared], [terms.split() for terms, _ in compared], vectors)
     asks = np.array([any("?" in move.text for move in by_key[key]) for key in compared], dtype=bool)
     similar = np.where(asks[:, None] == asks[None, :], similar, similar * UNLIKE)
+    similar[_find_different([order for _, order in compared])] = APART
     sizes = np.array([len(by_key[key]) for key in compared], dtype=np.float64)
     groups = [[compared[member] for member in group] for group in link(similar, sizes, same)]
     grouped = [[move for key in group for move in by_key[key]] for group in [*groups, *([key] for key in alone)]]
     return [sorted(group, key=lambda move: (move.case, move.place)) for group in grouped]
+
+
+def _find_different(orders: Sequence[Order | None]) -> NDArray[np.bool_]:
+    """Return which two of the orders cannot be one act."""
+    every = list(dict.fromkeys(orders))
+    apart = np.zeros((len(every), len(every)), dtype=np.bool_)
+    for (row, one), (column, other) in combinations(enumerate(every), 2):
+        apart[row, column] = apart[column, row] = differ(one, other)
+    numbers = np.array([every.index(order) for order in orders], dtype=np.intp)
+    return apart[np.ix_(numbers, numbers)]
 
 
 def _compare(
@@ -132,20 +149,23 @@ def compare_words(texts: Sequence[Sequence[str]]) -> NDArray[np.float64]:
 
 
 def link(similar: NDArray[np.float64], sizes: NDArray[np.float64], same: float) -> Iterable[list[int]]:
-    """Return the groups of average linkage, each member as often as it is said, as lists of numbers."""
+    """Return the groups of average linkage, each member as often as it is said, as lists of numbers.
+
+    Two that are `APART` come into no group, nor do groups that hold them.
+    """
     groups = {number: [number] for number in range(len(sizes))}
     matrix, weights = similar.copy(), sizes.copy()
-    np.fill_diagonal(matrix, -1.0)
+    np.fill_diagonal(matrix, APART)
     while len(groups) > 1:
         one, other = divmod(int(matrix.argmax()), len(weights))
         if matrix[one, other] < same:
             break
         total = weights[one] + weights[other]
         row = (weights[one] * matrix[one] + weights[other] * matrix[other]) / total
-        row[[one, other]] = -1.0
-        row[matrix[one] < 0.0] = -1.0
+        row[[one, other]] = APART
+        row[(matrix[one] < 0.0) | (matrix[other] < 0.0)] = APART
         matrix[one], matrix[:, one] = row, row
-        matrix[other], matrix[:, other] = -1.0, -1.0
+        matrix[other], matrix[:, other] = APART, APART
         weights[one] = total
         groups[one] += groups.pop(other)
     return list(groups.values())

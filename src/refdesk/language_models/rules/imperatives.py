@@ -5,11 +5,12 @@ English is reworded; whatever no rule knows is quoted, so that nothing is claime
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import regex
 
-from refdesk.language_models.rules.verbs import COMMON, IRREGULAR, begins_order, get_base, is_past
+from refdesk.language_models.rules.verbs import COMMON, IRREGULAR, begins_order, can_begin_order, get_base, is_past
 
 Manner: TypeAlias = Literal["ask", "act", "have", "tell"]
 """Ask the customer, do it oneself, have the customer do it, tell the customer."""
@@ -160,9 +161,9 @@ _THIRD = {"do": "does", "have": "has", "are": "is", "were": "was", "go": "goes"}
 def word(said: str) -> tuple[Manner, str]:
     """Return what an utterance is as an order to the agent, without a full stop at its end, and of which manner."""
     for sentence in _by_weight(said):
-        for rule in (_word_question, _word_done, _word_request):
-            if found := rule(_LEAD.sub("", sentence)):
-                return found[0], _capitalise(found[1])
+        bare = _LEAD.sub("", sentence)
+        if found := _word_question(bare) or _word_done(bare) or _word_request(bare, _is_polite(sentence, bare)):
+            return found[0], _capitalise(found[1])
     return "tell", tell(said)
 
 
@@ -248,7 +249,7 @@ def _turn(auxiliary: str, who: str, rest: str) -> str:
         verb, _, after = rest.partition(" ")
         return f"{subject} {_third(verb) if auxiliary == 'do' else _put_back(verb)} {after}".strip()
     if auxiliary in {"do", "did"}:
-        return f"{subject} {rest}".strip()
+        return f"{subject} {rest if who in {'i', 'we'} or auxiliary == 'do' else f'did {rest}'}".strip()
     if who == "you":
         auxiliary = _THIRD.get(auxiliary, auxiliary)
     elif who in {"i", "we"}:
@@ -270,16 +271,36 @@ def _put_back(verb: str) -> str:
     return _PAST.get(verb.casefold(), f"did {verb}")
 
 
-def _word_done(said: str) -> tuple[Manner, str] | None:
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What a sentence has somebody do, or says was done: from its verb on, in the words of whoever said it."""
+
+    manner: Manner
+    what: str
+    is_forbidden: bool = False
+    when: str = ""
+
+
+def find_order(sentence: str) -> Order | None:
+    """Return what a sentence orders or says was done; `None` where it is a question or a statement."""
+    bare = _LEAD.sub("", sentence)
+    return None if _word_question(bare) else _find_done(bare) or _find_request(bare, _is_polite(sentence, bare))
+
+
+def _find_done(said: str) -> Order | None:
     if match := _DID.match(said):
         verb = _find_verb(match)
         if verb and verb not in _MENTAL and verb not in _SPEAKING:
-            return "act", f"{verb}{_shift(_restore_all(match['rest']) if not match['plain'] else match['rest'])}"
+            return Order("act", f"{verb}{match['rest'] if match['plain'] else _restore_all(match['rest'])}")
         return None
     if match := _DONE.match(said):
-        verb = get_base(match["done"])
-        return "act", f"{verb} {_shift(_lower(match['what']))}{_shift(match['rest'])}"
+        return Order("act", f"{get_base(match['done'])} {_lower(match['what'])}{match['rest']}")
     return None
+
+
+def _word_done(said: str) -> tuple[Manner, str] | None:
+    order = _find_done(said)
+    return (order.manner, _shift(order.what)) if order else None
 
 
 def _restore_all(rest: str) -> str:
@@ -298,18 +319,31 @@ def _find_verb(match: regex.Match[str]) -> str:
     return "" if word in _NOT_DONE or not is_past(word) else get_base(word)
 
 
-def _word_request(said: str) -> tuple[Manner, str] | None:
+def _is_polite(sentence: str, bare: str) -> bool:
+    """Return whether a sentence begins with "please" and a verb."""
+    lead = sentence.removesuffix(bare).rstrip(" ,").casefold()
+    return lead.endswith("please") and can_begin_order(bare)
+
+
+def _find_request(said: str, is_polite: bool) -> Order | None:
     if match := _IF.match(said):
-        return "have", f"{match['when']}: have the customer {_shift(_lower(match['what']))}"
+        return Order("have", _lower(match["what"]), when=match["when"])
     if match := _FORBIDDEN.match(said):
-        return "have", f"Tell the customer not to {_shift(_lower(match['what']), first='')}"
+        return Order("have", _lower(match["what"]), is_forbidden=True)
     if match := _HAVE.match(said):
-        return "have", f"Have the customer {_shift(_lower(match['what']))}"
-    if _BARE.match(said) or begins_order(said):
-        if _TO_CUSTOMER.search(said):
-            return "act", said
-        return "have", f"Have the customer {_shift(_lower(said.rstrip(' ?.!')))}"
+        return Order("have", _lower(match["what"]))
+    if is_polite or _BARE.match(said) or begins_order(said):
+        return Order("act" if _TO_CUSTOMER.search(said) else "have", _lower(said.rstrip(" ?.!")))
     return None
+
+
+def _word_request(said: str, is_polite: bool) -> tuple[Manner, str] | None:
+    order = _find_request(said, is_polite)
+    if order is None or order.manner == "act":
+        return order and ("act", order.what)
+    if order.is_forbidden:
+        return "have", f"Tell the customer not to {_shift(order.what, first='')}"
+    return "have", f"{f'{order.when}: have' if order.when else 'Have'} the customer {_shift(order.what)}"
 
 
 def _shift(text: str, first: str = "the customer") -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
+from itertools import combinations, islice
 from math import ceil
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from refdesk.kit import sentences
 from refdesk.language_models.rules import (
     escalation,
     evidence,
+    failures,
     imperatives,
     ordering,
     problems,
@@ -20,7 +22,8 @@ from refdesk.language_models.rules import (
     slots,
 )
 from refdesk.language_models.rules.acts import Act, find_acts
-from refdesk.language_models.rules.moves import read_case
+from refdesk.language_models.rules.moves import get_terms, read_case
+from refdesk.language_models.rules.orders import contradict, read_order
 from refdesk.playbooks import Playbook, SkillDraft, Step
 
 if TYPE_CHECKING:
@@ -40,15 +43,26 @@ MAX_PREREQUISITES = 6
 MAX_STEPS_OF_FEW = 24
 MAX_SELDOM = 40
 FAILED = frozenset({"failed", "likely_failed"})
+WORKED = frozenset({"resolved", "likely_resolved"})
+ONE_OF_SEVERAL = "One of several ways"
+"""How a step begins that another case did otherwise."""
+
 UNKNOWN = Step("Find out what resolves this: no agent's answer was recorded.")
 """The step of a playbook whose conversations have no agent in them."""
 
+NOTHING_HELPED = Step("Find out what resolves this: what was tried did not help.")
+"""The step of a playbook in whose conversations nothing helped."""
+
 MAX_EDGE_CASES = 3
+MAX_TRIED = 6
 MAX_SAY = 120
 BRANCHING = 0.9
 """An act done in a smaller share of the cases than this is looked at for when it is done."""
 
 TOGETHER = 0.7
+
+ALIKE = 0.5
+"""Share of the terms of the shorter of two orders that both have where they are about one thing."""
 
 
 def list_texts(cases: Sequence[Case]) -> list[str]:
@@ -86,22 +100,36 @@ def induce(cases: Sequence[Case], vectors: Mapping[str, Vector]) -> SkillDraft:
 
 def induce_playbook(cases: Sequence[Case], vectors: Mapping[str, Vector], goal: str) -> Playbook:
     """Return the playbook that the cases support. See `induce`."""
-    good = [case for case in cases if case.outcome not in FAILED] or list(cases)
+    good = [case for case in cases if case.outcome not in FAILED]
     ids = [case.id for case in good]
-    moves = [read_case(number, case) for number, case in enumerate(good)]
+    every = [read_case(number, case) for number, case in enumerate(good)]
+    failed = [failures.find_failed(case, moves) for case, moves in zip(good, every, strict=True)]
+    moves = [[move for move in case if move.place not in places] for case, places in zip(every, failed, strict=True)]
+    tried = [[move for move in case if move.place in places] for case, places in zip(every, failed, strict=True)]
+    if not good:
+        tried = [failures.list_tried(read_case(number, case)) for number, case in enumerate(cases)]
     acts = _join_same_orders(_join_spoken_together(find_acts(moves, ids, vectors)))
     often = _choose(acts, len(good))
+    ways = _find_ways(acts, often, [case.outcome in WORKED for case in good])
     missing = _find_missing(often, acts, len(good))
-    chosen = ordering.order([*often, *missing])
-    chosen = [act for act in chosen if act.kind != "close"] + [act for act in chosen if act.kind == "close"]
+    chosen = ordering.order([act for act in (*often, *missing) if act not in ways])
+    chosen = [act for act in chosen if act.kind != "close"] + ways + [act for act in chosen if act.kind == "close"]
     seldom = [act for act in acts if act not in chosen and act.kind in {"say", "log", "call"}]
-    steps = tuple(_write_step(act, chosen, ids, slots.CONDITION if act in missing else "") for act in chosen)
+    steps = tuple(
+        _write_step(act, chosen, ids, slots.CONDITION if act in missing else "", act in ways) for act in chosen
+    )
     return Playbook(
         goal=goal,
         prerequisites=_list_prerequisites(chosen),
-        steps=steps or (UNKNOWN,),
-        edge_cases=(*_write_edge_cases(chosen), *_write_repairs(acts, len(good)), *_write_failures(cases, chosen)),
-        escalation=escalation.describe([case.turns for case in good]),
+        steps=steps or (NOTHING_HELPED if any(tried) else UNKNOWN,),
+        edge_cases=(
+            *_write_edge_cases(chosen),
+            *_write_disagreements([*chosen, *seldom], len(good)),
+            *_write_repairs(acts, len(good)),
+            *_write_tried(tried, [case.id for case in good or cases]),
+            *_write_failures(cases),
+        ),
+        escalation=escalation.describe([case.turns for case in good or cases]),
         notes=tuple(dict.fromkeys(note for case in cases if (note := " ".join(case.note.split())))),
         seldom=tuple(_write_step(act, [act], ids, "") for act in seldom[:MAX_SELDOM]),
         cases=tuple(case.id for case in cases),
@@ -115,6 +143,29 @@ def _choose(acts: Sequence[Act], count: int) -> list[Act]:
     kinds = {"say", "call", "log"} if count < FEW else {"say", "call", "log", "greet", "close"}
     most = MAX_STEPS if count >= FEW else MAX_STEPS_OF_FEW
     return [act for act in chosen if act.kind in kinds][:most]
+
+
+def _find_ways(acts: Sequence[Act], chosen: Sequence[Act], worked: Sequence[bool]) -> list[Act]:
+    """Return what answered several cases, where none of it is a step by its support, the best supported first.
+
+    Ties are broken by what is known to have worked, then they stand as the cases and what was done in them.
+    """
+    answers = [act for act in acts if act.kind in {"say", "call", "log"}]
+    answers = [act for act in answers if act.kind != "say" or _word(act)[0] not in {"ask", "whether"}] or answers
+    if (
+        any(len(act.cases) > 1 for act in answers if act in chosen)
+        or len({id for act in answers for id in act.cases}) < 2
+    ):
+        return []
+    answers.sort(
+        key=lambda act: (
+            -len(act.cases),
+            not any(worked[case] for case in act.cases),
+            act.moves[0].case,
+            act.moves[0].place,
+        )
+    )
+    return answers[: MAX_STEPS - len([act for act in chosen if act not in answers])]
 
 
 def _find_missing(chosen: Sequence[Act], acts: Sequence[Act], count: int) -> list[Act]:
@@ -172,9 +223,10 @@ def _join(act: Act, other: Act) -> Act:
     return replace(act, moves=moves)
 
 
-def _write_step(act: Act, acts: Sequence[Act], ids: Sequence[str], condition: str) -> Step:
+def _write_step(act: Act, acts: Sequence[Act], ids: Sequence[str], condition: str, is_way: bool = False) -> Step:
     manner, do = _word(act)
-    if not condition and len(act.cases) < BRANCHING * len(ids) and act.kind == "say":
+    do = f"{ONE_OF_SEVERAL}: {_lower(do)}" if is_way else do
+    if not condition and not is_way and len(act.cases) < BRANCHING * len(ids) and act.kind == "say":
         condition = evidence.find_condition(act, [other for other in acts if other.kind == "say"])
     do = f"If {condition}: {do[:1].lower()}{do[1:]}" if condition else do
     said = "" if act.kind in {"call", "log"} else sentences.shorten(get_wording(act), MAX_SAY)
@@ -246,13 +298,43 @@ def _write_edge_cases(acts: Sequence[Act]) -> tuple[str, ...]:
     return tuple(refused[:MAX_EDGE_CASES])
 
 
+def _write_disagreements(acts: Sequence[Act], count: int) -> list[str]:
+    """Return which acts of different cases are the opposite of each other, or set one thing to different values."""
+    orders = [(act, order) for act in acts if act.kind == "say" and (order := read_order(get_wording(act))) is not None]
+    disagreeing = (
+        (one, other)
+        for (one, order), (other, counter) in combinations(orders, 2)
+        if contradict(order, counter) and not set(one.cases) & set(other.cases) and _is_about_one_thing(one, other)
+    )
+    return [
+        "Cases disagree: "
+        + ", or ".join(f"{_lower(_word(act)[1])} ({len(act.cases)} of {count})" for act in pair)
+        + "."
+        for pair in islice(disagreeing, MAX_EDGE_CASES)
+    ]
+
+
+def _is_about_one_thing(act: Act, other: Act) -> bool:
+    terms, others = (set(get_terms(get_wording(each))) for each in (act, other))
+    return len(terms & others) >= ALIKE * min(len(terms), len(others))
+
+
 def _write_repairs(acts: Sequence[Act], count: int) -> tuple[str, ...]:
     """Return what is said to a customer who was not understood, where it was in several cases."""
     often = [act for act in acts if act.kind == "repair" and len(act.cases) >= max(2, SHARE * count)]
     return tuple(f"If the request is unclear or about something else: “{get_wording(act)}”" for act in often[:1])
 
 
-def _write_failures(cases: Sequence[Case], acts: Sequence[Act]) -> tuple[str, ...]:
+def _write_tried(tried: Sequence[Sequence[Move]], ids: Sequence[str]) -> list[str]:
+    """Return what did not help where it was tried, most cases first."""
+    acts = _join_same_orders(find_acts(tried, ids, {}))
+    return [
+        f"Tried, and did not help ({len(act.cases)} of {len(ids)}): {_lower(_word(act)[1])}."
+        for act in acts[:MAX_TRIED]
+    ]
+
+
+def _write_failures(cases: Sequence[Case]) -> tuple[str, ...]:
     """Return what was done last in the cases that failed."""
     failed = [case for case in cases if case.outcome in FAILED]
     if not failed or len(failed) == len(cases):

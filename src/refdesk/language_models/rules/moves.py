@@ -13,6 +13,7 @@ import regex
 from refdesk.core.machine_orders import is_order
 from refdesk.core.search.analysis import analyse, get_stop_terms
 from refdesk.kit import sentences
+from refdesk.language_models.rules import imperatives
 
 if TYPE_CHECKING:
     from refdesk.playbooks import Case, Turn
@@ -204,8 +205,16 @@ def _read_line(line: str) -> Iterator[tuple[Kind, str]]:
             yield "repair", sentence
         elif sentences.says_something(sentence) and (bare := sentences.drop_greeting(sentence)):
             said.append(bare)
-    if len(" ".join(said).split()) <= MAX_WORDS:
-        said = [" ".join(said)]
+    if said and len(" ".join(said).split()) <= MAX_WORDS:
+        said = [*_join_to_orders(said)]
     for text in said:
         if get_terms(text):
             yield "say", sentences.shorten(text, MAX_SAID)
+
+
+def _join_to_orders(said: Sequence[str]) -> Iterator[str]:
+    """Yield what is said at once as one move; where it orders several things, one for each, with what is said to it."""
+    orders = [number for number, sentence in enumerate(said) if imperatives.find_order(sentence) is not None]
+    starts = [0, *orders[1:]]
+    for start, end in zip(starts, [*starts[1:], len(said)], strict=True):
+        yield " ".join(said[start:end])

@@ -84,7 +84,7 @@ def get_base(form: str) -> str:
 
 
 _COMMON_VERBS = """
-    accept access activate add adjust align apply approve arrange ask assign attach authorize back block book boot
+    accept access activate add adjust align apply approve arrange ask assign attach authorize back block blow book boot
     bring browse build bypass calibrate call cancel change charge check choose clean clear click close collect compare
     complete compress configure confirm connect contact convert copy correct create cut deactivate decline decrease
     delete deny deselect detach dial disable disconnect dismiss double-click downgrade download drag drain drop edit
@@ -129,17 +129,21 @@ _CLAUSE_ENDS = regex.compile(
 )
 
 
+def can_begin_order(said: str) -> bool:
+    """Return whether the first word of a sentence can be a verb in its base form."""
+    match = _FIRST.match(said)
+    if match is None or said.rstrip().endswith("?") or _OBJECT.match(said):
+        return False
+    verb = match["verb"].casefold()
+    inflected = (is_past(verb) and IRREGULAR.get(verb) != verb) or regex.search(r"(?:ly|ing|[^su]s)$", verb)
+    return verb in COMMON or (verb not in _NOT_VERBS and not inflected)
+
+
 def begins_order(said: str) -> bool:
     """Return whether a sentence begins as an imperative does: with a verb, known or not, and what it is done to."""
     match = _FIRST.match(said)
-    if match is None or said.rstrip().endswith("?"):
+    if match is None or not can_begin_order(said):
         return False
-    verb, rest = match["verb"].casefold(), match["rest"]
-    if verb in COMMON and _OBJECT.match(rest):
-        return True
-    if _FINITE.search(_CLAUSE_ENDS.split(rest)[0]):
-        return False
-    if verb in COMMON:
-        return True
-    inflected = (is_past(verb) and IRREGULAR.get(verb) != verb) or regex.search(r"(?:ly|ing|[^su]s)$", verb)
-    return verb not in _NOT_VERBS and not inflected and _OBJECT.match(rest) is not None
+    is_known, has_object = match["verb"].casefold() in COMMON, _OBJECT.match(match["rest"]) is not None
+    is_statement = _FINITE.search(_CLAUSE_ENDS.split(match["rest"])[0]) is not None
+    return has_object if is_known and is_statement else is_known or (has_object and not is_statement)

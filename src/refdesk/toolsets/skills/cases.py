@@ -8,8 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
-import regex
-
+from refdesk.kit import verdicts
 from refdesk.model import Metadata, MetadataKey
 from refdesk.playbooks import Case, Turn
 
@@ -31,17 +30,7 @@ MAX_TEXT = 800
 EARLIER = "earlier"
 """The id of the case that stands for what a skill said before cases were kept."""
 
-_FAILED = regex.compile(
-    r"\b(?:still\ (?:does|is|do|are|can)(?:n'?t|\ not)|(?:doesn'?t|does\ not|didn'?t|did\ not)\ (?:work|help)"
-    r"|useless|waste\ of\ time"
-    r"|not\ (?:resolved|helpful|solved|fixed|working)|terrible\ service|never\ mind,?\ (?:i'?ll|this))\b",
-    regex.IGNORECASE | regex.VERBOSE,
-)
-_WORKED = regex.compile(
-    r"\b(?:it|that)(?:'s|\ is)?\ (?:now\ )?(?:works?|worked|working|fixed|solved)\b(?!\s*\?)"
-    r"|\bproblem\ (?:is\ )?solved\b|\bworks\ now\b",
-    regex.IGNORECASE | regex.VERBOSE,
-)
+_OUTCOMES = {"worked": "likely_resolved", "failed": "likely_failed", "": ""}
 
 
 def digest(turns: Sequence[Turn]) -> str:
@@ -61,9 +50,7 @@ def make_case(turns: Sequence[Turn], confirmed: bool = False, note: str = "") ->
 def judge(turns: Sequence[Turn]) -> str:
     """Return how a conversation seems to have gone, by the customer's last words; empty where they do not tell."""
     last = next((turn.text for turn in reversed(turns) if turn.speaker == "customer"), "")
-    if _FAILED.search(last):
-        return "likely_failed"
-    return "likely_resolved" if _WORKED.search(last) else ""
+    return _OUTCOMES[verdicts.judge_end(last)]
 
 
 def make_earlier(skill: Skill) -> Case:
