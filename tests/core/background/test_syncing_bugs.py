@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from refdesk.core.background import sync_log
-from refdesk.core.background.syncing import BUG
+from refdesk.core.background.sync_log import BUG
 from tests.core.background.test_syncing import make_bench, make_record
 
 
