@@ -99,6 +99,12 @@ async def test_the_opposite_is_a_step_of_its_own_and_cases_that_disagree_are_nam
     assert [len(step.cases) for step in playbook.steps] == [1, 1]
 
 
+@pytest.mark.parametrize(("one", "other"), read_pairs(DIFFERENT)[:12])
+async def test_orders_about_one_thing_that_contradict_are_named(one: str, other: str) -> None:
+    edge_cases = (await learn("The screen is unreadable.", one, other)).playbook.edge_cases
+    assert len(edge_cases) == ("add-in" not in one)
+
+
 async def test_cases_that_disagree_are_an_edge_case() -> None:
     playbook = (
         await learn("The screen is unreadable.", "enable dark mode", "disable dark mode", "enable dark mode")
@@ -114,3 +120,14 @@ async def test_each_order_of_a_turn_is_a_step() -> None:
         "Have the customer open the billing page and correct the number.",
         "Have the customer click Regenerate.",
     ]
+
+
+async def test_a_report_stays_with_what_the_customer_is_to_do_about_it() -> None:
+    said = "The viewing has been planned. Please bring a passport."
+    case = Case("one", (Turn("customer", "I want a viewing."), Turn("agent", said)))
+    assert len((await RulesModel().induce([case], None)).playbook.steps) == 1
+
+
+async def test_orders_about_other_things_do_not_disagree() -> None:
+    left, right = "turn left and walk for 5 minutes", "turn right on El Camino Real and walk towards the Target"
+    assert (await learn("Where is the station?", left, right)).playbook.edge_cases == ()

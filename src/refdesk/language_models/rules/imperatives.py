@@ -273,11 +273,18 @@ def _put_back(verb: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What a sentence has somebody do, or says was done: from its verb on, in the words of whoever said it."""
+    """What a sentence has somebody do, or says was done: from its verb on, in the words of whoever said it.
+
+    Attributes:
+        is_forbidden: Whether it is not to be done.
+        is_report: Whether it only says that something has been done, by nobody in particular.
+        when: The condition that the sentence begins with.
+    """
 
     manner: Manner
     what: str
     is_forbidden: bool = False
+    is_report: bool = False
     when: str = ""
 
 
@@ -294,7 +301,7 @@ def _find_done(said: str) -> Order | None:
             return Order("act", f"{verb}{match['rest'] if match['plain'] else _restore_all(match['rest'])}")
         return None
     if match := _DONE.match(said):
-        return Order("act", f"{get_base(match['done'])} {_lower(match['what'])}{match['rest']}")
+        return Order("act", f"{get_base(match['done'])} {_lower(match['what'])}{match['rest']}", is_report=True)
     return None
 
 

@@ -62,7 +62,7 @@ BRANCHING = 0.9
 TOGETHER = 0.7
 
 ALIKE = 0.5
-"""Share of the terms of the shorter of two orders that both have where they are about one thing."""
+"""Share of the terms of the longer of two orders, verbs left out, that both have where they are about one thing."""
 
 
 def list_texts(cases: Sequence[Case]) -> list[str]:
@@ -315,8 +315,16 @@ def _write_disagreements(acts: Sequence[Act], count: int) -> list[str]:
 
 
 def _is_about_one_thing(act: Act, other: Act) -> bool:
-    terms, others = (set(get_terms(get_wording(each))) for each in (act, other))
-    return len(terms & others) >= ALIKE * min(len(terms), len(others))
+    terms, others = (_get_objects(get_wording(each)) for each in (act, other))
+    common = terms & others
+    return terms == others or (bool(common) and len(common) >= ALIKE * max(len(terms), len(others)))
+
+
+def _get_objects(said: str) -> set[str]:
+    """Return the terms of an order without its verbs and the words that have an opposite."""
+    order = read_order(said)
+    done = {*order.does, *order.forbids, *order.contrasts} if order else set[str]()
+    return set(get_terms(said)) - set(get_terms(" ".join(done).replace("-", " ")))
 
 
 def _write_repairs(acts: Sequence[Act], count: int) -> tuple[str, ...]:

@@ -213,8 +213,12 @@ def _read_line(line: str) -> Iterator[tuple[Kind, str]]:
 
 
 def _join_to_orders(said: Sequence[str]) -> Iterator[str]:
-    """Yield what is said at once as one move; where it orders several things, one for each, with what is said to it."""
-    orders = [number for number, sentence in enumerate(said) if imperatives.find_order(sentence) is not None]
+    """Yield what is said at once as one move; where it orders several things, one for each, with what is said to it.
+
+    What is reported to have been done stays with what the customer is to do about it.
+    """
+    found = [(number, imperatives.find_order(sentence)) for number, sentence in enumerate(said)]
+    orders = [number for number, order in found if order is not None and not order.is_report]
     starts = [0, *orders[1:]]
     for start, end in zip(starts, [*starts[1:], len(said)], strict=True):
         yield " ".join(said[start:end])

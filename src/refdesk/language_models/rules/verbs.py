@@ -84,21 +84,22 @@ def get_base(form: str) -> str:
 
 
 _COMMON_VERBS = """
-    accept access activate add adjust align apply approve arrange ask assign attach authorize back block blow book boot
-    bring browse build bypass calibrate call cancel change charge check choose clean clear click close collect compare
-    complete compress configure confirm connect contact convert copy correct create cut deactivate decline decrease
-    delete deny deselect detach dial disable disconnect dismiss double-click downgrade download drag drain drop edit
-    eject email empty enable enter erase exit expand export extend fill find fix flip flush fold follow force format
-    forward give go grant hide hold ignore import increase insert inspect install invite join keep launch leave let
-    lift limit link load lock log look loosen lower make map mark measure merge migrate monitor move mute navigate
-    note notify open order pair paste pause pick ping place plug point postpone power press print proceed provide pull
-    purge push put raise reach read reboot recalibrate recharge reconnect record recreate redirect reduce refer refill
-    refresh refund register reinstall reject release reload remove rename renew repair repeat replace reply report
-    request reschedule reseat reset resize restart restore resubmit resume retry return review revoke right-click
-    rinse roll rotate run save scan schedule screw scroll search seat select send set shake share ship show shut sign
-    skip slide sort split start stop store submit subscribe suspend swap swipe switch sync synchronize take tap test
-    tick tighten toggle transfer trim try turn type unblock uncheck undo uninstall unlink unlock unmute unpair unplug
-    unscrew unsubscribe untick update upgrade upload use validate verify visit wait wash wipe withdraw write zip
+    accept access activate add adjust align apply approve arrange ask assign attach authorize back block blow book
+    boot bring browse build bypass calibrate call cancel change charge check choose clean clear click close collect
+    compare complete compress configure confirm connect contact convert copy correct create cut deactivate decline
+    decrease delete deny deselect detach dial disable disconnect dismiss double-click downgrade download drag drain
+    drive drop edit eject email empty enable enter erase exit expand export extend fill find fix flip flush fold
+    follow force format forward give go grant hide hold ignore import increase insert inspect install invite join keep
+    launch leave let lift limit link load lock log look loosen lower make map mark measure merge migrate monitor move
+    mute navigate note notify open order pair paste pause pick ping place plug point postpone power press print
+    proceed provide pull purge push put raise reach read reboot recalibrate recharge reconnect record recreate
+    redirect reduce refer refill refresh refund register reinstall reject release reload remove rename renew repair
+    repeat replace reply report request reschedule reseat reset resize restart restore resubmit resume retry return
+    review revoke right-click rinse roll rotate run save scan schedule screw scroll search seat select send set shake
+    share ship show shut sign skip slide sort split start stop store submit subscribe suspend swap swipe switch sync
+    synchronize take tap test tick tighten toggle transfer trim try turn type unblock uncheck undo uninstall unlink
+    unlock unmute unpair unplug unscrew unsubscribe untick update upgrade upload use validate verify visit wait walk
+    wash wipe withdraw write zip
 """
 COMMON = frozenset(_COMMON_VERBS.split())
 """Bases that agents and customers of a service desk use."""
