@@ -30,6 +30,20 @@ def keys() -> None:
     """Make, list and revoke the API keys that callers over HTTP need."""
 
 
+_org_option = click.option(
+    "--org",
+    metavar="ORG",
+    type=invocation.NAME,
+    help="The org its holder belongs to. Default: REFDESK_ORG, else local.",
+)
+_agent_option = click.option(
+    "--agent", required=True, metavar="AGENT", type=invocation.NAME, help="Who its holder is; entries carry this name."
+)
+_scope_option = click.option(
+    "--scope", "scopes", multiple=True, required=True, metavar="SCOPE", help="What it allows; say it once for each."
+)
+
+
 class _TellsScopes(click.Command):
     """Lists the scopes below its help."""
 
@@ -40,18 +54,9 @@ class _TellsScopes(click.Command):
 
 
 @keys.command(cls=_TellsScopes)
-@click.option(
-    "--org",
-    metavar="ORG",
-    type=invocation.NAME,
-    help="The org its holder belongs to. Default: REFDESK_ORG, else local.",
-)
-@click.option(
-    "--agent", required=True, metavar="AGENT", type=invocation.NAME, help="Who its holder is; entries carry this name."
-)
-@click.option(
-    "--scope", "scopes", multiple=True, required=True, metavar="SCOPE", help="What it allows; say it once for each."
-)
+@_org_option
+@_agent_option
+@_scope_option
 @click.option("--expires", metavar="WHEN", help="A date (2027-01-31), an instant, or from now on: 12h, 30d, 8w.")
 @click.argument("more_scopes", nargs=-1, metavar="[SCOPE]...")
 @invocation.json_option
@@ -85,18 +90,9 @@ def create(
 
 
 @keys.command(cls=_TellsScopes)
-@click.option(
-    "--org",
-    metavar="ORG",
-    type=invocation.NAME,
-    help="The org its holder belongs to. Default: REFDESK_ORG, else local.",
-)
-@click.option(
-    "--agent", required=True, metavar="AGENT", type=invocation.NAME, help="Who its holder is; entries carry this name."
-)
-@click.option(
-    "--scope", "scopes", multiple=True, required=True, metavar="SCOPE", help="What it allows; say it once for each."
-)
+@_org_option
+@_agent_option
+@_scope_option
 @click.option("--expires", metavar="WHEN", help="As for keys create.")
 @invocation.json_option
 def make(org: str | None, agent: str, scopes: tuple[str, ...], expires: str | None, as_json: bool) -> None:
