@@ -108,13 +108,14 @@ async def supersede(transaction: Transaction, old: Document, new: Document, now:
             "Supersede that one instead.",
             details={"headId": chains[old.id].head},
         )
-    if head == old.id or (successor is not None and new.id in await _list_below(transaction, old)):
+    own = await _list_below(transaction, old) if successor is not None else [old.id]
+    if head == old.id or new.id in own:
         raise ConflictError(
             f"{new.id} is itself superseded by {old.id}: undo that first, or a circle would be closed.",
             details={"headId": old.id},
         )
     if successor is not None:
-        await _part_chain(transaction, old, successor)
+        await _part_chain(transaction, old, successor, own)
         chains = await _find_chains(transaction, old.collection, {old.id: old.id, new.id: noted[new.id]})
         head = chains[new.id].head
     await transaction.put_documents([_retire(old, new.id)])
@@ -129,18 +130,18 @@ async def undo(transaction: Transaction, document: Document) -> Document:
 
     Costs as much as the chain is long: who heads each part of it is written anew.
     """
-    await _part_chain(transaction, document, str(get_successor_id(document)))
+    own = await _list_below(transaction, document)
+    await _part_chain(transaction, document, str(get_successor_id(document)), own)
     data = {name: value for name, value in document.data.items() if name not in (SUPERSEDED_BY, HEAD)}
     restored = replace(document, state=State.CURRENT, version=document.version + 1, data=data)
     await transaction.put_documents([restored])
     return restored
 
 
-async def _part_chain(transaction: Transaction, document: Document, successor_id: str) -> None:
-    """Make a chain of its own of a superseded document and what it superseded."""
+async def _part_chain(transaction: Transaction, document: Document, successor_id: str, own: Sequence[str]) -> None:
+    """Make a chain of its own of a superseded document and what it superseded, given from it on."""
     collection = document.collection
     head = (await find_heads(transaction, [document]))[document.id]
-    own = await _list_below(transaction, document)
     every, _ = await list_chain(transaction, collection, head, 0, _EVERY)
     rest = [id for id in every if id not in set(own)]
     source, target = _refer(collection, successor_id), _refer(collection, document.id)
