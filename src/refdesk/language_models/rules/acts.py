@@ -115,11 +115,11 @@ def _cluster(moves: Sequence[Move], vectors: Mapping[str, Vector]) -> list[list[
 
 def _find_different(orders: Sequence[Order | None]) -> NDArray[np.bool_]:
     """Return which two of the orders cannot be one act."""
-    every = list(dict.fromkeys(orders))
+    every = {order: place for place, order in enumerate(dict.fromkeys(orders))}
     apart = np.zeros((len(every), len(every)), dtype=np.bool_)
-    for (row, one), (column, other) in combinations(enumerate(every), 2):
+    for (one, row), (other, column) in combinations(every.items(), 2):
         apart[row, column] = apart[column, row] = differ(one, other)
-    numbers = np.array([every.index(order) for order in orders], dtype=np.intp)
+    numbers = np.array([every[order] for order in orders], dtype=np.intp)
     return apart[np.ix_(numbers, numbers)]
 
 

@@ -228,7 +228,7 @@ def _write_step(act: Act, acts: Sequence[Act], ids: Sequence[str], condition: st
     do = f"{ONE_OF_SEVERAL}: {_lower(do)}" if is_way else do
     if not condition and not is_way and len(act.cases) < BRANCHING * len(ids) and act.kind == "say":
         condition = evidence.find_condition(act, [other for other in acts if other.kind == "say"])
-    do = f"If {condition}: {do[:1].lower()}{do[1:]}" if condition else do
+    do = f"If {condition}: {_lower(do)}" if condition else do
     said = "" if act.kind in {"call", "log"} else sentences.shorten(get_wording(act), MAX_SAY)
     place = acts.index(act)
     return Step(
