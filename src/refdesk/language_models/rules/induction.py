@@ -148,8 +148,11 @@ def _choose(acts: Sequence[Act], count: int) -> list[Act]:
 def _find_ways(acts: Sequence[Act], chosen: Sequence[Act], worked: Sequence[bool]) -> list[Act]:
     """Return what answered several cases, where none of it is a step by its support, the best supported first.
 
-    Ties are broken by what is known to have worked, then they stand as the cases and what was done in them.
+    Ties are broken by what is known to have worked, then they stand as the cases and what was done in them. Of few
+    cases whatever was done is a step, which refining leaves as it is written.
     """
+    if len(worked) < FEW:
+        return []
     answers = [act for act in acts if act.kind in {"say", "call", "log"}]
     answers = [act for act in answers if act.kind != "say" or _word(act)[0] not in {"ask", "whether"}] or answers
     if (
