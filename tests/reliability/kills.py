@@ -190,7 +190,9 @@ async def find_faults_at_rest(path: Path, ledger: Ledger) -> None:
 class Trials:
     """Kills one server after another on one home, until something is wrong or all is done.
 
-    Every other one dies in place of some write or sync to the disk, the others after some answer.
+    Every other one dies in place of some write or sync to the disk, the others after some answer. How many of those a
+    server makes before it is under load depends on the machine: one that dies earlier gives the next of its kind twice
+    as many.
 
     Attributes:
         arguments: The command's.
@@ -206,6 +208,7 @@ class Trials:
     variables: dict[str, str] = field(default_factory=dict[str, str])
     kills: int = 0
     kills_under_load: int = 0
+    too_few_calls: int = 0
 
     async def run(self, kills: int) -> set[str]:
         """Return what was wrong after so many kills."""
@@ -224,6 +227,9 @@ class Trials:
     async def _live(self, nursery: Nursery, ledger: Ledger, done: set[str]) -> None:
         """Check what the last life left, and end this one under load. One that dies at the disk may not get so far."""
         calls = ledger.random.randrange(1, 600) if self.dies_at_disk and self.kills % 2 else None
+        if calls is not None:
+            calls = max(calls, 2 * self.too_few_calls)
+            self.too_few_calls = calls
         with nursery.start(*self.arguments, calls=calls) as life:
             url = await self._check(life, ledger, done)
             assert url is not None or calls is not None
@@ -231,6 +237,7 @@ class Trials:
                 after = ledger.random.randint(1, self.most_answers) if calls is None else None
                 await load_until_killed(url, ledger, life.kill, after)
                 self.kills_under_load += 1
+                self.too_few_calls = 0 if calls is not None else self.too_few_calls
 
     async def _check(self, life: Life, ledger: Ledger, done: set[str]) -> str | None:
         """Return where it listens; `None` when it died before it had answered everything."""
