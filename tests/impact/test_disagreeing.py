@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from refdesk.impact.disagreeing import find_contradiction, read_text
+from refdesk.impact.disagreeing import LONGEST_CLAUSE, MOST_COMPARED, compare, find_contradiction, read_text
 from refdesk.impact.kinds import THRESHOLD
 from refdesk.impact.quantities import find_values
 
@@ -68,3 +68,20 @@ def test_values_have_one_unit(one: str, other: str) -> None:
 def test_any_text_can_be_compared(text: str) -> None:
     contradict(text, "Tank 5 holds ethanol, not 1 l.")
     contradict(text, text)
+
+
+@pytest.mark.parametrize(
+    "line", ["turbine maintenance paragraph {}. ", "{} turbine 12 EUR, ", "a {} b a c. " * 30 + "The end is b {}.\n"]
+)
+def test_what_a_comparison_may_cost_is_bounded_whatever_is_written(line: str) -> None:
+    one, other = (read_text("Table\n" + line.replace("{}", str(number)) * 200) for number in (1, 2))
+    clauses = (*one.clauses, *other.clauses)
+    assert max((len(clause.text) for clause in clauses), default=0) <= LONGEST_CLAUSE
+    pairs = {(mine, theirs) for _, _, mine, theirs in compare(one, other)}
+    assert sum(len(mine.spoken) * len(theirs.spoken) for mine, theirs in pairs) <= MOST_COMPARED
+
+
+def test_what_is_said_before_a_table_is_compared() -> None:
+    table = ", ".join(f"sensor {number} at 20 bar" for number in range(300))
+    one, other = (f"The refund limit is {limit} EUR. Readings: {table}." for limit in (300, 500))
+    assert contradict(one, other)

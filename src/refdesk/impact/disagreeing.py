@@ -25,6 +25,13 @@ from refdesk.impact.wording import get_terms, split_sentences
 MOST_CLAUSES = 40
 """So many clauses of a note are compared: the first."""
 
+LONGEST_CLAUSE = 400
+"""Characters of a clause at most: what goes on for longer is a list or a table, and only its parts are compared."""
+
+MOST_COMPARED = 4_000_000
+"""So many pairs of words are compared of two notes, in the order of their clauses: some four times what two notes of
+whole sentences come to, and half a second of what is made to take long."""
+
 PARALLEL = 0.45
 """Clauses are built alike where so much of their words is the same in the same order."""
 
@@ -188,11 +195,14 @@ def compare(one: Text, other: Text) -> Iterator[tuple[Way, dict[str, float], Cla
     whole = 2 * len(one.terms & other.terms) / max(1, len(one.terms) + len(other.terms))
     is_long = max(len(one.words), len(other.words)) > SHORT_NOTE
     others = float(bool(one.names - other.words) and bool(other.names - one.words))
-    are_labelled = _have_other_labels(one.labels, other.labels)
+    are_labelled, left = _have_other_labels(one.labels, other.labels), MOST_COMPARED
     for mine in one.clauses:
         for theirs in other.clauses:
             if mine.reach.isdisjoint(theirs.reach):
                 continue
+            left -= len(mine.spoken) * len(theirs.spoken)
+            if left < 0:
+                return
             for way, evidence in _Pair(mine, theirs, whole).list_ways():
                 evidence["label"] = float(evidence["label"] or are_labelled)
                 evidence |= {"other names": others, "other subject": float(is_long and whole < 0.4)}
@@ -321,14 +331,16 @@ class _Pair:
 def _split(text: str) -> Iterator[tuple[int, int]]:
     """Yield the offsets of sentences, and behind each those of its parts that say something by themselves."""
     for start, end in split_sentences(text):
-        yield start, end
+        if end - start <= LONGEST_CLAUSE:
+            yield start, end
         at, parts = start, list[tuple[int, int]]()
         for match in _BREAK.finditer(text, start, end):
             parts.append((at, match.start()))
             at = match.end()
         parts.append((at, end))
         if len(parts) > 1:
-            yield from (part for part in parts if len(get_terms(text[slice(*part)])) >= 3)
+            within = (part for part in parts if part[1] - part[0] <= LONGEST_CLAUSE)
+            yield from (part for part in within if len(get_terms(text[slice(*part)])) >= 3)
 
 
 def _is_name(word: str, at: int) -> bool:

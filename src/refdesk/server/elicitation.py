@@ -6,7 +6,7 @@ again with what was chosen. So nothing is kept between the rounds either, and an
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import anyio
 import mcp_types as types
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 ANSWER_SECONDS = 600.0
 """How long a person may think."""
+
+IN_ONE_BODY = "refdesk.in_one_body"
+"""Where in a request's scope is whether it is answered in one body, in which no question can precede the answer."""
 
 FIELD = "choice"
 _FIRST_MODERN = "2026-07-28"
@@ -54,6 +57,9 @@ async def ask(
 
 
 async def _ask_now(context: RequestContext, request: types.ElicitRequestFormParams) -> types.ElicitResult | None:
+    scope: object = getattr(context.request, "scope", None)
+    if isinstance(scope, dict) and cast("dict[str, object]", scope).get(IN_ONE_BODY):
+        return None
     try:
         with anyio.move_on_after(ANSWER_SECONDS):
             return await context.session.elicit_form(request.message, request.requested_schema, context.request_id)

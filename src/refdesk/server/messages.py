@@ -24,7 +24,9 @@ from refdesk.server.envelopes import (
     parse,
     refuse,
 )
+from refdesk.server.limits.rates import REFUSE_NEXT
 from refdesk.server.limits.sessions import PROTOCOL_VERSION, SESSION_ID
+from refdesk.server.protocol_errors import LIMITED
 from refdesk.server.replies import reply
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 UNSUPPORTED_VERSION = -32022
+JSON = "application/json"
 MESSAGE = "refdesk.message"
 """Where in a request's scope the message is that it carries."""
 
@@ -66,7 +69,7 @@ class Messages:
             await _respond(refuse(None, types.PARSE_ERROR, NO_JSON), 400)(scope, receive, send)
             return
         if isinstance(value, list):
-            answer = await self._serve_batch(scope, cast("list[object]", value))
+            answer = await self._serve_batch(scope, receive, cast("list[object]", value))
         else:
             answer = self._refuse(scope, value)
         if answer is None:
@@ -87,16 +90,23 @@ class Messages:
         data = {"supported": list(MODERN_PROTOCOL_VERSIONS), "requested": version[:80]}
         return _respond(refuse(id, UNSUPPORTED_VERSION, words, data), 400)
 
-    async def _serve_batch(self, scope: Scope, value: Sequence[object]) -> Response:
+    async def _serve_batch(self, scope: Scope, receive: Receive, value: Sequence[object]) -> Response:
         session = self.session_of(scope)
         version = Headers(scope=scope).get(PROTOCOL_VERSION) or (self.find_version(session) if session else None)
         problem = find_batch_problem(value, version)
         if problem is not None:
             return _respond(problem, 400)
-        answers = [answer for each in value for answer in await self._serve_one(scope, each)]
+        refuse_next, answers = scope.get(REFUSE_NEXT), list[dict[str, Any]]()
+        for place, each in enumerate(value):
+            # The request has counted as its first message; who may send no more is told so for all that follow.
+            if place and refuse_next is not None and LIMITED not in scope:
+                refusal = await refuse_next()
+                if refusal is not None:
+                    scope[LIMITED] = refusal
+            answers += await self._serve_one(scope, receive, each)
         return reply(answers) if answers else Response(status_code=202)
 
-    async def _serve_one(self, scope: Scope, value: object) -> list[dict[str, Any]]:
+    async def _serve_one(self, scope: Scope, receive: Receive, value: object) -> list[dict[str, Any]]:
         """Return what is answered to one message of a batch: nothing, or one message."""
         problem = find_problem(value)
         if problem is not None:
@@ -104,15 +114,14 @@ class Messages:
         body, sent = strict_json.dump(value).encode(), list[bytes]()
         headers = MutableHeaders(raw=[each for each in scope["headers"] if each[0] != b"transfer-encoding"])
         headers["content-length"] = str(len(body))
-
-        async def receive() -> Message:
-            return {"type": "http.request", "body": body, "more_body": False}
+        headers["accept"] = JSON  # a stream has no place in a batch's answer, nor what would precede the answer in one
 
         async def send(message: Message) -> None:
             sent.append(message.get("body", b""))
 
+        part: Message = {"type": "http.request", "body": body, "more_body": False}
         own = {**scope, "headers": headers.raw, MESSAGE: value}
-        await self.app(own, receive, send)
+        await self.app(own, _replay([part], receive), send)
         return _read_answers(b"".join(sent))
 
 
@@ -131,17 +140,16 @@ def _respond(error: types.JSONRPCError, status: int) -> Response:
 
 
 def _is_json(scope: Scope) -> bool:
-    return Headers(scope=scope).get("content-type", "").split(";")[0].strip().lower() == "application/json"
+    return Headers(scope=scope).get("content-type", "").split(";")[0].strip().lower() == JSON
 
 
 def _read_answers(body: bytes) -> list[dict[str, Any]]:
-    """Return the answers in a body of JSON or of events; notifications on the way have no place in a batch's answer."""
-    lines = [line.removeprefix(b"data:") for line in body.splitlines() if line.startswith(b"data:")]
+    """Return the answer in a body, where it holds one."""
     try:
-        values: list[Any] = [json.loads(text) for text in lines or [body] if text.strip()]
+        value: object = json.loads(body)
     except ValueError:
         return []
-    return [value for value in values if isinstance(value, dict) and ("result" in value or "error" in value)]
+    return [cast("dict[str, Any]", value)] if isinstance(value, dict) and value.keys() & {"result", "error"} else []
 
 
 async def _read_ahead(receive: Receive, most_bytes: int) -> list[Message]:

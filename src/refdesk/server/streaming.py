@@ -7,8 +7,8 @@ of a session; here each request is looked at.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
@@ -19,6 +19,7 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.datastructures import Headers
 
+from refdesk.server.elicitation import IN_ONE_BODY
 from refdesk.server.envelopes import refuse
 from refdesk.server.limits.sessions import PROTOCOL_VERSION
 from refdesk.server.messages import MESSAGE
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 EVENTS = "text/event-stream"
 NOTHING_FOLLOWS = "Nothing follows that event, or it is not kept any more; send what was not answered again."
+ID_IN_USE = "An unanswered request of this session has that `id`: give each request its own."
 
 _in_one_body: ContextVar[bool] = ContextVar("in_one_body", default=False)
 """Whether the request being served gets one body; its session's other tasks do not inherit it."""
@@ -118,7 +120,7 @@ class _Sessions(StreamableHTTPSessionManager):
             security_settings=self.security_settings,
             idle_timeout=self.session_idle_timeout,
         )
-        own.may_ask, own.replays = self._may_ask, replays
+        own.may_ask, own.replays, own.used_ids = self._may_ask, replays, set()
         self._server_instances[opened.mcp_session_id] = own
         return own
 
@@ -128,6 +130,7 @@ class _Transport(StreamableHTTPServerTransport):
 
     may_ask: Callable[[Mapping[str, Any]], bool]
     replays: Replays
+    used_ids: set[str]
     _is_client_asked = False
 
     @property
@@ -146,12 +149,37 @@ class _Transport(StreamableHTTPServerTransport):
             error = refuse(None, types.INVALID_REQUEST, NOTHING_FOLLOWS).model_dump(mode="json", by_alias=True)
             await reply(error, 400)(scope, receive, send)
             return
-        self._note_capabilities(scope)
-        before = _in_one_body.set(not self._needs_stream(scope))
-        try:
-            await super().handle_request(scope, receive, send)
-        finally:
-            _in_one_body.reset(before)
+        with self._use_id(scope) as is_own:
+            if not is_own:
+                error = refuse(_get(scope, MESSAGE).get("id"), types.INVALID_REQUEST, ID_IN_USE)
+                await reply(error.model_dump(mode="json", by_alias=True), 400)(scope, receive, send)
+                return
+            self._note_capabilities(scope)
+            scope[IN_ONE_BODY] = not self._needs_stream(scope)
+            before = _in_one_body.set(scope[IN_ONE_BODY])
+            try:
+                await super().handle_request(scope, receive, send)
+            finally:
+                _in_one_body.reset(before)
+
+    @contextmanager
+    def _use_id(self, scope: Scope) -> Generator[bool]:
+        """Reserve a request's id for the block; whether no other request of the session has it that is unanswered.
+
+        The SDK keeps requests by their ids' texts, and would give one the other's answer.
+        """
+        message = _get(scope, MESSAGE)
+        id = str(message["id"]) if "method" in message and "id" in message else None
+        if id is None:
+            yield True
+        elif id in self.used_ids or id in self._request_streams:
+            yield False
+        else:
+            self.used_ids.add(id)
+            try:
+                yield True
+            finally:
+                self.used_ids.discard(id)
 
     async def terminate(self) -> None:
         """End the session."""

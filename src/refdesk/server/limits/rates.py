@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 import anyio
@@ -32,6 +33,10 @@ LONGEST_PAUSE = 0.5
 
 MINUTE = 60.0
 MOST_REMEMBERED = 20_000
+
+REFUSE_NEXT = "refdesk.refuse_next"
+"""Where in a request's scope the function is that counts one request more of its caller, and returns why it may not be
+served, or `None`. Only requests that somebody's rate holds have it."""
 
 
 @dataclass(slots=True)
@@ -79,6 +84,8 @@ class RateLimit:
             return
         if refusal is not None:
             scope[LIMITED] = refusal
+        elif caller is not None:
+            scope[REFUSE_NEXT] = partial(self._find_refusal, caller)
         await self.app(scope, receive, send)
 
     def _is_said_by_protocol(self, scope: Scope) -> bool:
