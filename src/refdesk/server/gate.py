@@ -52,6 +52,7 @@ class Gate:
         origins: Web origins, beside this server's own, whose pages may call.
         most_bytes: How large a request to an address may be, where it may be larger than elsewhere.
         get_error_format: Returns the form of errors at an address.
+        find_scheme: Returns over what a client speaks, `http` or `https`: redirects and cookies follow it.
     """
 
     app: ASGIApp
@@ -60,12 +61,14 @@ class Gate:
     takes_addresses: bool = False
     most_bytes: Mapping[str, int] = field(default_factory=dict[str, int])
     get_error_format: Callable[[Scope], ErrorFormat] = lambda _: NESTED
+    find_scheme: Callable[[Scope], str] = lambda scope: scope["scheme"]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one connection."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
+        scope["scheme"] = self.find_scheme(scope)
 
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":

@@ -6,10 +6,12 @@ import logging
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, cast
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 import anyio
 from starlette.applications import Starlette
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.routing import BaseRoute, Match, Mount, Route
@@ -121,7 +123,15 @@ def build_app(
         },
     )
     most_bytes = {**rest.find_most_bytes(desk.toolsets), MCP: mcp.MESSAGE_BYTES, streams.MESSAGES: mcp.MESSAGE_BYTES}
-    return Gate(app, hosts, origins, takes_addresses, most_bytes, get_error_format)
+    find_scheme = partial(_find_scheme, read_proxies(desk.settings.trusted_proxies), desk.settings.public_url)
+    return Gate(app, hosts, origins, takes_addresses, most_bytes, get_error_format, find_scheme)
+
+
+def _find_scheme(proxies: TrustedProxies, public: str | None, scope: Scope) -> str:
+    """Return over what a client speaks: whoever names the server by its public name, over what that name says."""
+    if public is not None and urlsplit(public).netloc.lower() == Headers(scope=scope).get("host", "").lower():
+        return urlsplit(public).scheme
+    return proxies.find_scheme(scope)
 
 
 def _choose_sign_in(desk: Desk, clock: Clock) -> SignIn | None:
@@ -198,10 +208,10 @@ def _name_address(routes: Sequence[BaseRoute], scope: Scope) -> str:
 
 
 def _make_site(desk: Desk, anonymous: Principal | None, probes: Probes, *, sse: bool) -> Site:
-    proxies, public = read_proxies(desk.settings.trusted_proxies), desk.settings.public_url
+    public = desk.settings.public_url
 
     def find_base(request: Request) -> str:
-        return public.rstrip("/") if public is not None else proxies.find_base(request.scope)
+        return (public if public is not None else str(request.base_url)).rstrip("/")
 
     return Site(desk, anonymous, probes.get_shown, find_base, sse)
 

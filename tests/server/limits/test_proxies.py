@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 from starlette.types import Scope
 
 from refdesk.errors import ConfigurationError
 from refdesk.server.limits.proxies import TrustedProxies, read_proxies
+from tests.server.conftest import open_http
+from tests.server.echo import echo_desk
+from tests.server.test_keys import bearer, make_key
 
 PROXIES = read_proxies(["10.0.0.0/8", "2001:db8::1"])
 
@@ -55,7 +61,7 @@ def test_what_is_no_address_is_said() -> None:
 
 
 @pytest.mark.parametrize(
-    ("peer", "headers", "base"),
+    ("peer", "headers", "scheme"),
     [
         ("10.0.0.1", [], "http"),
         ("10.0.0.1", [("x-forwarded-proto", "https")], "https"),
@@ -69,8 +75,30 @@ def test_what_is_no_address_is_said() -> None:
     ],
 )
 def test_the_nearest_named_proxy_says_whether_it_was_asked_over_tls(
-    peer: str, headers: list[tuple[str, str]], base: str
+    peer: str, headers: list[tuple[str, str]], scheme: str
 ) -> None:
     scope = request(peer, ("host", "desk.example.com"), *headers)
-    scope.update(scheme="http", path="/docs", root_path="", query_string=b"a=b", server=("x", 80))
-    assert PROXIES.find_base(scope) == f"{base}://desk.example.com"
+    scope.update(scheme="http")
+    assert PROXIES.find_scheme(scope) == scheme
+
+
+@pytest.mark.parametrize(
+    ("settings", "said", "scheme"),
+    [
+        ({"trusted_proxies": ("127.0.0.1",)}, "https", "https"),
+        ({"trusted_proxies": ("10.0.0.1",)}, "https", "http"),
+        ({"public_url": "https://127.0.0.1:8350/"}, "http", "https"),
+        ({"public_url": "https://desk.example.com"}, "https", "http"),
+    ],
+)
+async def test_redirects_and_cookies_follow_what_the_client_spoke(
+    tmp_path: Path, settings: dict[str, Any], said: str, scheme: str
+) -> None:
+    async with echo_desk(tmp_path, **settings) as desk, open_http(desk, None) as client:
+        client.headers["x-forwarded-proto"] = said
+        key = await make_key(desk)
+        moved = await client.get("/mcp/", headers=bearer(key))
+        assert moved.headers["location"] == f"{scheme}://127.0.0.1:8350/mcp"
+        signed_in = await client.post("/console/sign-in", data={"key": key})
+        [cookie] = [each for each in signed_in.headers.get_list("set-cookie") if key in each]
+        assert ("Secure" in cookie) == (scheme == "https")

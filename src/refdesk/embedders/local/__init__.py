@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import threading
-from collections import OrderedDict
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
@@ -39,9 +38,6 @@ _LETTER = regex.compile(r"\p{L}")
 _DIGIT = regex.compile(r"\p{N}")
 _LATIN_LETTER = regex.compile(r"\p{Latin}")
 
-CACHED_QUERIES = 512
-"""At 1.5 kB each."""
-
 
 class Encoder(Protocol):
     """A model in memory; safe to share between threads."""
@@ -58,7 +54,6 @@ class LocalEmbedder:
         model_path: The ONNX file; `None` is the packaged one. Its digest must be the known one.
         parallel_passages: How many passages are embedded at once; `None` is one per processor, at most four.
         parallel_queries: How many questions are embedded at once; `None` is one per processor.
-        cached_queries: How many questions' vectors are kept, the last asked.
         cache: The folder in which what is derived from the packaged file is kept; `None` keeps nothing.
     """
 
@@ -68,7 +63,6 @@ class LocalEmbedder:
         *,
         parallel_passages: int | None = None,
         parallel_queries: int | None = None,
-        cached_queries: int = CACHED_QUERIES,
         cache: Path | None = None,
     ) -> None:
         self._model_path, self._cache = model_path, cache
@@ -77,8 +71,6 @@ class LocalEmbedder:
         processors = os.cpu_count() or 1
         self._passage_threads = anyio.CapacityLimiter(parallel_passages or min(4, processors))
         self._query_threads = anyio.CapacityLimiter(parallel_queries or processors)
-        self._cached_queries = cached_queries
-        self._query_vectors: OrderedDict[str, Vector] = OrderedDict()
 
     @property
     def model(self) -> EmbeddingModel:
@@ -109,7 +101,6 @@ class LocalEmbedder:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._encoder = None
-        self._query_vectors.clear()
 
     async def load(self) -> None:
         """Return once the model is in memory. A cancelled caller leaves the loading to the others.
@@ -142,18 +133,14 @@ class LocalEmbedder:
         return [self._finish(vectors[number], as_query=False) for number in range(len(texts))]
 
     async def embed_query(self, text: str) -> Vector:
-        """Return the vector of a question's first `QUERY_PIECES` word pieces; the last questions are remembered."""
-        vector = self._query_vectors.get(text)
-        if vector is None:
-            vector = await anyio.to_thread.run_sync(
-                self._encode, self._to_query(text), QUERY_PIECES, abandon_on_cancel=True, limiter=self._query_threads
-            )
-            vector = self._finish(vector, as_query=True)
-        self._query_vectors[text] = vector
-        self._query_vectors.move_to_end(text)
-        if len(self._query_vectors) > self._cached_queries:
-            self._query_vectors.popitem(last=False)
-        return vector
+        """Return the vector of a question's first `QUERY_PIECES` word pieces.
+
+        None is remembered here, where nobody knows whose it is: how fast an answer comes would tell who asked before.
+        """
+        vector = await anyio.to_thread.run_sync(
+            self._encode, self._to_query(text), QUERY_PIECES, abandon_on_cancel=True, limiter=self._query_threads
+        )
+        return self._finish(vector, as_query=True)
 
     def _to_passage(self, text: str) -> str:
         """Return what the model is given of a passage."""

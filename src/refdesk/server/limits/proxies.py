@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address, ip_network
 from typing import TYPE_CHECKING, TypeAlias
 
-from starlette.datastructures import URL, Headers
+from starlette.datastructures import Headers
 
 from refdesk import errors
 
@@ -53,12 +53,11 @@ class TrustedProxies:
                 break
         return client
 
-    def find_base(self, scope: Scope) -> str:
-        """Return where clients reach this server, as a URL: by the name they used, over TLS where a proxy ended it."""
-        base = URL(scope={**scope, "path": scope.get("root_path", ""), "query_string": b""})
+    def find_scheme(self, scope: Scope) -> str:
+        """Return over what the client spoke, `http` or `https`: what the proxy says that asks for it, where one does."""
         client = str((scope.get("client") or ("",))[0])
         said = _find_scheme(Headers(scope=scope)) if self.networks and self.trusts(client) else None
-        return str(base.replace(scheme=said) if said is not None else base).rstrip("/")
+        return said or str(scope.get("scheme", "http"))
 
 
 def read_proxies(names: Sequence[str]) -> TrustedProxies:
