@@ -290,6 +290,20 @@ async def test_the_server_tells_the_day_and_shows_its_mark(desk: Desk) -> None:
         assert "2026-11-23" in str(client.instructions)
 
 
+@pytest.mark.parametrize("era", ["legacy", "auto"])
+async def test_the_instructions_leave_out_what_a_caller_may_not_use(desk: Desk, era: str) -> None:
+    for scopes, told, denied in (
+        ({"echo:read", "echo:write", "flat:read"}, ["echo", "flat"], None),
+        ({"echo:read"}, ["echo"], "You may not use here: fail_echo."),
+    ):
+        reader = Principal("local", "reader", frozenset(scopes))
+        server = mcp.build_server(desk, mcp.identify_local(reader, is_agent_known=True))
+        async with Client(server, mode=era) as client:
+            lines = str(client.instructions).splitlines()
+        assert [line[2:6] for line in lines if line.startswith("- ")] == told
+        assert [line for line in lines if line.startswith("You may not")] == ([denied] if denied else [])
+
+
 async def test_a_cursor_that_no_list_gave_is_an_error(client: Client) -> None:
     for ask in (client.list_tools, client.list_resources, client.list_resource_templates):
         with pytest.raises(MCPError, match="no such page") as caught:

@@ -147,20 +147,29 @@ def server_name(toolsets: tuple[Toolset, ...]) -> str:
     return toolsets[0].name if len(toolsets) == 1 else "refdesk"
 
 
-def instructions(toolsets: Sequence[Toolset], today: date, synced: Mapping[str, datetime] | None = None) -> str:
+def instructions(
+    toolsets: Sequence[Toolset],
+    today: date,
+    synced: Mapping[str, datetime] | None = None,
+    may_run: Callable[[Operation], bool] = lambda _: True,
+) -> str:
     """Return what a client may show its model: the day, what there is to know, how tasks are done, and what to heed.
 
     Args:
         toolsets: Those in play.
         today: In UTC.
         synced: When those that copy a source last did, as far as that is known.
+        may_run: Returns whether the caller may use a tool. A toolset of which it may use none is left out.
     """
     known = synced or {}
+    listed = [toolset for toolset in toolsets if any(map(may_run, toolset.listed))]
     lines = [
         f"- {toolset.name}: {toolset.description}{_tell_age(known.get(toolset.name))} {toolset.recipe}".rstrip()
-        for toolset in toolsets
-        if toolset.listed
+        for toolset in listed
     ]
+    denied = [each.name for toolset in listed for each in toolset.listed if not may_run(each)]
+    if denied:
+        lines.append(f"You may not use here: {', '.join(denied)}.")
     first = f"Today is {today:%A}, {today.isoformat()} (UTC). This desk knows:"
     return "\n".join([first, *lines, HEED])
 

@@ -55,7 +55,7 @@ from refdesk.server.telemetry import find_traceparent
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from mcp.server.context import ServerRequestContext
+    from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
     from mcp.server.lowlevel import Server
 
     from refdesk.app import Desk
@@ -384,7 +384,8 @@ class Adapter:
         )
         server.tell = lambda: instructions(self.desk.toolsets, self.clock.now().date(), self.desk.synced)
         # In place of the SDK's own, which makes a span of each message: `calls` traces what is called.
-        server.middleware[:] = [protocol_errors.explain, DeclareExtensions(server, frozenset({tasks.EXTENSION}))]
+        declare = DeclareExtensions(server, frozenset({tasks.EXTENSION}))
+        server.middleware[:] = [protocol_errors.explain, declare, self._instruct]
         server.add_request_handler("tools/call", types.CallToolRequestParams, self.call_tool)
         self.subscriptions.extend(server)
         if any(entry.operation.keep for entry in self._entries.values()):
@@ -392,6 +393,15 @@ class Adapter:
         if self._has_skills():
             skill_files.extend(server, self.desk, self.identify)
         return server
+
+    async def _instruct(self, ctx: RequestContext, call_next: CallNext) -> HandlerResult:
+        """Answer a message; who connects is told of the tools that it may use."""
+        result = await call_next(ctx)
+        if ctx.method in ("initialize", "server/discover") and isinstance(result, dict):
+            may_run = self._caller(ctx).may_run
+            today = self.clock.now().date()
+            result["instructions"] = instructions(self.desk.toolsets, today, self.desk.synced, may_run)
+        return result
 
     def _has_skills(self) -> bool:
         return any(toolset.name == "skills" for toolset in self.desk.toolsets)

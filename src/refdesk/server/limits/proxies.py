@@ -54,7 +54,7 @@ class TrustedProxies:
         return client
 
     def find_scheme(self, scope: Scope) -> str:
-        """Return over what the client spoke, `http` or `https`: what the proxy says that asks for it, where one does."""
+        """Return over what the client spoke, `http` or `https`: as the proxy that asks for it says, where one does."""
         client = str((scope.get("client") or ("",))[0])
         said = _find_scheme(Headers(scope=scope)) if self.networks and self.trusts(client) else None
         return said or str(scope.get("scheme", "http"))
