@@ -29,6 +29,12 @@ async def test_a_get_takes_its_arguments_from_path_and_query(rest: httpx2.AsyncC
     assert response.json() == {"said": "ABC", "by": "tester"}
 
 
+async def test_a_post_takes_nothing_from_its_query(rest: httpx2.AsyncClient) -> None:
+    response = await rest.post("/echo/search?limit=1", json={"query": "hi"})
+    assert response.status_code == 400
+    assert "body" in response.json()["error"]["message"]
+
+
 async def test_a_query_parameter_given_twice_is_refused(rest: httpx2.AsyncClient) -> None:
     response = await rest.get("/echo/items/abc?loud=true&loud=false")
     assert response.status_code == 400

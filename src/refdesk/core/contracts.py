@@ -95,7 +95,10 @@ def _allow_truncation(schema: Schema, how: Shortening) -> Schema:
     message = "What was cut, and how to read the rest."
     fields: Schema = {"message": {"type": "string", "description": message}}
     if how.pages:
-        fields["next"] = {"type": "object", "description": "The arguments that read on from where it was cut."}
+        fields["next"] = {
+            "type": "object",
+            "description": "What to add to the same arguments to read on from where it was cut.",
+        }
     truncated = {
         "type": "object",
         "description": "Only over MCP, and only where the answer was too long and is not whole.",

@@ -185,7 +185,7 @@ def _get_offset(asked: Mapping[str, object]) -> int:
 def _explain(how: Shortening, cut: int, left_out: int) -> dict[str, Any]:
     parts = [f"{cut} long texts are cut"] * bool(cut) + [f"{left_out} of the results are left out"] * bool(left_out)
     what = " and ".join(parts) or "parts are left out"
-    on = " `next` has the arguments that read on from here." if how.pages and (left_out or not how.items) else ""
+    on = " To read on from here, ask the same with `next` added." if how.pages and (left_out or not how.items) else ""
     return {"message": f"Not whole: {what}, so that it fits. {how.rest}{on}"}
 
 

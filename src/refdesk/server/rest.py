@@ -108,12 +108,17 @@ async def read_arguments(request: Request, operation: Operation) -> dict[str, An
     What is in the address is text, and is read by the operation's schema.
 
     Raises:
-        InvalidInputError: The body is not one strict JSON object, or a parameter is given twice.
+        InvalidInputError: The body is not one strict JSON object, a parameter is given twice, or a POST has some in its
+            address.
         TooLargeError: The body is larger than the operation takes.
     """
     schema = calls.get_schema(operation.input)
     in_path = json_types.read_texts(request.path_params, schema)
     if request.method == "POST":
+        if request.query_params:
+            raise errors.InvalidInputError(
+                "A POST takes its arguments from its body alone; put those behind the question mark there."
+            )
         return _join(await _read_body(request, operation.most_bytes or strict_json.MAX_BYTES), in_path)
     pairs = request.query_params.multi_items()
     if len({name for name, _ in pairs}) != len(pairs):

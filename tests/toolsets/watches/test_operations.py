@@ -110,6 +110,19 @@ async def test_a_paused_watch_tells_nothing_and_goes_on_where_what_it_watches_is
 
 
 @pytest.mark.parametrize("face", FACES)
+async def test_news_of_a_watch_that_one_has_not_are_not_found(desk: Desk, face: str) -> None:
+    async with call_as(desk, face, "ann", *EVERYTHING) as ann, call_as(desk, face, "bob", *EVERYTHING) as bob:
+        mine = await watch(ann, "search", "gate code")
+        assert await list_news(ann, watch=mine) == []
+        assert (await bob("list_news", {"watch": mine}))[0] == "NOT_FOUND"
+        assert (await ann("list_news", {"watch": "mine"}))[0] == "NOT_FOUND"
+        await store(bob, "Gate code")
+        await look(desk)
+        await ann("delete_watch", {"id": mine})
+        assert len(await list_news(ann, watch=mine)) == 1, "what it told stays"
+
+
+@pytest.mark.parametrize("face", FACES)
 async def test_an_entry_tells_what_becomes_of_it(desk: Desk, face: str) -> None:
     async with call_as(desk, face, "ann", *EVERYTHING) as ann:
         await put_update(desk)

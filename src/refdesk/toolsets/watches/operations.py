@@ -274,6 +274,7 @@ def _describe_news(
         effects=READS,
         route=Route("GET", "/watches/news"),
         shortening=Shortening("news", ("title",), "Ask for fewer at once."),
+        errors={"NOT_FOUND": "The caller has no such watch."},
         examples=({}, {"after": 41}, {"since": "2026-11-01"}),
     )
 

@@ -80,7 +80,11 @@ def describe_watch(watch: watches.Watch) -> dict[str, Any]:
 
 
 async def list_news(context: Context, scopes: ReadingScopes, asked: models.NewsInput) -> models.NewsOutput:
-    """Return what is new for the caller."""
+    """Return what is new for the caller.
+
+    Raises:
+        NotFoundError: Of a watch that the caller has not, and that has left no news.
+    """
     store, principal = context.knowledge_base.store, context.principal
     since = parse_time(asked.since, time.min) if asked.since is not None else None
     is_narrowed = since is not None or asked.watch is not None
@@ -93,6 +97,8 @@ async def list_news(context: Context, scopes: ReadingScopes, asked: models.NewsI
         missed, after = missed + page.missed, page.last
         wanted = [each for each in page.news if _is_asked(each, asked, since)]
         found += [each for each in wanted if showing.may_know(scopes, principal.scopes, each.event)]
+    if asked.watch is not None and not found:
+        await find_watch(store, context, asked.watch)
     if len(found) > asked.limit:
         found = found[: asked.limit]
         after = found[-1].number
