@@ -87,6 +87,23 @@ async def test_what_is_no_message_is_told_so(desk: Desk, version: str, body: byt
     assert words in error["message"]
 
 
+@pytest.mark.parametrize("version", ["2025-11-25", "2026-07-28"])
+async def test_the_type_of_a_message_is_read_in_any_case_and_no_other_is(desk: Desk, version: str) -> None:
+    async with open_session(desk, "2025-11-25") as client:
+        meta = {"_meta": MODERN_META} if version == "2026-07-28" else {}
+        if meta:
+            del client.headers["mcp-session-id"]
+        client.headers |= {"mcp-protocol-version": version, "mcp-method": "tools/list"}
+        body = json.dumps({"jsonrpc": "2.0", "id": 7, "method": "tools/list", "params": meta})
+        for kind in ("Application/JSON", "application/json; charset=UTF-8"):
+            answer = await client.post("/mcp", content=body, headers={"content-type": kind})
+            assert answer.status_code == 200, answer.text
+        for kind in ("text/plain", "application/jsonx", ""):
+            answer = await client.post("/mcp", content=body, headers={"content-type": kind})
+            assert answer.status_code == 415
+            assert "Content-Type: application/json" in read_error(answer)["message"]
+
+
 @pytest.mark.parametrize(
     ("message", "words"),
     [

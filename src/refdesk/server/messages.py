@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 UNSUPPORTED_VERSION = -32022
 JSON = "application/json"
+NO_TYPE = f"Send messages as JSON, with the header Content-Type: {JSON}."
 MESSAGE = "refdesk.message"
 """Where in a request's scope the message is that it carries."""
 
@@ -61,9 +62,14 @@ class Messages:
             return
         parts = await _read_ahead(receive, self.most_bytes)
         body = b"".join(part.get("body", b"") for part in parts)
-        if parts[-1]["type"] != "http.request" or len(body) > self.most_bytes or not _is_json(scope):
-            await self.app(scope, _replay(parts, receive), send)  # gone, too large or no message: others say so
+        if parts[-1]["type"] != "http.request" or len(body) > self.most_bytes:
+            await self.app(scope, _replay(parts, receive), send)  # gone or too large: others say so
             return
+        if not _is_json(scope):
+            await _respond(refuse(None, types.INVALID_REQUEST, NO_TYPE), 415)(scope, receive, send)
+            return
+        # The SDK reads the name of the type as it is written; it may be written in any case.
+        MutableHeaders(scope=scope)["content-type"] = JSON
         value = parse(body)
         if value is NOTHING:
             await _respond(refuse(None, types.PARSE_ERROR, NO_JSON), 400)(scope, receive, send)
