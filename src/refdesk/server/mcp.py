@@ -395,7 +395,7 @@ class Adapter:
         return server
 
     async def _instruct(self, ctx: RequestContext, call_next: CallNext) -> HandlerResult:
-        """Answer a message; who connects is told of the tools that it may use."""
+        """Answer a message; who connects reads of the tools that it may use."""
         result = await call_next(ctx)
         if ctx.method in ("initialize", "server/discover") and isinstance(result, dict):
             may_run = self._caller(ctx).may_run
