@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from refdesk.server.limits.proxies import TrustedProxies
     from refdesk.server.mcp import RequestContext
     from refdesk.server.oauth.sign_in import SignIn
+    from refdesk.settings import Settings
 
 logger = logging.getLogger(__name__)
 
@@ -123,15 +124,18 @@ def build_app(
         },
     )
     most_bytes = {**rest.find_most_bytes(desk.toolsets), MCP: mcp.MESSAGE_BYTES, streams.MESSAGES: mcp.MESSAGE_BYTES}
-    find_scheme = partial(_find_scheme, read_proxies(desk.settings.trusted_proxies), desk.settings.public_url)
-    return Gate(app, hosts, origins, takes_addresses, most_bytes, get_error_format, find_scheme)
+    return Gate(app, hosts, origins, takes_addresses, most_bytes, get_error_format, _scheme_finder(desk.settings))
 
 
-def _find_scheme(proxies: TrustedProxies, public: str | None, scope: Scope) -> str:
-    """Return over what a client speaks: whoever names the server by its public name, over what that name says."""
-    if public is not None and urlsplit(public).netloc.lower() == Headers(scope=scope).get("host", "").lower():
-        return urlsplit(public).scheme
-    return proxies.find_scheme(scope)
+def _scheme_finder(settings: Settings) -> Callable[[Scope], str]:
+    """Return what finds over what a client speaks: who names the server by its public URL, over what that says."""
+    proxies, public = read_proxies(settings.trusted_proxies), urlsplit(settings.public_url or "")
+
+    def find_scheme(scope: Scope) -> str:
+        is_public = public.netloc.lower() == Headers(scope=scope).get("host", "").lower() != ""
+        return public.scheme if is_public else proxies.find_scheme(scope)
+
+    return find_scheme
 
 
 def _choose_sign_in(desk: Desk, clock: Clock) -> SignIn | None:
