@@ -21,6 +21,8 @@ from mcp.server.runner import serve_loop
 from mcp.shared.message import ServerMessageMetadata, SessionMessage
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
+from refdesk.core.operations import LARGEST_REQUEST
+
 if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
@@ -196,7 +198,9 @@ async def _discover(server: Server[Any], item: SessionMessage) -> types.JSONRPCM
 
 
 def _parse_error() -> types.JSONRPCError:
-    return _error(None, PARSE_ERROR, "Parse error: send one JSON-RPC message per line, as strict JSON in UTF-8.", None)
+    megabytes = LARGEST_REQUEST // 2**20
+    words = f"Parse error: send one JSON-RPC message per line, as strict JSON in UTF-8 of at most {megabytes} MB."
+    return _error(None, PARSE_ERROR, words, None)
 
 
 def _error(id: types.RequestId | None, code: int, message: str, data: object) -> types.JSONRPCError:
