@@ -18,11 +18,20 @@ MAX_SENTENCE = 240
 _END = regex.compile(
     r"(?<=[.!?…])(?<!\b(?:Dr|Mr|Mrs|Ms|Prof|St|No|vs|etc|e\.g|i\.e|approx|Inc|Ltd)\.)\s+|(?<=[。！？])\s*|\n+"
 )
+_ASSENT = r"""(?:no|right)(?=[,.!?:;–…](?!\d)|\ -|$|\s+(?:i|we|you|he|she|it|they|this|that|there|these|those|the|my|our
+    |your|i['’]\p{L}+|\p{L}+n['’]t|is|was|are|did|not|still|but|and|so|please|sorry|thanks?|let|just|because|when|where|what
+    |how|why)\b)"""
+"""Words that are more than an answer before a noun: "No internet", "Right speaker"."""
+
 _GREETING = regex.compile(
-    r"""^(?:(?:hi|hey|hello|helo|howdy|hiya|greetings|dear|good\ (?:morning|afternoon|evening|day)|welcome|ok|okay|so
-    |well|oh|um|yes|yeah|yep|sure|no|nope|thanks|thank\ you|sorry(?!\ \p{L})|great|alright|right|perfect|excellent
-    |awesome|hallo|hola|bonjour)
-    (?:\ (?:there|again|everyone|all|ai|assistant|team|sir|madam|very\ much|so\ much))?(?:[\s,.!?:;\-–…]+|$))+""",
+    rf"""^(?:(?:(?:hi|hey|hello|helo|howdy|hiya|greetings|dear|good\ (?:morning|afternoon|evening|day)|ok|okay
+    |so(?!\ far\b)|well|oh|um|yes|yeah|yep|sure|nope|thanks|thank\ you|sorry(?!\ \p{{L}})|great|alright|perfect
+    |excellent|awesome|no\ (?:problem|worries)(?=[,.!;:–…]|\ -|$)|welcome(?=[,.!:;–…]|$|\ (?:to|back)\b)
+    |hallo|hola|bonjour|bonsoir|salut|ciao|buongiorno|guten\ (?:morgen|tag|abend)|bom\ dia
+    |buen[oa]s\ (?:d[ií]as|tardes|noches))
+    (?:\ (?:there|again|everyone|all|ai|assistant|team|sir|madam|very\ much|so\ much))?
+    | {_ASSENT})(?:(?:[\s,.!?:;–…]|-+(?![\p{{L}}\d]))+|$)
+    |(?:こんにちは|こんばんは|おはようございます|もしもし|你好|您好)[\s、。，！？,.!?]*)+""",
     regex.IGNORECASE | regex.VERBOSE,
 )
 _CIVIL = regex.compile(
@@ -36,7 +45,8 @@ _CIVIL = regex.compile(
       |anything\ else)\b.{0,80}
     | (?:can|could|would|will)\ you\ (?:please\ )?(?:help|assist)(?:\ me)?(?:\ out)?(?:\ please)?
     | (?:i\ )?need\ (?:some\ |your\ )?(?:help|assistance)(?:\ please)? | help(?:\ me)?(?:\ (?:out|please))?
-    | (?:have\ a|enjoy)\b.{0,40} | (?:good)?bye\b.{0,20} | you'?re\ welcome.{0,20} | no\ problem.{0,20} | glad\ .{0,40}
+    | (?:have\ a|enjoy)\b.{0,40} | (?:good)?bye\b.{0,20} | you'?re\ welcome.{0,20}
+    | no\ problem(?:\ at\ all)? | glad\ .{0,40}
     | (?:thank|thanks|thx|cheers|appreciate|much\ appreciated)\b.{0,60}
     | (?:i'?m\ |i\ am\ |we'?re\ |we\ are\ )?(?:so\ |very\ |really\ |truly\ )?sorry\ (?:to\ hear|about|for)\b.{0,60}
     | one\ moment.{0,30} | (?:just\ )?a\ (?:moment|second|minute).{0,20} | take\ care | none | how\ are\ you.{0,30}
