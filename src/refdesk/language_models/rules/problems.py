@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import regex
 
 from refdesk.core.search.analysis import analyse, get_stop_terms
-from refdesk.kit import sentences
+from refdesk.kit import sentences, verdicts
 
 if TYPE_CHECKING:
     from refdesk.playbooks import Turn
@@ -24,6 +24,14 @@ MAX_CONDITIONS = 4
 MAX_CONDITION = 160
 MAX_KEYWORDS = 16
 MIN_TELLING = 4
+"""Words that name a problem whatever they are."""
+
+FEW_TELLING = 2
+"""Words that name it where nothing tells more."""
+
+MOST_BEFORE = 4
+"""Sentences among which the problem is looked for."""
+
 MAX_REMEMBERED = 1024
 """Conversations whose problem and keywords are kept in memory: refining reads again what it has read before."""
 
@@ -32,10 +40,14 @@ OPENING_TURNS = 8
 
 _ASKING = regex.compile(
     r"""^(?:(?:can|could|would|will)\ (?:you|i|we)\ (?:please\ )?(?:(?:help|assist)\ me\ (?:to\ |with\ )?|please\ )?
-    | i(?:'d|\ would)\ (?:really\ )?like\ (?:you\ )?(?:to\ )?(?:please\ )?
+    | (?:i(?:'d|\ would)|would)\ (?:really\ )?like\ (?:you\ )?(?:to\ )?(?:please\ )?
     | i\ (?:just\ |really\ |urgently\ )?(?:need|want|wanted|wish|have|am\ trying|was\ trying)\ to\ (?:please\ )?
     | i(?:'m|\ am)\ (?:trying|looking|hoping|calling|writing)\ (?:to|for|about|because|in\ to)\ (?:please\ )?
     | (?:please\ )?help\ me\ (?:to\ |with\ )? | please\ | i\ need\ (?:some\ )?help\ (?:with\ |to\ )?)""",
+    regex.IGNORECASE | regex.VERBOSE,
+)
+_INTRODUCTION = regex.compile(
+    r"""^(?:my\ name(?:'s|\ is)|i'm|i\ am|this\ is)\ \[name[\ \d]{0,3}\](?:,?\ and\b|\ ?[,.;:–-])\s*(?=\S+\s+\S)""",
     regex.IGNORECASE | regex.VERBOSE,
 )
 _WISH = regex.compile(
@@ -62,6 +74,16 @@ FILLERS = frozenset(
     )
 )
 """What is said in nearly every conversation of a service desk."""
+
+_VAGUE = frozenset(
+    analyse(
+        """
+        problem issue trouble broken wrong doesn't isn't won't stop request urgent asap strange weird something nothing
+        anything everything someone hope happen please halp quick question concern stuff
+        """
+    )
+)
+"""What names no problem by itself: "It's broken"."""
 
 _INTRODUCED = regex.compile(
     r"""\b(?:my\ name(?:'s|\ is)|name\ is|i'm|i\ am|this\ is|it's|call\ me|dear|mr\.?|mrs\.?|ms\.?|dr\.?)
@@ -97,22 +119,57 @@ class Problem:
 @lru_cache(MAX_REMEMBERED)
 def find_problem(conversation: tuple[Turn, ...]) -> Problem | None:
     """Return the problem, or `None` when no customer says anything that could be searched for."""
-    turns = [list(sentences.split(turn.text)) for turn in leave_names(conversation) if turn.speaker == "customer"]
-    opening = [sentence for turn in turns[:OPENING_TURNS] for sentence in turn]
-    said = opening or [sentence for turn in turns for sentence in turn][:OPENING_TURNS]
+    turns = list_said(conversation)
+    began, after = ([each for is_after, said in turns if is_after == late for each in said] for late in (False, True))
+    said = [*began, *after]
     if not said:
         return None
-    main = next((sentence for sentence in said[:4] if _WISH.search(sentence) or _tells(sentence)), said[0])
-    kept = list(_fit(dict.fromkeys([main, *said]), MAX_PROBLEM))
-    later = (sentence for turn in turns for sentence in turn if sentence not in kept)
-    conditions = [sentences.shorten(s, MAX_CONDITION) for s in later if _CIRCUMSTANCE.search(s)]
+    main = _find_main(began, after)
+    opening = [each for _, said in turns[:OPENING_TURNS] for each in said]
+    kept = list(_fit(dict.fromkeys([main, *opening]), MAX_PROBLEM))
+    conditions = [sentences.shorten(s, MAX_CONDITION) for s in said if s not in kept and _CIRCUMSTANCE.search(s)]
     return Problem(_write_title(main), " ".join(kept), tuple(dict.fromkeys(conditions))[:MAX_CONDITIONS])
 
 
-def _tells(sentence: str) -> bool:
-    """Return whether a sentence holds enough words that not every customer says to name a problem."""
-    telling = set(analyse(sentence)) - get_stop_terms() - FILLERS
-    return len([term for term in telling if not term.isdigit()]) >= MIN_TELLING
+def list_said(conversation: Sequence[Turn]) -> list[tuple[bool, list[str]]]:
+    """Return what the customer said, turn by turn, with whether the agent had said anything but questions before.
+
+    Sentences that say only how it went are left out, unless the customer says nothing else.
+    """
+    told, whole = list[tuple[bool, list[str]]](), list[tuple[bool, list[str]]]()
+    is_answered = False
+    for turn in leave_names(conversation):
+        said = sentences.split(turn.text) if turn.speaker in {"customer", "agent"} else ()
+        if turn.speaker == "agent":
+            is_answered = is_answered or any(not sentence.endswith(("?", "？")) for sentence in said)
+        elif said:
+            whole.append((is_answered, [*said]))
+            told.append((is_answered, [each for each in said if not (is_answered and _says_outcome(each))]))
+    return told if any(said for _, said in told) else whole
+
+
+def _says_outcome(sentence: str) -> bool:
+    """Return whether a sentence says whether something helped, and nothing else."""
+    return bool(verdicts.judge_answer(sentence)) and _count_telling(sentence) < MIN_TELLING
+
+
+def _find_main(began: Sequence[str], after: Sequence[str]) -> str:
+    """Return the sentence that names the problem: of what the customer began with, where that says anything."""
+    for said in (began, [sentence for sentence in after if not verdicts.judge_answer(sentence)]):
+        counts = [(sentence, _count_telling(sentence)) for sentence in said[:MOST_BEFORE]]
+        for sentence, count in counts:
+            if count >= MIN_TELLING or (count and _WISH.search(sentence)):
+                return sentence
+        if found := next((sentence for sentence, count in counts if count >= FEW_TELLING), ""):
+            return found
+    said = [*began, *after]
+    return next((sentence for sentence in said if _count_telling(sentence)), said[0])
+
+
+def _count_telling(sentence: str) -> int:
+    """Return how many different words of a sentence not every customer says."""
+    telling = set(analyse(sentence)) - get_stop_terms() - FILLERS - _VAGUE
+    return len([term for term in telling if not term.isdigit()])
 
 
 def leave_names(conversation: Sequence[Turn]) -> Iterator[Turn]:
@@ -133,7 +190,8 @@ def _fit(parts: Sequence[str] | dict[str, None], length: int) -> Iterator[str]:
 
 
 def _write_title(sentence: str) -> str:
-    asked = _PLEASE.sub("", _ASKING.sub("", sentence).rstrip(" .!?。！？")) or sentence
+    bare = _INTRODUCTION.sub("", sentence)
+    asked = _PLEASE.sub("", _ASKING.sub("", bare).rstrip(" .!?。！？")) or sentence
     title = sentences.shorten(asked, MAX_TITLE)
     return title[:1].upper() + title[1:]
 
@@ -151,7 +209,8 @@ def find_keywords(conversation: tuple[Turn, ...]) -> tuple[str, ...]:
     for turn in leave_names(conversation):
         if turn.call or (turn.speaker == "system" and turn.text.startswith(("{", "["))):
             continue
-        for term, spelling in _get_words(" ".join(sentences.split(turn.text)), names).items():
+        told = [each for each in sentences.split(turn.text) if turn.speaker != "customer" or not _says_outcome(each)]
+        for term, spelling in _get_words(" ".join(told), names).items():
             spellings.setdefault(term, Counter())[spelling] += 1
             weights[term] += 1
             speakers.setdefault(term, set()).add(turn.speaker)

@@ -21,7 +21,7 @@ from refdesk.language_models.rules.problems import (
     Problem,
     find_keywords,
     find_problem,
-    leave_names,
+    list_said,
 )
 
 if TYPE_CHECKING:
@@ -137,8 +137,7 @@ def find_said(turns: Turns) -> str:
 
 
 def _list_said(turns: Turns) -> list[str]:
-    said = (" ".join(sentences.split(turn.text)) for turn in leave_names(turns) if turn.speaker == "customer")
-    return [text for text in said if text]
+    return [" ".join(said) for _, said in list_said(turns) if said]
 
 
 def _count_shares(texts: Sequence[str]) -> dict[str, float]:
