@@ -72,8 +72,31 @@ def test_what_is_of_one_case_and_other_words_make_no_difference(one: str, other:
     assert not differ(*reversed(orders))
 
 
-def test_what_an_agent_did_with_the_values_of_a_case_is_one_act() -> None:
-    assert not differ(read_order("I have set your limit to 500."), read_order("I have set your limit to 900."))
+def test_other_values_that_an_agent_set_are_no_one_act() -> None:
+    assert differ(read_order("I have set the limit to 500."), read_order("I have set the limit to 900."))
+    assert differ(read_order("The limit has been set to 500."), read_order("The limit has been set to 900."))
+    assert not differ(read_order("I have set the limit to $500."), read_order("I have set the limit to $900."))
+
+
+async def set_limits(*limits: int) -> list[tuple[str, int]]:
+    """Return the steps, with their support, of conversations that differ by the limit that the agent set."""
+    talks = [
+        (Turn("customer", "The upload fails."), Turn("agent", f"I have set the limit to {limit} MB."))
+        for limit in limits
+    ]
+    cases = [Case(f"case {number}", turns) for number, turns in enumerate(talks)]
+    playbook = (await RulesModel().induce(cases, _embed)).playbook
+    return [(step.do, len(step.cases)) for step in (*playbook.steps, *playbook.seldom)]
+
+
+async def test_what_an_agent_set_to_another_value_is_another_step() -> None:
+    assert await set_limits(500, 900) == [("Set the limit to 500 MB.", 1), ("Set the limit to 900 MB.", 1)]
+    assert await set_limits(500, 900, 500) == [("Set the limit to 500 MB.", 2), ("Set the limit to 900 MB.", 1)]
+
+
+@pytest.mark.parametrize("limits", [(500, 900, 200), (*range(500, 510), 500)])
+async def test_what_an_agent_set_to_another_value_in_every_case_is_one_step_with_a_slot(limits: tuple[int]) -> None:
+    assert await set_limits(*limits) == [("Set the limit to [value] MB.", len(limits))]
 
 
 async def learn(problem: str, *fixes: str) -> SkillDraft:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from math import log
 from typing import TYPE_CHECKING, TypeAlias
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from refdesk.language_models.rules.moves import Kind, get_terms
-from refdesk.language_models.rules.orders import differ, read_order
+from refdesk.language_models.rules.orders import differ, leave_values, read_order
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -41,6 +41,12 @@ WORDED: tuple[Kind, ...] = ("say", "log", "repair")
 
 UNLIKE = 0.8
 """What of their similarity a question and a statement keep."""
+
+MANY_VALUES = 3
+"""Cases from which on a value that each has of its own is no difference."""
+
+OFTEN = 0.25
+"""Share of the cases that may have the same value there."""
 
 MAX_TEXTS = 700
 """Different utterances that are compared with each other; the rarest beyond it stand alone."""
@@ -99,8 +105,10 @@ def _make_id(ids: Sequence[str], group: Sequence[Move]) -> str:
 def _cluster(moves: Sequence[Move], vectors: Mapping[str, Vector]) -> list[list[Move]]:
     """Return the moves in groups that mean the same, by average linkage."""
     by_key: dict[tuple[str, Order | None], list[Move]] = defaultdict(list)
+    own = _find_own_values(moves)
     for move in moves:
-        by_key[" ".join(get_terms(move.text)), read_order(move.text)].append(move)
+        order = own[move.text][0] if move.text in own else read_order(move.text)
+        by_key[" ".join(get_terms(move.text)), order].append(move)
     keys = sorted(by_key, key=lambda key: -len(by_key[key]))
     compared, alone = keys[:MAX_TEXTS], keys[MAX_TEXTS:]
     similar, same = _compare([by_key[key] for key in compared], [terms.split() for terms, _ in compared], vectors)
@@ -110,7 +118,34 @@ def _cluster(moves: Sequence[Move], vectors: Mapping[str, Vector]) -> list[list[
     sizes = np.array([len(by_key[key]) for key in compared], dtype=np.float64)
     groups = [[compared[member] for member in group] for group in link(similar, sizes, same)]
     grouped = [[move for key in group for move in by_key[key]] for group in [*groups, *([key] for key in alone)]]
-    return [sorted(group, key=lambda move: (move.case, move.place)) for group in grouped]
+    return [
+        [
+            replace(move, text=own[move.text][1]) if move.text in own else move
+            for move in sorted(group, key=lambda move: (move.case, move.place))
+        ]
+        for group in grouped
+    ]
+
+
+def _find_own_values(moves: Sequence[Move]) -> dict[str, tuple[Order, str]]:
+    """Return, of what agents set to another value in nearly each case, the order and the text without it, by the text.
+
+    One limit for one customer, another for the next: what all have in common is that it was set.
+    """
+    by_terms: dict[tuple[str, ...], dict[str, tuple[Order, set[int]]]] = defaultdict(dict)
+    for move in moves:
+        if (order := read_order(move.text)) is not None and order.done:
+            by_terms[(*get_terms(move.text),)].setdefault(move.text, (order, set()))[1].add(move.case)
+    own: dict[str, tuple[Order, str]] = {}
+    for texts in by_terms.values():
+        by_value: dict[frozenset[str], set[int]] = defaultdict(set)
+        for order, cases in texts.values():
+            by_value[order.done] |= cases
+        often, count = max(map(len, by_value.values())), sum(map(len, by_value.values()))
+        if count >= MANY_VALUES and often <= max(1, OFTEN * count):
+            common = frozenset(value for done in by_value for value in done if all(value in each for each in by_value))
+            own |= {text: leave_values(order, text, order.done - common) for text, (order, _) in texts.items()}
+    return own
 
 
 def _find_different(orders: Sequence[Order | None]) -> NDArray[np.bool_]:

@@ -1,12 +1,13 @@
 """Which orders cannot be one act, however alike they are: to do the opposite, something else, with another value.
 
-What is of one case, such as the number of an order, a day or an amount, makes no difference.
+What is of one case, such as the number of an order, a day or an amount, makes no difference, and neither does what the
+agent set to another value in each case.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Set
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import regex
@@ -83,6 +84,10 @@ _OF_ONE_CASE = regex.compile(
     regex.IGNORECASE | regex.VERBOSE,
 )
 _NUMBER = regex.compile(r"(?<![\w.])v?\d+(?:[.,]\d+)*")
+_WORD = regex.compile(r"(?<![\w.\[])(?:v?\d+(?:[.,]\d+)*|\p{L}[\p{L}\d-]*)(?![\w\]])")
+SLOT = "[value]"
+"""What stands for a value that every case has of its own."""
+
 _CODE = regex.compile(r"(?<![\w-])\p{Lu}[\p{Lu}\d]+(?:-[\p{Lu}\d]+)*(?![\w-])")
 _LETTER = regex.compile(
     r"\b(?:option|mode|profile|drive|input|channel|port|plan|type|class|layout|preset|slot|bay|version|variant|level|zone"
@@ -110,12 +115,14 @@ class Order:
         forbids: Those that are not to be done.
         contrasts: Words that have an opposite.
         values: What something is to be set to; empty where nothing is set, or only to what is of one case.
+        done: Those of the values that the agent set.
     """
 
     does: frozenset[str]
     forbids: frozenset[str]
     contrasts: frozenset[str]
     values: frozenset[str]
+    done: frozenset[str] = frozenset()
 
 
 @lru_cache(sentences.MAX_REMEMBERED)
@@ -128,8 +135,20 @@ def read_order(text: str) -> Order | None:
     for order in found:
         (forbids if order.is_forbidden else does).update(_list_verbs(order.what))
     words = {word for order in found for word in regex.findall(r"\p{Ll}+", order.what.casefold())}
-    values = {value for order in found if order.manner == "have" for value in _list_values(order.what)}
-    return Order(frozenset(does), frozenset(forbids), frozenset(words & _CONTRASTED), frozenset(values))
+    values = {value for order in found for value in _list_values(order.what)}
+    done = {value for order in found if order.manner == "act" for value in _list_values(order.what)}
+    return Order(
+        frozenset(does), frozenset(forbids), frozenset(words & _CONTRASTED), frozenset(values), frozenset(done)
+    )
+
+
+def leave_values(order: Order, text: str, left: Set[str]) -> tuple[Order, str]:
+    """Return an order without some of its values, and its text with slots for them."""
+
+    def leave(match: regex.Match[str]) -> str:
+        return SLOT if _normalise(match[0]) in left else match[0]
+
+    return replace(order, values=order.values - left, done=order.done - left), _WORD.sub(leave, text)
 
 
 def _list_verbs(what: str) -> Iterator[str]:
@@ -147,7 +166,7 @@ def _list_values(what: str) -> Iterator[str]:
     if not verbs & _SETTING:
         return
     text = _OF_ONE_CASE.sub(" ", what)
-    yield from (number.casefold().removeprefix("v").replace(",", "") for number in _NUMBER.findall(text))
+    yield from map(_normalise, _NUMBER.findall(text))
     yield from (_IN_WORDS[word] for word in regex.findall(r"\p{Ll}+", text) if word in _IN_WORDS)
     for pattern in (_LETTER, _CHOSEN, _SET_TO, _QUOTED):
         for match in pattern.finditer(text):
@@ -156,6 +175,10 @@ def _list_values(what: str) -> Iterator[str]:
                 yield value
     if not text.isupper():
         yield from (code.casefold() for code in _CODE.findall(text))
+
+
+def _normalise(value: str) -> str:
+    return value.casefold().removeprefix("v").replace(",", "") if _NUMBER.fullmatch(value) else value.casefold()
 
 
 def differ(one: Order | None, other: Order | None) -> bool:
