@@ -156,11 +156,22 @@ _NUMBER = regex.compile(
 _HASHED = regex.compile(r"(?<![\w&#])\#[A-Z]{0,3}-?\d{4,12}(?!\w)")
 _SOCIAL_SECURITY = regex.compile(r"\d{3}-\d{2}-\d{4}")
 _DOTTED_PHONE = regex.compile(r"\d{3}\.\d{3}\.\d{4}")
+_YEARS = regex.compile(r"(?:19|20)\d\d\s?[-/]\s?(?:19|20)\d\d")
 _SPACED_NUMBERS = regex.compile(r"\d{1,5}(?:\s\d{1,5})+")
 _BARE_SECRET = regex.compile(r"\W*(?:(?:it'?s|is|sure|ok|yes),?\s)?\W*\d[\d\s-]{2,11}\W*", regex.IGNORECASE)
 _ASKS_SECRET = regex.compile(r"\bpassword|passcode|passphrase|パスワード", regex.IGNORECASE)
 _BARE_PASSWORD = regex.compile(
     r"\W*(?:(?:it'?s|is|sure|ok|yes)[,:]?\s)?(?P<value>(?=\S{0,40}[\d!@#$%^&*_])\S{5,60})\W*", regex.IGNORECASE
+)
+_ASKS_REFERENCE = regex.compile(
+    r"\b(?:booking|reservation|order|confirmation|ticket|case|tracking|account|customer|member(?:ship)?|policy|serial|reference)"
+    r"(?:\ (?:number|no\.?|code|reference|id))\b|\breference\b|\brecord\ locator\b|\bpnr\b",
+    regex.IGNORECASE,
+)
+_BARE_REFERENCE = regex.compile(
+    r"\W*(?:(?:it'?s|it\ is|sure|ok|yes)[,:]?\s)*\#?(?=[\w-]{0,19}\d)"
+    r"(?=[\w-]{0,19}\p{L})[\p{Lu}\d](?:[\p{Lu}\d-]{3,19})\W*",
+    regex.IGNORECASE,
 )
 _ARGUMENTS: tuple[tuple[regex.Pattern[str], str], ...] = tuple(
     (regex.compile(pattern, regex.IGNORECASE), stands)
@@ -186,7 +197,8 @@ def mask(text: str) -> str:
 def mask_turns(turns: Sequence[Turn]) -> tuple[Turn, ...]:
     """Return the turns, each masked; whoever is named in one of them is masked in all of them, the same in each.
 
-    A customer's turn of digits alone, or of what looks like a password where one was asked for, is masked whole.
+    A customer's turn of digits alone, or of what looks like a password or a reference where one was asked for, is
+    masked whole.
     """
     names = personal_names.find_names(turns)
     masked: list[Turn] = []
@@ -234,7 +246,9 @@ def _mask_turn(turn: Turn, asked: str, names: Sequence[str]) -> str:
     if turn.speaker != "customer" or text != turn.text:
         return text
     is_password = _ASKS_SECRET.search(asked) is not None and _BARE_PASSWORD.fullmatch(turn.text) is not None
-    return SECRET if is_password or _BARE_SECRET.fullmatch(turn.text) else text
+    if is_password or _BARE_SECRET.fullmatch(turn.text):
+        return SECRET
+    return ORDER if _ASKS_REFERENCE.search(asked) and _BARE_REFERENCE.fullmatch(turn.text) else text
 
 
 def _mask_call(turn: Turn) -> Turn:
@@ -315,6 +329,8 @@ def _classify(number: str) -> str | None:
         return None
     if count >= _MIN_OPAQUE_DIGITS and not number.startswith("+"):
         return ACCOUNT
+    if _YEARS.fullmatch(number):
+        return None
     if number.isdecimal():
         return ACCOUNT if count >= _MIN_ACCOUNT_DIGITS else None
     if _SPACED_NUMBERS.fullmatch(number) and count < 9:

@@ -100,6 +100,27 @@ def test_a_password_that_answers_a_question_is_masked() -> None:
     assert mask_turns(turns)[1].text == "[secret]"
 
 
+@pytest.mark.parametrize("said", ["XK4P2L", "it's xk4p2l.", "AB-99871", "#A4471"])
+def test_a_reference_that_answers_a_question_is_masked(said: str) -> None:
+    for asked in ("May I have your booking reference?", "What is your order number?"):
+        assert [turn.text for turn in mask_turns((Turn("agent", asked), Turn("customer", said)))][1] == "[order number]"
+
+
+@pytest.mark.parametrize("said", ["XK4P2L", "5.2", "Firefox", "yesterday", "E42"])
+def test_what_answers_another_question_stays(said: str) -> None:
+    assert mask_turns((Turn("agent", "What does the screen show?"), Turn("customer", said)))[1].text == said
+
+
+def test_two_short_numbers_that_answer_stay_different_conversations() -> None:
+    asked = Turn("agent", "Could you tell me your order number, please?")
+    assert mask_turns((asked, Turn("customer", "It is 4471.")))[1].text == "It is 4471."
+
+
+def test_a_span_of_years_is_no_phone_number() -> None:
+    said = "Install the Visual C++ Redistributable 2015-2022."
+    assert mask(said) == said
+
+
 def test_what_a_tool_was_given_is_masked_by_the_names_of_its_arguments() -> None:
     given = {
         "CustomerName": "Ann Arden",
