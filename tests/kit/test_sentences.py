@@ -43,3 +43,20 @@ def test_a_word_that_belongs_to_what_is_said_is_no_greeting(sentence: str) -> No
 )
 def test_a_greeting_and_an_assent_are_left_out(sentence: str, left: str) -> None:
     assert " ".join(sentences.split(sentence)) == left
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        *("Kind regards,", "Best regards", "I hope you're doing well.", "Lovely, thank you", "cool thx", "Great find!"),
+        *("Phew!", "Good luck with your essay!", "Let's see.", "Let's start with the VAT number.", "Here is how:"),
+        "Hi Support,",
+    ],
+)
+def test_a_pleasantry_says_nothing(sentence: str) -> None:
+    assert sentences.split(sentence) == ()
+
+
+@pytest.mark.parametrize("sentence", ["Fine dust blocks the fan.", "Great Plains fails to import.", "Let's reset it."])
+def test_what_only_begins_like_a_pleasantry_says_something(sentence: str) -> None:
+    assert sentences.says_something(sentence)

@@ -29,7 +29,7 @@ _GREETING = regex.compile(
     |excellent|awesome|no\ (?:problem|worries)(?=[,.!;:–…]|\ -|$)|welcome(?=[,.!:;–…]|$|\ (?:to|back)\b)
     |hallo|hola|bonjour|bonsoir|salut|ciao|buongiorno|guten\ (?:morgen|tag|abend)|bom\ dia
     |buen[oa]s\ (?:d[ií]as|tardes|noches))
-    (?:\ (?:there|again|everyone|all|ai|assistant|team|sir|madam|very\ much|so\ much))?
+    (?:\ (?:there|again|everyone|all|ai|assistant|team|support|sir|madam|very\ much|so\ much))?
     | {_ASSENT})(?:(?:[\s,.!?:;–…]|-+(?![\p{{L}}\d]))+|$)
     |(?:こんにちは|こんばんは|おはようございます|もしもし|你好|您好)[\s、。，！？,.!?]*)+""",
     regex.IGNORECASE | regex.VERBOSE,
@@ -51,6 +51,13 @@ _CIVIL = regex.compile(
     | (?:i'?m\ |i\ am\ |we'?re\ |we\ are\ )?(?:so\ |very\ |really\ |truly\ )?sorry\ (?:to\ hear|about|for)\b.{0,60}
     | one\ moment.{0,30} | (?:just\ )?a\ (?:moment|second|minute).{0,20} | take\ care | none | how\ are\ you.{0,30}
     | (?:i\ )?(?:see|understand|got\ it|agree|did|done)\b[\s,.!]*(?:thank.{0,40})?
+    | (?:(?:so\ )?(?:lovely|cool|fine|nice|brilliant|phew|wow|yay|great|super)[\s,.!]*)+
+      (?:(?:find|catch|news|job|one|work|thanks?|thx|ty)\b.{0,40})?
+    | (?:phew|wow|yay|and)?[\s,.!]*good\ luck\b.{0,40}
+    | (?:(?:kind|best|warm|warmest|with\ kind)\ )?regards | (?:yours\ )?(?:sincerely|faithfully|truly)
+    | mit\ freundlichen\ grüßen | i\ hope\ (?:you|this|all|everything)\b.{0,40} | (?:please\ )?advise
+    | here(?:'s|\ is|\ are)(?:\ (?:how|the\ steps|what\ (?:to\ do|you\ need\ to\ do)))?.{0,3}
+    | let['’]?s\ see | let['’]?s\ (?:start|begin)(?:\ with\ (?:the|your|that|this)\b.{0,30})?
     | (?:it'?s|it\ is|that'?s|that\ is|(?:the|my)\ [\p{L}\ ]{2,20}\ is)?\s?[#\d][\w\-/:.]*
     )[\s.!?,]*$""",
     regex.IGNORECASE | regex.VERBOSE,

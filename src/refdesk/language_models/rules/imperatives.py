@@ -26,10 +26,14 @@ _LEAD = regex.compile(
 )
 _ASKED_FOR = regex.compile(
     r"""(?:(?:can|could|would|will|may|might)\ (?:you\ (?:please\ |kindly\ |also\ |just\ )*
-      (?:tell\ (?:me|us)|give\ (?:me|us)|provide(?:\ (?:me|us)(?:\ with)?)?|share|confirm|send\ (?:me|us)|enter
-      |let\ (?:me|us)\ (?:have|know)|verify) | (?:i|we)\ (?:please\ |also\ |just\ )*(?:have|get|know|ask\ for|take))
+      (?:tell\ (?:me|us)|give\ (?:me|us)|provide(?:\ (?:me|us)(?:\ with)?)?|share|confirm|send\ (?:me|us)
+      |let\ (?:me|us)\ (?:have|know)|verify(?!\ (?:the|an?)\b)
+      |enter(?!\ (?:the|an?)\b[^.?!]{0,60}\ (?:in|into|on|under)\b))
+      | (?:i|we)\ (?:please\ |also\ |just\ )*(?:have|get|know|ask\ for|take))
     | (?:please\ )?(?:tell|give|provide|send)\ (?:me|us)(?:\ with)? | (?:please\ )?let\ (?:me|us)\ (?:have|know)
-    | (?:please\ )?(?:provide|confirm|share|verify|enter|specify|state|describe)
+    | (?:please\ )?(?:provide|confirm|share|specify|state|describe
+      |verify(?!\ (?:the|an?)\b)
+      |enter(?!\ (?:the|an?)\b[^.?!]{0,60}\ (?:in|into|on|under)\b))
     | (?:i|we)(?:'ll|\ will)?\ (?:also\ |just\ |still\ )*(?:need|require)(?:\ to\ (?:have|know|get))?)
     \ (?:please\ )?(?P<what>(?:with\ )?(?:your|the|a|an|me\ your|what|which|when|where
     |how)\b.*?)(?:\ now)?(?:,?\ please)?[\s.?!]*$""",
@@ -65,11 +69,13 @@ _WHETHER = regex.compile(
 _HAVE = regex.compile(
     r"^(?:(?:could|can|would|will)\ you\ (?:please\ |kindly\ )*|please\ |kindly\ |you(?:'ll|\ will)?\ (?:can"
     r"|need\ to|should|must|have\ to)\ "
-    r"|try\ to\ )(?P<what>\p{Ll}.*?)[\s?.!]*$",
+    r"|try\ to\ |(?:please\ )?(?:(?:do\ not|don['’]?t|never)\ forget|remember|be\ sure|make\ sure)\ to\ )"
+    r"(?P<what>\p{Ll}.*?)[\s?.!]*$",
     regex.IGNORECASE | regex.VERBOSE,
 )
 _IF = regex.compile(
-    r"^(?P<when>(?:if|should|when|once)\ [^,]{3,80}),\ (?:then\ )?please\ (?P<what>\p{Ll}.*?)[\s.?!]*$",
+    r"^(?P<when>(?:if|should|when|once|for|as\ for|regarding)\ [^,:]{3,80})[,:]\ (?:then\ )?(?P<please>please\ )?"
+    r"(?P<what>\p{Ll}.*?)[\s.?!]*$",
     regex.IGNORECASE | regex.VERBOSE,
 )
 _BARE = regex.compile(
@@ -80,6 +86,10 @@ _BARE = regex.compile(
     regex.IGNORECASE,
 )
 """What begins an order whatever follows; of other verbs `verbs.begins_order` looks at that."""
+
+_LETS = regex.compile(r"^let['’]?s\ (?:(?:just|now|also|please|first)\ )*(?P<what>\p{Ll}.*?)[\s.!]*$", regex.IGNORECASE)
+_COMMAND = regex.compile(r"^(?P<what>`[^`\n]+`)[\s.;]*$")
+"""A line that is nothing but what is to be typed."""
 
 _TO_CUSTOMER = regex.compile(r"\bthe\ customer\b", regex.IGNORECASE)
 _FORBIDDEN = regex.compile(
@@ -108,7 +118,9 @@ _DONE = regex.compile(
     regex.IGNORECASE | regex.VERBOSE,
 )
 _JOINED = regex.compile(
-    rf"((?:,|\band|\bthen)\s(?:(?:have|then|also)\s)?)(\p{{Ll}}{{3,}}ed|{'|'.join(IRREGULAR)})\b", regex.IGNORECASE
+    rf"((?:,|\band|\bthen)\s(?:(?:then|also)\s)?)(?:(?:I|we)(?:['’]ve|\ have)?\s|have\s)?(?:(?:then|also)\s)?"
+    rf"((?:\p{{Ll}}+-)?\p{{Ll}}{{3,}}ed|{'|'.join(IRREGULAR)})\b",
+    regex.IGNORECASE,
 )
 _NOT_DONE = frozenset("been had seen heard understood noticed tried known thought hoped received".split())  # noqa: SIM905
 """Participles of what happened to the agent: no act of its own."""
@@ -137,9 +149,14 @@ _COUNTRIES = frozenset(["US", "ME"])
 
 _FINITE = regex.compile(
     r"\ (?:are|have|had|want|wanted|need|would|will|can|could|may|should|must|were|do|did|like|gave|paid|chose"
-    r"|know|see|get|mean|say|said|ask"
+    r"|know|see|get|mean|say|said|ask|cannot|might|shall|\p{Ll}+n['’]t"
     r"|\p{Ll}+ed)\b"
 )
+_SUBORDINATE = regex.compile(
+    r"\b(?:otherwise|if|when|whenever|until|once|because|unless|before|after|while|where|how|what|whether)\ $",
+    regex.IGNORECASE,
+)
+"""What a clause begins with: the "you" after it does something."""
 _FINITE_VERB = regex.compile(
     r"\b(?:is|are|was|were|has|have|had|will|would|can|can't|cannot|could|may|might|should|must|do|does|did|don't"
     r"|doesn't|didn't"
@@ -333,8 +350,12 @@ def _is_polite(sentence: str, bare: str) -> bool:
 
 
 def _find_request(said: str, is_polite: bool) -> Order | None:
-    if match := _IF.match(said):
+    if (match := _IF.match(said)) and (match["please"] or begins_order(match["what"])):
         return Order("have", _lower(match["what"]), when=match["when"])
+    if match := _COMMAND.match(said):
+        return Order("have", f"run {match['what']}")
+    if match := _LETS.match(said):
+        return Order("have", _lower(match["what"])) if begins_order(match["what"]) else None
     if match := _FORBIDDEN.match(said):
         return Order("have", _lower(match["what"]), is_forbidden=True)
     if match := _HAVE.match(said):
@@ -349,8 +370,11 @@ def _word_request(said: str, is_polite: bool) -> tuple[Manner, str] | None:
     if order is None or order.manner == "act":
         return order and ("act", order.what)
     if order.is_forbidden:
-        return "have", f"Tell the customer not to {_shift(order.what, first='')}"
-    return "have", f"{f'{order.when}: have' if order.when else 'Have'} the customer {_shift(order.what)}"
+        what, _, instead = order.what.partition(", ")
+        what = f"{what}, but to {instead}" if begins_order(instead) else order.what
+        return "have", f"Tell the customer not to {_shift(what, first='')}"
+    when = _shift(order.when, first="")
+    return "have", f"{f'{when}: have' if when else 'Have'} the customer {_shift(order.what)}"
 
 
 def _shift(text: str, first: str = "the customer") -> str:
@@ -369,7 +393,7 @@ def _shift(text: str, first: str = "the customer") -> str:
         said = match[0].casefold()
         if said.endswith(" you") and said not in _SHIFTED:
             told = f"they {said[:-4]}"
-        elif said == "you" and regex.match(_FINITE, text[match.end() :]):
+        elif said == "you" and (_FINITE.match(text[match.end() :]) or _SUBORDINATE.search(text[: match.start()])):
             told = "they"
         else:
             told = _SHIFTED[said]
