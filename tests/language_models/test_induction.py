@@ -174,6 +174,20 @@ async def test_where_nothing_helped_the_playbook_says_so(outcome: str, said: str
     assert playbook.seldom == ()
 
 
+async def test_what_was_said_after_it_failed_was_not_tried() -> None:
+    turns = talk(
+        "The app logs me out.", "Please reinstall the app.", "That did not help.", "Please wait, I'll report that."
+    )
+    edge_cases = (await RulesModel().induce([Case("one", tuple(turns), "failed")], None)).playbook.edge_cases
+    assert edge_cases == ("Tried, and did not help (1 of 1): have the customer reinstall the app.",)
+
+
+async def test_a_pleasantry_after_an_assent_is_no_step() -> None:
+    turns = talk("How do I export it?", "Sure, here is how:\n- Go to Contacts\n- Click Export")
+    steps = (await learn([tuple(turns)])).playbook.steps
+    assert [step.do for step in steps] == ["Have the customer go to Contacts.", "Have the customer click Export."]
+
+
 async def test_what_helped_in_most_cases_is_a_step_though_it_did_not_in_one() -> None:
     turns = [
         talk("The tap drips.", "Please replace the washer.", said) for said in ("It works.", "Dry now.", "No change.")

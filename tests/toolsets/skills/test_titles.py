@@ -50,6 +50,11 @@ async def learn(*conversations: str) -> dict[str, Any]:
             "C: Somebody took money from my account\nA: I have blocked the card.\nC: It is blocked, problem solved",
             "Somebody took money from my account",
         ),
+        (
+            "C: YOU CHARGED ME TWICE, I'M SO TIRED!!!\nA: I refunded it.",
+            "You charged me twice, I'm so tired",
+        ),
+        ("C: VAT ID WRONG\nA: I corrected it.", "VAT ID WRONG"),
         ("C: It does not work\nA: Please restart it.\nC: Solved", "It does not work"),
         (
             "C: I'm Ann Smith and I would like to check my balance\nA: It is 12.\nC: Thanks",

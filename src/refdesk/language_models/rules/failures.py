@@ -38,6 +38,16 @@ def _find_last(case: Case, moves: Sequence[Move], end: int) -> list[int]:
     return []
 
 
+def list_tried_before(case: Case, moves: Sequence[Move]) -> list[Move]:
+    """Return what was tried in a case that failed: nobody tried what came after the last "It did not help"."""
+    failed = [
+        number
+        for number, turn in enumerate(case.turns)
+        if turn.speaker == "customer" and verdicts.judge_answer(turn.text) == "failed"
+    ]
+    return [move for move in list_tried(moves) if not failed or move.turn < failed[-1]]
+
+
 def list_tried(moves: Iterable[Move]) -> list[Move]:
     """Return the moves that order something or say that it was done."""
     return [move for move in moves if move.kind == "say" and read_order(move.text) is not None]

@@ -107,7 +107,7 @@ def induce_playbook(cases: Sequence[Case], vectors: Mapping[str, Vector], goal: 
     moves = [[move for move in case if move.place not in places] for case, places in zip(every, failed, strict=True)]
     tried = [[move for move in case if move.place in places] for case, places in zip(every, failed, strict=True)]
     if not good:
-        tried = [failures.list_tried(read_case(number, case)) for number, case in enumerate(cases)]
+        tried = [failures.list_tried_before(case, read_case(number, case)) for number, case in enumerate(cases)]
     acts = _join_same_orders(_join_spoken_together(find_acts(moves, ids, vectors)))
     often = _choose(acts, len(good))
     ways = _find_ways(acts, often, [case.outcome in WORKED for case in good])

@@ -203,7 +203,7 @@ def _read_line(line: str) -> Iterator[tuple[Kind, str]]:
             yield "greet", sentence
         elif _REPAIR.search(sentence):
             yield "repair", sentence
-        elif sentences.says_something(sentence) and (bare := sentences.drop_greeting(sentence)):
+        elif sentences.says_something(sentence) and sentences.says_something(bare := sentences.drop_greeting(sentence)):
             said.append(bare)
     if said and len(" ".join(said).split()) <= MAX_WORDS:
         said = [*_join_to_orders(said)]

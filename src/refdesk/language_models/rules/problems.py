@@ -26,6 +26,9 @@ MAX_KEYWORDS = 16
 MIN_TELLING = 4
 """Words that name a problem whatever they are."""
 
+SHOUTED = 4
+"""Words in capitals from which on they are no names or codes, but shouted."""
+
 FEW_TELLING = 2
 """Words that name it where nothing tells more."""
 
@@ -92,6 +95,8 @@ _INTRODUCED = regex.compile(
 )
 _ASKS_NAME = regex.compile(r"\bnames?\b|名前", regex.IGNORECASE)
 MAX_NAME_WORDS = 4
+_PLACEHOLDER = regex.compile(r"\[[^\[\]\n]{1,40}\]")
+_I = regex.compile(r"\bi\b(?=['’]|\s)")
 _PLEASE = regex.compile(r",?\s+please$", regex.IGNORECASE)
 _HOW = regex.compile(r"\bhow (?:do|can|to|would)\b|\bwhere (?:do|can)\b", regex.IGNORECASE)
 _BUG = regex.compile(
@@ -192,6 +197,8 @@ def _fit(parts: Sequence[str] | dict[str, None], length: int) -> Iterator[str]:
 def _write_title(sentence: str) -> str:
     bare = _INTRODUCTION.sub("", sentence)
     asked = _PLEASE.sub("", _ASKING.sub("", bare).rstrip(" .!?。！？")) or sentence
+    if _PLACEHOLDER.sub("", asked).isupper() and len(asked.split()) >= SHOUTED:
+        asked = _I.sub("I", asked.lower())
     title = sentences.shorten(asked, MAX_TITLE)
     return title[:1].upper() + title[1:]
 
