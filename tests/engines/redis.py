@@ -9,8 +9,8 @@ import signal
 import subprocess
 import tempfile
 import threading
-from collections.abc import Awaitable, Callable, Generator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from contextlib import asynccontextmanager, contextmanager
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, cast
@@ -19,6 +19,7 @@ import anyio
 import pytest
 import redis
 
+from refdesk.queues.bullmq import Shared, open_shared
 from tests.engines.servers import end_with_parent, find_free_port, read_up, spawn
 
 PATIENCE_SECONDS = 180.0
@@ -138,6 +139,18 @@ def get_fresh_server() -> RedisServer:
     server = get_server()
     server.ask("FLUSHALL")
     return server
+
+
+def do_nothing() -> None:
+    """Wake nobody."""
+
+
+@asynccontextmanager
+async def open_patiently(url: str, wake: Callable[[], None] = do_nothing) -> AsyncGenerator[Shared]:
+    """Yield what is shared there. An answer is waited for as long as a slow machine takes to bring it: where nothing is
+    broken, Redis is never away."""
+    async with open_shared(url, wake, patience=PATIENCE_SECONDS) as shared:
+        yield shared
 
 
 async def until(is_so: Callable[[], Awaitable[bool]], seconds: float = PATIENCE_SECONDS) -> None:

@@ -17,14 +17,13 @@ from refdesk.core.knowledge_base import KnowledgeBase
 from refdesk.errors import StoreError
 from refdesk.model import Principal
 from refdesk.protocols import EmbeddingJob, JobOutcome
-from refdesk.queues.bullmq import open_shared
 from refdesk.queues.bullmq.jobs import JOB_NAME, QUEUE_NAME
 from refdesk.stores.sqlite import open_store
 from refdesk.toolsets.knowledge import models, operations
 from tests.acceptance.processes import make_environment
 from tests.conftest import REPOSITORY
-from tests.engines import redis
-from tests.engines.redis import RedisServer, until
+from tests.engines import patient_refdesk, redis
+from tests.engines.redis import RedisServer, open_patiently, until
 
 pytestmark = pytest.mark.engines
 
@@ -56,7 +55,7 @@ def read_everything(server: RedisServer) -> str:
 
 async def test_jobs_their_ends_and_answers_are_gone_and_those_of_others_stay(tmp_path: Path) -> None:
     server, path = redis.get_fresh_server(), tmp_path / "store.sqlite3"
-    async with open_shared(server.url, lambda: None) as shared, open_store(path) as store:
+    async with open_patiently(server.url) as shared, open_store(path) as store:
         base = KnowledgeBase(store, queue=shared.queue, scratchpad=shared.scratchpad)
         ids = [await store_note(base, number, token) for number, token in enumerate(TOKENS)]
         await end_jobs(server, ids)
@@ -72,8 +71,8 @@ async def test_jobs_their_ends_and_answers_are_gone_and_those_of_others_stay(tmp
 
 
 async def erase(path: Path, server: RedisServer, *what: str) -> dict[str, Any]:
-    """Return what the real command says."""
-    command = [sys.executable, "-m", "refdesk", "erase", "--org", "acme", *what, "--yes", "--json"]
+    """Return what the command says."""
+    command = [sys.executable, "-m", patient_refdesk.MODULE, "erase", "--org", "acme", *what, "--yes", "--json"]
     variables = {"REFDESK_STORE": f"sqlite:///{path}", "REFDESK_REDIS": server.url, "REFDESK_EMBEDDER": "hashing"}
     done = await anyio.run_process(command, env=make_environment(path.parent, **variables), cwd=REPOSITORY)
     return json.loads(done.stdout.splitlines()[-1])
@@ -87,7 +86,7 @@ async def store_note(base: KnowledgeBase, number: int, token: str) -> str:
 
 async def end_jobs(server: RedisServer, ids: list[str]) -> None:
     """Let a worker do one job of each document, of a producer that keeps what became of it; another one fails."""
-    async with open_shared(server.url, lambda: None) as shared:
+    async with open_patiently(server.url) as shared:
         done: list[str] = []
 
         async def work(job: EmbeddingJob) -> JobOutcome:

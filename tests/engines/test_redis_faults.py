@@ -55,7 +55,7 @@ async def test_no_call_is_counted_twice_whatever_the_network_does(fault: Fault, 
     server = redis.get_fresh_server()
     async with (
         open_proxy(server.port) as proxy,
-        open_shared(f"redis://127.0.0.1:{proxy.port}/0", lambda: None) as shared,
+        open_shared(f"redis://127.0.0.1:{proxy.port}/0", redis.do_nothing, patience=CALL_SECONDS) as shared,
     ):
         counts, asked = list[int | None](), 0
         for n in range(15):
@@ -65,11 +65,14 @@ async def test_no_call_is_counted_twice_whatever_the_network_does(fault: Fault, 
             asked += shared.queue.is_shared
             counts.append(await shared.scratchpad.count("k", 60))
         proxy.fault = "none"
-        await until(lambda: is_up(shared))
-        last = await shared.scratchpad.count("k", 60)
-        assert last is not None
+        last = None
+        # On a busy machine an answer may come too late for this, too.
+        while last is None:
+            await until(lambda: is_up(shared))
+            asked += 1
+            last = await shared.scratchpad.count("k", 60)
         told = [count for count in counts if count is not None]
-        assert len(told) + 1 <= last <= asked + 1
+        assert len(told) + 1 <= last <= asked
         assert told == sorted(set(told))
 
 

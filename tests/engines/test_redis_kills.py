@@ -28,12 +28,11 @@ from refdesk.stores.sqlite import open_store
 from refdesk.toolsets.knowledge import models, operations
 from tests.acceptance.processes import make_environment
 from tests.conftest import REPOSITORY
-from tests.engines import redis
+from tests.engines import patient_refdesk, redis
 from tests.engines.redis import RedisServer, until
 
 pytestmark = pytest.mark.engines
 
-RECOVERY_SECONDS = 60.0
 ANN = Principal("acme", "ann", frozenset({"knowledge:read", "knowledge:write"}))
 COLLECTION = models.get_collection("acme")
 NORMAL = pytest.param(3, id="3 kills")
@@ -41,12 +40,12 @@ LONG = pytest.param(300, id="300 kills", marks=[pytest.mark.soak, pytest.mark.ti
 
 
 @asynccontextmanager
-async def start_worker(home: Path, url: str) -> AsyncGenerator[subprocess.Popen[bytes]]:
+async def start_worker(home: Path, url: str, module: str = "refdesk") -> AsyncGenerator[subprocess.Popen[bytes]]:
     """Yield `refdesk worker`, at work; it is killed at the latest when the block is left."""
     variables = {"REFDESK_EMBEDDER": "hashing", "REFDESK_REDIS": url, "OPENBLAS_NUM_THREADS": "1"}
     with tempfile.TemporaryFile(dir=home) as log:
         process = subprocess.Popen(  # noqa: ASYNC220 - starting it waits for nothing
-            [sys.executable, "-m", "refdesk", "worker", "--toolset", "knowledge"],
+            [sys.executable, "-m", module, "worker", "--toolset", "knowledge"],
             env=make_environment(home, **variables),
             cwd=REPOSITORY,
             stderr=log,
@@ -90,7 +89,7 @@ class Writer:
 
     async def check(self) -> None:
         """Wait for every note's vectors, and see that each is there, once."""
-        await until(self.is_embedded, RECOVERY_SECONDS)
+        await until(self.is_embedded)
         there = await self.base.store.get_digests(COLLECTION)
         assert set(self.ids.values()) == set(there)
         assert len(set(self.ids.values())) == len(self.ids)
@@ -201,7 +200,10 @@ async def test_while_redis_says_nothing_notes_are_stored_and_embedded(tmp_path: 
 async def test_a_worker_that_is_told_to_stop_ends_its_jobs_and_leaves_none_locked(
     tmp_path: Path, server: RedisServer
 ) -> None:
-    async with start_worker(tmp_path, server.url) as worker, open_writer(tmp_path, server.url, 1) as writer:
+    async with (
+        start_worker(tmp_path, server.url, patient_refdesk.MODULE) as worker,
+        open_writer(tmp_path, server.url, 1, redis.PATIENCE_SECONDS) as writer,
+    ):
         for _ in range(30):
             await writer.write()
         worker.terminate()

@@ -16,12 +16,11 @@ from refdesk.core.background.embedding import Indexer, to_job
 from refdesk.core.clock import SystemClock
 from refdesk.core.search.semantics import Semantics
 from refdesk.protocols import EmbeddingJob
-from refdesk.queues.bullmq import open_shared
 from refdesk.stores.memory import MemoryStore
 from tests.core.fakes import ScriptedEmbedder, make_document
 from tests.engines import redis
 from tests.engines.queue_peer import Peer, install_peer, start_peer
-from tests.engines.redis import RedisServer, until
+from tests.engines.redis import RedisServer, open_patiently, until
 
 pytestmark = pytest.mark.engines
 
@@ -45,7 +44,10 @@ class Bench:
     async def working(self) -> AsyncGenerator[None]:
         """Our worker consumes the queue inside the block, and does not look for work by itself."""
         semantics = Semantics(self.store, self.embedder)
-        async with open_shared(self.server.url, semantics.doorbell.ring) as shared, anyio.create_task_group() as group:
+        async with (
+            open_patiently(self.server.url, semantics.doorbell.ring) as shared,
+            anyio.create_task_group() as group,
+        ):
             indexer = Indexer(self.store, semantics, SystemClock())
             group.start_soon(shared.queue.consume, indexer.embed_job)
             yield
@@ -102,7 +104,7 @@ async def test_a_job_that_names_no_document_fails_once_and_the_next_one_is_done(
 
 async def test_a_node_worker_can_do_our_jobs(bench: Bench, folder: Path) -> None:
     jobs = [await bench.put(f"pær-{n}") for n in range(3)]
-    async with open_shared(bench.server.url, lambda: None) as shared:
+    async with open_patiently(bench.server.url) as shared:
         assert await shared.queue.enqueue(jobs)
     with start_peer(folder, "consume", str(bench.server.port), "3") as peer:
         assert await run_sync(peer.hear) == "ready"

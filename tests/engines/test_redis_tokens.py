@@ -12,9 +12,9 @@ import pytest
 
 from refdesk.core.context import Context
 from refdesk.core.knowledge_base import KnowledgeBase
+from refdesk.core.writing import idempotency
 from refdesk.errors import ConflictError
 from refdesk.model import Principal
-from refdesk.queues.bullmq import open_shared
 from refdesk.stores.sqlite import open_store
 from refdesk.toolsets.knowledge import models, operations
 from tests.engines import redis
@@ -25,9 +25,15 @@ ANN = Principal("acme", "ann", frozenset({"knowledge:write"}))
 COLLECTION = models.get_collection("acme")
 
 
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A repetition waits for the first call as long as that takes on a slow machine."""
+    monkeypatch.setattr(idempotency, "WAIT_SECONDS", redis.PATIENCE_SECONDS)
+
+
 @asynccontextmanager
 async def open_server(path: Path, url: str) -> AsyncGenerator[KnowledgeBase]:
-    async with open_store(path) as store, open_shared(url, lambda: None, patience=redis.PATIENCE_SECONDS) as shared:
+    async with open_store(path) as store, redis.open_patiently(url) as shared:
         yield KnowledgeBase(store, queue=shared.queue, scratchpad=shared.scratchpad)
 
 

@@ -11,7 +11,6 @@ import pytest
 
 from refdesk.core.doorbell import Doorbell
 from refdesk.protocols import EmbeddingJob, JobOutcome, JobQueue
-from refdesk.queues.bullmq import open_shared
 from refdesk.queues.local import LocalQueue
 from tests.engines import redis
 
@@ -48,5 +47,5 @@ async def bench(request: pytest.FixtureRequest) -> AsyncGenerator[Bench]:
     if request.param == "local":
         yield Bench(LocalQueue(doorbell), doorbell)
         return
-    async with open_shared(redis.get_fresh_server().url, doorbell.ring, patience=redis.PATIENCE_SECONDS) as shared:
+    async with redis.open_patiently(redis.get_fresh_server().url, doorbell.ring) as shared:
         yield Bench(shared.queue, doorbell)

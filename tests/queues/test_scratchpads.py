@@ -8,7 +8,6 @@ import anyio
 import pytest
 
 from refdesk.protocols import Scratchpad
-from refdesk.queues.bullmq import open_shared
 from tests.engines import redis
 from tests.engines.redis import until
 from tests.queues.notes import MemoryScratchpad
@@ -19,7 +18,7 @@ async def pad(request: pytest.FixtureRequest) -> AsyncGenerator[Scratchpad]:
     if request.param == "memory":
         yield MemoryScratchpad()
         return
-    async with open_shared(redis.get_fresh_server().url, lambda: None, patience=redis.PATIENCE_SECONDS) as shared:
+    async with redis.open_patiently(redis.get_fresh_server().url) as shared:
         yield shared.scratchpad
 
 
