@@ -17,6 +17,7 @@ from typing import LiteralString, cast
 from weakref import WeakKeyDictionary
 
 import anyio
+import psycopg
 from psycopg import AsyncCursor
 from psycopg.pq import ExecStatus
 from psycopg.sql import SQL, Composed, Literal
@@ -37,7 +38,7 @@ WATCH_SECONDS = 2.0
 
 PROBE_SECONDS = 2.0
 """How long that may take. With the time before it a call that meets a silent server has its error within five seconds,
-as has one that makes its connection first."""
+as has one that makes its connection first, and one that waits behind such calls has it with them."""
 
 MOST_REMEMBERED = 1024
 """Orgs of which it is kept how their rows are asked for."""
@@ -197,15 +198,21 @@ class Connections:
         with translated(), _answered_within((seconds or self.patience_seconds) + GRACE_SECONDS):
             # Of a connection that was lost there is none.
             cursor = connection.cursor()
-            prepared = await self.get_prepared(connection)
-            # One message: the driver's pipeline would send each statement by itself, and wake the server for each.
-            watch = LateAnswer(WATCH_SECONDS, partial(self.pool.answers, PROBE_SECONDS), partial(hang_up, connection))
+            silence = self.pool.silence
+            watch = LateAnswer(
+                WATCH_SECONDS, partial(silence.is_answering, PROBE_SECONDS), partial(hang_up, connection)
+            )
             try:
+                prepared = await self.get_prepared(connection)
+                # One message: the driver's pipeline would send each statement by itself, and wake the server for each.
                 await cursor.execute(prepared.spell(statements).encode())
+                silence.hear()
                 return await _fetch_all(cursor)
-            except BaseException:
+            except BaseException as error:
                 # Which of them were prepared is not known any more.
                 self._prepared.pop(connection, None)
+                if isinstance(error, psycopg.Error) and error.sqlstate is not None:
+                    silence.hear()
                 raise
             finally:
                 watch.end()

@@ -23,6 +23,7 @@ from psycopg.types.string import TextLoader
 from refdesk.errors import ConfigurationError, StoreError
 from refdesk.stores.postgres import failures
 from refdesk.stores.postgres.failures import translated
+from refdesk.stores.postgres.silence import Silence
 
 Row: TypeAlias = tuple[Any, ...]
 Connection: TypeAlias = AsyncConnection[Row]
@@ -48,12 +49,17 @@ _OPTIONS: Mapping[str, Any] = {
 
 
 class Pool:
-    """Lends connections outside a transaction, at most `MOST_CONNECTIONS` at a time."""
+    """Lends connections outside a transaction, at most `MOST_CONNECTIONS` at a time.
+
+    Attributes:
+        silence: What is known of the server's.
+    """
 
     def __init__(self, url: str, patience_seconds: float) -> None:
         self._url = url
         self._patience_seconds = patience_seconds
         self._places = anyio.Semaphore(MOST_CONNECTIONS)
+        self.silence = Silence(self.answers)
         self._idle: list[tuple[Connection, float]] = []
 
     @asynccontextmanager
@@ -61,11 +67,14 @@ class Pool:
         """Yield a connection that was alive a moment ago.
 
         Raises:
-            StoreError: None can be made, or none came free within the patience.
+            StoreError: None can be made, none came free within the patience, or those who have one find the server
+                silent.
             ConfigurationError: The URL is none.
         """
+        since = anyio.current_time()
         await self._wait_for_place()
         try:
+            self.silence.check(since)
             connection, made_at = await self._take()
             try:
                 yield connection
@@ -94,6 +103,7 @@ class Pool:
         try:
             with anyio.fail_after(seconds):
                 connection = await AsyncConnection.connect(self._url, **_OPTIONS)
+                self.silence.hear()
                 await connection.close()
         except TimeoutError:
             return False
@@ -104,6 +114,7 @@ class Pool:
 
     async def close(self) -> None:
         """Close what is idle."""
+        self.silence.close()
         while self._idle:
             connection, _ = self._idle.pop()
             await connection.close()
@@ -112,7 +123,7 @@ class Pool:
         with suppress(anyio.WouldBlock):
             return self._places.acquire_nowait()
         try:
-            with anyio.fail_after(self._patience_seconds):
+            with anyio.fail_after(self._patience_seconds), self.silence.watched():
                 await self._places.acquire()
         except TimeoutError as error:
             raise StoreError(failures.BUSY) from error
@@ -127,16 +138,20 @@ class Pool:
         return await self._connect(), now
 
     async def _connect(self) -> Connection:
+        since = anyio.current_time()
         try:
             with translated(), anyio.fail_after(min(CONNECT_SECONDS, self._patience_seconds)):
                 connection = await AsyncConnection.connect(self._url, **_OPTIONS)
         except StoreError as error:
+            if isinstance(error.__cause__, TimeoutError) and self._patience_seconds >= CONNECT_SECONDS:
+                self.silence.find(since)
             # Who is refused is so without a wait, and would keep everybody from a turn by trying again at once.
             await anyio.lowlevel.checkpoint()
             # Its message would repeat the URL, password and all.
             if isinstance(error.__cause__, psycopg.ProgrammingError):
                 raise ConfigurationError("REFDESK_STORE is no URL that PostgreSQL's client can read.") from None
             raise
+        self.silence.hear()
         # JSON comes as it is written: what decodes rows is the same for every engine.
         connection.adapters.register_loader("json", TextLoader)
         return connection
@@ -150,7 +165,7 @@ class Pool:
 
 def hang_up(connection: Connection) -> None:
     """End a connection whose server is silent: who waits for it learns that at once, and asks nobody to cancel."""
-    with suppress(OSError), socket.socket(fileno=os.dup(connection.fileno())) as shared:
+    with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(connection.fileno())) as shared:
         shared.shutdown(socket.SHUT_RDWR)
 
 

@@ -16,7 +16,14 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import AsyncGenerator, Generator
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    contextmanager,
+    nullcontext,
+    suppress,
+)
 from dataclasses import dataclass, field
 
 import anyio
@@ -26,7 +33,8 @@ from refdesk.errors import StoreError
 from refdesk.stores.postgres import failures
 from refdesk.stores.postgres.connections import SEE, Connections, Scope, Statement, Text
 from refdesk.stores.postgres.failures import translated
-from refdesk.stores.postgres.pool import Connection, Row, is_in_transaction
+from refdesk.stores.postgres.pool import Connection, Row, hang_up, is_in_transaction
+from refdesk.stores.postgres.silence import Silence
 
 MOST_WRITERS = 6
 """Transactions that write in one process at a time, at most: the other connections of its pool are for reading."""
@@ -68,12 +76,14 @@ class Shared:
 
     Attributes:
         members: How many have been in it.
+        is_committing: Whether the server has been asked to commit it.
         ended: Set when all of them are committed, or none.
         error: Why none is.
     """
 
     connection: Connection
     members: int = 1
+    is_committing: bool = False
     ended: anyio.Event = field(default_factory=anyio.Event)
     error: StoreError | None = None
 
@@ -81,6 +91,11 @@ class Shared:
         """Let those know who wait for it."""
         self.error = error
         self.ended.set()
+
+    def give_up(self) -> None:
+        """End it, since its server is silent: whoever is in it or has left it waits for that no longer."""
+        hang_up(self.connection)
+        self.end(StoreError(failures.UNCERTAIN if self.is_committing else failures.LOST))
 
     @contextmanager
     def ended_by_failure(self, meaning: str) -> Generator[None, None, None]:
@@ -113,17 +128,25 @@ class Turns:
         self.open: dict[str, Shared] = {}
 
     @asynccontextmanager
-    async def take(self, org: str, seconds: float, *, is_brief: bool = False) -> AsyncGenerator[None, None]:
+    async def take(
+        self, org: str, seconds: float, silence: Silence | None = None, *, is_brief: bool = False
+    ) -> AsyncGenerator[None, None]:
         """Hold the turn of an org; `""` is none.
 
+        Args:
+            org: Whose.
+            seconds: How long it is waited for.
+            silence: Of the server; without it the turn is waited for though that is silent.
+            is_brief: Whether what is done then is.
+
         Raises:
-            StoreError: Others kept it too long.
+            StoreError: Others kept it too long, or found the server silent.
         """
         turn = self._orgs[org] if org else anyio.Lock()
         self.brief[org] += is_brief
         async with AsyncExitStack() as stack:
             try:
-                await stack.enter_async_context(_taking(turn, seconds))
+                await stack.enter_async_context(_taking(turn, seconds, silence))
             finally:
                 self.brief[org] -= is_brief
                 self.brief += Counter()
@@ -133,9 +156,9 @@ class Turns:
                 if org and not turn.statistics().tasks_waiting:
                     self._orgs.pop(org, None)
 
-    def take_place(self, seconds: float) -> AbstractAsyncContextManager[None]:
+    def take_place(self, seconds: float, silence: Silence) -> AbstractAsyncContextManager[None]:
         """Hold a place among those who write; errors as in `take`."""
-        return _taking(self._places, seconds)
+        return _taking(self._places, seconds, silence)
 
 
 class Session:
@@ -254,14 +277,13 @@ class Session:
         (org,) = self._orgs
         waiting, self._waiting = self._waiting, []
         await self._connections.send(connection, *waiting)
-        shared = self._shared
-        if shared is not None:
+        is_first = self._shared is None
+        shared = self._shared = self._shared or Shared(connection)
+        with self._connections.pool.silence.telling(shared.give_up):
             await self._pass_on(org, shared)
-        else:
-            shared = self._shared = Shared(connection)
-            await self._pass_on(org, shared)
-            await self._see_to_end(org, shared)
-        await shared.ended.wait()
+            if is_first:
+                await self._see_to_end(org, shared)
+            await shared.ended.wait()
         if shared.error is not None:
             raise StoreError(shared.error.message) from shared.error
 
@@ -285,12 +307,13 @@ class Session:
     async def _end_shared(self, org: str) -> None:
         """Commit the transaction that others have left open, if there is one; they learn how it went."""
         shared = self._turns.open.pop(org, None)
-        if shared is None:
+        if shared is None or shared.ended.is_set():
             return
         if not is_in_transaction(shared.connection):
             shared.end(StoreError(failures.LOST))
             return
         with shared.ended_by_failure(failures.UNCERTAIN):
+            shared.is_committing = True
             await self._connections.send(shared.connection, Statement("COMMIT"))
             shared.end()
 
@@ -327,6 +350,7 @@ class Session:
                 # What fails of its own must not undo the others'.
                 waiting, self._waiting = self._waiting, []
                 await self._connections.send(connection, *waiting)
+                shared.is_committing = True
             await self._connections.send(connection, *self._waiting, Statement("COMMIT"), seconds=self._seconds)
         except StoreError as error:
             if _is_refusal(error.__cause__):
@@ -342,13 +366,16 @@ class Session:
         if self._has_ended:
             raise RuntimeError("this transaction has ended")
         if self._connection is None:
-            patience = self._connections.patience_seconds
+            patience, silence, org = self._connections.patience_seconds, self._connections.pool.silence, scope.org or ""
+            since = anyio.current_time()
             await self._stack.enter_async_context(self._turn)
-            await self._turn.enter_async_context(self._turns.take(scope.org or "", patience, is_brief=self.is_brief))
+            await self._turn.enter_async_context(self._turns.take(org, patience, silence, is_brief=self.is_brief))
             if (connection := self._join(scope)) is not None:
                 return connection
-            await self._end_shared(scope.org or "")
-            await self._stack.enter_async_context(self._turns.take_place(patience))
+            await self._end_shared(org)
+            # Who has found out by others' work that the server is silent does not ask for a connection to it.
+            silence.check(since)
+            await self._stack.enter_async_context(self._turns.take_place(patience, silence))
             self._connection = await self._stack.enter_async_context(self._connections.pool.lend())
             self._waiting += self._begin(scope)
         if scope != self._scope:
@@ -374,7 +401,7 @@ class Session:
         """Go on with the transaction that another brief one of the org has left open, if there is one."""
         org = scope.org or ""
         shared = self._turns.open.get(org)
-        if shared is None or not self.is_brief or not is_in_transaction(shared.connection):
+        if shared is None or not self.is_brief or shared.ended.is_set() or not is_in_transaction(shared.connection):
             return None
         del self._turns.open[org]
         shared.members += 1
@@ -400,12 +427,14 @@ class Session:
 
 
 @asynccontextmanager
-async def _taking(turn: anyio.Lock | anyio.Semaphore, seconds: float) -> AsyncGenerator[None, None]:
+async def _taking(
+    turn: anyio.Lock | anyio.Semaphore, seconds: float, silence: Silence | None
+) -> AsyncGenerator[None, None]:
     try:
         try:
             turn.acquire_nowait()
         except anyio.WouldBlock:
-            with anyio.fail_after(seconds):
+            with anyio.fail_after(seconds), silence.watched() if silence is not None else nullcontext():
                 await turn.acquire()
     except TimeoutError as error:
         raise StoreError(failures.HELD) from error
