@@ -11,7 +11,7 @@ import pytest
 
 from refdesk.errors import StoreError
 from refdesk.protocols import Store
-from refdesk.stores.postgres import open_store
+from refdesk.stores.postgres import open_store, replicas
 from tests.engines.postgres import PostgresServer, fetch
 from tests.stores.samples import asking, find_ids, make_document, put
 
@@ -44,7 +44,9 @@ class Pair:
 
 
 @pytest.fixture
-def pair() -> Generator[Pair]:
+def pair(monkeypatch: pytest.MonkeyPatch) -> Generator[Pair]:
+    # A standby that works is not passed over because the machine is slow.
+    monkeypatch.setattr(replicas, "PATIENCE_SECONDS", WAIT_SECONDS)
     servers: list[PostgresServer] = []
     try:
         servers.append(PostgresServer())

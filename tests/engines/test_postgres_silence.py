@@ -7,13 +7,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import anyio
+import psycopg
 import pytest
 from anyio import wait_all_tasks_blocked
+from anyio.lowlevel import checkpoint
 
 from refdesk.core.writing.quotas import Quota, read_usage, spend
 from refdesk.errors import StoreError
 from refdesk.model import Metadata, MetadataKey
 from refdesk.stores.postgres import connections, open_store, pool
+from refdesk.stores.postgres.connections import Statement
 from refdesk.stores.postgres.silence import Silence
 from refdesk.stores.postgres.store import PostgresStore
 from tests.engines.postgres import get_server, get_store_url
@@ -181,6 +184,76 @@ async def test_those_who_left_the_commit_to_another_learn_it_though_he_asks_noth
     monkeypatch.undo()
     kept = await hole.store.list_metadata("job", org="acme")
     assert kept == []
+
+
+async def test_who_commits_for_others_that_left_cuts_nothing_off(hole: Hole, monkeypatch: pytest.MonkeyPatch) -> None:
+    refusals, asked = list[str](), list[object]()
+    entered, may_end, scope = anyio.Event(), anyio.Event(), anyio.CancelScope()
+
+    async def cancel(*_: object, **__: object) -> None:
+        asked.append(None)
+
+    monkeypatch.setattr(psycopg.AsyncConnection, "_try_cancel", cancel)
+
+    async def write(name: str) -> None:
+        key = MetadataKey("acme", "job", name)
+        async with hole.store.transaction() as transaction:
+            await transaction.expect([], [key])
+            await transaction.get_metadata(key)
+            entered.set()
+            await may_end.wait()
+            await transaction.put_metadata([Metadata(key, {})])
+
+    async def give_way() -> None:
+        with scope:
+            await write("second")
+
+    with anyio.fail_after(LONGEST_SECONDS):
+        async with anyio.create_task_group() as group:
+            group.start_soon(refused, lambda: write("first"), refusals)
+            await entered.wait()
+            group.start_soon(give_way)
+            await wait_all_tasks_blocked()
+            # The first leaves its commit to the second, who goes away; so it comes back to the first, in the dark.
+            send = hole.store.connections.send
+
+            async def darkened(connection: object, *statements: Statement, **options: object) -> object:
+                if [str(each.text) for each in statements] == ["COMMIT"]:
+                    darken(hole, monkeypatch)
+                    hole.may_look.set()
+                return await send(connection, *statements, **options)  # pyright: ignore[reportArgumentType]
+
+            monkeypatch.setattr(hole.store.connections, "send", darkened)
+            may_end.set()
+            await checkpoint()
+            scope.cancel()
+    assert len(refusals) == 1
+    assert "may have been written or not" in refusals[0]
+    assert asked == []
+
+
+async def test_a_search_asks_a_silent_primary_no_second_time_where_no_standby_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, port = get_store_url(tmp_path), str(get_server().port)
+    async with (
+        open_proxy(get_server().port) as proxy,
+        open_proxy(get_server().port) as standby,
+        open_store(
+            url.replace(port, str(proxy.port)), patience_seconds=NEVER, read=[url.replace(port, str(standby.port))]
+        ) as store,
+    ):
+        assert isinstance(store, PostgresStore)
+        hole, refusals = Hole(store, proxy), list[str]()
+        await put(store, make_document("first", "apple"))
+        await hole.read()
+        darken(hole, monkeypatch)
+        hole.may_look.set()
+        standby.fault = "refused"
+        standby.hang_up()
+        with anyio.fail_after(LONGEST_SECONDS):
+            await refused(hole.read, refusals)
+        assert hole.looks == 1
 
 
 async def until_looking(hole: Hole) -> None:

@@ -61,11 +61,15 @@ class Replicas:
     _turns: count[int] = field(default_factory=count)
 
     async def find(self, request: FindRequest) -> Found | None:
-        """Return what a standby finds, or `None` where none has all that was written, or answers."""
+        """Return what a standby finds, or `None` where none has all that was written, or answers.
+
+        Raises:
+            StoreError: None does, and the primary has just been found silent: to ask it again would take as long again.
+        """
         awake = [each for each in self.replicas if each.rests_until <= anyio.current_time()]
         if not awake:
             return None
-        org, first = request.collection.org, next(self._turns) % len(awake)
+        org, first, since = request.collection.org, next(self._turns) % len(awake), anyio.current_time()
         needed = await self._get_needed(org)
         for replica in (*awake[first:], *awake[:first]):
             try:
@@ -73,6 +77,7 @@ class Replicas:
                     return await replica.searcher.find(request)
             except StoreError:
                 replica.rests_until = anyio.current_time() + REST_SECONDS
+        self.primary.pool.silence.check(since)
         return None
 
     async def list_nodes(self) -> list[StoreNode]:

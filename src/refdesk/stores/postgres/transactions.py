@@ -295,8 +295,10 @@ class Session:
         """Return when the transaction has ended: it stands in line, in case nobody who did goes on with it."""
 
         async def stand_in_line() -> None:
+            # A commit that is under way is not cut off: a driver that is, asks the server, which may be silent.
             async with self._turns.take(org, LONG_SECONDS):
-                await self._end_shared(org)
+                with anyio.CancelScope(shield=True):
+                    await self._end_shared(org)
             group.cancel_scope.cancel()
 
         async with anyio.create_task_group() as group:
