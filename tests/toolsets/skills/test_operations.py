@@ -18,7 +18,7 @@ from refdesk.errors import EmbedderError, InvalidInputError, LanguageModelError,
 from refdesk.language_models.rules import RulesModel
 from refdesk.playbooks import Playbook, SkillDraft, Step
 from refdesk.toolsets.skills.queries import QUOTA_NAME
-from refdesk.toolsets.skills.reports import CHANGES
+from refdesk.toolsets.skills.replaying import CHANGES
 from tests.core.fakes import ScriptedEmbedder
 from tests.toolsets.skills.conftest import INVOICE, Desk, ScriptedModel, describe
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from typing import TYPE_CHECKING, cast
 
 from refdesk.toolsets.skills.outcomes import Tally
@@ -10,6 +11,16 @@ from refdesk.toolsets.skills.records import Counters
 
 if TYPE_CHECKING:
     from refdesk.model import JsonValue, Metadata
+    from refdesk.toolsets.skills.records import Skill
+
+
+NAMES = tuple(each.name for each in fields(Counters))
+"""Of a skill and its counters alike."""
+
+
+def get_counters(skill: Skill) -> Counters:
+    """Return the counters of a skill."""
+    return Counters(**{name: getattr(skill, name) for name in NAMES})
 
 
 def to_value(counters: Counters) -> dict[str, JsonValue]:
@@ -22,14 +33,17 @@ def to_value(counters: Counters) -> dict[str, JsonValue]:
         "weeks": {week: [tally.good, tally.bad] for week, tally in counters.weeks.items()},
         "rejected": list(counters.rejected),
         "unreported": counters.unreported,
+        "reads": counters.reads,
     }
 
 
 def to_counters(record: Metadata | None) -> Counters:
     """Return the counters of a record; those of a skill that nobody has used where there is none."""
-    if record is None:
-        return Counters()
-    value = record.value
+    return from_value(record.value) if record is not None else Counters()
+
+
+def from_value(value: Mapping[str, JsonValue]) -> Counters:
+    """Return the counters of the value of a record."""
     return Counters(
         confidence=float(str(value["confidence"])),
         times_used=int(str(value["times_used"])),
@@ -38,6 +52,7 @@ def to_counters(record: Metadata | None) -> Counters:
         weeks=_to_tallies(value.get("weeks")),
         rejected=tuple(cast("Sequence[str]", value.get("rejected", ()))),
         unreported=int(str(value.get("unreported", 0))),
+        reads=int(str(value.get("reads", 0))),
     )
 
 

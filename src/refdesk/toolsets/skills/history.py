@@ -9,13 +9,12 @@ from math import sqrt
 from typing import TYPE_CHECKING, cast
 
 from refdesk.model import Metadata
-from refdesk.toolsets.skills import cases, outcomes
+from refdesk.toolsets.skills import cases, outcomes, version_kinds
 from refdesk.toolsets.skills.history_models import (
     CaseEntry,
     SkillHistory,
     StepEntry,
     VersionEntry,
-    VersionKind,
     WeekEntry,
 )
 
@@ -24,22 +23,6 @@ if TYPE_CHECKING:
     from refdesk.toolsets.skills.outcomes import Tally
     from refdesk.toolsets.skills.queries import SkillQueries
     from refdesk.toolsets.skills.records import Skill
-
-MERGED, UNMERGED, SPLIT = "Merged with", "Merge undone", "Split"
-"""How the changes of such a version begin."""
-
-_KINDS: dict[str, VersionKind] = {
-    "Created": "created",
-    "Imported again": "reimported",
-    "Imported": "imported",
-    "Edited": "edited",
-    MERGED: "merged",
-    UNMERGED: "unmerged",
-    SPLIT: "split",
-    outcomes.RETURNED: "rolled back",
-    "The steps of version": "restored",
-}
-"""By how the changes of a version begin; any other one is refined."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +75,7 @@ def _to_version(known: _Known, skill: Skill) -> VersionEntry:
     margin = outcomes.BOUND * sqrt(tally.variance)
     return VersionEntry(
         version=skill.version,
-        kind=_find_kind(skill),
+        kind=version_kinds.find_kind(skill),
         updated_at=skill.updated_at,
         made_by=skill.made_by,
         changes=list(skill.changes),
@@ -109,14 +92,6 @@ def _to_version(known: _Known, skill: Skill) -> VersionEntry:
 def _to_week(name: str, tally: Tally) -> WeekEntry:
     monday, version = name.split("/")
     return WeekEntry(week=date.fromisoformat(monday), version=int(version), worked=tally.good, failed=tally.bad)
-
-
-def _find_kind(skill: Skill) -> VersionKind:
-    first = skill.changes[0] if skill.changes else ""
-    for begin, kind in _KINDS.items():
-        if first.startswith(begin):
-            return kind
-    return "refined"
 
 
 def _judge(known: _Known, skill: Skill, tally: Tally) -> str:

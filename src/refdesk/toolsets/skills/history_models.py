@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from datetime import date, datetime
-from typing import Literal, TypeAlias
 
 from pydantic import Field
 
 from refdesk.toolsets.skills.models import Message, SkillId
-
-VersionKind: TypeAlias = Literal[
-    "created", "imported", "refined", "rolled back", "restored", "edited", "reimported", "merged", "unmerged", "split"
-]
+from refdesk.toolsets.skills.version_kinds import VersionKind
 
 
 class VersionEntry(Message):

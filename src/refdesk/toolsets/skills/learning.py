@@ -187,10 +187,13 @@ class Learner:
         silent = openings.count_silent([*known, *added])
         draft = await self.induce(context, [*known, *added], skill)
         told = (*changes.describe(skill.draft, draft), *draft.remarks)
-        if outcomes.identify(draft.playbook) in skill.rejected:
+        suggested = outcomes.identify(draft.playbook)
+        if suggested in skill.rejected:
             draft, told = _keep_steps(skill, draft)
         context.report(2, LEARNING_STEPS, f"Storing: {draft.title}")
         update = replace(await self.make_update(context, skill, draft, told), silent=silent)
+        if suggested in skill.rejected:
+            update = replace(update, suggested=suggested)
         return await queries.update_skill(skill_id, update, added, context.principal.agent, once)
 
     async def make_update(self, context: Context, skill: Skill, draft: SkillDraft, told: Sequence[str]) -> SkillUpdate:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from refdesk.errors import ConflictError, InvalidInputError
 from refdesk.model import Metadata, MetadataKey, State
 from refdesk.toolsets.skills import cases, changes, missing, openings, records
-from refdesk.toolsets.skills.history import MERGED, UNMERGED
 from refdesk.toolsets.skills.queries import SOURCE, SkillQueries, get_queries
 from refdesk.toolsets.skills.records import MERGED_INTO
+from refdesk.toolsets.skills.version_kinds import MERGED, UNMERGED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,11 +8,11 @@ posterior over a uniform prior; its bounds are those of the normal approximation
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, timedelta
 from math import erf, sqrt
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -35,8 +35,6 @@ class Version(Protocol):
         ...
 
 
-VersionT = TypeVar("VersionT", bound=Version)
-
 BOUND = 1.28
 """Standard deviations from the mean to a bound: nine of ten rates are on its other side."""
 
@@ -49,7 +47,9 @@ WEIGHT, MOST = 1.2, 0.2
 SURE = 0.95
 """Probability from which on one version is held to work worse than another."""
 
-RETURNED = "Went back to the steps of version"
+RETURNED, RESTORED = "Went back to the steps of version", "The steps of version"
+"""How the changes begin of a version that reports made, or that withdrawing them made."""
+
 LEAST_REPORTS = 5
 """Of steps, before they are compared with others."""
 
@@ -142,21 +142,6 @@ def is_worse(tally: Tally, other: Tally) -> bool:
         return False
     distance = (other.mean - tally.mean) / sqrt(tally.variance + other.variance)
     return 0.5 * (1.0 + erf(distance / sqrt(2.0))) >= SURE
-
-
-def find_better(history: Sequence[VersionT], tallies: Mapping[str, Tally]) -> VersionT | None:
-    """Return the version to go back to: the last with other steps than the present, where those surely work worse.
-
-    Args:
-        history: All versions, the present one last.
-        tallies: By `identify`.
-    """
-    present = identify(history[-1].playbook)
-    other = next((each for each in reversed(history[:-1]) if identify(each.playbook) != present), None)
-    if other is None:
-        return None
-    mine, theirs = tallies.get(present, UNKNOWN), tallies.get(identify(other.playbook), UNKNOWN)
-    return other if is_worse(mine, theirs) else None
 
 
 def describe_return(bad: Version, good: Version, tallies: Mapping[str, Tally]) -> str:

@@ -21,7 +21,7 @@ from refdesk.model import (
     State,
     VectorQuery,
 )
-from refdesk.toolsets.skills import TOOLSET_NAME, cases, counting, openings, outcomes, records, vectors
+from refdesk.toolsets.skills import TOOLSET_NAME, cases, counting, ledger, openings, outcomes, records, vectors
 from refdesk.toolsets.skills.records import Counters, Skill, SkillUpdate
 
 if TYPE_CHECKING:
@@ -220,6 +220,7 @@ class SkillQueries:
         await self._put_cases(transaction, skill.skill_id, added, agent)
         if updates.confidence is not None:
             await self.put_counters(transaction, changed)
+            await ledger.note_confidence(transaction, self.org, changed)
         return changed
 
     async def check_duplicate(
@@ -304,10 +305,11 @@ class SkillQueries:
         record = await reader.get_metadata(MetadataKey(self.org, SOURCE, source))
         return await self.read_skill(reader, str(record.value["skill_id"])) if record is not None else None
 
-    async def get_history(self, skill_id: str) -> list[Skill]:
+    async def get_history(self, skill_id: str, reader: Reader | None = None) -> list[Skill]:
         """Return every version of a skill, the present one last; empty where there is none."""
-        revisions = await self.store.get_revisions(self._collection, skill_id)
-        [counters] = await self._read_counters(self.store, [skill_id])
+        reader = reader or self.store
+        revisions = await reader.get_revisions(self._collection, skill_id)
+        [counters] = await self._read_counters(reader, [skill_id])
         return [records.to_skill(revision.document, counters) for revision in revisions if _is_read(revision)]
 
     async def list_skills(self) -> list[Skill]:
@@ -358,7 +360,9 @@ class SkillQueries:
             skill = await self.read_skill(transaction, skill_id)
             if skill is None:
                 return None
-            used = replace(skill, times_used=skill.times_used + 1, unreported=skill.unreported + 1)
+            used = replace(
+                skill, times_used=skill.times_used + 1, unreported=skill.unreported + 1, reads=skill.reads + 1
+            )
             await self.put_counters(transaction, used)
         return used
 
@@ -460,18 +464,8 @@ class SkillQueries:
 
     async def put_counters(self, transaction: Transaction, skill: Skill) -> None:
         """Write how the skill has done."""
-        counters = Counters(
-            skill.confidence,
-            skill.times_used,
-            skill.times_confirmed,
-            skill.tallies,
-            skill.weeks,
-            skill.rejected,
-            skill.unreported,
-        )
-        await transaction.put_metadata(
-            [Metadata(MetadataKey(self.org, COUNTERS, skill.skill_id), counting.to_value(counters))]
-        )
+        value = counting.to_value(counting.get_counters(skill))
+        await transaction.put_metadata([Metadata(MetadataKey(self.org, COUNTERS, skill.skill_id), value)])
 
 
 def _is_read(revision: Revision) -> bool:
@@ -486,7 +480,8 @@ def _apply(skill: Skill, updates: SkillUpdate, queries: SkillQueries) -> Skill:
     )
     given: dict[str, Any] = {name: value for name in names if (value := getattr(updates, name)) is not None}
     version = skill.version + 1
-    return replace(skill, **given, version=version, updated_at=queries.clock.now(), changes=updates.changes)
+    told = {"changes": updates.changes, "suggested": updates.suggested}
+    return replace(skill, **given, **told, version=version, updated_at=queries.clock.now())
 
 
 def get_queries(context: Context, embedder: Embedder | None = None) -> SkillQueries:

@@ -59,7 +59,9 @@ class Skill:
         weeks: Of reports, by the week in which they came and the version that was followed; see `outcomes.name_week`.
         rejected: Steps that it went back from, because they worked worse.
         unreported: How often it was read whole without a report so far; of now, as the counts.
+        reads: How often it was read whole since that is counted; likewise.
         changes: What this version changed.
+        suggested: The steps that its cases suggest, where it keeps others because those worked worse; else empty.
         made_by: The language model that wrote this version.
         openings: How customers began, and what they said in all: what it is found by beside its problem.
         silent: In how many of its cases the customer began without saying what is wanted.
@@ -90,8 +92,10 @@ class Skill:
     weeks: Mapping[str, Tally] = field(default_factory=dict[str, Tally])
     rejected: tuple[str, ...] = ()
     unreported: int = 0
+    reads: int = 0
     metadata: JsonObject = field(default_factory=dict[str, JsonValue])
     changes: tuple[str, ...] = ()
+    suggested: str = ""
     openings: tuple[str, ...] = ()
     silent: int = 0
     instructions: Instructions | None = None
@@ -146,6 +150,7 @@ class SkillUpdate:
     Attributes:
         expected_version: The version this was made from; with another one stored, nothing is changed.
         changes: What changed, kept with the new version.
+        suggested: As of a skill, of the new version.
     """
 
     title: str | None = None
@@ -164,6 +169,7 @@ class SkillUpdate:
     confidence: float | None = None
     made_by: str | None = None
     changes: tuple[str, ...] = ()
+    suggested: str = ""
     expected_version: int | None = None
 
 
@@ -176,6 +182,7 @@ class Counters:
         weeks: Of reports, by week and version; see `outcomes.name_week`.
         rejected: Steps that it went back from.
         unreported: How often it was read whole without a report so far.
+        reads: How often it was read whole since that is counted.
     """
 
     confidence: float = FIRST_CONFIDENCE
@@ -185,6 +192,7 @@ class Counters:
     weeks: Mapping[str, Tally] = field(default_factory=dict[str, Tally])
     rejected: tuple[str, ...] = ()
     unreported: int = 0
+    reads: int = 0
 
 
 def get_collection(org: str) -> Collection:
@@ -257,6 +265,8 @@ def to_document(skill: Skill, org: str) -> Document:
         data["instructions"] = asdict(skill.instructions)
     if skill.is_edited:
         data["edited"] = True
+    if skill.suggested:
+        data["suggested"] = skill.suggested
     named = {NAME: skill.name, PRODUCT_AREA: skill.product_area, ISSUE_TYPE: skill.issue_type}
     return Document(
         collection=get_collection(org),
@@ -297,6 +307,7 @@ def to_skill(document: Document, counters: Counters) -> Skill:
         weeks=counters.weeks,
         rejected=counters.rejected,
         unreported=counters.unreported,
+        reads=counters.reads,
         metadata=cast("JsonObject", data["metadata"]),
         made_by=str(data["made_by"]),
         author=document.author,
@@ -304,6 +315,7 @@ def to_skill(document: Document, counters: Counters) -> Skill:
         updated_at=document.modified_at,
         name=_first(document.facets, NAME),
         changes=_texts(data["changes"]),
+        suggested=str(data.get("suggested", "")),
     )
 
 

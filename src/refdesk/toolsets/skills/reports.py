@@ -1,30 +1,30 @@
-"""Reports of how following a skill went: each moves its confidence and its tallies, and can be taken back.
+"""Reports of how following a skill went: each moves its confidence and its tallies, and can be withdrawn.
 
-A report is kept with what it did, so that taking it back undoes that and no more.
+A withdrawn report leaves the skill as it would be had it never been made: what stands is replayed in its order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from refdesk.errors import InvalidInputError, NotFoundError, PermissionDeniedError
 from refdesk.model import JsonValue, Metadata, MetadataKey
-from refdesk.toolsets.skills import missing, outcomes, records
+from refdesk.toolsets.skills import counting, earlier_reports, ledger, missing, outcomes, records, replaying
+from refdesk.toolsets.skills.earlier_reports import KIND
+from refdesk.toolsets.skills.ledger import Head
+from refdesk.toolsets.skills.replaying import Entry
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from refdesk.core.writing.idempotency import Once
     from refdesk.protocols import Transaction
     from refdesk.toolsets.skills.queries import SkillQueries
     from refdesk.toolsets.skills.records import Skill
+    from refdesk.toolsets.skills.replaying import State
 
-KIND = "skill_outcome"
-CHANGES = {"resolved": 0.10, "likely_resolved": 0.03, "likely_failed": -0.05, "failed": -0.10}
-"""How far each outcome moves a skill's confidence."""
-
-_TAKEN_BACK = "The steps of version {} are back: a report that spoke against them was taken back."
+_RESTORED = f"{outcomes.RESTORED} {{}} are back: a report that spoke against them was taken back."
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +51,6 @@ async def record(queries: SkillQueries, skill_id: str, report: Report, once: Onc
         InvalidInputError: The report is of a version that there is not yet.
         AnsweredBefore: It is a repetition.
     """
-    known = await queries.get_skill(skill_id)
-    # The versions before are read only where they matter: for a report of one of them, or to go back to one.
-    matter = known is not None and (report.version not in (None, known.version) or known.tally.bad > 0)
-    history = await queries.get_history(skill_id) if matter else []
     async with queries.store.transaction() as transaction:
         if once is not None:
             await once.check(transaction)
@@ -64,14 +60,21 @@ async def record(queries: SkillQueries, skill_id: str, report: Report, once: Onc
             raise InvalidInputError(
                 f"There is no version {version} yet; the skill is at {skill.version}: leave version out."
             )
-        now = queries.clock.now()
-        moved, done = _move(skill, history, report, version, now)
-        returned = await _go_back(queries, transaction, moved, history)
-        if returned.version != moved.version:
-            done["returned"] = returned.version
-        await queries.put_counters(transaction, returned)
-        value = {"outcome": report.outcome, "version": version, "evidence": report.evidence, "agent": report.agent}
-        kept: dict[str, JsonValue] = {**value, "at": now.isoformat(), **done}
+        head = await ledger.read_head(transaction, queries.org, skill_id)
+        # Versions before are read only where they matter: for a report of one of them, or to see which came since.
+        matter = version < skill.version or (head.version != skill.version if head is not None else skill.version > 1)
+        versions = await queries.get_history(skill_id, transaction) if matter else [skill]
+        counters, now = counting.get_counters(skill), queries.clock.now()
+        head = head or _begin(replaying.begin(counters, versions))
+        before = replaying.State(counters, head.version, head.steps, head.other)
+        before = replaying.advance(before, versions, skill.version)
+        steps, week = _identify(versions, version), outcomes.name_week(now, version)
+        entry = Entry(report.id, report.outcome, skill.version, version, steps, week, skill.reads)
+        after = replaying.add(before, entry)
+        returned = await _take_over(queries, transaction, skill, after)
+        await ledger.append(transaction, queries.org, skill_id, _move(head, after, returned), entry)
+        kept: dict[str, JsonValue] = {"outcome": report.outcome, "version": version, "evidence": report.evidence}
+        kept |= {"agent": report.agent, "at": now.isoformat()}
         await transaction.put_metadata([Metadata(_key(queries, skill_id, report.id), kept)])
         if once is not None:
             await once.note(transaction, returned)
@@ -79,13 +82,12 @@ async def record(queries: SkillQueries, skill_id: str, report: Report, once: Onc
 
 
 async def withdraw(queries: SkillQueries, skill_id: str, report_id: str, agent: str) -> Skill:
-    """Take a report of one's own back and return the skill without it; doing it again changes nothing.
+    """Withdraw a report of one's own and return the skill without it; doing it again changes nothing.
 
     Raises:
         NotFoundError: There is no such skill, or no such report of it.
         PermissionDeniedError: The report is another agent's.
     """
-    history = await queries.get_history(skill_id)
     async with queries.store.transaction() as transaction:
         skill = await _read(queries, transaction, skill_id)
         record = await transaction.get_metadata(_key(queries, skill_id, report_id))
@@ -95,91 +97,86 @@ async def withdraw(queries: SkillQueries, skill_id: str, report_id: str, agent: 
             raise PermissionDeniedError("Another agent made this report; report how it went for you instead.")
         if "withdrawn_at" in record.value:
             return skill
-        undone = await _undo(queries, transaction, skill, history, record.value)
-        await queries.put_counters(transaction, undone)
+        without = await _leave_out(queries, transaction, skill, record)
         value = {**record.value, "withdrawn_at": queries.clock.now().isoformat()}
         await transaction.put_metadata([Metadata(record.key, value)])
-    return undone
+    return without
 
 
-def _move(
-    skill: Skill, history: Sequence[Skill], report: Report, version: int, now: datetime
-) -> tuple[Skill, dict[str, JsonValue]]:
-    """Return the skill with one more report, and what that did."""
-    confidence = round(min(1.0, max(0.0, skill.confidence + CHANGES[report.outcome])), 6)
-    is_new_use = skill.unreported == 0
-    steps, week = _identify(skill, history, version), outcomes.name_week(now, version)
-    moved = replace(
-        skill,
-        confidence=confidence,
-        times_used=skill.times_used + is_new_use,
-        unreported=max(0, skill.unreported - 1),
-        times_confirmed=skill.times_confirmed + (report.outcome == "resolved"),
-        tallies={**skill.tallies, steps: skill.tallies.get(steps, outcomes.UNKNOWN).add(report.outcome)},
-        weeks=outcomes.change_week(skill.weeks, week, skill.weeks.get(week, outcomes.UNKNOWN).add(report.outcome)),
-    )
-    return moved, {"moved": round(confidence - skill.confidence, 6), "used": is_new_use, "steps": steps}
+def _identify(versions: Sequence[Skill], version: int) -> str:
+    """Return the steps that a version has; of one that is not there any more, those of the present one."""
+    followed = next((each for each in versions if each.version == version), versions[-1])
+    return outcomes.identify(followed.playbook)
 
 
-async def _undo(
-    queries: SkillQueries,
-    transaction: Transaction,
-    skill: Skill,
-    history: Sequence[Skill],
-    report: Mapping[str, Any],
+async def read(queries: SkillQueries, skill: Skill) -> list[Metadata]:
+    """Return the records of a skill's reports, oldest first, withdrawn ones too, but none that was erased."""
+    store, org = queries.store, queries.org
+    head = await ledger.read_head(store, org, skill.skill_id)
+    if head.base.counters.tallies if head is not None else skill.tallies:
+        return await earlier_reports.find(store, org, skill.skill_id)
+    if head is None:
+        return []
+    pages = await ledger.read_pages(store, org, skill.skill_id, head)
+    keys = [_key(queries, skill.skill_id, entry.id) for page in (*pages, head.entries) for entry in page if entry.id]
+    return [record for record in await store.get_many_metadata(keys) if record is not None]
+
+
+async def _leave_out(queries: SkillQueries, transaction: Transaction, skill: Skill, record: Metadata) -> Skill:
+    """Return the skill as it would be without a report, and keep it so."""
+    org, skill_id, report_id = queries.org, skill.skill_id, record.key.name.rpartition("/")[2]
+    versions = await queries.get_history(skill_id, transaction)
+    head = await ledger.read_head(transaction, org, skill_id)
+    head = head or _begin(replaying.begin(counting.get_counters(skill), versions))
+    pages = await ledger.read_pages(transaction, org, skill_id, head)
+    entries = [entry for page in (*pages, head.entries) for entry in page]
+    known = frozenset(entry.id for entry in entries)
+    if report_id not in known:
+        base, earlier = await earlier_reports.adopt(transaction, record, head.base, known, versions)
+        head, entries = replace(head, base=base), [*earlier, *entries]
+    every = [replace(entry, stands=False) if entry.id == report_id else entry for entry in entries]
+    after = replaying.replay(head.base, every, versions)
+    after = replace(after, counters=replaying.read(after.counters, skill.reads))
+    kept = await _take_over(queries, transaction, skill, after, versions)
+    await ledger.rewrite(transaction, org, skill_id, _move(head, after, kept), pages, every)
+    return kept
+
+
+async def _take_over(
+    queries: SkillQueries, transaction: Transaction, skill: Skill, state: State, versions: Sequence[Skill] = ()
 ) -> Skill:
-    """Return the skill as it were without a report."""
-    outcome, version = str(report["outcome"]), int(report["version"])
-    steps = str(report.get("steps") or _identify(skill, history, version))
-    week = outcomes.name_week(datetime.fromisoformat(str(report["at"])), version)
-    moved, was_use = float(report.get("moved", CHANGES[outcome])), bool(report.get("used", False))
-    undone = replace(
-        skill,
-        confidence=round(min(1.0, max(0.0, skill.confidence - moved)), 6),
-        times_used=max(0, skill.times_used - was_use),
-        times_confirmed=max(0, skill.times_confirmed - (outcome == "resolved")),
-        tallies={**skill.tallies, steps: skill.tallies.get(steps, outcomes.UNKNOWN).take(outcome)},
-        weeks=outcomes.change_week(skill.weeks, week, skill.weeks.get(week, outcomes.UNKNOWN).take(outcome)),
-    )
-    if report.get("returned") != skill.version:
-        return undone
-    before = next(each for each in history if each.version == skill.version - 1)
-    own = outcomes.identify(before.playbook)
-    # What was put aside for this report is what it was before, with the cases that are known by now.
-    back = replace(
-        undone,
-        playbook=replace(before.playbook, cases=skill.playbook.cases, notes=skill.playbook.notes),
-        version=skill.version + 1,
-        updated_at=queries.clock.now(),
-        changes=(_TAKEN_BACK.format(before.version),),
-        rejected=tuple(each for each in skill.rejected if each != own),
-    )
-    await transaction.put_documents([records.to_document(back, queries.org)])
-    return back
+    """Give a skill the counters of a state and, as a new version, its steps; return it."""
+    present = outcomes.identify(skill.playbook)
+    changed = replace(skill, **{name: getattr(state.counters, name) for name in counting.NAMES})
+    if state.steps != present:
+        versions = versions or await queries.get_history(skill.skill_id, transaction)
+        source = next((each for each in reversed(versions) if outcomes.identify(each.playbook) == state.steps), skill)
+        is_rejected = present in state.counters.rejected
+        said = (
+            outcomes.describe_return(skill, source, changed.tallies)
+            if is_rejected
+            else _RESTORED.format(source.version)
+        )
+        # The cases are those that are known by now.
+        changed = replace(
+            changed,
+            playbook=replace(source.playbook, cases=skill.playbook.cases, notes=skill.playbook.notes),
+            version=skill.version + 1,
+            updated_at=queries.clock.now(),
+            changes=(said,),
+            suggested="",
+        )
+        await transaction.put_documents([records.to_document(changed, queries.org)])
+    await queries.put_counters(transaction, changed)
+    return changed
 
 
-async def _go_back(queries: SkillQueries, transaction: Transaction, skill: Skill, history: Sequence[Skill]) -> Skill:
-    """Return the skill with the steps of an earlier version, as a new one, where its own surely work worse."""
-    versions = [*(each for each in history if each.version < skill.version), skill]
-    better = outcomes.find_better(versions, skill.tallies)
-    if better is None:
-        return skill
-    returned = replace(
-        skill,
-        playbook=replace(better.playbook, cases=skill.playbook.cases, notes=skill.playbook.notes),
-        version=skill.version + 1,
-        updated_at=queries.clock.now(),
-        changes=(outcomes.describe_return(skill, better, skill.tallies),),
-        rejected=(*skill.rejected, outcomes.identify(skill.playbook)),
-    )
-    await transaction.put_documents([records.to_document(returned, queries.org)])
-    return returned
+def _begin(state: State) -> Head:
+    return Head(state, state.version, state.steps, state.other)
 
 
-def _identify(skill: Skill, history: Sequence[Skill], version: int) -> str:
-    """Return the steps that a version has."""
-    followed = next((each.playbook for each in history if each.version == version), skill.playbook)
-    return outcomes.identify(skill.playbook if version == skill.version else followed)
+def _move(head: Head, state: State, skill: Skill) -> Head:
+    return replace(head, version=skill.version, steps=state.steps, other=state.other)
 
 
 async def _read(queries: SkillQueries, transaction: Transaction, skill_id: str) -> Skill:

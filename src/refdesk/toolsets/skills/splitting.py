@@ -12,9 +12,9 @@ from refdesk.errors import ConflictError, InvalidInputError
 from refdesk.model import Metadata, MetadataKey
 from refdesk.toolsets.skills import cases, merging, openings, records
 from refdesk.toolsets.skills.batches import LEAST_SPLIT
-from refdesk.toolsets.skills.history import SPLIT
 from refdesk.toolsets.skills.learning import clean, require_whole
 from refdesk.toolsets.skills.queries import get_queries
+from refdesk.toolsets.skills.version_kinds import SPLIT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

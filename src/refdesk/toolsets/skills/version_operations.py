@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from refdesk.core.context import Context
     from refdesk.model import Metadata
 
-MOST_READ = 10_000
-"""Reports of an org that are looked at."""
-
 _SCOPES = frozenset({"skills:read"})
 _ID = "01930000-0000-7000-8000-000000000001"
 _INVALID = "An argument is missing, malformed or blank."
@@ -76,12 +73,11 @@ async def get_skill_version(context: Context, asked: VersionInput) -> SkillDocum
 async def list_outcomes(context: Context, asked: OutcomesInput) -> OutcomesOutput:
     """Return the reports of a skill."""
     queries = get_queries(context)
-    if await queries.get_skill(asked.skill_id) is None:
+    skill = await queries.get_skill(asked.skill_id)
+    if skill is None:
         raise await missing.explain(queries.store, queries.org, asked.skill_id)
-    records = await queries.store.list_metadata(reports.KIND, org=queries.org, limit=MOST_READ)
-    own = [_to_outcome(record) for record in records if record.key.name.startswith(f"{asked.skill_id}/")]
-    own.sort(key=lambda report: (report.at, report.report_id))
-    return OutcomesOutput(outcomes=own[-asked.limit :], total=len(own))
+    kept = await reports.read(queries, skill)
+    return OutcomesOutput(outcomes=[_to_outcome(record) for record in kept[-asked.limit :]], total=len(kept))
 
 
 def _to_outcome(record: Metadata) -> ReportedOutcome:

@@ -1,0 +1,37 @@
+"""How a version of a skill came to be, which its changes tell by how they begin."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from refdesk.toolsets.skills import outcomes
+
+if TYPE_CHECKING:
+    from refdesk.toolsets.skills.records import Skill
+
+VersionKind: TypeAlias = Literal[
+    "created", "imported", "refined", "rolled back", "restored", "edited", "reimported", "merged", "unmerged", "split"
+]
+
+MERGED, UNMERGED, SPLIT = "Merged with", "Merge undone", "Split"
+
+_KINDS: dict[str, VersionKind] = {
+    "Created": "created",
+    "Imported again": "reimported",
+    "Imported": "imported",
+    "Edited": "edited",
+    MERGED: "merged",
+    UNMERGED: "unmerged",
+    SPLIT: "split",
+    outcomes.RETURNED: "rolled back",
+    outcomes.RESTORED: "restored",
+}
+
+
+def find_kind(skill: Skill) -> VersionKind:
+    """Return how a version came to be: refined, where its changes begin in no other way."""
+    first = skill.changes[0] if skill.changes else ""
+    for begin, kind in _KINDS.items():
+        if first.startswith(begin):
+            return kind
+    return "refined"
