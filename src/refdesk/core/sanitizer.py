@@ -56,6 +56,9 @@ _INVISIBLE = (
     r"\u202A-\u202E\u2060-\u206F\u3164\uFE00-\uFE0F\uFEFF\uFFA0\uFFF0-\uFFFB\U0001BCA0-\U0001BCA3\U0001D173-\U0001D17A"
     r"\U000E0000-\U000E0FFF]+"
 )
+_SEEN = re.compile(r"[^\s\u2800" + _INVISIBLE[1:-2] + r"\x1B\x9B]")
+"""A character that is drawn: neither a blank, Braille's among them, nor invisible."""
+
 _SUSPECT_SIGN = re.compile("[" + _INVISIBLE[1:-2] + r"\r\x1B\x9B\u2028\u2029]")
 _SUSPECT_MARKUP = re.compile(r"<[!|A-Za-z\u0080-\U0010FFFF]")
 """Most texts hold none of either, and are done with."""
@@ -88,6 +91,16 @@ def drop_unseen(text: str) -> str:
         if text == before:
             break
     return text
+
+
+def is_seen(text: str) -> bool:
+    """Return whether a text says anything to somebody who looks at it: it has a character that is drawn."""
+    if _SEEN.search(text) is None:
+        return False
+    if "\x1b" not in text and "\x9b" not in text:
+        return True
+    # What stands in an escape sequence is not drawn.
+    return _SEEN.search(_unseen().sub(lambda found: found[0] if found.lastgroup == "useful" else "", text)) is not None
 
 
 def _is_suspect(text: str) -> bool:

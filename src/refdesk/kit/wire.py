@@ -11,6 +11,7 @@ from uuid import UUID
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
 from pydantic.alias_generators import to_camel
 
+from refdesk.core import sanitizer
 from refdesk.core.contracts import EXACT
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
@@ -29,10 +30,10 @@ def refuse_blank(value: str) -> str:
     """Return a text that says something.
 
     Raises:
-        ValueError: It has nothing but blanks.
+        ValueError: It has nothing but blanks and characters that are invisible.
     """
-    if not value.strip():
-        raise ValueError("is blank: it needs at least one character that is not a blank")
+    if not sanitizer.is_seen(value):
+        raise ValueError("is blank: it needs at least one character that can be seen")
     return value
 
 

@@ -44,7 +44,7 @@ class Question:
     """What every toolset is asked.
 
     Attributes:
-        text: At least one character that is not a blank.
+        text: At least one character that can be seen.
         tags: All of them must hold, in whatever way the toolset labels things, as the caller spelt them.
         period: When it was last changed or published.
         limit: How many hits at most, 1 or more.

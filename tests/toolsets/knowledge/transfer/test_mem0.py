@@ -117,7 +117,11 @@ async def test_what_is_not_taken_over_is_counted(tmp_path: Path) -> None:
 async def test_memories_of_wrong_types_are_refused_and_the_rest_lands(tmp_path: Path) -> None:
     base = make_base()
     bad = ["x", None, {}, {"id": "1"}, {"id": "1", "memory": " "}, {"id": 1, "memory": "x"}, {"memory": "x"}]
-    bad += [{"id": "1", "memory": "x", "agent_id": ["y"]}, {"id": " ", "memory": "x"}]
+    bad += [
+        {"id": "1", "memory": "x", "agent_id": ["y"]},
+        {"id": " ", "memory": "x"},
+        {"id": "1", "memory": "\u200b\n\u00ad"},
+    ]
     report = await bring_in(base, write(tmp_path / "m", [*bad, MEMORY]), "mem0")
     assert (report.added, report.invalid) == (1, len(bad))
     assert [problem.place for problem in report.problems] == [f"memory {n}" for n in range(1, len(bad) + 1)]
@@ -151,3 +155,9 @@ async def test_an_update_is_never_before_the_creation(tmp_path: Path) -> None:
     await bring_in(base, path, "mem0")
     entry = await read(base, "1")
     assert entry.created_at == entry.modified_at == NOW - timedelta(days=1)
+
+
+async def test_a_title_is_the_first_line_of_which_something_can_be_seen(tmp_path: Path) -> None:
+    base = make_base()
+    await bring_in(base, write(tmp_path / "m", [{"id": "1", "memory": "\u200b\nDrinks tea."}]), "mem0")
+    assert (await read(base, "1")).title == "Drinks tea."
