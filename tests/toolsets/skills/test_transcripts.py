@@ -180,3 +180,23 @@ def test_turns_that_are_all_items_of_a_list_are_turns() -> None:
         "customer",
         "agent",
     ]
+
+
+@pytest.mark.parametrize(
+    "transcript",
+    [
+        '{"messages": []}',
+        '{"id": "c-5", "messages": []}',
+        '[{"role": "user", "content": ""}]',
+        '{"id": "c-5", "messages": [{"role": "user", "content": "", "ts": 5}, {"role": "agent", "content": null}]}',
+        '[{"speaker": "customer", "text": "\u3164"}]',
+        '{"role": "user", "content": ""}\n{"role": "assistant", "content": "?!"}',
+        "Customer: \u3164\u200b\nAgent: \u00ad",
+    ],
+)
+def test_turns_that_say_nothing_are_no_transcript(transcript: str) -> None:
+    assert read(transcript) == ()
+
+
+def test_json_that_has_no_turns_is_read_as_text() -> None:
+    assert read('["It hums.", "Then it stops."]')

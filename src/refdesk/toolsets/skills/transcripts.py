@@ -15,6 +15,7 @@ from typing import Any, cast
 
 import regex
 
+from refdesk.core import sanitizer
 from refdesk.playbooks import Speaker, Turn
 from refdesk.toolsets.skills import tool_calls
 
@@ -80,12 +81,16 @@ def read(transcript: str) -> tuple[Turn, ...]:
     turns = _read_json(text)
     if turns is None:
         turns = [call for turn in _read_lines(text) or _read_report(text) for call in _find_calls(turn)]
-    return _shorten(tuple(_join(turn for turn in turns if turn.call or any(map(str.isalnum, turn.text)))))
+    return _shorten(tuple(_join(turn for turn in turns if turn.call or _has_word(turn.text))))
 
 
 def holds_turns(text: str) -> bool:
     """Return whether a text in JSON is a conversation by itself: it holds at least two turns."""
     return len(_read_json(text) or ()) > 1
+
+
+def _has_word(text: str) -> bool:
+    return any(map(str.isalnum, text)) and sanitizer.is_seen(text)
 
 
 def _shorten(turns: tuple[Turn, ...]) -> tuple[Turn, ...]:
@@ -115,7 +120,24 @@ def _read_json(text: str) -> list[Turn] | None:
             return None
     items = list(_find_items(values, 4))
     turns = [turn for item in items for turn in _read_item(item)]
-    return turns if any(not turn.call and turn.speaker != "system" for turn in turns) else None
+    if any(not turn.call and turn.speaker != "system" for turn in turns):
+        return turns
+    # Turns that say nothing are no text, of which the names and marks of JSON would be the words.
+    return [] if not turns and _is_empty_transcript(values, 4) else None
+
+
+def _is_empty_transcript(value: object, depth: int) -> bool:
+    """Return whether a value has the form of a transcript: turns with their texts, or an empty list of them."""
+    if isinstance(value, list):
+        return depth > 0 and any(_is_empty_transcript(item, depth - 1) for item in cast("list[object]", value))
+    if not isinstance(value, dict):
+        return False
+    members = {str(key).lower(): item for key, item in cast("dict[object, object]", value).items()}
+    lists = [members[key] for key in _LIST_KEYS if isinstance(members.get(key), list)]
+    if lists:
+        return not lists[0] or _is_empty_transcript(lists[0], depth - 1)
+    is_said = any(isinstance(members.get(key), str) for key in _SPEAKER_KEYS)
+    return is_said and any(key in members for key in _TEXT_KEYS)
 
 
 def _find_calls(turn: Turn) -> Iterator[Turn]:
