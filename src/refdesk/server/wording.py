@@ -57,6 +57,8 @@ def _refuse(told: Sequence[str], paths: Sequence[str]) -> errors.InvalidInputErr
 
 def _sentence(problem: ErrorDetails, schema: Mapping[str, Any]) -> str:
     field = f"`{_path(problem, schema)}`"
+    if problem["input"] is None and problem["loc"]:
+        return f"{field} must not be null: give a value, or leave it out where it has a default."
     match problem["type"]:
         case "missing":
             return f"{field} is required."
@@ -64,6 +66,8 @@ def _sentence(problem: ErrorDetails, schema: Mapping[str, Any]) -> str:
             return _ended(f"{field} is not an argument; {_known(problem['loc'], schema)}")
         case "enum" | "literal_error":
             return f"{field} must be one of {problem.get('ctx', {})['expected']}{_guess(problem) or '.'}"
+        case "datetime_parsing" | "datetime_from_date_parsing" | "datetime_object_invalid":
+            return f"{field} is no instant: write 2026-03-31T12:00:00Z."
         case "model_type" | "dict_type" | "model_attributes_type":
             return f"{field} must be an object."
         case "value_error" | "assertion_error" if not problem["loc"]:
