@@ -105,6 +105,8 @@ def name_week(instant: datetime, version: int) -> str:
 def change_week(weeks: Mapping[str, Tally], week: str, tally: Tally) -> dict[str, Tally]:
     """Return the weeks with another tally of one; a week without reports, and what is too old, is left out."""
     changed = {**weeks, week: tally}
+    if week in weeks and tally.count:
+        return changed
     kept = sorted(name for name, each in changed.items() if each.count)[-MOST_WEEKS:]
     return {name: changed[name] for name in kept}
 

@@ -132,6 +132,8 @@ def replay(state: State, entries: Iterable[Entry], versions: Sequence[Skill]) ->
 def read(counters: Counters, reads: int) -> Counters:
     """Return the counters once a skill was read whole so often."""
     new = reads - counters.reads
+    if not new:
+        return counters
     return replace(
         counters, times_used=counters.times_used + new, unreported=counters.unreported + new, reads=counters.reads + new
     )
