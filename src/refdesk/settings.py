@@ -23,7 +23,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from refdesk import errors
 from refdesk.discovery import find_descriptors
 from refdesk.forwarder import config_file
-from refdesk.kit.settings import URL, HostNames, MostKept, Names, Origins, UserPath
+from refdesk.kit.settings import NOT_BLANK, HostNames, MostKept, Names, Networks, Origins, Url, UserPath
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
@@ -100,18 +100,16 @@ class Settings(BaseSettings):
         "file, from wherever you keep it.",
     )
     gemini_api_key: SecretStr | None = Field(None, description="Key for Google's Gemini API.")
-    gemini_base_url: str = Field(
-        "https://generativelanguage.googleapis.com/v1beta",
-        pattern=URL,
-        description="Where the Gemini API is, as a URL.",
+    gemini_base_url: Url = Field(
+        "https://generativelanguage.googleapis.com/v1beta", description="Where the Gemini API is, as a URL."
     )
     gemini_embedding_model: str = Field("gemini-embedding-001", description="Which Gemini model makes vectors.")
     gemini_embedding_dimensions: int = Field(768, ge=1, le=4096, description="Width of Gemini vectors, in numbers.")
     openai_api_key: SecretStr | None = Field(
         None, description="Key for the OpenAI-compatible service, if it needs one."
     )
-    openai_base_url: str = Field(
-        "https://api.openai.com/v1", pattern=URL, description="Where the OpenAI-compatible service is, as a URL."
+    openai_base_url: Url = Field(
+        "https://api.openai.com/v1", description="Where the OpenAI-compatible service is, as a URL."
     )
     openai_embedding_model: str = Field("text-embedding-3-small", description="Which of its models makes vectors.")
     openai_embedding_dimensions: int = Field(1536, ge=1, le=4096, description="Width of its vectors, in numbers.")
@@ -145,33 +143,31 @@ class Settings(BaseSettings):
         description="Web origins, beside the server's own, whose pages may call it, such as "
         "`https://pages.example.com`, without a path; separated by commas.",
     )
-    public_url: str | None = Field(
+    public_url: Url | None = Field(
         None,
-        pattern=URL,
         description="Where clients reach the server, as a URL without `/mcp`; for signing in where no audience is one.",
     )
-    oauth_issuer: str | None = Field(
+    oauth_issuer: Url | None = Field(
         None,
-        pattern=URL,
         description="Who makes the access tokens that callers may send over HTTP, as a URL; without it, keys only.",
     )
     oauth_audience: Names = Field(
         (),
         description="What tokens must be made out to, normally the public URL of `/mcp`; several separated by commas.",
     )
-    oauth_jwks_url: str | None = Field(
-        None, pattern=URL, description="Where the issuer's keys are, as a URL. Default: the issuer is asked."
+    oauth_jwks_url: Url | None = Field(
+        None, description="Where the issuer's keys are, as a URL. Default: the issuer is asked."
     )
     oauth_org: str | None = Field(
         None, pattern=_NAME, description="The org of everybody who signs in; without it the token says it."
     )
-    oauth_org_claim: str = Field("org_id", min_length=1, description="The claim of a token that names the org.")
+    oauth_org_claim: str = Field("org_id", pattern=NOT_BLANK, description="The claim of a token that names the org.")
     oauth_orgs: Names = Field(
         (),
         description="Which orgs the claim's values mean, as `VALUE=ORG` separated by commas; others are refused then.",
     )
     oauth_agent_claim: str = Field(
-        "sub", min_length=1, description="The claim of a token that names the agent; must be unique at the issuer."
+        "sub", pattern=NOT_BLANK, description="The claim of a token that names the agent; must be unique at the issuer."
     )
     oauth_agent_prefix: str | None = Field(
         None,
@@ -259,7 +255,7 @@ class Settings(BaseSettings):
         description="A file with further API keys, each a line that `refdesk keys make` wrote; read again when it "
         "changes.",
     )
-    trusted_proxies: Names = Field(
+    trusted_proxies: Networks = Field(
         (),
         description="Addresses or networks of reverse proxies whose `X-Forwarded-For` (or `Forwarded`) names the "
         "client; separated by commas.",
@@ -297,9 +293,8 @@ class Settings(BaseSettings):
         None, description="The folder that they go to; better on another disk. Default: `backups` in the home."
     )
     log_level: LogLevel = Field("info", description="The least grave entries that are logged.")
-    otlp_endpoint: str | None = Field(
+    otlp_endpoint: Url | Literal["none"] | None = Field(
         None,
-        pattern=rf"^none$|{URL}",
         description="Where OpenTelemetry traces and metrics go, by OTLP over HTTP, as a URL without `/v1/traces`; "
         "`none` for nowhere. Default: as `OTEL_EXPORTER_OTLP_ENDPOINT` says.",
     )
@@ -487,12 +482,12 @@ def variable(name: str) -> str:
 
 
 def explain(error: ValidationError, filed: Collection[str] = ()) -> str:
-    """Return what is wrong with a setting, without its value: by its variable, or its key where the file says it."""
-    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-    name = str(first["loc"][0])
-    if first["type"] == "string_pattern_mismatch":
-        problem = "has the wrong form"
-    else:
-        problem = first["msg"].removeprefix("Value error, ").removeprefix("Input ").removeprefix("String ")
-    told = f"{name} in {_name_file()}" if name in filed else variable(name)
-    return f"{told} {problem}. It says: {compose().model_fields[name].description}"
+    """Return what is wrong with each setting, without its value: by its variable, or its key where the file says it."""
+    problems = dict[str, str]()
+    for one in error.errors(include_url=False, include_input=False, include_context=False):
+        shape = "has the wrong form" if one["type"] == "string_pattern_mismatch" else one["msg"]
+        problem = shape.removeprefix("Value error, ").removeprefix("Input ").removeprefix("String ")
+        problems.setdefault(str(one["loc"][0]), problem)
+    told = {name: f"{name} in {_name_file()}" if name in filed else variable(name) for name in problems}
+    meant = {name: compose().model_fields[name].description for name in problems}
+    return " ".join(f"{told[name]} {problem}. It says: {meant[name]}" for name, problem in problems.items())

@@ -117,6 +117,29 @@ def test_a_line_that_is_none_is_told_by_its_number(
     assert "refdesk_secret" not in caught.value.message
 
 
+def test_lines_are_added_to_a_file_without_the_keys_and_each_opens(tmp_path: Path, file: Path) -> None:
+    file.write_text("# No line break at the end")
+    made = [make(tmp_path, "--append", str(file), agent=agent) for agent in ("ann", "bob")]
+    assert [key.agent for key in KeyFile(file, list_scopes()).open().list()] == ["ann", "bob"]
+    assert not any(each["key"] in file.read_text() for each in made)
+    new = tmp_path / "new"
+    options = ["keys", "make", "--agent", "ann", "--scope", "knowledge:read", "--append", str(new)]
+    done = run(options, tmp_path, **NOWHERE)
+    assert done.stdout.startswith("refdesk_")
+    assert len(done.stdout.splitlines()) == 1
+    assert [key.agent for key in KeyFile(new, list_scopes()).open().list()] == ["ann"]
+    done = run([*options[:-1], str(tmp_path / "no" / "folder")], tmp_path, **NOWHERE)
+    assert (done.returncode, done.stdout) == (1, "")
+
+
+def test_a_key_in_the_file_is_told_without_being_shown(tmp_path: Path, file: Path) -> None:
+    ann = make(tmp_path)
+    file.write_text(f"{ann['key']}\n{ann['line']}\n")
+    with pytest.raises(errors.ConfigurationError, match="line 1: it is a key") as caught:
+        KeyFile(file, list_scopes()).open()
+    assert ann["key"] not in caught.value.message
+
+
 def test_the_command_says_what_to_do_with_both_and_the_server_takes_them(tmp_path: Path, file: Path) -> None:
     done = run(["keys", "make", "--agent", "ann", "--scope", "knowledge:read"], tmp_path, **NOWHERE)
     key, line = done.stdout.splitlines()

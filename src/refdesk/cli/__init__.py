@@ -52,14 +52,27 @@ class _Commands(Group):
     def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - as click has it
         try:
             return super().invoke(ctx)
-        except errors.CallerError as error:
-            raise _CallerMistake(error.message) from None
-        except (errors.RefdeskError, UnreadableError) as error:
-            raise click.ClickException(str(error)) from None
-        except (click.ClickException, click.exceptions.Exit, click.Abort, OSError):
+        except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
             raise
         except Exception as error:
-            raise click.ClickException(_tell_bug(error)) from None
+            raise _explain(_unwrap(error)) from None
+
+
+def _unwrap(error: Exception) -> Exception:
+    """Return what was raised where tasks that ran together have wrapped it, and nothing else, in a group."""
+    inner = cast("ExceptionGroup[Exception]", error).exceptions if isinstance(error, ExceptionGroup) else ()
+    return _unwrap(inner[0]) if len(inner) == 1 else cast("Exception", error)
+
+
+def _explain(error: Exception) -> click.ClickException:
+    if isinstance(error, errors.CallerError):
+        return _CallerMistake(error.message)
+    if isinstance(error, errors.RefdeskError | UnreadableError):
+        return click.ClickException(str(error))
+    if isinstance(error, OSError) and error.strerror:
+        where = f": {error.filename}" if isinstance(error.filename, str) else ""
+        return click.ClickException(f"{error.strerror}{where}.")
+    return click.ClickException(_tell_bug(error))
 
 
 def _tell_bug(error: Exception) -> str:

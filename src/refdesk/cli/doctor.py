@@ -19,9 +19,11 @@ from refdesk.discovery import discover, find_descriptors
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
     from datetime import timedelta
+    from pathlib import Path
 
     from refdesk.app import Desk
     from refdesk.core.descriptors import ToolsetDescriptor
+    from refdesk.core.operations import Toolset
     from refdesk.factories.bases import Base
     from refdesk.settings import Settings
 
@@ -77,9 +79,12 @@ async def run_checks(is_deep: bool = False) -> list[Check]:
     try:
         settings = load_settings()
         invocation.configure_logging(settings.log_level)
-        async with open_desk(settings, load_toolsets(settings=settings), in_background=False) as desk:
-            found = f"embedder {settings.embedder}, org {settings.org}"
-            checks = [Check("settings", "ok", found), *_check_file(), *[check async for check in _look(desk)]]
+        toolsets = load_toolsets(settings=settings)
+        found = f"embedder {settings.embedder}, org {settings.org}"
+        checks = [Check("settings", "ok", found), *_check_file(), *_check_serving(settings, toolsets)]
+        # Keys of a file open no store: the rest can be looked at without them.
+        async with open_desk(settings.model_copy(update={"keys_file": None}), toolsets, in_background=False) as desk:
+            checks += [check async for check in _look(desk)]
             return checks + (await look_deep(desk) if is_deep else [])
     except errors.OperatorError as error:
         return [
@@ -98,6 +103,31 @@ def _check_file() -> list[Check]:
     if secrets and sys.platform != "win32" and os.stat(path).st_mode & 0o077:
         return [Check("config file", "warn", f"others can read {path}: {', '.join(secrets)}", f"chmod 600 {path}")]
     return [Check("config file", "ok", path)]
+
+
+def _check_serving(settings: Settings, toolsets: Sequence[Toolset]) -> list[Check]:
+    """Return whether a server can start with what only it reads; nothing of what the settings leave as it is."""
+    from refdesk.factories.bases import open_key_file
+    from refdesk.factories.toolsets import join_toolsets
+    from refdesk.server.descriptions import choose_tools
+
+    def find_tools() -> str | None:
+        offered = [each for _, some in choose_tools(join_toolsets(toolsets, None), settings.tools) for each in some]
+        return f"MCP offers {say_count(len(offered), 'tool')}" if settings.tools else None
+
+    def find_keys() -> str | None:
+        file = open_key_file(settings)
+        return f"{say_count(len(file.list()), 'key')} in the file" if file is not None else None
+
+    checks = list[Check]()
+    for name, find in (("tools", find_tools), ("keys file", find_keys)):
+        try:
+            found = find()
+        except errors.ConfigurationError as error:
+            checks.append(Check(name, "fail", error.message, "The server does not start like this."))
+        else:
+            checks += [] if found is None else [Check(name, "ok", found)]
+    return checks
 
 
 async def _look(desk: Desk) -> AsyncIterator[Check]:
@@ -260,6 +290,12 @@ async def _check_backups(settings: Settings, base: Base) -> Check:
         if schedule is None:
             return Check("backups", "ok", "made by the store's own server", "docs/how-to/back-up.md says how.")
         return Check("backups", "fail", error.message, "Unset REFDESK_BACKUP_EVERY.")
+    if schedule is None and settings.backup_to is not None:
+        found = "none is made: REFDESK_BACKUP_TO is set without REFDESK_BACKUP_EVERY"
+        return Check("backups", "warn", found, "Say in REFDESK_BACKUP_EVERY how often, or unset REFDESK_BACKUP_TO.")
+    if schedule is not None and (obstacle := _find_obstacle(schedule.folder)) is not None:
+        advice = "Name a folder in REFDESK_BACKUP_TO that can be written."
+        return Check("backups", "fail", f"none can be made in {schedule.folder}: {obstacle}", advice)
     status, now = await read_status(base.knowledge_base.store), clock.now()
     problem = find_problem(status, schedule, now, status.made_at or now) if schedule is not None else None
     if problem is not None:
@@ -269,6 +305,14 @@ async def _check_backups(settings: Settings, base: Base) -> Check:
     if schedule is None:
         return Check("backups", "ok", found, "Make one with refdesk backup FILE, or set REFDESK_BACKUP_EVERY.")
     return Check("backups", "ok", f"{found}; one is made every {settings.backup_every}")
+
+
+def _find_obstacle(folder: Path) -> str | None:
+    """Return why nothing can be written to a folder, which is made when it is first needed; `None` where it can."""
+    nearest = next(each for each in (folder, *folder.absolute().parents) if os.path.exists(each))
+    if not os.path.isdir(nearest):
+        return f"{nearest} is no folder"
+    return None if os.access(nearest, os.W_OK) else f"{nearest} cannot be written"
 
 
 async def _check_embeddings(base: Base) -> AsyncIterator[Check]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -94,14 +95,23 @@ def create(
 @_agent_option
 @_scope_option
 @click.option("--expires", metavar="WHEN", help="As for keys create.")
+@click.option(
+    "--append",
+    "file",
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Add the line to this file, and print the key alone.",
+)
 @invocation.json_option
-def make(org: str | None, agent: str, scopes: tuple[str, ...], expires: str | None, as_json: bool) -> None:
+def make(
+    org: str | None, agent: str, scopes: tuple[str, ...], expires: str | None, file: Path | None, as_json: bool
+) -> None:
     """Make a key without the store: print it, and the line for REFDESK_KEYS_FILE that lets it open the server.
 
     The line holds the key's hash, never the key. No store is opened, so this works on any machine.
     """
     from refdesk.core.clock import SystemClock
-    from refdesk.core.key_files import write_line
+    from refdesk.core.key_files import append_line, write_line
     from refdesk.core.keys import check_key, hash_secret, make_key
 
     wanted, now, its_org = _split_scopes(scopes), SystemClock().now(), org or invocation.load().org
@@ -110,16 +120,20 @@ def make(org: str | None, agent: str, scopes: tuple[str, ...], expires: str | No
         its_org, agent, wanted, now, times.parse_future(expires, now, "--expires") if expires else None
     )
     line = write_line(hash_secret(secret), key)
+    if file is not None:
+        append_line(file, line)
     if as_json:
         invocation.print_json({"key": secret, "line": line, **_to_json(key)})
         return
     click.echo(secret)
-    click.echo(line)
-    click.echo(
-        f"First the key of {key.agent} in {key.org}, shown this once; then its line, for the server's {KEYS_FILE}. "
-        "It opens as soon as the file has the line, and nothing any more once the line is gone.",
-        err=True,
-    )
+    if file is None:
+        click.echo(line)
+        told = (
+            f"First the key of {key.agent} in {key.org}, shown this once; then its line, for the server's {KEYS_FILE}."
+        )
+    else:
+        told = f"The key of {key.agent} in {key.org}, shown this once; its line is in {file}, for {KEYS_FILE}."
+    click.echo(f"{told} It opens while the server's file has the line, and nothing once the line is gone.", err=True)
 
 
 @keys.command()

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import re
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, cast
 
-from refdesk.core.keys import ApiKey, check_key
+from refdesk.core.keys import PREFIX, ApiKey, check_key
 from refdesk.errors import ConfigurationError, InvalidInputError
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 SETTING = "REFDESK_KEYS_FILE"
+_UNREADABLE = f"{SETTING} cannot be read: {{}}. Name a file that this process may read, or unset it."
 _HASH = re.compile(r"[0-9a-f]{64}")
 _NAMES = {"hash", "org", "agent", "scopes", "expires", "made"}
 _LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
@@ -79,14 +81,14 @@ class KeyFile:
         try:
             found = self.path.stat()
         except OSError as error:
-            raise ConfigurationError(f"{SETTING} cannot be read: {error.strerror}.") from None
+            raise ConfigurationError(_UNREADABLE.format(error.strerror)) from None
         return found.st_mtime_ns, found.st_size, found.st_ino
 
     def _read(self) -> dict[str, ApiKey]:
         try:
             lines = self.path.read_text("utf-8").splitlines()
         except OSError as error:
-            raise ConfigurationError(f"{SETTING} cannot be read: {error.strerror}.") from None
+            raise ConfigurationError(_UNREADABLE.format(error.strerror)) from None
         except UnicodeDecodeError:
             raise ConfigurationError(f"{SETTING} is no text in UTF-8.") from None
         numbered = [(number, line.strip()) for number, line in enumerate(lines, 1)]
@@ -94,6 +96,11 @@ class KeyFile:
         return dict(keys)
 
     def _parse(self, number: int, line: str) -> tuple[str, ApiKey]:
+        if line.startswith(PREFIX):
+            raise ConfigurationError(
+                f"{SETTING}, line {number}: it is a key, and only its hash may be here. Whoever can read the file has "
+                "that key: take the line out, and make another (refdesk keys make --append FILE)."
+            )
         try:
             return _read_line(json.loads(line), self.scopes)
         except InvalidInputError as error:
@@ -110,6 +117,21 @@ def write_line(hash: str, key: ApiKey) -> str:
     value = {"hash": hash, "org": key.org, "agent": key.agent, "scopes": [*key.scopes]}
     ends = {"expires": key.expires_at.isoformat()} if key.expires_at is not None else {}
     return json.dumps({**value, **ends, "made": key.created_at.isoformat()}, ensure_ascii=False)
+
+
+def append_line(path: Path, line: str) -> None:
+    """Add a line at the end of such a file, which is made where there is none.
+
+    Raises:
+        ConfigurationError: It cannot be written.
+    """
+    try:
+        with path.open("ab+") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - 1))
+            begins = file.read() in (b"", b"\n")
+            file.write(f"{'' if begins else chr(10)}{line}\n".encode())
+    except OSError as error:
+        raise ConfigurationError(f"{path} cannot be written: {error.strerror}.") from None
 
 
 def _read_line(parsed: object, scopes: Mapping[str, str]) -> tuple[str, ApiKey]:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, TypeAlias
 from refdesk.discovery import list_scopes
 from refdesk.factories.embedders import choose_embedder, choose_reranker, find_embedder
 from refdesk.factories.impact import choose_note
-from refdesk.factories.stores import check_coordination, choose_followed, open_coordination
-from refdesk.factories.toolsets import choose_options, choose_own_stores, list_quotas
+from refdesk.factories.stores import check_addresses, check_coordination, choose_followed, open_coordination
+from refdesk.factories.toolsets import choose_options, choose_own_stores, list_names, list_quotas
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -64,17 +64,19 @@ OpenBase: TypeAlias = Callable[[], AbstractAsyncContextManager[Base]]
 
 
 def choose_base(settings: Settings, toolsets: Sequence[Toolset], tracer: Tracer | None) -> OpenBase:
-    """Return what opens the stores of these toolsets; nothing is opened yet.
+    """Return what opens the stores of these toolsets; no store is opened yet.
 
     Raises:
-        ConfigurationError: A setting names what there is not.
+        ConfigurationError: A setting names what there is not, or a file of keys that cannot be used.
         MissingDependencyError: What a setting names needs an extra that is not installed.
     """
     open_store = choose_followed(settings.store_url, read=settings.store_read_urls)
     own = choose_own_stores(settings, [toolset.name for toolset in toolsets])
     apart = {name: choose_followed(url, variable) for name, (url, variable) in own.items()}
     check_coordination(settings)
-    return lambda: _open_base(settings, open_store, apart, tracer)
+    # Read here: who starts with a file that cannot be read is to hear of it before anybody is served.
+    keys_file = open_key_file(settings)
+    return lambda: _open_base(settings, open_store, apart, tracer, keys_file)
 
 
 def _choose_watches(tracer: Tracer | None) -> tuple[Callable[[Store], Store], Callable[[Embedder], Embedder]]:
@@ -86,7 +88,12 @@ def _choose_watches(tracer: Tracer | None) -> tuple[Callable[[Store], Store], Ca
     return watch_store, partial(watch_embedder, tracer=tracer)
 
 
-def _open_key_file(settings: Settings) -> KeyFile | None:
+def open_key_file(settings: Settings) -> KeyFile | None:
+    """Return the keys that a file lists; `None` where the settings name no such file.
+
+    Raises:
+        ConfigurationError: It cannot be read, or a line of it is none.
+    """
     if settings.keys_file is None:
         return None
     from refdesk.core.key_files import KeyFile
@@ -94,9 +101,31 @@ def _open_key_file(settings: Settings) -> KeyFile | None:
     return KeyFile(settings.keys_file, list_scopes()).open()
 
 
+def check_opening(settings: Settings) -> None:
+    """Return when nothing in how the settings are written keeps the stores, the queue and the embedder from opening.
+
+    Other than `choose_base` it imports what parses them, where they name a server.
+
+    Raises:
+        ConfigurationError: An address is malformed, a key is missing, or a file of keys cannot be used.
+    """
+    open_key_file(settings)
+    check_addresses(settings.redis, [settings.store_url, *(url for url, _ in _list_own_stores(settings))])
+    if settings.embedder not in ("local", "hashing"):
+        choose_embedder(settings, settings.embedder)
+
+
+def _list_own_stores(settings: Settings) -> Sequence[tuple[str, str]]:
+    return [*choose_own_stores(settings, list_names()).values()]
+
+
 @asynccontextmanager
 async def _open_base(
-    settings: Settings, open_store: OpenStore, apart: Mapping[str, OpenStore], tracer: Tracer | None
+    settings: Settings,
+    open_store: OpenStore,
+    apart: Mapping[str, OpenStore],
+    tracer: Tracer | None,
+    keys_file: KeyFile | None,
 ) -> AsyncGenerator[Base]:
     from refdesk.core.background.embedding import Indexer
     from refdesk.core.clock import SystemClock
@@ -122,7 +151,7 @@ async def _open_base(
         semantics = Semantics(store, wanted, reopen)
         coordination = await stack.enter_async_context(open_coordination(settings, semantics.doorbell))
         make_note = choose_note()
-        keys, others = KeyRing(store, clock, list_scopes(), file=_open_key_file(settings)), dict[str, Base]()
+        keys, others = KeyRing(store, clock, list_scopes(), file=keys_file), dict[str, Base]()
         for toolset, open_other in apart.items():
             other = await open_watched(open_other)
             own = Semantics(other, wanted, reopen, questions=semantics.questions)

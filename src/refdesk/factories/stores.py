@@ -14,6 +14,8 @@ from urllib.parse import unquote
 from refdesk import errors
 
 if TYPE_CHECKING:
+    from pydantic import SecretStr
+
     from refdesk.core.doorbell import Doorbell
     from refdesk.protocols import JobQueue, Scratchpad, Store
     from refdesk.settings import Settings
@@ -137,6 +139,22 @@ async def _open_neo4j(url: str) -> AsyncGenerator[Store]:
 
     async with open_store(url) as store:
         yield store
+
+
+def check_addresses(redis: SecretStr | None, stores: Sequence[str]) -> None:
+    """Return when the URLs are such that what is there can be asked, as far as their form shows it.
+
+    Raises:
+        ConfigurationError: One is not.
+    """
+    if redis is not None:
+        from refdesk.queues.bullmq.connection import CALL_SECONDS, connect
+
+        connect(redis.get_secret_value(), CALL_SECONDS)
+    if any(url.partition("://")[0] in _NEO4J for url in stores):
+        from refdesk.stores.neo4j.address import parse_address
+
+        _ = [parse_address(url) for url in stores if url.partition("://")[0] in _NEO4J]
 
 
 def check_coordination(settings: Settings) -> None:

@@ -56,21 +56,25 @@ def read(variables: Mapping[str, str]) -> dict[str, str]:
             raise UnreadableError(f"There is no config file {path}, which {VARIABLE} names.") from None
         return {}
     except OSError as error:
-        raise UnreadableError(f"The config file {path} cannot be read: {error.strerror}.") from None
+        raise UnreadableError(f"{_name(path, variables)} cannot be read: {error.strerror}.") from None
+    except ValueError as error:
+        raise UnreadableError(f"{_name(path, variables)} cannot be used: {error}.") from None
     return _read[known]
 
 
+def _name(path: str, variables: Mapping[str, str]) -> str:
+    return f"The config file {path}" + (f", which {VARIABLE} names," if variables.get(VARIABLE) else "")
+
+
 def _load(path: str) -> dict[str, str]:
+    """Return what a file says; raises OSError or ValueError, which says why, where it cannot be used."""
     import tomllib  # only where there is a file: clients start a forwarder for every window
 
     with open(path, "rb") as file:
         text = file.read(MOST_BYTES + 1)
     if len(text) > MOST_BYTES:
-        raise UnreadableError(f"The config file {path} cannot be used: it is longer than {MOST_BYTES} bytes.")
-    try:
-        return dict(_flatten(tomllib.loads(text.decode()), ""))
-    except ValueError as error:
-        raise UnreadableError(f"The config file {path} cannot be used: {error}.") from None
+        raise ValueError(f"it is longer than {MOST_BYTES} bytes")
+    return dict(_flatten(tomllib.loads(text.decode()), ""))
 
 
 def _flatten(table: dict[str, Any], before: str) -> list[tuple[str, str]]:

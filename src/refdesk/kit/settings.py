@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, TypeAlias
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 from pydantic_settings import NoDecode
 
 URL = r"^https?://[^\s/]+"
+NOT_BLANK = r"\S"
 
 
 def split_names(value: object) -> object:
@@ -19,6 +22,26 @@ def split_names(value: object) -> object:
 
 def _read_none(value: object) -> object:
     return None if isinstance(value, str) and value.strip().lower() == "none" else value
+
+
+def _check_url(value: str) -> str:
+    """Return an address of which host and port can be told."""
+    try:
+        parts = urlsplit(value)
+        is_whole = bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_whole = False
+    if not is_whole:
+        raise ValueError("has the wrong form")
+    return value
+
+
+def _check_networks(names: tuple[str, ...]) -> tuple[str, ...]:
+    try:
+        _ = [ip_network(name, strict=False) for name in names]
+    except ValueError:
+        raise ValueError("must list IP addresses or networks such as 10.0.0.0/8, separated by commas") from None
+    return names
 
 
 def _expand(path: Path) -> Path:
@@ -31,6 +54,11 @@ UserPath: TypeAlias = Annotated[Path, AfterValidator(_expand)]
 
 Names: TypeAlias = Annotated[tuple[str, ...], NoDecode, BeforeValidator(split_names)]
 """Names separated by commas."""
+
+Networks: TypeAlias = Annotated[
+    tuple[str, ...], NoDecode, BeforeValidator(split_names), AfterValidator(_check_networks)
+]
+"""IP addresses and networks, separated by commas."""
 
 _HOST = r"^(?:[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?|\[?[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*\]?)$"
 _ORIGIN = r"^[a-z][a-z0-9+.-]*://[^/?#\s]+$"
@@ -45,7 +73,7 @@ Origins: TypeAlias = Annotated[
 ]
 """Web origins, separated by commas."""
 
-Url: TypeAlias = Annotated[str, Field(pattern=URL)]
+Url: TypeAlias = Annotated[str, Field(pattern=URL), AfterValidator(_check_url)]
 """An address that is asked over HTTP."""
 
 Hours: TypeAlias = Annotated[float, Field(gt=0, le=8760)]

@@ -77,7 +77,10 @@ def choose_tools(toolsets: Sequence[Toolset], wanted: Sequence[str]) -> list[tup
         import difflib  # for this alone
 
         near = difflib.get_close_matches(unknown[0], names, n=1) or [", ".join(sorted(names))]
-        raise errors.ConfigurationError(f"There is no tool {unknown[0]}; there is {near[0]}, and `all` or `default`.")
+        raise errors.ConfigurationError(
+            f"REFDESK_TOOLS, or --tools, names {unknown[0]}, and there is no such tool; there is {near[0]}, and `all` "
+            "or `default`."
+        )
     chosen = {tool for name in wanted for tool in groups.get(name, {name})}
     return [(toolset, tuple(each for each in toolset.operations if each.name in chosen)) for toolset in toolsets]
 

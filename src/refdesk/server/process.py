@@ -14,8 +14,11 @@ import anyio
 
 from refdesk import errors
 from refdesk.app import open_desk
+from refdesk.factories.bases import check_opening
+from refdesk.factories.toolsets import join_toolsets
 from refdesk.kit import memory
 from refdesk.server import logs, mcp, stdio
+from refdesk.server.descriptions import choose_tools
 from refdesk.server.principals import local_principal
 from refdesk.server.telemetry import sending_own_metrics
 
@@ -41,8 +44,23 @@ SWITCH_SECONDS = 0.001
 CHOOSE_A_MODEL = "REFDESK_LANGUAGE_MODEL=gemini and REFDESK_GEMINI_API_KEY, or openai; rules ends this line"
 
 
+def check_before_serving(settings: Settings, toolsets: Sequence[Toolset]) -> None:
+    """Return when everybody can be served what the settings say, as far as that shows without a store.
+
+    Raises:
+        ConfigurationError: They name a tool that there is not, or see `refdesk.factories.bases.check_opening`.
+    """
+    choose_tools(join_toolsets(toolsets, None), settings.tools)
+    check_opening(settings)
+
+
 def serve_stdio(settings: Settings, toolsets: Sequence[Toolset], reason: str) -> None:
-    """Serve one client over stdin and stdout until stdin ends or a signal comes; the log says why no desk does."""
+    """Serve one client over stdin and stdout until stdin ends or a signal comes; the log says why no desk does.
+
+    Raises:
+        ConfigurationError: See `check_before_serving`.
+    """
+    check_before_serving(settings, toolsets)
     logs.configure(settings.log_level)
     logger.warning("served in this process", extra={"reason": reason})
     let_threads_alternate()
@@ -97,7 +115,8 @@ async def _cancel_at_signal(scope: anyio.CancelScope) -> None:
 
 
 def run_worker(settings: Settings, toolsets: Sequence[Toolset]) -> None:
-    """Do the background work, embedding and syncing, until SIGINT or SIGTERM."""
+    """Do the background work, embedding and syncing, until SIGINT or SIGTERM; errors as in `serve_stdio`."""
+    check_before_serving(settings, toolsets)
     logs.configure(settings.log_level)
     let_threads_alternate()
     anyio.run(_run_worker, settings, toolsets)
@@ -140,8 +159,8 @@ def serve_http(
         names: The toolsets that were asked for; clients on this machine that ask for the same share this server.
 
     Raises:
-        ConfigurationError: The address is taken, or not loopback where callers need no key; or the settings of
-            signing in lack one or contradict each other.
+        ConfigurationError: The address is taken, or not loopback where callers need no key; the settings of signing in
+            lack one or contradict each other; or see `check_before_serving`.
     """
     if no_auth and host not in LOOPBACK_ADDRESSES:
         raise errors.ConfigurationError(
@@ -149,27 +168,34 @@ def serve_http(
             "To serve others, leave --no-auth out and give each a key (refdesk keys create), or let them sign in "
             "(REFDESK_OAUTH_ISSUER)."
         )
-    from refdesk.server.limits.proxies import read_proxies  # not for stdio, whose start it would slow
-    from refdesk.server.oauth.configuration import read_oauth
+    from refdesk.server.oauth.configuration import read_oauth  # not for stdio, whose start it would slow
 
     read_oauth(settings)
-    read_proxies(settings.trusted_proxies)
+    check_before_serving(settings, toolsets)
     named = settings.model_copy(update={"allowed_hosts": (*settings.allowed_hosts, *_list_names(host))})
-    with _listen(host, port) as listener:
-        logs.configure(settings.log_level)
-        let_threads_alternate()
-        anyio.run(_serve_http, named, toolsets, listener, sse, no_auth, announce, names)
+    logs.configure(settings.log_level)
+    let_threads_alternate()
+    anyio.run(_serve_http, named, toolsets, (host, port), sse, no_auth, announce, names)
     leave()
 
 
 async def _serve_http(
     settings: Settings,
     toolsets: Sequence[Toolset],
-    listener: socket.socket,
+    address: tuple[str, int],
     sse: bool,
     no_auth: bool,
     announce: Callable[[str], None],
     names: Sequence[str],
+) -> None:
+    # What the settings have wrong ends this before anything listens.
+    async with open_desk(settings, toolsets) as desk:
+        with _listen(*address) as listener:
+            await _serve_on(listener, desk, sse, no_auth, announce, names)
+
+
+async def _serve_on(
+    listener: socket.socket, desk: Desk, sse: bool, no_auth: bool, announce: Callable[[str], None], names: Sequence[str]
 ) -> None:
     # Not for stdio, whose start it would slow.
     from refdesk.server import http
@@ -178,9 +204,10 @@ async def _serve_http(
     from refdesk.server.local.beside import Beside
     from refdesk.server.local.links import Links
 
-    anonymous = local_principal(settings, toolsets, "http") if no_auth else None
+    settings = desk.settings
+    anonymous = local_principal(settings, desk.toolsets, "http") if no_auth else None
     is_everywhere = listener.getsockname()[0] in EVERYWHERE
-    async with open_desk(settings, toolsets) as desk, anyio.create_task_group() as group:
+    async with anyio.create_task_group() as group:
         desk.wake()
         tickets = Tickets()
         app = http.build_app(desk, anonymous, sse=sse, takes_addresses=is_everywhere, tickets=tickets)
@@ -192,7 +219,7 @@ async def _serve_http(
         logger.info("listening", extra={"url": _url(listener), "keys": keys, "issuer": settings.oauth_issuer})
         if is_everywhere:
             logger.info("reached by", extra={"hosts": [*settings.allowed_hosts, "any address"], "more": MORE_HOSTS})
-        tell_what_learns(settings, toolsets)
+        tell_what_learns(settings, desk.toolsets)
         if not no_auth and settings.oauth_issuer is None:
             group.start_soon(_tell_how_to_make_keys, desk)
         beside = Beside(desk, names, Links(_reach(_url(listener)), None if no_auth else tickets))

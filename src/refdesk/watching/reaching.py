@@ -171,7 +171,7 @@ def read_reach(allowed: Sequence[str]) -> Reach:
         try:
             networks.append(ipaddress.ip_network(each, strict=False))
         except ValueError:
-            if "/" in each or ":" in each or not each.strip(".-"):
+            if "/" in each or ":" in each or not each.strip(".-") or len(each.split()) > 1:
                 raise
             hosts.add(each.rstrip(".").lower())
     return Reach(tuple(networks), frozenset(hosts))

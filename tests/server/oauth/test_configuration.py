@@ -97,7 +97,10 @@ def test_orgs_are_read_as_pairs(tmp_path: Path) -> None:
         ({"oauth_issuer": "https://u:p@id.example.com"}, "REFDESK_OAUTH_ISSUER"),
         ({"oauth_issuer": "https://id.example.com/?x=1"}, "REFDESK_OAUTH_ISSUER"),
         ({"oauth_issuer": "https://id.example.com/#x"}, "REFDESK_OAUTH_ISSUER"),
-        ({"oauth_issuer": "https://id.example.com:port"}, "REFDESK_OAUTH_ISSUER"),
+        *(
+            ({"oauth_issuer": None, "oauth_audience": "", name: "x=y"}, f"REFDESK_{name.upper()}.*REFDESK_OAUTH_ISSUER")
+            for name in ("oauth_orgs", "oauth_more_scopes", "oauth_console_client_secret", "oauth_console_more_scopes")
+        ),
         ({"oauth_jwks_url": "http://id.example.com/jwks"}, "REFDESK_OAUTH_JWKS_URL"),
         ({"oauth_audience": "api://desk"}, "REFDESK_PUBLIC_URL"),
         ({"oauth_audience": "http://desk.example.com/mcp"}, "REFDESK_PUBLIC_URL"),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, urlsplit
 
 from refdesk import errors
+from refdesk.settings import variable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -165,10 +166,12 @@ def _check_url(variable: str, url: str) -> None:
 
 
 def _check_nothing_is_set(settings: Settings) -> None:
-    if settings.oauth_audience or settings.oauth_jwks_url or settings.oauth_console_client_id:
+    fields = type(settings).model_fields.items()
+    chosen = [name for name, field in fields if name.startswith("oauth_") and getattr(settings, name) != field.default]
+    if chosen:
         raise errors.ConfigurationError(
-            "REFDESK_OAUTH_AUDIENCE, REFDESK_OAUTH_JWKS_URL or REFDESK_OAUTH_CONSOLE_CLIENT_ID is set without "
-            "REFDESK_OAUTH_ISSUER, so that no token would be accepted: set the issuer too, or unset them."
+            f"{', '.join(map(variable, chosen))}: set without REFDESK_OAUTH_ISSUER, so no token would be accepted. Set "
+            "the issuer too, or unset the others."
         )
 
 

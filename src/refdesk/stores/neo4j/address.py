@@ -12,6 +12,8 @@ SCHEMES = frozenset({"neo4j", "neo4j+s", "neo4j+ssc", "bolt", "bolt+s", "bolt+ss
 DEFAULT_NAMESPACE = "refdesk"
 _NAMESPACE = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 _FORM = "neo4j://user:password@host:7687/database?namespace=name"
+_NAMED_WITHIN = "the store's URL (REFDESK_STORE, or REFDESK_SKILLS_STORE)"
+_NAMED = "The store's URL (REFDESK_STORE, or REFDESK_SKILLS_STORE)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +47,9 @@ def parse_address(url: str) -> Address:
         parts = urlsplit(url)
         server = f"{parts.scheme}://{_get_host(parts)}:{parts.port or 7687}"
     except ValueError as error:
-        raise ConfigurationError(f"The store's URL is malformed; write {_FORM}.") from error
+        raise ConfigurationError(f"{_NAMED} is malformed; write {_FORM}.") from error
     if parts.scheme not in SCHEMES or not parts.hostname or "/" in parts.path[1:] or parts.fragment:
-        raise ConfigurationError(f"The store's URL does not name a Neo4j database; write {_FORM}.")
+        raise ConfigurationError(f"{_NAMED} does not name a Neo4j database; write {_FORM}.")
     return Address(
         server=server,
         user=unquote(parts.username) if parts.username else None,
@@ -66,7 +68,7 @@ def _get_namespace(query: str) -> str:
     options = dict(parse_qsl(query, keep_blank_values=True))
     namespace = options.pop("namespace", DEFAULT_NAMESPACE)
     if options:
-        raise ConfigurationError("The store's URL has an unknown option; Neo4j takes namespace and nothing else.")
+        raise ConfigurationError(f"{_NAMED} has an unknown option; Neo4j takes namespace and nothing else.")
     if not _NAMESPACE.fullmatch(namespace):
-        raise ConfigurationError("The namespace in the store's URL must be of a-z, 0-9 and hyphens, 63 at most.")
+        raise ConfigurationError(f"The namespace in {_NAMED_WITHIN} must be of a-z, 0-9 and hyphens, 63 at most.")
     return namespace

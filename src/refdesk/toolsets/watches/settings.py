@@ -25,5 +25,8 @@ class WatchesSettings(BaseModel):
         if value:
             from refdesk.watching.reaching import read_reach  # what asks over HTTP would slow every start
 
-            read_reach(value)
+            try:
+                read_reach(value)
+            except ValueError:
+                raise ValueError("must list names of hosts, addresses or networks such as 10.0.0.0/8") from None
         return value
