@@ -42,6 +42,11 @@ def test_the_environment_wins_over_the_file_and_the_file_over_the_defaults(tmp_p
     assert set(found) == set(compose().model_fields)
 
 
+def test_a_file_may_begin_as_some_editors_begin_it(tmp_path: Path) -> None:
+    path = write(tmp_path, '\ufefforg = "acme"\r\n')
+    assert show(tmp_path, REFDESK_CONFIG=path)["org"]["value"] == "acme"
+
+
 def test_only_what_is_set_or_named_is_shown_unless_all_is_asked_for(tmp_path: Path) -> None:
     path = write(tmp_path, 'org = "acme"\n')
     shown = show(tmp_path, REFDESK_CONFIG=path)

@@ -68,8 +68,13 @@ def test_entries_and_tags_are_listed_without_a_query(tmp_path: Path) -> None:
 def test_a_body_comes_from_the_line_a_file_or_standard_input(tmp_path: Path) -> None:
     text = "Zeile 1\r\nZeile 2 ä\n"
     (tmp_path / "body.md").write_bytes(text.encode())
+    (tmp_path / "marked.md").write_bytes(text.encode("utf-8-sig"))
     environment = {"REFDESK_HOME": str(tmp_path), "REFDESK_EMBEDDER": "hashing"}
-    for options in (["--body", "-"], ["--body-file", str(tmp_path / "body.md")]):
+    for options in (
+        ["--body", "-"],
+        ["--body-file", str(tmp_path / "body.md")],
+        ["--body-file", str(tmp_path / "marked.md")],
+    ):
         arguments = ["knowledge", "store", "--title", "T", "--json", *options]
         done = CliRunner().invoke(cli, arguments, env=environment, input=text)
         assert get(tmp_path, json.loads(done.stdout)["id"])["body"] == text

@@ -45,7 +45,7 @@ async def desk(tmp_path: Path, file: Path) -> AsyncGenerator[Desk]:
 
 
 def write(file: Path, *lines: str) -> None:
-    file.write_text("\n".join(lines))
+    file.write_text("\n".join(lines), encoding="utf-8", newline="")
 
 
 async def ask(client: httpx2.AsyncClient, key: str) -> int:
@@ -115,6 +115,13 @@ def test_a_line_that_is_none_is_told_by_its_number(
     with pytest.raises(errors.ConfigurationError, match=f"line 3: .*{reason}") as caught:
         KeyFile(file, list_scopes()).open()
     assert "refdesk_secret" not in caught.value.message
+
+
+async def test_a_file_may_begin_as_some_editors_begin_it(tmp_path: Path, desk: Desk, file: Path) -> None:
+    ann = make(tmp_path)
+    write(file, f"\ufeff{ann['line']}\r", "")
+    async with open_http(desk, None) as client:
+        assert await ask(client, ann["key"]) == 200
 
 
 def test_lines_are_added_to_a_file_without_the_keys_and_each_opens(tmp_path: Path, file: Path) -> None:

@@ -251,8 +251,8 @@ def read_body(body: str | None, path: Path | None) -> str:
         raise errors.InvalidInputError("Give the text once: with --body TEXT, --body - or --body-file FILE.")
     try:
         if path is not None:
-            return path.read_bytes().decode()
-        return sys.stdin.buffer.read().decode() if body == "-" else body or ""
+            return path.read_bytes().decode("utf-8-sig")
+        return sys.stdin.buffer.read().decode("utf-8-sig") if body == "-" else body or ""
     except UnicodeDecodeError:
         raise errors.InvalidInputError("The text is not UTF-8.") from None
     except OSError as error:

@@ -86,7 +86,7 @@ class KeyFile:
 
     def _read(self) -> dict[str, ApiKey]:
         try:
-            lines = self.path.read_text("utf-8").splitlines()
+            lines = self.path.read_text("utf-8-sig").splitlines()
         except OSError as error:
             raise ConfigurationError(_UNREADABLE.format(error.strerror)) from None
         except UnicodeDecodeError:

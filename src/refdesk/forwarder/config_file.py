@@ -74,7 +74,7 @@ def _load(path: str) -> dict[str, str]:
         text = file.read(MOST_BYTES + 1)
     if len(text) > MOST_BYTES:
         raise ValueError(f"it is longer than {MOST_BYTES} bytes")
-    return dict(_flatten(tomllib.loads(text.decode()), ""))
+    return dict(_flatten(tomllib.loads(text.decode("utf-8-sig")), ""))
 
 
 def _flatten(table: dict[str, Any], before: str) -> list[tuple[str, str]]:

@@ -19,7 +19,8 @@ def write_settings(path: Path, first: RunningEmulator, second: RunningEmulator) 
     file = path / "orgs.toml"
     file.write_text(
         f'[emea]\ninstance_url = "{second.url}"\nclient_id = "{second.client_id}"\n'
-        f'client_secret = "{second.client_secret}"\n'
+        f'client_secret = "{second.client_secret}"\n',
+        encoding="utf-8-sig",  # as some editors write it
     )
     values = {
         "salesforce_instance_url": first.url,

@@ -110,7 +110,7 @@ def _read_orgs(path: Path) -> dict[str, dict[str, object]]:
     import tomllib
 
     try:
-        tables = cast("dict[str, object]", tomllib.loads(path.read_text(encoding="utf-8")))
+        tables = cast("dict[str, object]", tomllib.loads(path.read_text(encoding="utf-8-sig")))
     except (OSError, ValueError):
         raise ConfigurationError("REFDESK_SALESFORCE_ORGS is no TOML file that can be read: check its path.") from None
     if not tables or not all(_NAME.fullmatch(name) and isinstance(table, dict) for name, table in tables.items()):
