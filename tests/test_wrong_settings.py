@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 from refdesk.cli import cli
 from refdesk.settings import compose, load_settings, variable
 from tests.acceptance.processes import NOWHERE
+from tests.acceptance.processes import run as launch
 
 NUMBER = ("many", "-1")
 TRUTH = ("perhaps",)
@@ -215,6 +216,26 @@ def test_the_doctor_names_what_a_server_would_not_start_with_and_goes_on(name: s
     checks = {each["name"]: each["status"] for each in json.loads(done.stdout)["checks"]}
     assert checks[name.replace("_", " ")] == "fail"
     assert checks["store"] == "ok"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["knowledge", "list"],
+        ["search", "refunds"],
+        ["serve"],
+        ["serve", "--stdio"],
+        ["serve", "--stdio", "--isolated"],
+        ["keys", "make", "--scope", "knowledge:read"],
+    ],
+)
+@pytest.mark.parametrize(("option", "value"), [("--org", "a b"), ("--org", ""), ("--agent", "x" * 65)])
+def test_an_option_is_blamed_for_what_it_says(command: list[str], option: str, value: str, tmp_path: Path) -> None:
+    other = ["--agent", "ann"] if option == "--org" else []
+    done = launch([*command, *other, option, value], tmp_path, REFDESK_EMBEDDER="hashing")
+    assert done.returncode == 2, done.stderr
+    assert option in done.stderr
+    assert "REFDESK_" not in done.stderr
 
 
 def test_nothing_here_is_wrong_without_a_wrong_setting(tmp_path: Path) -> None:

@@ -25,6 +25,12 @@ Vector: TypeAlias = "NDArray[float32]"
 
 _ENCODER = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
+ORG_NAME = r"[a-z0-9-]{1,64}"
+"""What names an org, whole."""
+
+AGENT_NAME = r"[^\x00-\x1f\x7f]{1,64}"
+"""What names an agent, whole."""
+
 SHARED_ORG = "*"
 """The org of what is the same for all, such as a vendor's feed. Org names are `[a-z0-9-]+`, so nobody calls in it."""
 

@@ -24,6 +24,7 @@ from refdesk import errors
 from refdesk.discovery import find_descriptors
 from refdesk.forwarder import config_file
 from refdesk.kit.settings import NOT_BLANK, HostNames, MostKept, Names, Networks, Origins, Url, UserPath
+from refdesk.model import AGENT_NAME, ORG_NAME
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
@@ -50,7 +51,7 @@ _OTEL = (
 )
 """Standard variables that decide whether and what is sent; OpenTelemetry itself reads the others."""
 
-_NAME = r"^[a-z0-9-]{1,64}$"
+_NAME = rf"^{ORG_NAME}$"
 
 
 def _user_data_folder() -> Path:
@@ -90,7 +91,7 @@ class Settings(BaseSettings):
     )
     org: str = Field("local", pattern=_NAME, description="The org that callers without a key belong to.")
     agent: str | None = Field(
-        None, pattern=r"^[^\x00-\x1f]{1,64}$", description="The agent that callers over stdio are; default: their name."
+        None, pattern=rf"^{AGENT_NAME}$", description="The agent that callers over stdio are; default: their name."
     )
 
     embedder: EmbedderName = Field("local", description="Which embedding model makes vectors.")

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from refdesk.cli import cli
-from refdesk.cli.invocation import NAME
+from refdesk.cli.invocation import AGENT, NAME, ORG
 
 ID = "01900000-0000-7000-8000-000000000000"
 CALLERS = {"knowledge", "skills", "updates", "articles", "search", "import"}
@@ -98,6 +98,10 @@ def walk(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[s
 COMMANDS = dict(walk(cli))
 
 
+LOOKED_FOR = {("audit", "--org"), ("audit", "--agent"), ("erase", "--agent")}
+"""Where a name is what to look for: the server's own, or one that no key could have any more."""
+
+
 def list_options(command: click.Command) -> dict[str, click.Option]:
     return {name: each for each in command.params if isinstance(each, click.Option) for name in each.opts}
 
@@ -109,8 +113,11 @@ def find_faults(name: str, command: click.Command) -> list[str]:
         faults.append(f"{name} has no --json")
     if name.split()[0] in CALLERS and not {"--org", "--agent"} <= options.keys():
         faults.append(f"{name} does not let one say who calls")
-    unchecked = [option for option in ("--org", "--agent") if option in options and options[option].type is not NAME]
-    faults += [f"{name} {option} may be empty" for option in unchecked]
+    for option, kind in {"--org": ORG, "--agent": AGENT}.items():
+        if option in options and options[option].type is not (
+            NAME if (name.split()[0], option) in LOOKED_FOR else kind
+        ):
+            faults.append(f"{name} {option} takes what is no name")
     faults += [f"{name} {option} is not explained" for option, each in options.items() if not each.help]
     return faults + ([] if command.help else [f"{name} is not explained"])
 
@@ -136,7 +143,7 @@ def test_a_planted_command_that_goes_its_own_way_is_found() -> None:
         "knowledge planted has no --json",
         "knowledge planted does not let one say who calls",
         "knowledge planted --org is not explained",
-        "knowledge planted --org may be empty",
+        "knowledge planted --org takes what is no name",
     }
 
 

@@ -51,7 +51,7 @@ class _Server:
 @click.option(
     "--agent",
     metavar="AGENT",
-    type=invocation.NAME,
+    type=invocation.AGENT,
     help="Who the client's agent is. Default: the name that the client gives.",
 )
 @click.option("--remove", is_flag=True, help="Take refdesk out of the client's configuration.")

@@ -24,7 +24,7 @@ LEFT = (
 @click.option("--entry", metavar="ID", help="One entry, or one skill, with every version of it.")
 @click.option("--agent", metavar="AGENT", type=invocation.NAME, help="Everything that an agent wrote.")
 @click.option(
-    "--org", metavar="ORG", type=invocation.NAME, help="Everything of an org; with --entry or --agent, where they are."
+    "--org", metavar="ORG", type=invocation.ORG, help="Everything of an org; with --entry or --agent, where they are."
 )
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @invocation.json_option

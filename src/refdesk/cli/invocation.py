@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+from refdesk.model import AGENT_NAME, ORG_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -28,7 +31,22 @@ class NameType(click.ParamType[str]):
         return value
 
 
+class _PatternType(NameType):
+    """A name that the core would take, too: what is wrong with it is said of the option that has it."""
+
+    def __init__(self, pattern: str, form: str) -> None:
+        self._pattern, self._form = pattern, form
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return it as it is given."""
+        if re.fullmatch(self._pattern, super().convert(value, param, ctx)) is None:
+            self.fail(f"it must be {self._form}.", param, ctx)
+        return value
+
+
 NAME = NameType()
+ORG = _PatternType(ORG_NAME, "1 to 64 lower-case letters, digits and hyphens")
+AGENT = _PatternType(AGENT_NAME, "1 to 64 characters, none of them a line break or another control character")
 
 filter_option = click.option(
     "--filter",
@@ -45,10 +63,10 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print the an
 def caller_options(command: Command) -> Command:
     """Let a command's caller say who calls."""
     agent = click.option(
-        "--agent", metavar="AGENT", type=NAME, help="The agent that you are. Default: REFDESK_AGENT, else cli."
+        "--agent", metavar="AGENT", type=AGENT, help="The agent that you are. Default: REFDESK_AGENT, else cli."
     )
     org = click.option(
-        "--org", metavar="ORG", type=NAME, help="The org that you belong to. Default: REFDESK_ORG, else local."
+        "--org", metavar="ORG", type=ORG, help="The org that you belong to. Default: REFDESK_ORG, else local."
     )
     return org(agent(command))
 

@@ -34,11 +34,11 @@ def keys() -> None:
 _org_option = click.option(
     "--org",
     metavar="ORG",
-    type=invocation.NAME,
+    type=invocation.ORG,
     help="The org its holder belongs to. Default: REFDESK_ORG, else local.",
 )
 _agent_option = click.option(
-    "--agent", required=True, metavar="AGENT", type=invocation.NAME, help="Who its holder is; entries carry this name."
+    "--agent", required=True, metavar="AGENT", type=invocation.AGENT, help="Who its holder is; entries carry this name."
 )
 _scope_option = click.option(
     "--scope", "scopes", multiple=True, required=True, metavar="SCOPE", help="What it allows; say it once for each."
@@ -165,7 +165,7 @@ def rotate(id: str, overlap: str, expires: str | None, as_json: bool) -> None:
 
 
 @keys.command("list")
-@click.option("--org", metavar="ORG", type=invocation.NAME, help="Only this org's.")
+@click.option("--org", metavar="ORG", type=invocation.ORG, help="Only this org's.")
 @invocation.json_option
 def list_keys(org: str | None, as_json: bool) -> None:
     """List every key, oldest first; never the keys themselves."""

@@ -29,7 +29,7 @@ TIMES_READ: Mapping[Work, int] = {"moving": 1, "building": 0, "comparing": 2}
 @click.command()
 @click.option("--from", "source", required=True, metavar="URL", help="The store that holds everything now.")
 @click.option("--to", "target", required=True, metavar="URL", help="The store to fill: empty, or half filled by this.")
-@click.option("--org", metavar="ORG", type=invocation.NAME, help="One org alone, to a store where others may live.")
+@click.option("--org", metavar="ORG", type=invocation.ORG, help="One org alone, to a store where others may live.")
 @click.option("--serving", is_flag=True, help="Move everything while servers use the source; they follow.")
 @click.option("--abort", is_flag=True, help="Give up a move that was begun with --serving and is not through.")
 @click.option("--remove", "is_removed", is_flag=True, help="With --org: once compared, remove it from the source.")

@@ -43,9 +43,9 @@ toolset_option = click.option(
 )
 @click.option("--sse", is_flag=True, help="Also serve the retired SSE transport at /sse.")
 @click.option("--no-auth", is_flag=True, help="Serve callers without a key too; to this machine only.")
-@click.option("--org", metavar="ORG", type=invocation.NAME, help="The org that callers belong to.")
+@click.option("--org", metavar="ORG", type=invocation.ORG, help="The org that callers belong to.")
 @click.option(
-    "--agent", metavar="AGENT", type=invocation.NAME, help="The agent that callers are. Default: their client's name."
+    "--agent", metavar="AGENT", type=invocation.AGENT, help="The agent that callers are. Default: their client's name."
 )
 @click.pass_context
 def serve(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from refdesk.core.writing import audit
 from refdesk.errors import InvalidInputError, NotFoundError, UnauthenticatedError
-from refdesk.model import SHARED_ORG, Metadata, MetadataKey, Principal
+from refdesk.model import AGENT_NAME, ORG_NAME, SHARED_ORG, Metadata, MetadataKey, Principal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 KIND = "api_key"
 PREFIX = "refdesk_"
 
-_ORG = re.compile(r"[a-z0-9-]{1,64}")
-_AGENT = re.compile(r"[^\x00-\x1f\x7f]{1,64}")
+_ORG = re.compile(ORG_NAME)
+_AGENT = re.compile(AGENT_NAME)
 _MOST_KEYS = 100_000
 _REFUSED = "The API key is unknown, expired or revoked. Ask whoever runs this server for a valid one."
 

@@ -13,6 +13,8 @@ from refdesk.forwarder.rendezvous import UnusableError
 from refdesk.forwarder.snapshot import Snapshot
 from refdesk.forwarder.typed import NamedTuple
 
+MOST_CHARACTERS = 64
+_OF_ORGS = "abcdefghijklmnopqrstuvwxyz0123456789-"
 _VALUES = {"--toolset": "names", "--tools": "tools", "--org": "org", "--agent": "agent"}
 
 
@@ -36,11 +38,20 @@ def read_options(arguments: Sequence[str]) -> Options | None:
         if option not in _VALUES or not (equals or rest):
             return None
         value = value if equals else rest.pop(0)
+        if not _is_plain(option, value):
+            return None  # what is wrong with it is said by what reads every other command line
         if option == "--toolset":
             names.append(value)
         else:
             chosen[_VALUES[option]] = value
     return Options(tuple(names), **chosen)
+
+
+def _is_plain(option: str, value: str) -> bool:
+    """Return whether a value is one for certain: names are what `refdesk.model` says, at most so much."""
+    if option == "--org":
+        return 0 < len(value) <= MOST_CHARACTERS and not value.strip(_OF_ORGS)
+    return option != "--agent" or (0 < len(value) <= MOST_CHARACTERS and value.isprintable() and value.strip() != "")
 
 
 def make_client(options: Options) -> starting.Client:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from refdesk.discovery import list_scopes
 from refdesk.errors import UnauthenticatedError
-from refdesk.model import Principal
+from refdesk.model import ORG_NAME, Principal
 from refdesk.server.orgs import choose_org
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ HASHED = "oauth-sha256:"
 SERVER_SCOPES = frozenset({"admin", "metrics:read"})
 """Those that see all orgs: an issuer gives whatever is asked for unless it is told otherwise."""
 
-_ORG = re.compile(r"[a-z0-9-]{1,64}")
+_ORG = re.compile(ORG_NAME)
 _CLIENT_CLAIMS = ("client_id", "azp", "appid", "cid")
 
 

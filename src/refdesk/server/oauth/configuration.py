@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, urlsplit
 
 from refdesk import errors
+from refdesk.model import ORG_NAME
 from refdesk.settings import variable
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ _PLAIN = re.compile(r"[!#-;=?-\[\]_a-z~]+")
 _SCOPE = re.compile(r"[!#-\[\]-~]+")
 """A scope's name (RFC 6749, section 3.3)."""
 
-_ORG = re.compile(r"[a-z0-9-]{1,64}")
+_ORG = re.compile(ORG_NAME)
 
 
 @dataclass(frozen=True, slots=True)
