@@ -203,6 +203,18 @@ def test_the_desks_log_is_shown_for_people_and_as_it_is(tmp_path: Path) -> None:
                 pass
 
 
+def test_a_server_over_http_is_said_to_write_its_log_elsewhere(tmp_path: Path) -> None:
+    with start(["-m", "refdesk", "serve", "--no-auth", "--port", "0"], tmp_path, **HASHING) as server:
+        server.read_log("listening")
+        server.read_log("the desk serves")
+        for arguments in (["logs"], ["logs", "--json"]):
+            done = run(arguments, tmp_path)
+            assert f"process {server.process.pid}" in done.stderr
+            assert "standard error" in done.stderr
+            assert "No desk" not in done.stderr
+            assert done.stdout == ""
+
+
 def test_a_log_is_followed_into_the_file_that_takes_its_place(tmp_path: Path) -> None:
     path = tmp_path / "a.log"
     path.write_text("zero\none\n")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from refdesk.cli.desk import list_desks, list_running
 from refdesk.cli.views_of_entries import printable
 from refdesk.forwarder import identity, rendezvous
 
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
 
 LOOK_SECONDS = 0.3
 PIECE_BYTES = 65536
+ELSEWHERE = (
+    "A server runs, started with refdesk serve (process {}). It writes to its own standard error and not here: look in "
+    "the terminal where it was started, or in what the system keeps of it, such as journalctl or docker logs."
+)
 _FACTS = frozenset({"time", "level", "message", "logger"})
 
 
@@ -31,9 +36,12 @@ def logs(follow: bool, most: int, as_json: bool) -> None:
 
     A server that was started with refdesk serve writes to its own standard error, and not here.
     """
-    path = find_log()
+    path, servers = find_log(), list_servers()
+    for pid in servers:
+        click.echo(ELSEWHERE.format(pid), err=True)
     if path is None:
-        click.echo(f"No desk has run for {identity.find_home()}, so there is no log.", err=True)
+        if not servers:
+            click.echo(f"No desk has run for {identity.find_home()}, so there is no log.", err=True)
         return
     with suppress(KeyboardInterrupt), closing(read_on(path, most)) as lines:
         for line in lines:
@@ -43,6 +51,13 @@ def logs(follow: bool, most: int, as_json: bool) -> None:
                 return
             else:
                 time.sleep(LOOK_SECONDS)
+
+
+def list_servers() -> list[int]:
+    """Return the processes that serve this data folder over HTTP, and so write their log elsewhere."""
+    if all(found.kind != "http" for _, found in list_desks()):
+        return []
+    return [int(each["pid"]) for each in list_running() if each["kind"] == "http"]
 
 
 def find_log() -> Path | None:
