@@ -210,4 +210,79 @@ def test_toml_keeps_comments_and_other_tables() -> None:
         "mcp_servers": {"refdesk": {"command": "new", "env": {"B": "2"}}},
         "z": {"b": 1},
     }
-    assert config_files.edit_toml(edited, "mcp_servers", "refdesk", None) == 'model = "o" # mine\n\n[z]\nb = 1\n\n'
+    assert config_files.edit_toml(edited, "mcp_servers", "refdesk", None) == 'model = "o" # mine\n\n[z]\nb = 1\n'
+
+
+ENTRY = {"command": "refdesk", "args": ["serve"], "env": {"A": "1"}}
+PIECES = st.sampled_from(
+    ["# a note\n", "\n", "\n\n", "a = 1\n", "[z]\nb = 1\n", '[x.y]\nc = """\n# none\n"""\n', "[[w]]\n"]
+)
+
+
+def as_windows_has_it(text: str) -> str:
+    return "\ufeff" + text.replace("\n", "\r\n")
+
+
+def is_longer_by_one_piece(text: str, longer: str) -> bool:
+    """Whether a text is another one with something put in at one place."""
+    same = next((place for place, pair in enumerate(zip(text, longer, strict=False)) if pair[0] != pair[1]), len(text))
+    return longer.endswith(text[same:]) and len(longer) >= len(text)
+
+
+@given(make_text())
+def test_an_edit_of_json_keeps_every_other_byte_and_how_lines_end(text: str) -> None:
+    before = config_files.read_json(text)
+    if not isinstance(before.get("servers", {}), dict) or "new" in before.get("servers", {}):
+        return
+    put = config_files.edit_json(text, "servers", "new", ENTRY)
+    assert is_longer_by_one_piece(text, put)
+    assert is_longer_by_one_piece(config_files.edit_json(put, "servers", "new", None), put)
+    marked = as_windows_has_it(text)
+    assert is_longer_by_one_piece(marked, config_files.edit_json(marked, "servers", "new", ENTRY))
+    if "\n" in text:
+        assert config_files.edit_json(marked, "servers", "new", ENTRY) == as_windows_has_it(put)
+        left = config_files.edit_json(as_windows_has_it(put), "servers", "new", None)
+        assert left == as_windows_has_it(config_files.edit_json(put, "servers", "new", None))
+
+
+@given(st.lists(PIECES, max_size=6, unique=True).map("".join))
+def test_an_edit_of_toml_keeps_every_other_byte_and_how_lines_end(text: str) -> None:
+    try:
+        tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        return
+    put = config_files.edit_toml(text, "mcp_servers", "refdesk", ENTRY)
+    assert put.startswith(text)
+    assert config_files.edit_toml(put, "mcp_servers", "refdesk", None).rstrip("\n") == text.rstrip("\n")
+    changed = config_files.edit_toml(f"{put}\n# of z\n[zz]\n", "mcp_servers", "refdesk", {**ENTRY, "command": "b"})
+    assert changed == f"{put}\n# of z\n[zz]\n".replace('"refdesk"', '"b"')
+    if "\n" in text:
+        marked = config_files.edit_toml(as_windows_has_it(text), "mcp_servers", "refdesk", ENTRY)
+        assert marked == as_windows_has_it(put)
+
+
+@pytest.mark.parametrize(
+    ("client", "text"),
+    [
+        ("cursor", '{\n\t"mcpServers": {\n\t\t"other": {"command": "x"}  // mine\n\t}\n}'),
+        ("codex", '# Mine.\nmodel = "o"\n\n# The other.\n[mcp_servers.other]\ncommand = "x"\n'),
+    ],
+)
+def test_a_file_of_windows_stays_one(tmp_path: Path, client: str, text: str) -> None:
+    file = tmp_path / "config" / ("mcp.toml" if client == "codex" else "mcp.json")
+    file.parent.mkdir()
+    before = as_windows_has_it(text).encode()
+    file.write_bytes(before)
+    options = [client, "--file", str(file), "--yes"]
+    try:
+        done = run(["connect", *options, "--toolset", "knowledge"], tmp_path, REFDESK_EMBEDDER="hashing")
+        assert done.returncode == 0, done.stderr
+        written = file.read_bytes()
+        assert b"refdesk" in written
+        assert written.count(b"\n") == written.count(b"\r\n")
+        assert written.startswith(before[:20])
+        done = run(["connect", *options, "--remove"], tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert file.read_bytes() == before
+    finally:
+        kill_desks(tmp_path)

@@ -13,13 +13,19 @@ from typing import TYPE_CHECKING, Any, cast
 from refdesk import errors
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 _SKIPPED = re.compile(r"(?:[\s\ufeff]+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 _LITERAL = re.compile(r"[^\s,\]}/]+")
-_HEADER = re.compile(r"^[ \t]*\[\[?([^\]\n]+)\]\]?[ \t]*(?:#.*)?$", re.MULTILINE)
+_HEADER = re.compile(r"^[ \t]*\[\[?([^\]\n]+)\]\]?[ \t]*(?:#.*)?\r?$", re.MULTILINE)
+_MARK = "\ufeff"
+"""A byte order mark, with which some editors begin a file."""
+
 _BY_HAND = "its {} is written in a way that is best edited by hand"
+_TRAILING = re.compile(r"(?<=\n)(?:[ \t]*(?:#[^\n]*)?\r?(?:\n|\Z))+\Z")
+"""Empty lines and comments at the end of a text."""
+
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -44,6 +50,14 @@ class _Node:
     value: Any
     start: int
     members: dict[str, _Member] = field(default_factory=dict[str, _Member])
+
+
+@dataclass(frozen=True, slots=True)
+class _Style:
+    """How a file is written: by what it indents, and how its lines end."""
+
+    step: str
+    line_break: str
 
 
 class _Reader:
@@ -124,8 +138,9 @@ def read_json(text: str) -> dict[str, Any]:
 
 
 def _read_node(text: str) -> _Node:
+    rest = _split_mark(text)[1]
     try:
-        node = _Reader(text if text.strip() else "{}").read()
+        node = _Reader(text if rest.strip() else "{}").read()
     except (ValueError, RecursionError) as error:
         raise UnreadableFileError(f"it is not valid JSON ({error})") from None
     if not isinstance(node.value, dict):
@@ -142,22 +157,33 @@ def edit_json(text: str, section: str, name: str, entry: Mapping[str, Any] | Non
     before = read_json(text)
     if not isinstance(before.get(section, {}), dict):
         raise UnreadableFileError(f'its "{section}" is no object')
-    edited = _edit_json(text if text.strip() else "{}\n", section, name, entry)
+    mark, rest = _split_mark(text)
+    edited = mark + _edit_json(rest if rest.strip() else "{}\n", section, name, entry)
     return _check(edited, read_json(edited), before, section, name, entry)
+
+
+def _split_mark(text: str) -> tuple[str, str]:
+    return (_MARK, text[1:]) if text.startswith(_MARK) else ("", text)
+
+
+def _find_break(text: str) -> str:
+    """Return how the file ends its lines: as it ends the first one."""
+    first = text.find("\n")
+    return "\r\n" if text[max(0, first - 1) : first] == "\r" else "\n"
 
 
 def _edit_json(text: str, section: str, name: str, entry: Mapping[str, Any] | None) -> str:
     root = _read_node(text)
-    step = _find_step(text, root)
+    style = _Style(_find_step(text, root), _find_break(text))
     held = root.members.get(section)
     if held is None:
-        return text if entry is None else _insert(text, root, section, {name: entry}, step, 1)
+        return text if entry is None else _insert(text, root, section, {name: entry}, style, 1)
     member = held.node.members.get(name)
     if entry is None:
         return text if member is None else _cut(text, member)
     if member is None:
-        return _insert(text, held.node, name, entry, step, 2)
-    return text[: member.value_start] + _dump(entry, step, 2) + text[member.end :]
+        return _insert(text, held.node, name, entry, style, 2)
+    return text[: member.value_start] + _dump(entry, style, 2) + text[member.end :]
 
 
 def _find_step(text: str, root: _Node) -> str:
@@ -169,15 +195,16 @@ def _find_step(text: str, root: _Node) -> str:
     return "  "
 
 
-def _insert(text: str, into: _Node, key: str, value: object, step: str, depth: int) -> str:
+def _insert(text: str, into: _Node, key: str, value: object, style: _Style, depth: int) -> str:
     """Put a member first: what follows keeps its commas and comments."""
-    written = f"\n{step * depth}{json.dumps(key)}: {_dump(value, step, depth)}"
+    written = f"{style.line_break}{style.step * depth}{json.dumps(key)}: {_dump(value, style, depth)}"
     place = into.start + 1
     if into.members:
         return text[:place] + written + "," + text[place:]
     rest = text[place:]
     # An empty object may hold comments, which stay.
-    return text[:place] + written + ("" if rest.lstrip(" \t").startswith("\n") else f"\n{step * (depth - 1)}") + rest
+    ends = rest.lstrip(" \t").startswith(("\n", "\r\n"))
+    return text[:place] + written + ("" if ends else f"{style.line_break}{style.step * (depth - 1)}") + rest
 
 
 def _cut(text: str, member: _Member) -> str:
@@ -193,12 +220,13 @@ def _cut(text: str, member: _Member) -> str:
     line = text.rfind("\n", 0, start)
     # A line of its own goes whole; its break stays where a comment before needs it, and anything follows.
     if line >= 0 and not text[line:start].strip() and text[end : end + 1] in ("\r", "\n"):
-        start = line
+        start = line - 1 if text[:line].endswith("\r") else line
     return text[:start] + text[end:]
 
 
-def _dump(value: object, step: str, depth: int) -> str:
-    return json.dumps(value, indent=step, ensure_ascii=False).replace("\n", f"\n{step * depth}")
+def _dump(value: object, style: _Style, depth: int) -> str:
+    written = json.dumps(value, indent=style.step, ensure_ascii=False)
+    return written.replace("\n", f"{style.line_break}{style.step * depth}")
 
 
 def read_toml(text: str) -> dict[str, Any]:
@@ -210,7 +238,7 @@ def read_toml(text: str) -> dict[str, Any]:
     import tomllib
 
     try:
-        return tomllib.loads(text)
+        return tomllib.loads(_split_mark(text)[1])
     except tomllib.TOMLDecodeError as error:
         raise UnreadableFileError(f"it is not valid TOML ({error})") from None
 
@@ -224,9 +252,9 @@ def edit_toml(text: str, section: str, name: str, entry: Mapping[str, Any] | Non
     before = read_toml(text)
     if not isinstance(before.get(section, {}), dict):
         raise UnreadableFileError(f"its [{section}] is no table")
-    edited = _cut_tables(text, section, name)
-    if entry is not None:
-        edited = edited.rstrip("\n") + "\n" * 2 * bool(edited.strip()) + _dump_table([section, name], entry)
+    mark, rest = _split_mark(text)
+    written = None if entry is None else _dump_table([section, name], entry)
+    edited = mark + _put_table(rest, section, name, written, _find_break(text))
     try:
         after = read_toml(edited)
     except UnreadableFileError:
@@ -234,14 +262,45 @@ def edit_toml(text: str, section: str, name: str, entry: Mapping[str, Any] | Non
     return _check(edited, after, before, section, name, entry)
 
 
-def _cut_tables(text: str, section: str, name: str) -> str:
-    """Take out the table of an entry and those below it, up to the next header."""
+def _put_table(text: str, section: str, name: str, written: str | None, line_break: str) -> str:
+    """Put a table where the one of the entry begins, with those below it, or at the end; or take that out."""
+    own = list(_find_tables(text, section, name))
+    for start, end in reversed(own[1:]):
+        text = _take_out(text, start, end)
+    table = written.replace("\n", line_break) if written is not None else ""
+    if own:
+        start, end = own[0]
+        return text[:start] + table + text[end:] if table else _take_out(text, start, end)
+    if not table or not text:
+        return text + table
+    gap = "" if text.endswith(("\n\n", "\n\r\n")) else line_break if text.endswith("\n") else line_break * 2
+    return text + gap + table
+
+
+def _find_tables(text: str, section: str, name: str) -> Iterator[tuple[int, int]]:
+    """Yield where tables of an entry begin and end; what follows one another is one, and comments before the next
+    header are its."""
     headers = list(_HEADER.finditer(text))
     ends = [*(header.start() for header in headers), len(text)][1:]
-    for header, end in reversed(list(zip(headers, ends, strict=False))):
+    start: int | None = None
+    end = 0
+    for header, next_start in zip(headers, ends, strict=True):
         if _split_key(header.group(1))[:2] == [section, name]:
-            text = text[: header.start()] + text[end:]
-    return text
+            start = header.start() if start is None else start
+            end = header.start() + len(_TRAILING.sub("", text[header.start() : next_start]))
+        elif start is not None:
+            yield start, end
+            start = None
+    if start is not None:
+        yield start, end
+
+
+def _take_out(text: str, start: int, end: int) -> str:
+    """Take a part out, and the empty line before it where one follows or nothing does."""
+    before, after = text[:start], text[end:]
+    if before.endswith(("\n\n", "\n\r\n")) and (not after or after.startswith(("\n", "\r\n"))):
+        before = before.removesuffix("\n").removesuffix("\r")
+    return before + after
 
 
 def _split_key(key: str) -> list[str]:

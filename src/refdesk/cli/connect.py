@@ -111,7 +111,8 @@ def _find_file(client: Client, project: bool, path: Path | None) -> Path:
 
 def _read(file: Path) -> str:
     try:
-        return file.read_text(encoding="utf-8")
+        # As it is: a file that is read as text loses how its lines end.
+        return file.read_bytes().decode()
     except FileNotFoundError:
         return ""
     except (OSError, UnicodeDecodeError) as error:
