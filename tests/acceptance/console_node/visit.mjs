@@ -64,10 +64,30 @@ async function visit(url, scheme, width) {
   }
   const found = await judge(page);
   const violations = found.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join(" ").slice(0, 300)}`);
-  const wide = await page.evaluate(() => document.documentElement.scrollWidth > window.innerWidth);
   const bytes = await count();
+  const wide = [];
+  // Whatever can be opened, once as it comes and once opened, on windows as narrow as any.
+  for (const narrow of new Set([width, 360, 320])) {
+    await page.setViewport({ width: narrow, height: plan.height ?? 900 });
+    for (const isOpen of [false, true]) {
+      await page.evaluate((open) => document.querySelectorAll("details").forEach((each) => { each.open = open; }), isOpen);
+      const found = await page.evaluate(findWidest);
+      if (found) wide.push(`wider than ${narrow}: ${found}`);
+    }
+  }
   await close();
   return { url, scheme, width, violations, errors, bytes, wide };
+}
+
+// The first element that makes the page scroll sideways, if one does.
+function findWidest() {
+  const width = document.documentElement.clientWidth;
+  if (document.documentElement.scrollWidth <= width) return null;
+  const scrolls = (each) => each !== document.body && (getComputedStyle(each).overflowX !== "visible" || scrolls(each.parentElement));
+  const beyond = [...document.body.querySelectorAll("*")]
+    .filter((each) => each.getBoundingClientRect().right > width + 1 && !scrolls(each.parentElement));
+  const last = beyond.find((each) => ![...each.children].some((child) => beyond.includes(child)));
+  return (last ?? document.body).outerHTML.slice(0, 200);
 }
 
 async function judge(page) {
