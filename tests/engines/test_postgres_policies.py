@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import AsyncGenerator
 from dataclasses import replace
@@ -28,6 +29,7 @@ from refdesk.model import (
 )
 from refdesk.protocols import Store
 from refdesk.stores.postgres import open_store, writes
+from tests.acceptance.processes import run
 from tests.engines.postgres import fetch, get_schema, get_server, get_store_url
 from tests.engines.postgres_plans import explain
 from tests.stores.samples import NOTES, NOW, embed, make_document, on, passage, put, revise
@@ -211,6 +213,17 @@ async def test_searches_of_few_notes_use_the_index_of_words_too(store: Store) ->
     plan = await explain(store, FindRequest(NOTES, parse_query("w7 x9"), as_written="w7 x9"))
     assert "entries_by_word" in plan
     assert "Bitmap Index Scan on entries_pkey" not in plan
+
+
+@pytest.mark.parametrize(("role", "is_bound"), [("postgres", False), ("refdesk", True)])
+def test_the_doctor_tells_of_a_role_that_stands_above_the_wall(tmp_path: Path, role: str, is_bound: bool) -> None:
+    get_store_url(tmp_path)
+    url = get_server().get_url(get_schema(tmp_path), role=role)
+    done = run(["doctor", "--json"], tmp_path, REFDESK_EMBEDDER="hashing", REFDESK_STORE=url)
+    checks = [each for each in json.loads(done.stdout)["checks"] if each["name"] == "store role"]
+    assert [each["status"] for each in checks] == ([] if is_bound else ["warn"])
+    assert all("REFDESK_STORE" in each["found"] and "NOBYPASSRLS" in each["advice"] for each in checks)
+    assert done.returncode == 0
 
 
 async def test_a_role_that_stands_above_the_wall_is_warned_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

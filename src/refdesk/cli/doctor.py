@@ -142,8 +142,7 @@ async def _look(desk: Desk) -> AsyncIterator[Check]:
     for name, each in (("store", base), *((f"{name} store", other) for name, other in base.apart.items())):
         async for check in _check_store(name, each, desk.settings.max_org_bytes):
             yield check
-    yield _check_queue(base)
-    for check in await _check_toolsets(desk):
+    for check in (*await _check_roles(desk.settings), _check_queue(base), *await _check_toolsets(desk)):
         yield check
     yield await _check_quarantine(base)
     yield await _check_backups(desk.settings, base)
@@ -170,6 +169,25 @@ async def _check_store(name: str, base: Base, most: int | None) -> AsyncIterator
         yield Check(f"{name} move", "warn", move.found, move.advice)
     async for check in _check_sizes(name, base, most):
         yield check
+
+
+async def _check_roles(settings: Settings) -> list[Check]:
+    """Return of which stores no policy of the database binds the role; nothing where that is so of none."""
+    from refdesk.factories.stores import list_above_policies
+    from refdesk.factories.toolsets import choose_own_stores, list_names
+
+    own = choose_own_stores(settings, list_names()).values()
+    urls = {"REFDESK_STORE": [settings.store_url], "REFDESK_STORE_READ": settings.store_read_urls}
+    try:
+        found = await list_above_policies({**urls, **{variable: [url] for url, variable in own}})
+    except errors.RefdeskError as error:
+        return [Check("store role", "warn", error.message, "Whether row-level security binds the role is not known.")]
+    advice = (
+        "The second wall between orgs does not hold, only refdesk's own: ALTER ROLE … NOSUPERUSER NOBYPASSRLS, or name "
+        "a role of its own that owns the database."
+    )
+    told = "row-level security does not bind the role of {}: it is a superuser or has BYPASSRLS"
+    return [Check("store role", "warn", told.format(name), advice) for name in dict.fromkeys(found)]
 
 
 async def _check_sizes(name: str, base: Base, most: int | None) -> AsyncIterator[Check]:

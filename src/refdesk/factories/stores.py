@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -155,6 +155,22 @@ def check_addresses(redis: SecretStr | None, stores: Sequence[str]) -> None:
         from refdesk.stores.neo4j.address import parse_address
 
         _ = [parse_address(url) for url in stores if url.partition("://")[0] in _NEO4J]
+
+
+async def list_above_policies(urls: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return those of the settings whose role no policy of its database binds, so that nothing but refdesk itself keeps
+    orgs apart there; errors as in `refdesk.stores.postgres.open_store`.
+
+    Args:
+        urls: Where stores and their replicas are, by the settings that name them; of those not on PostgreSQL nothing is
+            said.
+    """
+    asked = [(name, url) for name, some in urls.items() for url in some if url.partition("://")[0] in _POSTGRES]
+    if not asked:
+        return []
+    from refdesk.stores.postgres import stands_above_policies
+
+    return [name for name, url in asked if await stands_above_policies(url)]
 
 
 def check_coordination(settings: Settings) -> None:

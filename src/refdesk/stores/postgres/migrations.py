@@ -19,12 +19,12 @@ NOBODY = Scope("")
 LEAST_PGVECTOR = (0, 8)
 """The first with iterative scans: before it a filtered search could come back with too few documents."""
 
-_GET_SERVER = """
-    SELECT current_setting('server_encoding'), current_setting('server_version_num')::integer,
-        (SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user),
+_GET_ROLE = "SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user"
+_GET_SERVER = f"""
+    SELECT current_setting('server_encoding'), current_setting('server_version_num')::integer, ({_GET_ROLE}),
         (SELECT extversion FROM pg_extension WHERE extname = 'vector'),
         to_regclass('refdesk_migrations') IS NOT NULL
-"""
+"""  # noqa: S608 - a literal of this program, used twice
 _MAKE_TABLE = """
     CREATE TABLE IF NOT EXISTS refdesk_migrations (
         number integer PRIMARY KEY, name text NOT NULL, applied_at bigint NOT NULL
@@ -47,14 +47,20 @@ async def examine(connections: Connections) -> tuple[str, bool]:
         ConfigurationError: The database cannot serve; the message says what to change.
     """
     (rows,) = await connections.read(NOBODY, Statement(_GET_SERVER))
-    encoding, version, is_above_policies, vector, has_schema = rows[0]
+    encoding, version, is_above, vector, has_schema = rows[0]
     if encoding != "UTF8":
         raise ConfigurationError("The database's encoding is not UTF8: make one with ENCODING 'UTF8'.")
-    if is_above_policies:
+    if is_above:
         logger.warning("row-level security does not bind this role: use one without SUPERUSER and BYPASSRLS")
     if vector is not None and _read_version(vector) < LEAST_PGVECTOR:
         raise ConfigurationError(_EXTENSION.format("ALTER", " UPDATE"))
     return f"PostgreSQL {version // 10_000}.{version % 10_000}, pgvector {vector or '(new)'}", has_schema
+
+
+async def is_above_policies(connections: Connections) -> bool:
+    """Return whether row-level security does not bind the role: the second wall between orgs is none to it."""
+    (rows,) = await connections.read(NOBODY, Statement(_GET_ROLE))
+    return bool(rows and rows[0][0])
 
 
 async def get_missing(session: Session | Connections, migrations: list[Migration]) -> list[Migration]:

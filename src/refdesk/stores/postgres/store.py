@@ -20,7 +20,7 @@ from refdesk.stores.postgres.building import LOOK_SECONDS, Graphs
 from refdesk.stores.postgres.citus import CitusConnections
 from refdesk.stores.postgres.connections import ALL_ORGS, Connections
 from refdesk.stores.postgres.known import Knowledge
-from refdesk.stores.postgres.migrations import examine, get_missing, load_migrations, migrate
+from refdesk.stores.postgres.migrations import examine, get_missing, is_above_policies, load_migrations, migrate
 from refdesk.stores.postgres.moving import PostgresMoves
 from refdesk.stores.postgres.replicas import Replicas, open_replicas
 from refdesk.stores.postgres.search import Limits, Searcher
@@ -245,6 +245,16 @@ async def open_store(
                 yield store
             finally:
                 await store.graphs.stop()
+    finally:
+        with anyio.CancelScope(shield=True):
+            await connections.pool.close()
+
+
+async def stands_above_policies(url: str) -> bool:
+    """Return whether row-level security does not bind the role of a URL; errors as in `open_store`."""
+    connections = Connections(url, PATIENCE_SECONDS)
+    try:
+        return await is_above_policies(connections)
     finally:
         with anyio.CancelScope(shield=True):
             await connections.pool.close()
