@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sqlite3
 import subprocess
 from collections.abc import Generator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import httpx2
@@ -93,6 +94,64 @@ def test_the_command_line_reads_too_and_acknowledges_nothing(home: Path) -> None
             refused = run(command, home, **HASHING)
             assert (refused.returncode != 0, "can only be read" in refused.stderr) == (True, True), refused.stderr
         assert "What is there can be read" in run(["doctor"], home, **HASHING).stdout
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Generator[Path]:
+    """A file system of its own, of a few megabytes."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", folder], capture_output=True, check=False)
+    if done.returncode != 0:
+        pytest.skip("no mount may be made here")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", folder], check=True, capture_output=True)
+
+
+def fill(folder: Path) -> Path:
+    """Leave no room on a file system."""
+    path = folder / "fill"
+    with path.open("wb", buffering=0) as file, suppress(OSError):
+        while True:
+            file.write(bytes(1024))
+    return path
+
+
+def test_what_is_on_a_full_disk_is_read_and_the_reason_is_said(small_disk: Path) -> None:
+    home = small_disk / "home"
+    store(home, "Refund limit")
+    filled = fill(small_disk)
+    for _ in range(2):  # what failed once for want of room has left nothing that is in the way
+        found = run(["search", "--toolset", "knowledge", "worth knowing"], home, **HASHING)
+        assert (found.returncode, "Refund limit" in found.stdout) == (0, True), found.stderr
+        refused = run(["knowledge", "store", "--title", "More", "--body", "x"], home, **HASHING)
+        assert (refused.returncode != 0, "is full" in refused.stderr) == (True, True), refused.stderr
+    checks = {each["name"]: each for each in json.loads(run(["doctor", "--json"], home, **HASHING).stdout)["checks"]}
+    for name in ("data folder", "store"):
+        assert (checks[name]["status"], "is full" in checks[name]["found"]) == ("fail", True)
+    empty = run(["search", "--toolset", "knowledge", "x"], small_disk / "other", **HASHING)
+    assert (empty.returncode, "is full" in empty.stderr) == (1, True), empty.stderr
+    filled.unlink()
+    store(home, "And on again")
+    assert "Refund limit" in run(["knowledge", "list"], home, **HASHING).stdout
+
+
+def test_a_server_goes_on_reading_while_its_disk_is_full(small_disk: Path) -> None:
+    home = small_disk / "home"
+    with start(SERVE, home, **HASHING) as server:
+        url = server.read_log("listening")["url"]
+        note = {"title": "Refund limit", "body": "Something worth knowing."}
+        assert httpx2.post(f"{url}/knowledge", json=note, timeout=120).status_code == 200
+        filled = fill(small_disk)
+        large = [note | {"title": f"Note {number}", "body": f"{number} " * 8000} for number in range(100, 200)]
+        # The log of writes has some room of its own.
+        assert any("is full" in httpx2.post(f"{url}/knowledge", json=each, timeout=120).text for each in large)
+        found = httpx2.post(f"{url}/knowledge/search", json={"query": "worth knowing"}, timeout=120).json()
+        assert "Refund limit" in {each["title"] for each in found["results"]}
+        filled.unlink()
+        assert httpx2.post(f"{url}/knowledge", json=note | {"title": "More"}, timeout=120).status_code == 200
 
 
 def test_what_a_killed_server_left_in_its_log_is_read(home: Path) -> None:

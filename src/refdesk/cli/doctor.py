@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING
@@ -31,6 +32,9 @@ MOST_SHOWN = 3
 SOURCE_SECONDS = 5.0
 NEARLY_FULL = 0.9
 """The part of what an org may keep from which on doctor warns."""
+LEAST_FREE = 1_000_000
+"""Bytes of a disk below which nothing can be stored for long."""
+
 _COLORS = {"ok": "green", "warn": "yellow", "fail": "red"}
 
 
@@ -161,7 +165,10 @@ async def _check_store(name: str, base: Base, most: int | None) -> AsyncIterator
     from refdesk.core.keeping.unfinished import find_unfinished
 
     store = base.knowledge_base.store
-    yield Check(name, "ok", f"{store.engine}: opens, is safe, takes writes; schema is current")
+    if store.obstacle is not None:
+        yield Check(name, "fail", f"{store.engine}: {store.obstacle}", "What is there is answered meanwhile.")
+    else:
+        yield Check(name, "ok", f"{store.engine}: opens, is safe, takes writes; schema is current")
     for node in await store.list_nodes():
         described = f"{node.name}, {node.holds}"
         yield Check(f"{name} node", "warn" if node.problem else "ok", described, node.problem or "")
@@ -261,6 +268,10 @@ def _check_home(settings: Settings) -> Check:
         probe = settings.home / ".doctor"
         probe.touch()
         probe.unlink()
+        free = shutil.disk_usage(settings.home).free
+        if free < LEAST_FREE:
+            advice = "Free some space; until then what is there can be read, and nothing be stored."
+            return Check("data folder", "fail", f"the disk of {settings.home} is full: {free} bytes are free", advice)
     except OSError as error:
         advice = "Give yourself the right to write there, or set REFDESK_HOME to another folder."
         file = find_file(settings.store_url)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 
@@ -10,11 +11,14 @@ import apsw
 from refdesk.core.keeping.moves import MOVED, REFUSED
 from refdesk.errors import InvalidInputError, StoreError
 
+FULL = "The disk that holds the store is full. Free some space and try again."
+
 
 class DamageError(StoreError):
     """What is in the file is not what was written; it does not pass."""
 
 
+_FULL = {errno.ENOSPC, errno.EDQUOT}
 _DAMAGED = (apsw.CorruptError, apsw.FormatError, apsw.NotADBError, UnicodeDecodeError)
 
 _MEANINGS: tuple[tuple[tuple[type[Exception], ...], str], ...] = (
@@ -22,7 +26,7 @@ _MEANINGS: tuple[tuple[tuple[type[Exception], ...], str], ...] = (
         (apsw.BusyError, apsw.LockedError),
         "Another process held the store too long. Try again; if it stays so, look for a process that hangs.",
     ),
-    ((apsw.FullError,), "The disk that holds the store is full. Free some space and try again."),
+    ((apsw.FullError,), FULL),
     (
         (apsw.CorruptError, apsw.FormatError),
         "The store's file is damaged. Stop every process that uses it and put back a backup (refdesk restore); refdesk "
@@ -119,6 +123,8 @@ class _Translation(AbstractContextManager[None]):
         elif isinstance(error, UnicodeEncodeError):
             said = "A text holds a lone surrogate, which cannot be stored or looked up: leave it out."
             raise InvalidInputError(said) from error
+        elif isinstance(error, OSError) and error.errno in _FULL:
+            raise StoreError(FULL) from error
         elif isinstance(error, OSError):
             said = f"The store's file or folder cannot be used ({error.strerror}): tell whoever runs the server."
             raise StoreError(said) from error

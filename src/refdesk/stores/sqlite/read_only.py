@@ -1,8 +1,10 @@
-"""A file in a place that cannot be written, such as a read-only file system: it is read, and nothing is stored.
+"""A file in a place that cannot be written, such as a read-only file system or a full disk: it is read, and nothing
+is stored.
 
 SQLite cannot share such a file: its log may have to be read into it first, and beside it nothing can be made. So what
 is there is copied to the folder for temporary files when it is opened, its log included, and read there, with a search
-index of its own. Nobody changes what is read-only; whoever makes it writable again starts anew.
+index of its own. Nobody changes what is read-only; whoever makes it writable again starts anew. On a full disk only a
+file that no process has open is copied so: for one that is open what it takes to read it is there already.
 """
 
 from __future__ import annotations
@@ -26,12 +28,44 @@ OBSTACLE = (
     "The store can only be read: its file or folder is on a read-only file system, or this user has no right to write "
     "there. Nothing can be stored until it can be written and the server is started again."
 )
+NO_ROOM = (
+    "The disk that holds the store is full, so it can only be read. Nothing can be stored until some space is free and "
+    "the server is started again."
+)
 _COPIED = ("", "-wal")
+_SHARED_BYTES = 32_768
+"""The size of the shared memory beside a file that is open, at least: SQLite makes it in pieces of this."""
+
+_LEAST_ROOM = 4 * _SHARED_BYTES
+"""Bytes without which a file is not opened: the log of the first write takes some, too."""
 
 
 def is_read_only(path: Path) -> bool:
     """Return whether there is a file at the path, in a place that this process cannot write."""
     return path.is_file() and not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK))
+
+
+def has_no_room(path: Path) -> bool:
+    """Return whether there is no room to work with the file beside it; also where there is no such file yet."""
+    try:
+        return shutil.disk_usage(path.parent).free < _LEAST_ROOM
+    except OSError:
+        return False
+
+
+def find_obstacle(path: Path) -> str | None:
+    """Return why the file at the path, if there is one, cannot be opened by this process but to read a copy of it."""
+    if is_read_only(path):
+        return OBSTACLE
+    return NO_ROOM if path.is_file() and not _is_shared(path) and has_no_room(path) else None
+
+
+def _is_shared(path: Path) -> bool:
+    """Return whether the memory that processes with the file open share is there, and whole."""
+    try:
+        return os.stat(f"{path}-shm").st_size >= _SHARED_BYTES
+    except OSError:
+        return False
 
 
 @contextmanager

@@ -22,14 +22,14 @@ from refdesk.stores.sqlite.connections import Readers, Writer, configure, enter_
 from refdesk.stores.sqlite.counting import Counts
 from refdesk.stores.sqlite.driver import SQLITE_VERSION
 from refdesk.stores.sqlite.erasures import begin_list, remove_left
-from refdesk.stores.sqlite.failures import Damage, translated
+from refdesk.stores.sqlite.failures import FULL, Damage, translated
 from refdesk.stores.sqlite.freezing import Sizes
 from refdesk.stores.sqlite.indexing import DerivedIndexes
 from refdesk.stores.sqlite.lineage import Before, Seal, look
 from refdesk.stores.sqlite.migrations import get_missing, load_migrations, migrate
 from refdesk.stores.sqlite.moving import SqliteMoves
 from refdesk.stores.sqlite.presence import Presence
-from refdesk.stores.sqlite.read_only import OBSTACLE, ReadOnlyStore, copied, is_read_only
+from refdesk.stores.sqlite.read_only import ReadOnlyStore, copied, find_obstacle, has_no_room
 from refdesk.stores.sqlite.scrubbing import scrub
 from refdesk.stores.sqlite.transactions import Transactions
 from refdesk.stores.sqlite.versions import require_safe
@@ -268,13 +268,26 @@ async def open_store(
         StoreError: The file cannot be used; the message says why.
     """
     require_safe(SQLITE_VERSION)
-    if is_read_only(path):
-        logger.warning("store can only be read", extra={"reason": OBSTACLE})
-        async with AsyncExitStack() as stack:
-            copy = await anyio.to_thread.run_sync(stack.enter_context, copied(path))
-            opened = open_store(copy, clock=clock, patience_seconds=patience_seconds, index_sizes=index_sizes)
-            yield cast("Store", ReadOnlyStore(await stack.enter_async_context(opened)))
-        return
+    async with AsyncExitStack() as stack:
+        file = path
+        if obstacle := find_obstacle(path):
+            logger.warning("store can only be read", extra={"reason": obstacle})
+            file = await anyio.to_thread.run_sync(stack.enter_context, copied(path))
+        try:
+            opened = _open_file(file, clock, patience_seconds, index_sizes or Sizes(), largest_at_once)
+            store = await stack.enter_async_context(opened)
+        except StoreError as error:
+            if has_no_room(file):
+                # SQLite names what it could not do for want of room, such as to share memory.
+                raise StoreError(FULL) from error
+            raise
+        yield cast("Store", ReadOnlyStore(store, obstacle)) if obstacle else store
+
+
+@asynccontextmanager
+async def _open_file(
+    path: Path, clock: Clock | None, patience_seconds: float, index_sizes: Sizes, largest_at_once: int
+) -> AsyncGenerator[SqliteStore, None]:
     clock, presence, damage = clock or SystemClock(), Presence(path), Damage()
     await anyio.to_thread.run_sync(make_folder, path)
     seal = Seal(path)
@@ -286,7 +299,7 @@ async def open_store(
         raise
     writer = Writer(connection, seal, presence, damage, patience_seconds)
     readers = Readers(path, presence, damage)
-    store = SqliteStore(path, readers, writer, damage, clock, patience_seconds, index_sizes or Sizes())
+    store = SqliteStore(path, readers, writer, damage, clock, patience_seconds, index_sizes)
     try:
         await _enter(writer, patience_seconds)
         damage.is_examined = await writer.call(examine, before, seal, largest_at_once)
