@@ -81,6 +81,18 @@ def test_an_agent_and_an_org_are_erased_whole_and_others_stay(home: Path) -> Non
     assert refdesk(home, ["erase", "--org", "nobody", "--yes"]).exit_code == 2
 
 
+def test_of_an_agent_that_wrote_no_document_no_byte_is_left_either(home: Path, tmp_path: Path) -> None:
+    conversation = tmp_path / "printer.jsonl"
+    turns = ("customer", "The printer does not print."), ("agent", "Restart the spooler."), ("customer", "It works.")
+    messages = [{"role": role, "content": content} for role, content in turns]
+    conversation.write_text(json.dumps({"messages": messages}))
+    [learned] = ask(home, "skills", "learn", "--agent", "ann", "--confirmed", str(conversation))["learned"]
+    ask(home, "skills", "report", "--agent", "bob", "--evidence", f"Said {CANARY}.", learned["skill_id"], "resolved")
+    assert find_in_files(home, CANARY)
+    assert ask(home, "erase", "--agent", "bob", "--yes") == {"erased": 0, "isScrubbed": True}
+    assert find_in_files(home, CANARY) == []
+
+
 def test_it_asks_before_and_wants_one_thing_said(home: Path) -> None:
     id = store(home, "kept")
     assert refdesk(home, ["erase", "--entry", id]).exit_code == 1

@@ -213,6 +213,13 @@ class Transaction(Reader, Protocol):
         """Remove records. Removing what is not there is not an error."""
         ...
 
+    async def leave_no_trace(self) -> None:
+        """Note, with the commit, that what this transaction removes or replaces is to be overwritten, by `scrub`.
+
+        `erase_documents` says so by itself. An engine that cannot overwrite has nothing to note.
+        """
+        ...
+
 
 class Archive(Protocol):
     """What moving a store to another engine takes: reads of everything there is, piece by piece, and writes of much.

@@ -112,6 +112,9 @@ class DelegatingTransaction(DelegatingReader[Transaction]):
     async def remove_metadata(self, keys: Sequence[MetadataKey]) -> None:
         await self.inner.remove_metadata(keys)
 
+    async def leave_no_trace(self) -> None:
+        await self.inner.leave_no_trace()
+
 
 class DelegatingStore(DelegatingReader[Store]):
     @property

@@ -11,12 +11,14 @@ import pytest
 
 from refdesk.core.clock import FixedClock
 from refdesk.errors import StoreError
-from refdesk.model import Document, State
+from refdesk.model import Document, Metadata, MetadataKey, State
 from refdesk.stores.sqlite import open_store
 from refdesk.stores.sqlite.driver import Connection
+from refdesk.stores.sqlite.writes import forget_traces, get_traces, note_traces
 from tests.stores.samples import NOTES, NOW, embed, make_document, passage, put, revise
 
 CANARY = "xylocarpine"
+RECORD = Metadata(MetadataKey("acme", "case", "a/b"), {"reason": f"{CANARY} " * 3000})
 ERASE_AND_DIE = """
 import asyncio, os, sys
 from pathlib import Path
@@ -29,6 +31,21 @@ async def main():
         [document] = await store.get_documents(NOTES, ["a"])
         async with store.transaction() as transaction:
             await transaction.erase_documents([empty(document)])
+        os._exit(9)
+asyncio.run(main())
+"""
+REMOVE_AND_DIE = """
+import asyncio, os, sys
+from pathlib import Path
+from refdesk.core.clock import FixedClock
+from refdesk.stores.sqlite import open_store
+from tests.stores.sqlite.test_scrubbing import RECORD
+from tests.stores.samples import NOW
+async def main():
+    async with open_store(Path(sys.argv[1]), clock=FixedClock(NOW)) as store:
+        async with store.transaction() as transaction:
+            await transaction.leave_no_trace()
+            await transaction.remove_metadata([RECORD.key])
         os._exit(9)
 asyncio.run(main())
 """
@@ -96,3 +113,39 @@ async def test_a_killed_erasure_leaves_no_trace_once_the_store_was_opened(tmp_pa
         assert left is not None
         assert left.body == ""
         assert find_traces(path) == []
+
+
+async def test_what_was_removed_or_replaced_leaves_no_trace_either(tmp_path: Path) -> None:
+    path = tmp_path / "store.sqlite3"
+    async with open_store(path, clock=FixedClock(NOW)) as store:
+        async with store.transaction() as transaction:
+            await transaction.put_metadata([RECORD])
+        async with store.transaction() as transaction:
+            await transaction.put_metadata([Metadata(RECORD.key, {"reason": ""})])
+        assert find_traces(path), "without scrubbing there is something to find"
+        assert await store.scrub()
+        assert find_traces(path) == []
+
+
+async def test_a_removal_that_was_killed_leaves_no_trace_once_the_store_was_opened(tmp_path: Path) -> None:
+    path = tmp_path / "store.sqlite3"
+    async with open_store(path, clock=FixedClock(NOW)) as store, store.transaction() as transaction:
+        await transaction.put_metadata([RECORD])
+    done = await anyio.run_process([sys.executable, "-c", REMOVE_AND_DIE, str(path)], check=False)
+    assert done.returncode == 9
+    assert find_traces(path)
+    async with open_store(path, clock=FixedClock(NOW)):
+        assert find_traces(path) == []
+
+
+async def test_what_another_process_erases_meanwhile_stays_noted(tmp_path: Path) -> None:
+    path = tmp_path / "store.sqlite3"
+    async with open_store(path, clock=FixedClock(NOW)):
+        connection = Connection(path, 100)
+        first = note_traces(connection)
+        later = note_traces(connection)
+        forget_traces(connection, first)
+        assert get_traces(connection) == later
+        forget_traces(connection, later)
+        assert note_traces(connection) not in (first, later), "a note that is taken away gives its number to no other"
+        connection.close()

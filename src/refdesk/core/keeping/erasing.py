@@ -6,8 +6,8 @@ doing it again goes on. At the end the store overwrites what is left in its file
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import itemgetter
@@ -142,6 +142,14 @@ async def _forget(
     return base.queue is None or await base.queue.forget(is_meant)
 
 
+@asynccontextmanager
+async def erasing(store: Store) -> AsyncGenerator[Transaction, None]:
+    """Open a transaction of which nothing that it removes or replaces may stay behind, wherever a kill comes."""
+    async with store.transaction() as transaction:
+        await transaction.leave_no_trace()
+        yield transaction
+
+
 async def list_tombstones(store: Store) -> AsyncIterator[tuple[Collection, str]]:
     """Yield collection and id of all that was erased: what a copy of the store from before must not bring back."""
     async for collection, ids in _list_documents(store, None):
@@ -156,28 +164,29 @@ async def keep_erased(store: Store, clock: Clock, tombstones: Sequence[tuple[Col
     For a copy from an earlier time, before anybody may read it: with what `list_tombstones` gave of the store that it
     is to replace. Records that tell of what was erased go too. Doing it again changes nothing.
     """
-    count = 0
+    count = records = 0
     for collection, group in groupby(sorted(tombstones), key=itemgetter(0)):
         ids = [id for _, id in group]
         for start in range(0, len(ids), PIECE):
             count += await _keep_piece_erased(store, clock, collection, ids[start : start + PIECE])
     for org in sorted({collection.org for collection, _ in tombstones}):
-        await _remove_records(store, org, {id for collection, id in tombstones if collection.org == org})
-    if count:
+        records += await _remove_records(store, org, {id for collection, id in tombstones if collection.org == org})
+    if count or records:
         await _scrub(store)
     return count
 
 
-async def _remove_records(store: Store, org: str, ids: set[str]) -> None:
+async def _remove_records(store: Store, org: str, ids: set[str]) -> int:
     records = [record async for record in _list_records(store, Erasable(org, entry=min(ids)), ids)]
     for start in range(0, len(records), PAGE):
-        async with store.transaction() as transaction:
+        async with erasing(store) as transaction:
             await transaction.remove_metadata(records[start : start + PAGE])
+    return len(records)
 
 
 async def _keep_piece_erased(store: Store, clock: Clock, collection: Collection, ids: Sequence[str]) -> int:
     actor = audit.Actor(collection.org, "refdesk", "server")
-    async with store.transaction() as transaction:
+    async with erasing(store) as transaction:
         documents = await transaction.get_documents(collection, ids)
         there = [document for document in documents if document is not None and not is_erased(document)]
         missing = [id for id, document in zip(ids, documents, strict=True) if document is None]
@@ -201,7 +210,7 @@ async def _erase_piece(
 ) -> None:
     """Erase some documents, with the records that tell of them by their name: a kill leaves both or neither."""
     of_them = [key for key in records if key.kind != supersession.KIND and _names(key.name, set(ids))]
-    async with store.transaction() as transaction:
+    async with erasing(store) as transaction:
         documents = await transaction.get_documents(collection, ids)
         there = [document for document in documents if document is not None and not is_erased(document)]
         now = clock.now()
@@ -227,11 +236,11 @@ async def _erase_records(
     store: Store, clock: Clock, actor: Actor, wanted: Erasable, records: Sequence[MetadataKey], count: int
 ) -> None:
     for start in range(0, len(records), PAGE):
-        async with store.transaction() as transaction:
+        async with erasing(store) as transaction:
             await transaction.remove_metadata(records[start : start + PAGE])
     if wanted.entry is None:
         subject: dict[str, JsonValue] = {"of": "org"} if wanted.agent is None else {"of": "agent", "name": wanted.agent}
-        async with store.transaction() as transaction:
+        async with erasing(store) as transaction:
             act = audit.make_act(actor, ACTION, details={**subject, "records": count})
             await audit.append(transaction, wanted.org, clock.now(), act)
 

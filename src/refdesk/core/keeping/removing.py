@@ -85,7 +85,7 @@ class Removal:
         return [(collection, ids) for collection, ids in found.items() if self.part.has_document(collection)]
 
     async def _bury(self, collection: Collection, ids: Sequence[str]) -> int:
-        async with self.store.transaction() as transaction:
+        async with erasing.erasing(self.store) as transaction:
             await self._require_untouched(transaction)
             documents = await transaction.get_documents(collection, ids)
             there = [each for each in documents if each is not None and not is_erased(each)]
@@ -97,7 +97,7 @@ class Removal:
         after = None
         while links := await self.store.list_links(after, PAGE):
             after = links[-1]
-            async with self.store.transaction() as transaction:
+            async with erasing.erasing(self.store) as transaction:
                 await transaction.remove_links([each for each in links if self.part.has_link(each)])
 
     async def _remove_records(self, documents: int) -> None:
@@ -105,10 +105,10 @@ class Removal:
         while records := await self.store.list_all_metadata(after, PAGE):
             after = records[-1].key
             keys = [each.key for each in records if self.part.has_record(each)]
-            async with self.store.transaction() as transaction:
+            async with erasing.erasing(self.store) as transaction:
                 await self._require_untouched(transaction)
                 await transaction.remove_metadata(keys)
-        async with self.store.transaction() as transaction:
+        async with erasing.erasing(self.store) as transaction:
             await self._put_on_record(transaction, {"documents": documents, "is_whole": True})
 
     async def _require_untouched(self, transaction: Transaction) -> None:

@@ -213,6 +213,9 @@ class MemoryTransaction(_MemoryReader):
         for key in keys:
             self._content.records.pop(key, None)
 
+    async def leave_no_trace(self) -> None:
+        """See `Transaction.leave_no_trace`; there are no files."""
+
     def _refuse_conflicts(self, documents: Iterable[Document]) -> None:
         versions = {key: document.version for key, document in self._content.documents.items()}
         for document in documents:

@@ -172,6 +172,9 @@ class Neo4jTransaction(Neo4jReader):
         """See `Transaction.remove_metadata`."""
         await writes.remove_metadata(self._session, self._place, keys)
 
+    async def leave_no_trace(self) -> None:
+        """See `Transaction.leave_no_trace`; nothing here can be overwritten."""
+
 
 class Neo4jStore(Neo4jReader):
     """See `Store`."""

@@ -7,6 +7,7 @@ writes the whole file anew from its rows, and a checkpoint that truncates brings
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ import apsw
 
 from refdesk.errors import StoreError
 from refdesk.stores.sqlite.erasures import write_found
-from refdesk.stores.sqlite.writes import UNSCRUBBED, is_unscrubbed
+from refdesk.stores.sqlite.writes import forget_traces, get_traces, note_traces
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,17 +34,29 @@ _HELD = (
 
 
 async def scrub(transactions: Transactions, patience_seconds: float) -> None:
-    """Return when no trace is left, if any was noted.
+    """Return when no trace is left of anything that was removed or replaced before, noted or not.
 
     Raises:
-        StoreError: Another process read or wrote for longer than the patience; the note stays.
+        StoreError: Another process read or wrote for longer than the patience; a note stands until it is done.
     """
+    async with transactions.open() as session:
+        number = await session.run_here(note_traces)
     async with transactions.alone() as writer:
-        if not await writer.call(is_unscrubbed):
-            return
-        deadline = anyio.current_time() + patience_seconds
-        for step in (_rewrite, _empty_log, write_found, _forget, _empty_log):
-            await _insist(writer, step, deadline)
+        await _scrub(writer, number, patience_seconds)
+
+
+async def scrub_noted(transactions: Transactions, patience_seconds: float) -> None:
+    """Do so if a note stands, be it of an erasure or of a `scrub` that did not end; errors as there."""
+    async with transactions.alone() as writer:
+        number = await writer.call(get_traces)
+        if number is not None:
+            await _scrub(writer, number, patience_seconds)
+
+
+async def _scrub(writer: Writer, number: int, patience_seconds: float) -> None:
+    deadline = anyio.current_time() + patience_seconds
+    for step in (_rewrite, _empty_log, write_found, partial(_forget, number), _empty_log):
+        await _insist(writer, step, deadline)
 
 
 async def _insist(writer: Writer, step: Callable[[Connection], bool], deadline: float) -> None:
@@ -58,7 +71,7 @@ def _rewrite(connection: Connection) -> bool:
     ((path,),) = connection.execute("SELECT file FROM pragma_database_list WHERE name = 'main'")
     connection.set_pragma("temp_store_directory", str(Path(path).parent))
     connection.set_pragma("secure_delete", 1)
-    return _try(connection, "VACUUM")
+    return _try(partial(connection.execute, "VACUUM"))
 
 
 def _empty_log(connection: Connection) -> bool:
@@ -69,13 +82,13 @@ def _empty_log(connection: Connection) -> bool:
     return not is_busy
 
 
-def _forget(connection: Connection) -> bool:
-    return _try(connection, "DELETE FROM counters WHERE name = ?", (UNSCRUBBED,))
+def _forget(number: int, connection: Connection) -> bool:
+    return _try(partial(forget_traces, connection, number))
 
 
-def _try(connection: Connection, statement: str, bindings: tuple[str, ...] = ()) -> bool:
+def _try(act: Callable[[], object]) -> bool:
     try:
-        connection.execute(statement, bindings)
+        act()
     except (apsw.BusyError, apsw.LockedError):
         return False
     return True

@@ -30,7 +30,7 @@ from refdesk.stores.sqlite.migrations import get_missing, load_migrations, migra
 from refdesk.stores.sqlite.moving import SqliteMoves
 from refdesk.stores.sqlite.presence import Presence
 from refdesk.stores.sqlite.read_only import ReadOnlyStore, copied, find_obstacle, has_no_room
-from refdesk.stores.sqlite.scrubbing import scrub
+from refdesk.stores.sqlite.scrubbing import scrub, scrub_noted
 from refdesk.stores.sqlite.transactions import Transactions
 from refdesk.stores.sqlite.versions import require_safe
 from refdesk.stores.sqlite.writing import SqliteReader, SqliteTransaction
@@ -311,7 +311,7 @@ async def _open_file(
         await writer.call(begin_list)
         with suppress(StoreError):
             # A process that was killed while it erased left traces, and a note of them; who reads meanwhile may go on.
-            await scrub(Transactions(writer), min(SCRUB_SECONDS, patience_seconds))
+            await scrub_noted(Transactions(writer), min(SCRUB_SECONDS, patience_seconds))
         store.examine_late()
         yield store
     finally:

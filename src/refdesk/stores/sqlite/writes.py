@@ -61,7 +61,13 @@ _REMOVE_LINK = """
 
 CHANGED = "The document changed since it was read: read it again and repeat the change."
 UNSCRUBBED = "unscrubbed"
-"""The counter that stands while traces of what was erased may be in the file."""
+"""The counter that stands while traces of what was erased may be in the file; its value is the last note's number."""
+
+_NUMBER_NOTE = """
+    INSERT INTO counters (name, value) VALUES ('notes_of_traces', 1)
+    ON CONFLICT (name) DO UPDATE SET value = value + 1 RETURNING value
+"""
+_NOTE = "INSERT INTO counters (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
 
 
 def prepare_documents(documents: Sequence[Document]) -> list[DocumentRow]:
@@ -107,7 +113,7 @@ def erase_documents(connection: Connection, rows: Sequence[DocumentRow], recorde
             _erase_document(connection, collections[row.collection], row, recorded_at, written)
         for key in collections.values():
             discard_parts(connection, key)
-        connection.execute("INSERT INTO counters (name, value) VALUES (?, 1) ON CONFLICT DO NOTHING", (UNSCRUBBED,))
+        note_traces(connection)
 
 
 def _erase_document(connection: Connection, collection: int, row: DocumentRow, recorded_at: int, written: int) -> None:
@@ -120,9 +126,22 @@ def _erase_document(connection: Connection, collection: int, row: DocumentRow, r
     connection.execute(_PUT_DOCUMENT, _place(row, collection, recorded_at, written))
 
 
-def is_unscrubbed(connection: Connection) -> bool:
-    """Return whether something was erased whose traces may still be in the file."""
-    return connection.get_row("SELECT 1 FROM counters WHERE name = ?", (UNSCRUBBED,)) is not None
+def note_traces(connection: Connection) -> int:
+    """Note that traces may be in the file, until `forget_traces`; return the note's number, which no other has."""
+    ((number,),) = connection.execute(_NUMBER_NOTE)
+    connection.execute(_NOTE, (UNSCRUBBED, number))
+    return number
+
+
+def get_traces(connection: Connection) -> int | None:
+    """Return the number of the last note that traces may still be in the file, or `None` where none stands."""
+    row = connection.get_row("SELECT value FROM counters WHERE name = ?", (UNSCRUBBED,))
+    return None if row is None else int(row[0])
+
+
+def forget_traces(connection: Connection, number: int) -> None:
+    """Take a note away, unless another process has noted more since it was read."""
+    connection.execute("DELETE FROM counters WHERE name = ? AND value = ?", (UNSCRUBBED, number))
 
 
 def put_vectors(

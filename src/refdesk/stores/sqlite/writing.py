@@ -224,3 +224,7 @@ class SqliteTransaction(SqliteReader):
         """See `Transaction.remove_metadata`."""
         run = self._session.run_here if len(keys) <= ROWS_HERE else self._session.run
         await run(writes.remove_metadata, keys)
+
+    async def leave_no_trace(self) -> None:
+        """See `Transaction.leave_no_trace`."""
+        await self._session.run_here(writes.note_traces)
