@@ -9,6 +9,7 @@ from psycopg import errors as pg
 from refdesk.errors import ConfigurationError, StoreError
 from refdesk.kit.migrations import Migration, find_missing, load_steps
 from refdesk.stores.postgres.connections import Connections, Scope, Statement
+from refdesk.stores.postgres.schemas import find_schema
 from refdesk.stores.postgres.transactions import Session
 
 logger = logging.getLogger(__name__)
@@ -22,8 +23,7 @@ LEAST_PGVECTOR = (0, 8)
 _GET_ROLE = "SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user"
 _GET_SERVER = f"""
     SELECT current_setting('server_encoding'), current_setting('server_version_num')::integer, ({_GET_ROLE}),
-        (SELECT extversion FROM pg_extension WHERE extname = 'vector'),
-        to_regclass('refdesk_migrations') IS NOT NULL
+        (SELECT extversion FROM pg_extension WHERE extname = 'vector')
 """  # noqa: S608 - a literal of this program, used twice
 _MAKE_TABLE = """
     CREATE TABLE IF NOT EXISTS refdesk_migrations (
@@ -41,19 +41,20 @@ def load_migrations() -> list[Migration]:
 
 
 async def examine(connections: Connections) -> tuple[str, bool]:
-    """Return the versions of server and extension, for people, and whether the schema has been begun.
+    """Return the versions of server and extension, for people, and whether the store's tables have been begun.
 
     Raises:
         ConfigurationError: The database cannot serve; the message says what to change.
     """
     (rows,) = await connections.read(NOBODY, Statement(_GET_SERVER))
-    encoding, version, is_above, vector, has_schema = rows[0]
+    encoding, version, is_above, vector = rows[0]
     if encoding != "UTF8":
         raise ConfigurationError("The database's encoding is not UTF8: make one with ENCODING 'UTF8'.")
     if is_above:
         logger.warning("row-level security does not bind this role: use one without SUPERUSER and BYPASSRLS")
     if vector is not None and _read_version(vector) < LEAST_PGVECTOR:
         raise ConfigurationError(_EXTENSION.format("ALTER", " UPDATE"))
+    _, has_schema = await find_schema(connections)
     return f"PostgreSQL {version // 10_000}.{version % 10_000}, pgvector {vector or '(new)'}", has_schema
 
 

@@ -12,6 +12,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from psycopg.sql import SQL, Identifier
+
 from refdesk.core.keeping.moves import MOVED, STATE, Change
 from refdesk.errors import StoreError
 from refdesk.stores.postgres import hnsw
@@ -140,8 +142,11 @@ async def _open_alone(connections: Connections) -> AsyncGenerator[Session, None]
 
 
 async def _end(session: Session) -> None:
-    function = Statement("DROP FUNCTION IF EXISTS refdesk_note_change")
-    await session.send(NOBODY, *_drop("move"), function, Statement("DROP TABLE IF EXISTS move_changes"))
+    # A store behind this one on the search path may be on the move.
+    ((schema,),) = (await session.send(NOBODY, Statement("SELECT current_schema()")))[0]
+    function, table = SQL("DROP FUNCTION IF EXISTS {}"), SQL("DROP TABLE IF EXISTS {}")
+    noted = Statement(function.format(Identifier(schema, "refdesk_note_change")))
+    await session.send(NOBODY, *_drop("move"), noted, Statement(table.format(Identifier(schema, "move_changes"))))
 
 
 def _make(name: str, when: str, function: str, level: str) -> list[Statement]:

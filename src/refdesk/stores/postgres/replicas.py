@@ -19,6 +19,7 @@ import anyio
 from refdesk.errors import StoreError
 from refdesk.model import StoreNode
 from refdesk.stores.postgres.connections import Connections, Scope, Statement
+from refdesk.stores.postgres.schemas import find_schema
 from refdesk.stores.postgres.search import Limits, Searcher
 
 if TYPE_CHECKING:
@@ -33,10 +34,11 @@ PATIENCE_SECONDS = 5.0
 MOST_KNOWN = 10_000
 """Orgs of which it is kept how far they were."""
 
-_GET_CHANGES = "SELECT changes FROM orgs WHERE org = %s"
+# A standby's URL has a search path of its own: what that leads to may be another store.
+_GET_CHANGES = "SELECT coalesce((SELECT changes FROM orgs WHERE org = %s), 0) WHERE current_schema() = %s"
 _GET_PRIMARY = "SELECT pg_is_in_recovery(), CASE WHEN NOT pg_is_in_recovery() THEN pg_current_wal_lsn() - '0/0' END"
 _GET_STANDBY = """
-    SELECT pg_is_in_recovery(), pg_last_wal_replay_lsn() - '0/0',
+    SELECT pg_is_in_recovery(), current_schema()::text, pg_last_wal_replay_lsn() - '0/0',
         extract(epoch FROM clock_timestamp() - pg_last_xact_replay_timestamp())::float8
 """
 
@@ -57,6 +59,7 @@ class Replicas:
 
     primary: Connections
     replicas: Sequence[Replica]
+    schema: str
     _known: dict[str, int] = field(default_factory=dict[str, int])
     _turns: count[int] = field(default_factory=count)
 
@@ -73,7 +76,7 @@ class Replicas:
         needed = await self._get_needed(org)
         for replica in (*awake[first:], *awake[:first]):
             try:
-                if await _get_changes(replica.connections, org) >= needed:
+                if await self._get_changes(replica.connections, org) >= needed:
                     return await replica.searcher.find(request)
             except StoreError:
                 replica.rests_until = anyio.current_time() + REST_SECONDS
@@ -86,17 +89,22 @@ class Replicas:
             ((_, written),) = (await self.primary.read(Scope(""), Statement(_GET_PRIMARY)))[0]
         except StoreError:
             written = None
-        return [await _describe(replica, written) for replica in self.replicas]
+        return [await _describe(replica, written, self.schema) for replica in self.replicas]
 
     async def _get_needed(self, org: str) -> int:
         try:
-            needed = await _get_changes(self.primary, org)
+            needed = max(0, await self._get_changes(self.primary, org))
         except StoreError:
             return self._known.get(org, 0)
         if len(self._known) >= MOST_KNOWN:
             self._known.clear()
         self._known[org] = needed
         return needed
+
+    async def _get_changes(self, connections: Connections, org: str) -> int:
+        """Return how far the org is there, -1 where the store stands in another schema."""
+        (rows,) = await connections.read(Scope(org), Statement(_GET_CHANGES, (org, self.schema)))
+        return rows[0][0] if rows else -1
 
 
 @asynccontextmanager
@@ -111,19 +119,21 @@ async def open_replicas(primary: Connections, urls: Sequence[str], limits: Limit
             connections = Connections(url, min(PATIENCE_SECONDS, primary.patience_seconds))
             stack.push_async_callback(connections.pool.close)
             replicas.append(Replica(_name(url), connections, Searcher(connections, limits)))
-        yield Replicas(primary, replicas)
+        schema, _ = await find_schema(primary)
+        yield Replicas(primary, replicas, schema)
 
 
-async def _get_changes(connections: Connections, org: str) -> int:
-    (rows,) = await connections.read(Scope(org), Statement(_GET_CHANGES, (org,)))
-    return rows[0][0] if rows else 0
-
-
-async def _describe(replica: Replica, written: object) -> StoreNode:
+async def _describe(replica: Replica, written: object, schema: str) -> StoreNode:
     try:
-        (((is_standby, replayed, age),),) = await replica.connections.read(Scope(""), Statement(_GET_STANDBY))
+        (((is_standby, there, replayed, age),),) = await replica.connections.read(Scope(""), Statement(_GET_STANDBY))
     except StoreError:
         reason = f"The replica {replica.name} does not answer: the primary searches instead. Look whether it runs."
+        return StoreNode(replica.name, "replica", reason)
+    if there != schema:
+        reason = (
+            f"The replica {replica.name} looks for the store in another schema than {schema}, and is not asked: "
+            "give its URL in REFDESK_STORE_READ the search path that REFDESK_STORE has."
+        )
         return StoreNode(replica.name, "replica", reason)
     if not is_standby:
         return StoreNode(replica.name, "replica that is a primary now")

@@ -23,7 +23,8 @@ from refdesk.stores.postgres.vectors import Model, choose_graph, get_exact_limit
 # How large the graph of all orgs is, the server knows well enough; nobody keeps a count that all would wait for.
 _GET_MODEL = """
     SELECT key, dimensions, greatest(passages, coalesce((
-        SELECT reltuples FROM pg_class WHERE oid = to_regclass('vectors_of_model_' || key)
+        SELECT reltuples FROM pg_class
+        WHERE oid = to_regclass(quote_ident(current_schema()) || '.vectors_of_model_' || key)
     ), 0)::bigint), passages, documents
     FROM (
         SELECT key, dimensions, embeddings.passages, documents FROM models JOIN embeddings ON model = key
