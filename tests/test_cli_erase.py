@@ -93,6 +93,20 @@ def test_of_an_agent_that_wrote_no_document_no_byte_is_left_either(home: Path, t
     assert find_in_files(home, CANARY) == []
 
 
+@pytest.mark.parametrize("verdicts", [("both_hold",), ("both_hold", "reopen")])
+def test_what_an_agent_said_in_judging_goes_and_its_judgement_stays(home: Path, verdicts: tuple[str, ...]) -> None:
+    said = "The refund limit of gold customers is {} euros."
+    one, other = store(home, said.format(300), "--agent", "ann"), store(home, said.format(500), "--agent", "ann")
+    for verdict in verdicts:
+        ask(home, "cases", "settle", verdict, one, other, "--agent", "bob", "--reason", f"Said {CANARY}.")
+    assert find_in_files(home, CANARY)
+    assert ask(home, "erase", "--agent", "bob", "--yes") == {"erased": 0, "isScrubbed": True}
+    assert find_in_files(home, CANARY) == []
+    [case] = ask(home, "cases", "--standing", "both_hold" if len(verdicts) == 1 else "open")["cases"]
+    assert "settledBy" not in case
+    assert "reason" not in case
+
+
 def test_it_asks_before_and_wants_one_thing_said(home: Path) -> None:
     id = store(home, "kept")
     assert refdesk(home, ["erase", "--entry", id]).exit_code == 1

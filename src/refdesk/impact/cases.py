@@ -42,7 +42,7 @@ class Case:
     Attributes:
         way: Another value, a denial, or another state.
         standing: Whether somebody has settled it; who supersedes a note need not.
-        by: Who settled it.
+        by: Who settled it, or opened it again; empty where nobody did.
         reason: For whom both hold, or why it is none.
     """
 
@@ -164,7 +164,7 @@ def _keep_standing(case: Case, record: Metadata | None) -> Case:
 
 async def settle(transaction: Transaction, case: Case, standing: Standing, by: str, reason: str) -> Case:
     """Say what becomes of a case, and return it as it is now."""
-    settled = replace(case, standing=standing, by=by if standing != "open" else "", reason=reason)
+    settled = replace(case, standing=standing, by=by, reason=reason)
     await transaction.put_metadata([write_case(settled)])
     return settled
 

@@ -55,7 +55,7 @@ class Impact:
         grounds: By which names of judgements it is learned.
         start, end: Offsets of the passage in the document's body.
         text_digest: Of the document when it was examined.
-        by: Who judged it; empty where nobody did.
+        by: Who judged it, or opened it again; empty where nobody did.
     """
 
     org: str
@@ -293,7 +293,7 @@ def list_reached(record: Metadata | None) -> list[str]:
 
 async def judge(transaction: Transaction, impact: Impact, status: Status, by: str, note: str = "") -> Impact:
     """Confirm or dismiss an impact, or open it again, and count that; return it as it is now."""
-    judged = replace(impact, status=status, by=by if status != "open" else "", note=note)
+    judged = replace(impact, status=status, by=by, note=note)
     await transaction.put_metadata([write_impact(judged)])
     mark_key = MetadataKey(impact.org, MARKS, f"{impact.toolset}/{impact.id}")
     marked = list_marked(impact.org, await transaction.get_metadata(mark_key))

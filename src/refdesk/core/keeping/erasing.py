@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, cast
@@ -36,6 +36,15 @@ PAGE = 1000
 _NOTHING = (
     "There is nothing to erase: no such entry, or nothing of that agent or org. Check the name, which must be exact."
 )
+WRITER = "agent"
+"""The field of a record that says whose it is: with the agent it goes. Kinds whose records are named by their agent
+have none."""
+
+JUDGE = "by"
+"""The field that says who judged what the record tells of, be it nested in others: with the agent go its name and its
+words. Each kind of record that holds who wrote something has one of these fields, or is named by its agent."""
+
+_SAID = (JUDGE, "reason", "note")
 CHAIN = (supersession.SUPERSEDED_BY, supersession.HEAD)
 
 
@@ -96,15 +105,18 @@ async def erase(store: Store, clock: Clock, actor: Actor, wanted: Erasable) -> E
     # An entry that was erased already may have left something behind: a kill half way, a write that came late.
     ids = {id for each in found.values() for id in each} | {id for id in (wanted.entry,) if id is not None}
     records = [record async for record in _list_records(store, wanted, ids)]
-    if not found and not records:
+    judged = [record async for record in _list_judged(store, wanted)]
+    if not found and not records and not judged:
         raise NotFoundError(_NOTHING)
     for collection, there in found.items():
         for start in range(0, len(there), PIECE):
             await _erase_piece(store, clock, actor, collection, there[start : start + PIECE], records)
     # What came between the reading and the erasing goes too; nothing comes any more for what is erased.
     left = [record async for record in _list_records(store, wanted, ids)]
+    judged += [record async for record in _list_judged(store, wanted)]
+    await _redact(store, wanted, list(dict.fromkeys(judged)))
     every = list(dict.fromkeys([*records, *left]))
-    await _erase_records(store, clock, actor, wanted, left, len(every))
+    await _erase_records(store, clock, actor, wanted, left, len({*every, *judged}))
     return Erased(found, every, await _scrub(store))
 
 
@@ -245,6 +257,14 @@ async def _erase_records(
             await audit.append(transaction, wanted.org, clock.now(), act)
 
 
+async def _redact(store: Store, wanted: Erasable, keys: Sequence[MetadataKey]) -> None:
+    """Take out of records what an agent said as its judgement; the judgement itself stays, without a name."""
+    for start in range(0, len(keys), PAGE):
+        async with erasing(store) as transaction:
+            there = await transaction.get_many_metadata(keys[start : start + PAGE])
+            await transaction.put_metadata([redact(each, wanted.agent) for each in there if each is not None])
+
+
 async def _scrub(store: Store) -> bool:
     try:
         return await store.scrub()
@@ -270,6 +290,32 @@ async def _list_records(store: Store, wanted: Erasable, ids: set[str]) -> AsyncI
                 yield record.key
 
 
+async def _list_judged(store: Store, wanted: Erasable) -> AsyncIterator[MetadataKey]:
+    """Yield the keys of records that are not the agent's, but hold a judgement of its."""
+    after: MetadataKey | None = None
+    while wanted.agent is not None and (records := await store.list_all_metadata(after, PAGE)):
+        after = records[-1].key
+        for record in records:
+            is_meant = record.key.org == wanted.org and not _is_meant(record, wanted, set())
+            if is_meant and redact(record, wanted.agent) != record:
+                yield record.key
+
+
+def redact(record: Metadata, agent: str | None) -> Metadata:
+    """Return a record without the name of an agent as the one who judged (`by`), and without what it said of that."""
+    return replace(record, value=cast("dict[str, JsonValue]", _strip(record.value, agent)))
+
+
+def _strip(value: object, agent: str | None) -> object:
+    if isinstance(value, list):
+        return [_strip(each, agent) for each in cast("list[object]", value)]
+    if not isinstance(value, dict):
+        return value
+    held = cast("dict[str, object]", value)
+    said = {name for name in _SAID if name in held} if agent is not None and held.get(JUDGE) == agent else set[str]()
+    return {name: "" if name in said else _strip(each, agent) for name, each in held.items()}
+
+
 def _is_meant(record: Metadata, wanted: Erasable, ids: set[str]) -> bool:
     """Return whether a record of bookkeeping goes too: what tells of the documents, of the agent, or of the org."""
     key, value = record.key, record.value
@@ -291,7 +337,7 @@ def _is_of_agent(record: Metadata, agent: str) -> bool:
         return key.name.partition(":")[2].rpartition(":")[0] == agent
     if key.kind == quotas.KIND:
         return key.name.endswith(f":agent:{agent}")
-    return record.value.get("agent") == agent
+    return record.value.get(WRITER) == agent
 
 
 def _names(name: str, ids: set[str]) -> bool:

@@ -200,7 +200,7 @@ def _show(impact: records.Impact, confidence: float, item: Document, announcemen
         due=impact.due,
         confidence=round(impact.confidence if is_judged else confidence, 3),
         status=impact.status,
-        judged_by=impact.by or None,
+        judged_by=impact.by or None if is_judged else None,
         reason=impact.note or None,
     )
 

@@ -128,7 +128,7 @@ def _show(case: cases.Case, entries: Mapping[str, Document]) -> CaseShown:
         way=case.way,
         confidence=case.confidence,
         standing=case.standing,
-        settled_by=case.by or None,
+        settled_by=case.by or None if case.standing != "open" else None,
         reason=case.reason or None,
     )
 
