@@ -107,6 +107,24 @@ def test_what_an_agent_said_in_judging_goes_and_its_judgement_stays(home: Path, 
     assert "reason" not in case
 
 
+def test_what_was_erased_stays_counted_in_the_quota_of_entries(home: Path) -> None:
+    limits = {"REFDESK_KNOWLEDGE_ORG_QUOTA": "3", "REFDESK_KNOWLEDGE_AGENT_QUOTA": "2"}
+
+    def add(agent: str) -> str:
+        done = refdesk(home, ["knowledge", "store", "--agent", agent, "--title", "x", "--body", "x"], **limits)
+        return done.output.partition("The quota ")[2].partition(" is used up")[0]
+
+    first = store(home, "first", "--agent", "ann")
+    assert add("ann") == ""
+    ask(home, "erase", "--entry", first, "--yes")
+    assert add("ann") == "knowledge_stored of this agent"
+    ask(home, "erase", "--agent", "ann", "--yes")
+    assert add("ann") == ""
+    assert add("ann") == "knowledge_stored of this org"
+    ask(home, "erase", "--org", "local", "--yes")
+    assert add("ann") == ""
+
+
 def test_it_asks_before_and_wants_one_thing_said(home: Path) -> None:
     id = store(home, "kept")
     assert refdesk(home, ["erase", "--entry", id]).exit_code == 1
