@@ -209,6 +209,17 @@ def read_all(path: Path) -> dict[str, bytes]:
     return {file.name if path.is_dir() else "": file.read_bytes() for file in files}
 
 
+def test_what_was_withdrawn_is_exported_and_can_be_restored_elsewhere(tmp_path: Path) -> None:
+    id, path = str(store(tmp_path / "one", "Withdrawn")["id"]), tmp_path / "knowledge.jsonl"
+    assert refdesk(tmp_path / "one", ["knowledge", "withdraw", id]).exit_code == 0
+    assert refdesk(tmp_path / "one", ["export", "knowledge", "--output", str(path)]).exit_code == 0
+    taken = refdesk(tmp_path / "two", ["import", "knowledge", "--format", "jsonl", str(path)])
+    assert taken.exit_code == 0, taken.output
+    assert "was withdrawn" in refdesk(tmp_path / "two", ["knowledge", "get", id]).output
+    assert refdesk(tmp_path / "two", ["knowledge", "restore", id]).exit_code == 0
+    assert get(tmp_path / "two", id)["title"] == "Withdrawn"
+
+
 def test_an_export_to_standard_output_is_that_of_the_file(tmp_path: Path) -> None:
     store(tmp_path, "Ä", body="a\r\nb")
     refdesk(tmp_path, ["export", "knowledge", "--output", str(tmp_path / "file")])

@@ -220,6 +220,18 @@ async def test_a_withdrawn_entry_that_a_chain_leads_to_is_exported(tmp_path: Pat
     assert [each.state.value for each in await read_all(empty, "acme", [1, 2])] == ["superseded", "withdrawn"]
 
 
+@pytest.mark.parametrize("format", FORMATS)
+async def test_a_withdrawn_entry_that_nothing_leads_to_is_exported(tmp_path: Path, format: ExportFormat) -> None:
+    base, empty = make_base(), make_base()
+    task = link_from_task("T-1")
+    await put(base, "acme", [make_entry(1, state=State.WITHDRAWN, links=(task,)), make_entry(2)])
+    await put(base, "beta", [make_entry(3, state=State.WITHDRAWN)])
+    first = await export(base, "acme", tmp_path / "first", format)
+    await bring_in(empty, tmp_path / "first", format)
+    assert await export(empty, "acme", tmp_path / "second", format) == first
+    assert [each.state.value for each in await read_all(empty, "acme", [1, 2])] == ["withdrawn", "current"]
+
+
 async def test_another_orgs_entries_are_not_exported(tmp_path: Path) -> None:
     base = make_base()
     await put(base, "acme", [make_entry(1)])

@@ -7,19 +7,20 @@ from typing import TYPE_CHECKING
 
 from refdesk.core.writing import supersession
 from refdesk.core.writing.tombstones import is_erased
-from refdesk.toolsets.knowledge import TOOLSET_NAME, models
+from refdesk.toolsets.knowledge import models
 from refdesk.toolsets.knowledge.transfer.entries import refer, to_document, to_entry
 from refdesk.toolsets.knowledge.transfer.reports import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from refdesk.model import Document
-    from refdesk.protocols import Reader, Store
+    from refdesk.model import Collection, Document
+    from refdesk.protocols import Store
     from refdesk.toolsets.knowledge.transfer.entries import Entry
     from refdesk.toolsets.knowledge.transfer.reports import Progress
 
 _BATCH = 200
+_PAGE = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,49 +34,31 @@ class Snapshot:
 async def take_snapshot(store: Store, org: str, progress: Progress | None = None) -> Snapshot:
     """Return every entry of an org as one transaction saw them, in every state.
 
-    A store does not list what was withdrawn; such entries are found where a chain or a link leads to them. Other
-    writers wait while this reads, some tenth of a millisecond for each entry.
+    Other writers wait while this reads, some tenth of a millisecond for each entry.
     """
     collection = models.get_collection(org)
     read: list[tuple[Entry, Document]] = []
     async with store.transaction() as transaction:
-        waiting = list(await transaction.get_digests(collection))
-        known = set(waiting)
-        while waiting:
-            batch, waiting = waiting[:_BATCH], waiting[_BATCH:]
-            for document in await transaction.get_documents(collection, batch):
-                if document is None:
-                    continue
-                if is_erased(document):
-                    # Of what was erased only the way through its chain is left.
-                    waiting += [id for id in await _list_neighbours(transaction, document) if id not in known]
-                    known.update(waiting)
-                    continue
-                entry, led_to = await _read_entry(transaction, document)
-                read.append((entry, document))
-                found = [id for id in dict.fromkeys(led_to) if id not in known]
-                waiting += found
-                known.update(found)
+        ids = list(dict.fromkeys([*await transaction.get_digests(collection), *await _list_all(store, collection)]))
+        for start in range(0, len(ids), _BATCH):
+            for document in await transaction.get_documents(collection, ids[start : start + _BATCH]):
+                if document is not None and not is_erased(document):
+                    links = await transaction.get_links(org, refer(document.id))
+                    read.append((to_entry(document, links), document))
             if progress is not None:
-                progress(len(read), len(known))
+                progress(len(read), len(ids))
     read.sort(key=lambda pair: (pair[0].created_at, pair[0].id))
     problems = [problem for pair in read for problem in _check_whole(*pair)]
     return Snapshot([entry for entry, _ in read], problems)
 
 
-async def _list_neighbours(reader: Reader, document: Document) -> list[str]:
-    links = await reader.get_links(document.collection.org, refer(document.id))
-    return list(
-        dict.fromkeys(end.id for link in links for end in (link.source, link.target) if end.toolset == TOOLSET_NAME)
-    )
-
-
-async def _read_entry(reader: Reader, document: Document) -> tuple[Entry, list[str]]:
-    """Return the entry, and the ids of all entries that an edge joins it to."""
-    links = await reader.get_links(document.collection.org, refer(document.id))
-    entry = to_entry(document, links)
-    ends = [end.id for link in links for end in (link.source, link.target) if end.toolset == TOOLSET_NAME]
-    return entry, [*ends, *([entry.superseded_by] if entry.superseded_by is not None else [])]
+async def _list_all(store: Store, collection: Collection) -> list[str]:
+    """Return the ids of a collection, of what was withdrawn too, which has no digest."""
+    found, after = list[str](), None
+    while entries := await store.list_documents(after, _PAGE):
+        after = entries[-1]
+        found += [id for of, id in entries if of == collection]
+    return found
 
 
 def _check_whole(entry: Entry, document: Document) -> list[Problem]:
