@@ -83,3 +83,22 @@ async def test_releasing_what_another_holds_leaves_it_alone() -> None:
     await first.acquire()
     await second.release()
     assert not await second.acquire()
+
+
+async def test_a_lease_that_a_wrong_clock_dated_ahead_holds_nobody_back() -> None:
+    clock, [first, second] = make_leases(Holder(host="elsewhere"), Holder())
+    clock.advance(timedelta(days=40))
+    await first.acquire()
+    clock.advance(timedelta(days=-40))
+    assert not await second.is_held()
+    assert await second.acquire()
+    assert not await renew(first)
+
+
+async def test_clocks_that_differ_a_little_take_no_lease_away() -> None:
+    clock, [first, second] = make_leases(Holder(host="elsewhere"), Holder())
+    clock.advance(timedelta(seconds=15))
+    await first.acquire()
+    clock.advance(timedelta(seconds=-15))
+    assert await second.is_held()
+    assert not await second.acquire()
