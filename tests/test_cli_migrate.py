@@ -134,6 +134,19 @@ def test_a_store_for_skills_that_holds_others_is_left_alone(tmp_path: Path, at: 
     assert (nowhere.exit_code, "REFDESK_SKILLS_STORE" in nowhere.output) == (1, True)
 
 
+@pytest.mark.parametrize("how", [(), ("--serving",)])
+def test_a_target_that_has_a_key_is_refused_before_anything_is_copied(
+    tmp_path: Path, at: Address, how: tuple[str, ...]
+) -> None:
+    desk, other = Desk(tmp_path, at("old")), Desk(tmp_path, at("other"))
+    desk.fill()
+    other.ask("keys", "create", "--agent", "z", "--scope", "knowledge:read")
+    refused = desk.run("migrate", "--from", at("old"), "--to", at("other"), *how)
+    assert (refused.exit_code, "it has keys" in refused.output) == (2, True), refused.output
+    assert other.sees() == (0, 0, 1)
+    assert desk.sees() == ALL
+
+
 def test_a_store_moves_while_it_serves_and_whoever_names_the_old_one_is_led_on(tmp_path: Path, at: Address) -> None:
     desk = Desk(tmp_path, at("old"))
     desk.fill()

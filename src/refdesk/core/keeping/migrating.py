@@ -269,6 +269,11 @@ async def require_fit(source: Store, target: Store, name: str, part: Part = EVER
             await _require_alone(source, target, part)
         elif await target.list_documents(None, 1) or await target.list_links(None, 1):
             raise ConflictError("The target is not empty: give one that holds nothing yet.")
+        elif await _holds_others(source, target, part):
+            raise ConflictError(
+                "The target is not empty: it has keys, an audit log or other records that the source lacks. Give one "
+                "that holds nothing yet."
+            )
         return Position(name, part.position_key)
     if record.value["source"] != name:
         raise ConflictError("The target holds a migration from another source: give one that holds nothing yet.")
@@ -300,6 +305,17 @@ async def _require_alone(source: Store, target: Store, part: Part) -> None:
             f"The target has something of the org {part.org} already, if only a tombstone, a key or its audit log: two "
             "stores' parts of one org cannot become one. Nothing was written. Give a store that never had it."
         )
+
+
+async def _holds_others(source: Store, target: Store, part: Part) -> bool:
+    """Return whether the target has acts, or records that those of the source do not replace."""
+    if part.is_rest and await target.list_audited_orgs():
+        return True
+    async for records in read_all_records(target, None):
+        keys = [record.key for record in records if part.has_record(record)]
+        if None in await source.get_many_metadata(keys):
+            return True
+    return False
 
 
 async def _holds_any(store: Store, part: Part) -> bool:
