@@ -52,7 +52,7 @@ UNDONE = "An earlier failure has undone this transaction. Repeat all of it."
 
 
 def open_file(path: Path) -> Connection:
-    """Return a connection to the file, made if absent: readable by its owner only, as it holds private notes.
+    """Return a connection to the file, made if absent: readable by its owner only, as it holds what all orgs wrote.
 
     Raises:
         StoreError: The file cannot be made, read or written, or is not a database.
