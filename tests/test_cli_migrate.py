@@ -163,6 +163,20 @@ def test_a_store_moves_while_it_serves_and_whoever_names_the_old_one_is_led_on(t
         assert (refused.exit_code, "moved" in refused.output or "switched" in refused.output) == (2, True), arguments
 
 
+@pytest.mark.parametrize("how", [(), ("--serving",)])
+def test_erasing_says_that_the_store_that_everything_was_moved_from_may_hold_it_still(
+    tmp_path: Path, at: Address, how: tuple[str, ...]
+) -> None:
+    desk, new = Desk(tmp_path, at("old")), Desk(tmp_path, at("new"))
+    desk.fill()
+    desk.ask("migrate", "--from", at("old"), "--to", at("new"), *how)
+    asked = ("erase", "--org", "local", "--yes")
+    if not how:
+        assert "moved" not in desk.run(*asked).output
+    told = new.run(*asked)
+    assert (told.exit_code, "It was moved here from another store" in told.output) == (0, True), told.output
+
+
 def test_a_move_that_was_begun_can_be_given_up_and_begun_again(tmp_path: Path, at: Address) -> None:
     desk = Desk(tmp_path, at("old"))
     desk.fill()

@@ -19,6 +19,10 @@ LEFT = (
     "Backups and exports made before hold it still."
 )
 
+MOVED = (
+    "It was moved here from another store, which may hold it still: docs/how-to/erase.md says what becomes of that one."
+)
+
 
 @click.command()
 @click.option("--entry", metavar="ID", help="One entry, or one skill, with every version of it.")
@@ -42,17 +46,21 @@ def erase(entry: str | None, agent: str | None, org: str | None, yes: bool, as_j
         raise errors.InvalidInputError("Say what is to be erased: --entry ID, --agent AGENT or --org ORG.")
     settings = invocation.load()
     wanted = Erasable(org or settings.org, entry, agent)
-    count, is_scrubbed = anyio.run(_erase, settings, wanted, yes)
+    count, is_scrubbed, was_moved = anyio.run(_erase, settings, wanted, yes)
     if as_json:
-        invocation.print_json({"erased": count, "isScrubbed": is_scrubbed})
+        moved = {"wasMoved": True} if was_moved else {}
+        invocation.print_json({"erased": count, "isScrubbed": is_scrubbed, **moved})
         return
     click.echo(f"Erased {say_count(count, 'document')} of {wanted.org}, each with all that was kept of it.")
     click.echo("No trace is left in the store's files." if is_scrubbed else LEFT)
+    if was_moved:
+        click.echo(MOVED)
 
 
-async def _erase(settings: Settings, wanted: Erasable, is_sure: bool) -> tuple[int, bool]:
+async def _erase(settings: Settings, wanted: Erasable, is_sure: bool) -> tuple[int, bool, bool]:
+    """Return how many documents went, whether no trace is left in the files, and whether another store had them."""
     from refdesk.app import open_desk
-    from refdesk.core.keeping import erasing
+    from refdesk.core.keeping import erasing, migrating
     from refdesk.core.writing.audit import Actor
     from refdesk.factories.toolsets import load_toolsets
 
@@ -64,4 +72,5 @@ async def _erase(settings: Settings, wanted: Erasable, is_sure: bool) -> tuple[i
             counts = [len(ids) for base in bases for ids in (await erasing.find(base.store, wanted)).values()]
             click.confirm(f"Erase {say_count(sum(counts), 'document')} of {wanted.org} for good?", abort=True)
         erased = await erasing.erase_everywhere(bases, actor, wanted)
-    return erased.count, erased.is_scrubbed
+        moved = [await migrating.is_from_elsewhere(base.store, wanted.org) for base in bases]
+    return erased.count, erased.is_scrubbed, any(moved)

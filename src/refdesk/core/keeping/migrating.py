@@ -282,6 +282,12 @@ async def require_fit(source: Store, target: Store, name: str, part: Part = EVER
     return Position(name, part.position_key, str(record.value["stage"]), entries)
 
 
+async def is_from_elsewhere(store: Store, org: str) -> bool:
+    """Return whether what a store holds of an org was moved there from another, with all else or alone."""
+    places = POSITION, Part(org=org).position_key
+    return any(record is not None for record in await store.get_many_metadata(places))
+
+
 async def read_removing(target: Store, part: Part) -> str | None:
     """Return the end that the source's log had when a part was compared and began to be removed; `None` before."""
     record = await target.get_metadata(part.position_key)
