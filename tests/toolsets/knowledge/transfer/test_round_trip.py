@@ -14,8 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from refdesk.core.keeping.erasing import Erasable, erase
 from refdesk.core.knowledge_base import KnowledgeBase
 from refdesk.core.sanitizer import is_seen
+from refdesk.core.writing.audit import Actor
+from refdesk.core.writing.supersession import find_heads
 from refdesk.errors import InvalidInputError, OperatorError
 from refdesk.model import Document, Reference, State
 from refdesk.toolsets.knowledge.tags import normalise_tags
@@ -230,6 +233,33 @@ async def test_a_withdrawn_entry_that_nothing_leads_to_is_exported(tmp_path: Pat
     await bring_in(empty, tmp_path / "first", format)
     assert await export(empty, "acme", tmp_path / "second", format) == first
     assert [each.state.value for each in await read_all(empty, "acme", [1, 2])] == ["withdrawn", "current"]
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("erased", [(2,), (2, 3), (3,), (1,), (3, 4)])
+async def test_a_chain_with_a_gap_is_imported_whole_and_what_was_erased_stays_so(
+    tmp_path: Path, format: ExportFormat, erased: tuple[int, ...]
+) -> None:
+    base, empty = make_base(), make_base()
+    chain = [make_entry(number, superseded_by=number + 1) for number in (1, 2, 3)]
+    await put(base, "acme", [*chain, make_entry(4)])
+    await export(base, "acme", tmp_path / "before", format)
+    for number in erased:
+        await erase(base.store, base.clock, Actor("acme", "ann", "test"), Erasable("acme", entry=make_id(number)))
+    first = await export(base, "acme", tmp_path / "first", format)
+    taken = await bring_in(empty, tmp_path / "first", format)
+    assert (taken.added, taken.problems) == (4 - len(erased), ())
+    assert await export(empty, "acme", tmp_path / "second", format) == first
+    again = await bring_in(empty, tmp_path / "first", format)
+    assert (again.added, again.unchanged, again.problems) == (0, 4 - len(erased), ())
+    refused = await bring_in(empty, tmp_path / "before", format)
+    gone = [number for number in erased if number != 1]
+    assert refused.added == (1 in erased), "nothing leads to the oldest, so nothing tells of it"
+    said = sorted(problem.message for problem in refused.problems)
+    assert said == [f"{make_id(number)} was erased here, and stays so." for number in gone]
+    living = [number for number in (1, 2, 3, 4) if number not in erased]
+    heads = [await find_heads(each.store, await read_all(each, "acme", living)) for each in (base, empty)]
+    assert heads[0] == heads[1]
 
 
 async def test_another_orgs_entries_are_not_exported(tmp_path: Path) -> None:

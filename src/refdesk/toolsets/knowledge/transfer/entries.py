@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pydantic import ValidationError
 
 from refdesk.core.writing import supersession
+from refdesk.core.writing.tombstones import is_erased, make_barrier
 from refdesk.kit.strict_values import RefusedError
 from refdesk.model import Link, Reference, State
 from refdesk.toolsets.knowledge import TOOLSET_NAME, models
@@ -50,6 +51,7 @@ class Entry:
         data: What else the store keeps with it.
         assumed: Names of fields that its source does not have. They count when it is added, not when it is compared.
         needs_links: Whether it is invalid when an entry it links to is nowhere; otherwise it goes without the link.
+        erased_at: When it was erased: then it is but its place in a chain, without a word; `None` for any other.
     """
 
     id: str
@@ -69,11 +71,15 @@ class Entry:
     data: JsonObject = field(default_factory=dict[str, "JsonValue"])
     assumed: frozenset[str] = frozenset()
     needs_links: bool = True
+    erased_at: datetime | None = None
 
 
 def to_entry(document: Document, links: Sequence[Link]) -> Entry:
     """Return the entry of a stored document, given every link that starts or ends at it."""
     successor = supersession.get_successor_id(document)
+    if is_erased(document):
+        superseded_at = _get_superseded_at(document, links) if successor is not None else None
+        return make_gap(document.id, document.created_at, successor, superseded_at)
     return Entry(
         id=document.id,
         title=document.title,
@@ -93,8 +99,31 @@ def to_entry(document: Document, links: Sequence[Link]) -> Entry:
     )
 
 
+def make_gap(id: str, erased_at: datetime, superseded_by: str | None, superseded_at: datetime | None) -> Entry:
+    """Return what is left of an entry that was erased."""
+    return Entry(
+        id=id,
+        title="",
+        body="",
+        author="",
+        created_at=erased_at,
+        modified_at=erased_at,
+        state=State.WITHDRAWN,
+        superseded_by=superseded_by,
+        superseded_at=superseded_at,
+        erased_at=erased_at,
+    )
+
+
+def to_tombstone(entry: Entry, org: str) -> Document:
+    """Return the tombstone of an entry that was erased elsewhere; see `erased_at`."""
+    barrier = make_barrier(models.get_collection(org), entry.id, entry.created_at)
+    successor = {} if entry.superseded_by is None else {supersession.SUPERSEDED_BY: entry.superseded_by}
+    return replace(barrier, data={**barrier.data, **successor})
+
+
 def to_document(entry: Entry, org: str) -> Document:
-    """Return the document of an entry, in its first version."""
+    """Return the document of an entry that was not erased, in its first version."""
     stored = StoreInput.model_construct(
         title=entry.title,
         body=entry.body,
@@ -136,6 +165,9 @@ def check(entry: Entry) -> Entry:
     """
     try:
         models.GetInput.model_validate({"id": entry.id})
+        if entry.erased_at is not None:
+            _check_place(entry)
+            return entry
         stored = StoreInput.model_validate(
             {
                 "title": entry.title,
@@ -168,17 +200,21 @@ def _get_link_order(link: EntryLink) -> tuple[datetime, str, bool, str, str]:
     return link.created_at, link.kind, link.is_incoming, link.other.toolset, link.other.id
 
 
-def _check_rest(entry: Entry) -> None:
+def _check_place(entry: Entry) -> None:
     if entry.id != models.GetInput.model_validate({"id": entry.id}).id:
         raise RefusedError("id is not a UUID in its plain form, lower case with hyphens")
-    if not entry.author.strip() or len(entry.author) > LONGEST_AUTHOR:
-        raise RefusedError(f"author has not 1 to {LONGEST_AUTHOR} characters")
-    if not entry.source.strip():
-        raise RefusedError("source is blank")
     if entry.superseded_by == entry.id:
         raise RefusedError("is superseded by itself")
     if (entry.superseded_by is None) != (entry.superseded_at is None):
         raise RefusedError("supersededBy and supersededAt must come together")
+
+
+def _check_rest(entry: Entry) -> None:
+    _check_place(entry)
+    if not entry.author.strip() or len(entry.author) > LONGEST_AUTHOR:
+        raise RefusedError(f"author has not 1 to {LONGEST_AUTHOR} characters")
+    if not entry.source.strip():
+        raise RefusedError("source is blank")
     if entry.state is not State.WITHDRAWN and (entry.state is State.SUPERSEDED) != (entry.superseded_by is not None):
         raise RefusedError("state and supersededBy contradict each other")
     if len({(link.kind, link.other, link.is_incoming) for link in entry.links}) < len(entry.links):

@@ -67,9 +67,9 @@ async def export_entries(
     await anyio.to_thread.run_sync(_write, target, format, snapshot.entries)
     return ExportReport(
         format=format,
-        entries=len(snapshot.entries),
+        entries=len(snapshot.entries) - sum(entry.erased_at is not None for entry in snapshot.entries),
         links=sum(len(entry.links) for entry in snapshot.entries),
-        superseded=sum(entry.superseded_by is not None for entry in snapshot.entries),
+        superseded=sum(entry.superseded_by is not None and entry.erased_at is None for entry in snapshot.entries),
         problems=tuple(snapshot.problems),
     )
 

@@ -41,7 +41,7 @@ def slug(text: str) -> str:
 def write(entry: Entry) -> str:
     """Return the file of an entry: its front matter, then its body."""
     record = to_record(entry)
-    body = record.pop("body")
+    body = record.pop("body", "")
     return f"{front_matter.write({_FORMAT_FIELD: _FORMAT, **record})}{body}"
 
 

@@ -17,7 +17,14 @@ from refdesk.model import Link
 from refdesk.toolsets.knowledge import TOOLSET_NAME, duplicates, models
 from refdesk.toolsets.knowledge.keeping import QUOTA_NAME
 from refdesk.toolsets.knowledge.transfer import edges
-from refdesk.toolsets.knowledge.transfer.entries import find_differences, refer, to_document, to_entry, to_links
+from refdesk.toolsets.knowledge.transfer.entries import (
+    find_differences,
+    refer,
+    to_document,
+    to_entry,
+    to_links,
+    to_tombstone,
+)
 from refdesk.toolsets.knowledge.transfer.intake import Intake, PlacedEntry
 
 if TYPE_CHECKING:
@@ -81,6 +88,7 @@ async def apply_plan(base: KnowledgeBase, plan: Plan, progress: Progress | None 
             writes = await judge.judge(transaction, batch, allowance)
             await allowance.spend(transaction)
             await transaction.put_documents(writes.documents)
+            await transaction.erase_documents(writes.tombstones)
             await duplicates.note_all(transaction, writes.documents)
             await transaction.put_metadata(writes.records)
             await transaction.put_links(writes.links)
@@ -95,6 +103,7 @@ async def apply_plan(base: KnowledgeBase, plan: Plan, progress: Progress | None 
 @dataclass(slots=True)
 class _Writes:
     documents: list[Document] = field(default_factory=list["Document"])
+    tombstones: list[Document] = field(default_factory=list["Document"])
     records: list[Metadata] = field(default_factory=list["Metadata"])
     links: list[Link] = field(default_factory=list[Link])
 
@@ -187,18 +196,24 @@ class _Judge:
         if head is None:
             self.tally.note("invalid", placed.place, f"points to {entry.superseded_by}, which was not imported.")
             return None
-        if not await allowance.take(entry.author):
-            self.tally.note("quota", placed.place, f"is over the quota {QUOTA_NAME} of the org or its author.")
-            return None
-        writes.documents.append(to_document(entry, self._org))
+        if entry.erased_at is None:
+            if not await allowance.take(entry.author):
+                self.tally.note("quota", placed.place, f"is over the quota {QUOTA_NAME} of the org or its author.")
+                return None
+            writes.documents.append(to_document(entry, self._org))
+            self.tally.added += 1
+        else:
+            writes.tombstones.append(to_tombstone(entry, self._org))
         writes.links += _list_chain_edges(entry, self._org)
         if head != entry.id:
             writes.records.append(supersession.point(models.get_collection(self._org), entry.id, head))
         self._landed[entry.id] = heads[entry.id] = head
-        self.tally.added += 1
         return to_links(entry, self._org)
 
     async def _compare(self, reader: Reader, placed: PlacedEntry, document: Document) -> list[Link] | None:
+        if placed.entry.erased_at is not None:
+            # An import only adds: what is there and was erased elsewhere stays as it is.
+            return None
         if is_erased(document):
             self.tally.note("conflict", placed.place, f"{placed.entry.id} was erased here, and stays so.")
             return None

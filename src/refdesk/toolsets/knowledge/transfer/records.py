@@ -9,7 +9,7 @@ from refdesk.core.writing import supersession
 from refdesk.kit.strict_values import RefusedError, read_instant, read_string, read_strings
 from refdesk.model import Reference, State
 from refdesk.toolsets.knowledge import TOOLSET_NAME
-from refdesk.toolsets.knowledge.transfer.entries import Entry, EntryLink, check, sort_links
+from refdesk.toolsets.knowledge.transfer.entries import Entry, EntryLink, check, make_gap, sort_links
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -38,11 +38,14 @@ _FIELDS = frozenset(
         "body",
     ]
 )
+_GAP_FIELDS = frozenset({"id", "supersededBy", "supersededAt", "erasedAt", "body"})
 _LINK_FIELDS = frozenset({"kind", "from", "to", "createdAt"})
 
 
 def to_record(entry: Entry) -> dict[str, JsonValue]:
     """Return the entry as a record; its keys always come in the same order, the body last."""
+    if entry.erased_at is not None:
+        return _gap_to_record(entry)
     record: dict[str, JsonValue] = {
         "id": entry.id,
         "title": entry.title,
@@ -72,6 +75,8 @@ def from_record(record: JsonObject, author: str) -> Entry:
     Raises:
         RefusedError: It is no valid entry.
     """
+    if "erasedAt" in record:
+        return _read_gap(record)
     if unknown := sorted(record.keys() - _FIELDS):
         raise RefusedError(f"has a field that is unknown: {', '.join(unknown)[:200]}")
     created_at = _read_instant(record, "createdAt")
@@ -98,6 +103,26 @@ def from_record(record: JsonObject, author: str) -> Entry:
             assumed=frozenset() if "author" in record else frozenset({"author"}),
         )
     )
+
+
+def _gap_to_record(entry: Entry) -> dict[str, JsonValue]:
+    record: dict[str, JsonValue] = {
+        "id": entry.id,
+        "supersededBy": entry.superseded_by,
+        "supersededAt": _format_instant(entry.superseded_at),
+        "erasedAt": _format_instant(entry.erased_at),
+    }
+    return {name: value for name, value in record.items() if value is not None}
+
+
+def _read_gap(record: JsonObject) -> Entry:
+    if record.keys() - _GAP_FIELDS or record.get("body", "") != "":
+        raise RefusedError("has erasedAt and says something all the same")
+    erased_at, superseded_by = _read_instant(record, "erasedAt"), record.get("supersededBy")
+    if erased_at is None:
+        raise RefusedError("erasedAt is missing")
+    successor = read_string(record, "supersededBy") if superseded_by is not None else None
+    return check(make_gap(read_string(record, "id"), erased_at, successor, _read_instant(record, "supersededAt")))
 
 
 def _link_to_record(link: EntryLink) -> JsonObject:

@@ -12,7 +12,7 @@ from refdesk.toolsets.knowledge.transfer.entries import refer, to_document, to_e
 from refdesk.toolsets.knowledge.transfer.reports import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from refdesk.model import Collection, Document
     from refdesk.protocols import Store
@@ -25,7 +25,10 @@ _PAGE = 1000
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Entries by the time they were made, then by id, and those of them that are not held whole."""
+    """Entries by the time they were made, then by id, and those of them that are not held whole.
+
+    What was erased is among them where a chain leads through it; see `Entry.erased_at`.
+    """
 
     entries: Sequence[Entry]
     problems: Sequence[Problem]
@@ -38,18 +41,35 @@ async def take_snapshot(store: Store, org: str, progress: Progress | None = None
     """
     collection = models.get_collection(org)
     read: list[tuple[Entry, Document]] = []
+    gaps: dict[str, Entry] = {}
     async with store.transaction() as transaction:
         ids = list(dict.fromkeys([*await transaction.get_digests(collection), *await _list_all(store, collection)]))
         for start in range(0, len(ids), _BATCH):
             for document in await transaction.get_documents(collection, ids[start : start + _BATCH]):
-                if document is not None and not is_erased(document):
-                    links = await transaction.get_links(org, refer(document.id))
-                    read.append((to_entry(document, links), document))
+                if document is None:
+                    continue
+                entry = to_entry(document, await transaction.get_links(org, refer(document.id)))
+                if is_erased(document):
+                    gaps[entry.id] = entry
+                else:
+                    read.append((entry, document))
             if progress is not None:
                 progress(len(read), len(ids))
-    read.sort(key=lambda pair: (pair[0].created_at, pair[0].id))
     problems = [problem for pair in read for problem in _check_whole(*pair)]
-    return Snapshot([entry for entry, _ in read], problems)
+    entries = [entry for entry, _ in read]
+    entries += _list_gaps(entries, gaps)
+    return Snapshot(sorted(entries, key=lambda entry: (entry.created_at, entry.id)), problems)
+
+
+def _list_gaps(entries: Sequence[Entry], gaps: Mapping[str, Entry]) -> list[Entry]:
+    """Return what was erased and stands in a chain behind an entry: without it the chain would not lead on."""
+    met: dict[str, Entry] = {}
+    for entry in entries:
+        at = entry.superseded_by
+        while at is not None and at in gaps and at not in met:
+            met[at] = gaps[at]
+            at = gaps[at].superseded_by
+    return list(met.values())
 
 
 async def _list_all(store: Store, collection: Collection) -> list[str]:
