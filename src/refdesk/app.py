@@ -241,6 +241,7 @@ class Desk:
         from refdesk.core.background.health import Health, add_backlogs, measure_backlog
         from refdesk.core.clock import SystemClock
         from refdesk.core.keeping.unfinished import find_unfinished
+        from refdesk.factories.backups import look_at_backups
 
         away = list[str | None]()
         try:
@@ -252,7 +253,7 @@ class Desk:
             toolsets = await self._get_toolset_healths(base)
             backlog = add_backlogs([await measure_backlog(each.indexer) for each in base.each()])
             now = base.knowledge_base.clock.now()
-            backed_up_at, backups = await self._look_at_backups(base, now)
+            backups, unmade = await look_at_backups(self.settings, base, self._opened_at or now)
             change = await self._measure_change(base)
         except errors.RefdeskError as error:
             return Health("failing", (error.message, *filter(None, away)), {}, SystemClock().now())
@@ -270,10 +271,10 @@ class Desk:
             problems.append(f"Each process works for itself meanwhile: {base.queue.trouble}")
         if backlog.set_aside:
             problems.append(SET_ASIDE)
-        if backups is not None:
-            problems.append(backups)
+        if unmade is not None:
+            problems.append(unmade)
         status = "failing" if failures else "degraded" if problems else "ok"
-        return Health(status, (*failures, *problems), toolsets, now, backlog, backed_up_at, change)
+        return Health(status, (*failures, *problems), toolsets, now, backlog, backups.made_at, change)
 
     async def _measure_change(self, base: Base) -> EmbeddingState | None:
         """Return how far embedding anew by another model is; `None` where nothing is."""
@@ -281,23 +282,6 @@ class Desk:
             return None
         found = await self.get_upkeep(base).get_embedding()
         return found if found.is_changing else None
-
-    async def _look_at_backups(self, base: Base, now: datetime) -> tuple[datetime | None, str | None]:
-        """Return when the last backup was made, and what is wrong with those that the settings ask for."""
-        from refdesk.core.background.backups import find_problem, read_status
-
-        status = await read_status(base.knowledge_base.store)
-        if self.settings.backup_every is None:
-            return status.made_at, None
-        from refdesk.factories.backups import choose_schedule, list_files
-
-        schedule = choose_schedule(self.settings)
-        try:
-            list_files(self.settings)
-        except errors.ConfigurationError as error:
-            return status.made_at, error.message
-        problem = find_problem(status, schedule, now, self._opened_at or now) if schedule is not None else None
-        return status.made_at, problem
 
     async def _get_toolset_healths(self, base: Base) -> dict[str, ToolsetHealth]:
         counts, elsewhere = Counter[str](), Counter[str]()
@@ -377,6 +361,8 @@ class Desk:
             keep_current = partial(upkeep.keep_current, name, partial(self._note_round, work))
             group.start_soon(self._supervise, work, keep_current)
         if self.settings.backup_every is not None:
+            from refdesk.factories.backups import keep_backups
+
             group.start_soon(self._supervise, "backups", partial(keep_backups, self.settings, base))
 
     async def _catch_up(self, base: Base) -> None:
@@ -466,22 +452,6 @@ async def _open_desk(
         group.cancel_scope.cancel()
     if failure is not None:
         raise failure
-
-
-async def keep_backups(settings: Settings, base: Base) -> None:
-    """Make backups whenever one is due, until cancelled; return at once where there is no file to back up."""
-    from refdesk.core.background.backups import BackupKeeper
-    from refdesk.factories.backups import choose_schedule, list_files, make_backup
-
-    schedule = choose_schedule(settings)
-    try:
-        list_files(settings)
-    except errors.ConfigurationError as error:
-        logger.warning("no backups", extra={"reason": error.message})
-        return
-    if schedule is not None:
-        store, clock = base.knowledge_base.store, base.knowledge_base.clock
-        await BackupKeeper(store, clock, schedule, partial(make_backup, settings)).run()
 
 
 def count_living(statistics: CollectionStatistics) -> int:

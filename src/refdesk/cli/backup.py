@@ -22,6 +22,11 @@ UNKNOWN = (
     "is no list beside it: erase it again (refdesk erase)."
 )
 
+MOVED = (
+    "This is a copy of a store that had been moved to another one: nothing is in it that was written there since. A "
+    "later backup, of that store, has it."
+)
+
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
@@ -93,6 +98,8 @@ def _tell(results: Sequence[Restored]) -> list[str]:
             lines.append(f"Since the backup was made: {', '.join(told)}.")
         if each.has_left_log:
             lines.append("The log beside the file is of another file or time, and was left out.")
+        if each.was_moved:
+            lines.append(MOVED)
         if each.kept is not None:
             lines.append(f"What was there is kept: {each.kept.name}, in the same folder. Remove it when all is well.")
         if not each.knows_erasures:
@@ -109,4 +116,5 @@ def _to_json(each: Restored) -> dict[str, object]:
         "keysRevoked": each.carried.keys,
         "kept": None if each.kept is None else str(each.kept),
         "knowsErasures": each.knows_erasures,
+        "wasMoved": each.was_moved,
     }

@@ -149,7 +149,7 @@ async def _look(desk: Desk) -> AsyncIterator[Check]:
     for check in (*await _check_roles(desk.settings), _check_queue(base), *await _check_toolsets(desk)):
         yield check
     yield await _check_quarantine(base)
-    yield await _check_backups(desk.settings, base)
+    yield await check_backups(desk.settings, base)
     for each in base.each():
         async for check in _check_embeddings(each):
             yield check
@@ -308,17 +308,21 @@ async def _check_quarantine(base: Base) -> Check:
     return Check("quarantine", "warn", f"records that could not be read: {len(records)} ({shown})", advice)
 
 
-async def _check_backups(settings: Settings, base: Base) -> Check:
+async def check_backups(settings: Settings, base: Base) -> Check:
+    """Return how the backups are that the settings ask for."""
+    import anyio.to_thread
+
     from refdesk.core.background.backups import find_problem, read_status
-    from refdesk.factories.backups import choose_schedule, list_files
+    from refdesk.factories.backups import choose_schedule, follow_files
 
     schedule, clock = choose_schedule(settings), base.knowledge_base.clock
     try:
-        list_files(settings)
+        await anyio.to_thread.run_sync(follow_files, settings)
     except errors.ConfigurationError as error:
         if schedule is None:
             return Check("backups", "ok", "made by the store's own server", "docs/how-to/back-up.md says how.")
-        return Check("backups", "fail", error.message, "Unset REFDESK_BACKUP_EVERY.")
+        advice = "Back it up by its server's own tools (docs/how-to/back-up.md), and unset REFDESK_BACKUP_EVERY."
+        return Check("backups", "fail", error.message, advice)
     if schedule is None and settings.backup_to is not None:
         found = "none is made: REFDESK_BACKUP_TO is set without REFDESK_BACKUP_EVERY"
         return Check("backups", "warn", found, "Say in REFDESK_BACKUP_EVERY how often, or unset REFDESK_BACKUP_TO.")

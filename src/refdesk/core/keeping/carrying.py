@@ -62,6 +62,7 @@ class Restored:
         kept: Where the file that was there is now; `None` when there was none.
         knows_erasures: Whether it is known what was erased since the backup was made.
         has_left_log: Whether a log beside the file was left out, as it is not the file's.
+        was_moved: Whether what was put back is of a store that had been moved to another one by then.
     """
 
     name: str
@@ -70,6 +71,7 @@ class Restored:
     kept: Path | None
     knows_erasures: bool
     has_left_log: bool
+    was_moved: bool = False
 
 
 async def carry_over(aftermath: Aftermath, store: Store, clock: Clock, actor: Actor) -> Carried:

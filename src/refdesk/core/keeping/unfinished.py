@@ -52,7 +52,7 @@ async def find_unfinished(reader: Reader) -> list[UnfinishedMove]:
     out = [move] if move is not None and move.stage == "moving" else []
     into = [(record, stage) for record in records if (stage := str(record.value["stage"])) in _STAGES]
     return [
-        *[UnfinishedMove(_OUT.format(_name_store(each.target), _PHASES[each.phase]), _GO_ON_OUT) for each in out],
+        *[UnfinishedMove(_OUT.format(name_store(each.target), _PHASES[each.phase]), _GO_ON_OUT) for each in out],
         *[UnfinishedMove(_IN.format(_name_org(record), _STAGES[stage]), _GO_ON_IN) for record, stage in into],
     ]
 
@@ -62,8 +62,8 @@ def _name_org(record: Metadata) -> str:
     return "" if record.key == POSITION else f"of the org {org} "
 
 
-def _name_store(url: str) -> str:
-    """Return the URL of a store without who opens it."""
+def name_store(url: str) -> str:
+    """Return the URL of a store without who opens it, and with what."""
     parts = urlsplit(url)
     host = parts.netloc.rpartition("@")[2]
     return f"{parts.scheme}://{host}{parts.path}"

@@ -22,6 +22,7 @@ from refdesk.stores.sqlite.checking import list_faults
 from refdesk.stores.sqlite.driver import Connection, open_snapshot
 from refdesk.stores.sqlite.failures import DamageError, translated
 from refdesk.stores.sqlite.lineage import SEAL_SUFFIX, note_use, read_marks
+from refdesk.stores.sqlite.moving import find_new_place, forget_move
 
 try:
     import fcntl
@@ -202,6 +203,10 @@ def _settle(target: Path, marks: Marks | None) -> dict[str, int]:
         found = read_marks(connection)
         if marks is not None and (found is None or found.store != marks.store or found.commits < marks.commits):
             raise DamageError("The store's file is damaged: its copy is of an earlier time. No backup was made.")
+        if find_new_place(connection) is not None:
+            # What is written from now on is elsewhere, so this would be called a backup of today and be none.
+            raise StoreError("The store was moved to another one while its backup was made. Make the backup again.")
+        forget_move(connection)
         note_use(connection, is_used=False)
         connection.execute("DELETE FROM index_parts")
         connection.execute("COMMIT")

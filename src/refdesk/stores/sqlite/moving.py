@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from refdesk.core.keeping.moves import KIND, MOVED, STATE, Change
+from refdesk.errors import RefdeskError
 from refdesk.stores.sqlite import writes
+from refdesk.stores.sqlite.failures import translated
+from refdesk.stores.sqlite.read_only import reading
 
 if TYPE_CHECKING:
     from refdesk.core.keeping.moves import Move
@@ -46,6 +50,33 @@ _MAKE_TABLE = """
     ) STRICT
 """
 _HAS_TABLE = "SELECT 1 FROM sqlite_schema WHERE name = 'move_changes'"
+_HAS_RECORDS = "SELECT 1 FROM sqlite_schema WHERE name = 'records'"
+_FIND = "SELECT value ->> 'target', value ->> 'stage' FROM records WHERE org = ? AND kind = ? AND name = ?"
+
+
+def find_new_place(connection: Connection) -> str | None:
+    """Return the URL of the store that the one in a file was moved to; `None` where it is still the truth."""
+    if not connection.get_row(_HAS_RECORDS):
+        return None
+    target, stage = connection.get_row(_FIND, (STATE.org, STATE.kind, STATE.name)) or ("", "")
+    return str(target) if stage == "switched" else None
+
+
+def read_new_place(path: Path) -> str | None:
+    """Return the same of a file beside whoever uses it; `None` also where it cannot be read. Blocks."""
+    if path.is_file():
+        with suppress(RefdeskError), translated(), reading(path) as connection:
+            return find_new_place(connection)
+    return None
+
+
+def forget_move(connection: Connection) -> None:
+    """Make a copy of a store one that is not moved, within a transaction: the move is that of the store itself."""
+    for table in _TABLES:
+        for operation in _OPERATIONS:
+            connection.execute(f"DROP TRIGGER IF EXISTS moved_{table}_{operation.lower()}")
+    if connection.get_row(_HAS_RECORDS):
+        _cancel(connection)
 
 
 class SqliteMoves:

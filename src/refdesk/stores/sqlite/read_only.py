@@ -19,6 +19,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from refdesk.errors import StoreError
+from refdesk.stores.sqlite.driver import Connection, open_reading, open_snapshot
 from refdesk.stores.sqlite.failures import translated
 
 if TYPE_CHECKING:
@@ -68,6 +69,11 @@ def _is_shared(path: Path) -> bool:
         return False
 
 
+def is_empty(path: Path) -> bool:
+    """Return whether there is no file at the path, or nothing in it."""
+    return not path.exists() or path.stat().st_size == 0
+
+
 @contextmanager
 def copied(path: Path) -> Generator[Path]:
     """Yield where a copy of the file and its log is, as long as the block lasts.
@@ -83,6 +89,24 @@ def copied(path: Path) -> Generator[Path]:
                 if part.exists():
                     shutil.copyfile(part, f"{copy}{suffix}")
         yield copy
+
+
+@contextmanager
+def reading(path: Path) -> Generator[Connection]:
+    """Yield a connection that reads a file with its log, beside whoever uses it, wherever it is.
+
+    Raises:
+        StoreError: It cannot be copied to where it can be read.
+    """
+    if not is_read_only(path):
+        with open_reading(path) as connection:
+            yield connection
+    elif is_empty(Path(f"{path}-wal")):
+        with open_snapshot(path) as connection:
+            yield connection
+    else:
+        with copied(path) as copy, open_reading(copy) as connection:
+            yield connection
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)

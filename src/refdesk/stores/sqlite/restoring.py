@@ -20,7 +20,8 @@ import apsw
 
 from refdesk.core import keys
 from refdesk.core.keeping.carrying import Aftermath, Restored, carry_over
-from refdesk.errors import InvalidInputError, RefdeskError, StoreError
+from refdesk.core.keeping.unfinished import name_store
+from refdesk.errors import ConfigurationError, InvalidInputError, RefdeskError, StoreError
 from refdesk.stores.sqlite import archive, reads
 from refdesk.stores.sqlite.backups import extract, flush_folder, list_enclosed
 from refdesk.stores.sqlite.checking import list_faults
@@ -30,6 +31,7 @@ from refdesk.stores.sqlite.erasures import RESTORING, Erasures, find_erasures, r
 from refdesk.stores.sqlite.failures import DamageError, translated
 from refdesk.stores.sqlite.lineage import SEAL_SUFFIX, Seal, claim_as_new, judge_log, read_marks
 from refdesk.stores.sqlite.migrations import get_missing, load_migrations
+from refdesk.stores.sqlite.moving import find_new_place, forget_move
 
 if TYPE_CHECKING:
     from refdesk.core.writing.audit import Actor
@@ -44,6 +46,11 @@ _IN_USE = (
     "A process has the store open. Stop every server and worker that uses it, and the desk that clients share (refdesk "
     "stop), and restore again."
 )
+_MOVED = (
+    "What is to be replaced was moved to {}, and goes on there: with a backup in the old place there would be two "
+    "stores, and what was erased in that one would be back in this one. Name that store in REFDESK_STORE; a file is "
+    "restored there. If it is gone for good, move the old file away first."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +62,7 @@ class _Copy:
     target: Path
     store: int
     has_left_log: bool = False
+    was_moved: bool = False
 
 
 async def restore(
@@ -74,11 +82,14 @@ async def restore(
         InvalidInputError: There is no such file, or it is none that is meant for this; nothing was changed.
         ConfigurationError: It is of a newer refdesk or another program; the same holds.
         DamageError: It is damaged; the same holds.
+        ConfigurationError: The store of a file was moved to another one; the same holds.
         StoreError: A process has the store open, or it could not be written.
     """
     with translated():
         _check_source(source, targets[""], as_is=as_is)
         with _claiming(targets.values()) as seals, _clearing(targets.values()):
+            for target in targets.values():
+                _require_not_moved(target)
             copies = await anyio.to_thread.run_sync(_prepare, source, targets, as_is)
             followed = [await _follow(copy, clock, actor) for copy in copies]
             stamp = f"{clock.now():%Y%m%dT%H%M%SZ}"
@@ -101,6 +112,20 @@ def _check_source(source: Path, target: Path, *, as_is: bool) -> None:
                 )
         finally:
             seal.close()
+
+
+def _require_not_moved(target: Path) -> None:
+    """Return when nothing says that what the file held goes on elsewhere: two stores would, and not know of it.
+
+    Raises:
+        ConfigurationError: Something does.
+    """
+    place: str | None = None
+    if target.exists():
+        with suppress(RefdeskError), translated(), _reading(target) as connection:
+            place = find_new_place(connection)
+    if place is not None:
+        raise ConfigurationError(_MOVED.format(name_store(place)))
 
 
 @contextmanager
@@ -212,9 +237,12 @@ def _settle(name: str, copy: Path, target: Path) -> _Copy:
         if faults := list_faults(connection, 1):
             raise DamageError(f"This file is damaged: {faults[0]}. Nothing was changed; take an earlier backup.")
         connection.set_pragma("journal_mode", "delete")
-        marks = read_marks(connection)
+        marks, place = read_marks(connection), find_new_place(connection)
+        connection.execute("BEGIN")
+        forget_move(connection)
+        connection.execute("COMMIT")
         claim_as_new(connection)
-        return _Copy(name, copy, target, marks.store if marks is not None else 0)
+        return _Copy(name, copy, target, marks.store if marks is not None else 0, was_moved=place is not None)
     finally:
         connection.close()
 
@@ -229,7 +257,8 @@ async def _follow(copy: _Copy, clock: Clock, actor: Actor) -> Restored:
         documents = sum(sum(each.documents.values()) for each in await store.get_statistics())
     if erasures is not None:
         await anyio.to_thread.run_sync(write_list, copy.target, erasures)
-    return Restored(copy.name, documents, carried, None, erasures is not None, copy.has_left_log)
+    knows_erasures = erasures is not None
+    return Restored(copy.name, documents, carried, None, knows_erasures, copy.has_left_log, copy.was_moved)
 
 
 def _recall(copy: _Copy) -> tuple[Aftermath, Erasures | None]:
