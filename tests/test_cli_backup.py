@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -56,6 +59,68 @@ def test_what_it_is_asked_for_is_refused_in_words(home: Path, tmp_path: Path) ->
         result = refdesk(home, [command, str(tmp_path / "b")], REFDESK_STORE="postgresql://desk@db/desk")
         assert result.exit_code == 1
         assert "back-up.md" in result.output
+
+
+def make_key(home: Path) -> str:
+    return str(ask(home, "keys", "create", "--agent", "bot", "--scope", "knowledge:read")["id"])
+
+
+def wipe(file: Path, *tables: str) -> None:
+    """Overwrite the first page of tables of a file that nobody uses."""
+    with closing(sqlite3.connect(file)) as connection:
+        [(size,)] = connection.execute("PRAGMA page_size")
+        find = "SELECT rootpage FROM sqlite_schema WHERE name = ?"
+        pages = [connection.execute(find, (table,)).fetchone()[0] for table in tables]
+    content = bytearray(file.read_bytes())
+    for page in pages:
+        content[(page - 1) * size : page * size] = bytes(size)
+    file.write_bytes(content)
+
+
+@pytest.mark.parametrize("damage", ["everything", "audit", "records", "documents", "file and list gone"])
+def test_what_is_not_known_of_the_time_since_is_said(home: Path, tmp_path: Path, damage: str) -> None:
+    kept, target, file = store(home, "kept"), tmp_path / "backup", home / "refdesk.sqlite3"
+    revoked, valid = make_key(home), make_key(home)
+    ask(home, "backup", str(target))
+    ask(home, "keys", "revoke", revoked)
+    match damage:
+        case "everything":
+            file.write_bytes(b"\xff" * 50_000)
+        case "file and list gone":
+            for each in home.glob("refdesk.sqlite3*"):
+                each.unlink() if each.is_file() else shutil.rmtree(each)
+        case table:
+            wipe(file, table)
+    restored = refdesk(home, ["restore", str(target)])
+    assert restored.exit_code == 0, restored.output
+    knows_keys, knows_acts = damage in ("audit", "documents"), damage in ("records", "documents")
+    assert (revoked in restored.output) is not knows_keys
+    assert (valid in restored.output) is not knows_keys
+    assert ("keys revoke ID" in restored.output) is not knows_keys
+    assert ("put on record" in restored.output) is not knows_acts
+    assert ("refdesk erase" in restored.output) is (damage == "file and list gone")
+    assert ("refdesk.sqlite3.replaced-" in restored.output) is (damage != "file and list gone")
+    lines = {line.split()[0]: line for line in refdesk(home, ["keys", "list"]).output.splitlines()}
+    assert ("revoked" in lines[revoked], "revoked" in lines[valid]) == (knows_keys, False)
+    assert ("keys.revoke" in refdesk(home, ["audit", "show"]).output) is knows_acts
+    assert ask(home, "knowledge", "get", kept)["body"] == "kept"
+
+
+def test_acts_that_do_not_follow_on_and_keys_of_another_desk_are_said(home: Path, tmp_path: Path) -> None:
+    other, target = tmp_path / "other", tmp_path / "backup"
+    store(other, "theirs")
+    theirs = make_key(other)
+    ask(other, "backup", str(target))
+    for body in ("one", "two", "three"):
+        store(home, body)
+    restored = refdesk(home, ["restore", str(target), "--json"])
+    [told] = json.loads(restored.stdout)["restored"]
+    assert (told["actsLeft"], told["keysUnchecked"]) == (3, [theirs])
+    assert "left_acts=3" in refdesk(home, ["audit", "show", "--org", "*"]).output
+    store(home, "more")
+    said = refdesk(home, ["restore", str(target)]).output
+    assert "do not follow on" not in said
+    assert theirs not in said
 
 
 def test_damage_is_named_an_export_fails_and_doing_what_is_said_mends_it(home: Path, tmp_path: Path) -> None:

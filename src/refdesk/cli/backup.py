@@ -17,11 +17,28 @@ if TYPE_CHECKING:
     from refdesk.core.writing.audit import Actor
     from refdesk.settings import Settings
 
+MOST_SHOWN = 20
 UNKNOWN = (
     "What was erased after the backup was made is not known, for the file that was replaced cannot be read and there "
     "is no list beside it: erase it again (refdesk erase)."
 )
 
+UNKNOWN_ACTS = (
+    "What was put on record after the backup was made cannot be read any more, not all of it: the audit log goes on "
+    "from where it could be read to. Keep the file that was replaced."
+)
+NEW_PLACE = (
+    "There was no store in this place, so nothing is known of the time after the backup was made: what was erased "
+    "since is back (erase it again: refdesk erase), and what was put on record since is not there."
+)
+UNCHECKED = (
+    "Keys that open as they did when the backup was made, for nothing here says whether they were revoked since: {}. "
+    "Look at refdesk keys list, and revoke those that are to open nothing (refdesk keys revoke ID)."
+)
+LEFT_ACTS = (
+    "Entries of the audit log that do not follow on from the backup's: {}. They are only in the file that was "
+    "replaced: keep it."
+)
 MOVED = (
     "This is a copy of a store that had been moved to another one: nothing is in it that was written there since. A "
     "later backup, of that store, has it."
@@ -101,10 +118,26 @@ def _tell(results: Sequence[Restored]) -> list[str]:
         if each.was_moved:
             lines.append(MOVED)
         if each.kept is not None:
-            lines.append(f"What was there is kept: {each.kept.name}, in the same folder. Remove it when all is well.")
-        if not each.knows_erasures:
-            lines.append(UNKNOWN)
+            is_all_known = each.knows_erasures and each.knows_acts and not each.carried.left_acts
+            until = " Remove it when all is well." if is_all_known else ""
+            lines.append(f"What was there is kept: {each.kept.name}, in the same folder.{until}")
+        lines += _warn(each)
     return lines
+
+
+def _warn(each: Restored) -> list[str]:
+    """Return what could not be carried over, and what to do."""
+    lines: list[str] = []
+    if each.kept is None and not each.knows_erasures:
+        lines.append(NEW_PLACE)
+    else:
+        lines += [UNKNOWN] * (not each.knows_erasures) + [UNKNOWN_ACTS] * (not each.knows_acts)
+    if each.carried.left_acts:
+        lines.append(LEFT_ACTS.format(each.carried.left_acts))
+    if unchecked := each.carried.unchecked:
+        more = f" and {len(unchecked) - MOST_SHOWN} more" if len(unchecked) > MOST_SHOWN else ""
+        lines.append(UNCHECKED.format(f"{', '.join(unchecked[:MOST_SHOWN])}{more}"))
+    return [f"Warning: {line}" for line in lines]
 
 
 def _to_json(each: Restored) -> dict[str, object]:
@@ -116,5 +149,8 @@ def _to_json(each: Restored) -> dict[str, object]:
         "keysRevoked": each.carried.keys,
         "kept": None if each.kept is None else str(each.kept),
         "knowsErasures": each.knows_erasures,
+        "knowsActs": each.knows_acts,
+        "actsLeft": each.carried.left_acts,
+        "keysUnchecked": list(each.carried.unchecked),
         "wasMoved": each.was_moved,
     }

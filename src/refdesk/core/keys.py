@@ -17,7 +17,7 @@ from refdesk.errors import InvalidInputError, NotFoundError, UnauthenticatedErro
 from refdesk.model import AGENT_NAME, ORG_NAME, SHARED_ORG, Metadata, MetadataKey, Principal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from refdesk.core.writing.audit import Actor
     from refdesk.model import JsonValue
@@ -28,7 +28,7 @@ PREFIX = "refdesk_"
 
 _ORG = re.compile(ORG_NAME)
 _AGENT = re.compile(AGENT_NAME)
-_MOST_KEYS = 100_000
+MOST_KEYS = 100_000
 _REFUSED = "The API key is unknown, expired or revoked. Ask whoever runs this server for a valid one."
 
 
@@ -155,7 +155,7 @@ class KeyRing:
 
     async def list(self, org: str | None = None) -> list[ApiKey]:
         """Return the keys of an org, or of all, oldest first, those that open nothing any more included."""
-        records = await self.store.list_metadata(KIND, limit=_MOST_KEYS)
+        records = await self.store.list_metadata(KIND, limit=MOST_KEYS)
         keys = [*(self.file.list() if self.file is not None else ()), *(_read(record) for record in records)]
         return sorted((key for key in keys if org in (None, key.org)), key=lambda key: (key.created_at, key.id))
 
@@ -173,7 +173,7 @@ class KeyRing:
 
     async def _get(self, id: str) -> tuple[str, ApiKey]:
         """Return a key with the hash it is kept under; errors as in `revoke`."""
-        for record in await self.store.list_metadata(KIND, limit=_MOST_KEYS):
+        for record in await self.store.list_metadata(KIND, limit=MOST_KEYS):
             key = _read(record)
             if key.id == id:
                 return record.key.name, key
@@ -191,6 +191,12 @@ class KeyRing:
                 details: dict[str, JsonValue] = {"key": key.id, "of": key.agent, "scopes": list(key.scopes)}
                 act = audit.make_act(self.actor, action, details=details)
                 await audit.append(transaction, key.org, self.clock.now(), act)
+
+
+def list_open(records: Iterable[Metadata], now: datetime) -> list[str]:
+    """Return the ids of the keys that open something, of those in records."""
+    found = (_read(record) for record in records)
+    return sorted(key.id for key in found if key.is_valid(now))
 
 
 def opens_less(record: Metadata, than: Metadata) -> bool:

@@ -1,7 +1,8 @@
 """What a store that is put back from a backup keeps of the one that it replaces.
 
 A backup is of an earlier time. Its documents are what is wanted; what came after it and must not be undone is carried
-over: what was erased, the audit log, which is only ever added to, and keys that open nothing any more.
+over: what was erased, the audit log, which is only ever added to, and keys that open nothing any more. What cannot be,
+because the store that is replaced cannot be read or does not know of it, is reported.
 """
 
 from __future__ import annotations
@@ -20,11 +21,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from refdesk.core.writing.audit import Actor
-    from refdesk.model import AuditEntry, Collection, Metadata
+    from refdesk.model import AuditEntry, Collection, JsonValue, Metadata
     from refdesk.protocols import Clock, Store
 
 PAGE = 1000
 ACTION = "restore"
+MOST_NAMED = 100
+"""How many keys that could not be checked an entry of the audit log names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,21 +39,33 @@ class Aftermath:
         wide: Of which orgs (and agents, where not of all) everything was erased, and the number of that act.
         acts: The audit log, by org, from some entry on.
         keys: The records of API keys.
+        has_all_acts: Whether that is all of the audit log.
     """
 
     tombstones: Sequence[tuple[Collection, str]] = ()
     wide: Sequence[tuple[str, int, str | None]] = ()
     acts: Sequence[Sequence[AuditEntry]] = ()
     keys: Sequence[Metadata] = ()
+    has_all_acts: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """What was carried over: documents erased again, entries of the audit log, keys that were revoked again."""
+    """What was carried over, and what was not.
+
+    Attributes:
+        erased: How many documents were erased again.
+        acts: How many entries were added to the audit log.
+        keys: How many keys were revoked again, or end earlier again.
+        unchecked: The ids of keys that open something, and of which it is not known whether they should.
+        left_acts: How many entries of the log that is replaced do not follow on from the backup's, and are in neither.
+    """
 
     erased: int = 0
     acts: int = 0
     keys: int = 0
+    unchecked: tuple[str, ...] = ()
+    left_acts: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +76,7 @@ class Restored:
         documents: How many it holds, in whatever state.
         kept: Where the file that was there is now; `None` when there was none.
         knows_erasures: Whether it is known what was erased since the backup was made.
+        knows_acts: Whether it is known what else was put on record since.
         has_left_log: Whether a log beside the file was left out, as it is not the file's.
         was_moved: Whether what was put back is of a store that had been moved to another one by then.
     """
@@ -72,6 +88,7 @@ class Restored:
     knows_erasures: bool
     has_left_log: bool
     was_moved: bool = False
+    knows_acts: bool = True
 
 
 async def carry_over(aftermath: Aftermath, store: Store, clock: Clock, actor: Actor) -> Carried:
@@ -83,7 +100,8 @@ async def carry_over(aftermath: Aftermath, store: Store, clock: Clock, actor: Ac
         StoreError: It failed half way; begin again with the backup.
     """
     ends = {org: await _get_end(store, org) for org in {*_list_orgs(aftermath), actor.org}}
-    acts = sum([await _carry_acts(entries, store) for entries in aftermath.acts])
+    carried = [await _carry_acts(entries, store) for entries in aftermath.acts]
+    acts, left = sum(added for added, _ in carried), sum(left for _, left in carried)
     erased = await erasing.keep_erased(store, clock, aftermath.tombstones)
     for org, number, agent in aftermath.wide:
         if number > ends[org]:
@@ -93,12 +111,17 @@ async def carry_over(aftermath: Aftermath, store: Store, clock: Clock, actor: Ac
                 )
                 erased += again.count
     revoked = await _carry_keys(aftermath.keys, store)
+    unchecked = await _list_unchecked(aftermath.keys, store, clock)
     async with store.transaction() as transaction:
-        details = {"erased": erased, "acts": acts, "keys": revoked}
+        details: dict[str, JsonValue] = {"erased": erased, "acts": acts, "keys": revoked}
+        if left or not aftermath.has_all_acts:
+            details |= {"left_acts": left, "knows_acts": aftermath.has_all_acts}
+        if unchecked:
+            details["unchecked_keys"] = list(unchecked[:MOST_NAMED])
         await audit.append(transaction, actor.org, clock.now(), audit.make_act(actor, ACTION, details=details))
     if not await store.scrub():
         raise StoreError("Traces of what was erased could not be overwritten. Nothing was restored.")
-    return Carried(erased, acts, revoked)
+    return Carried(erased, acts, revoked, unchecked, left)
 
 
 def _list_orgs(aftermath: Aftermath) -> set[str]:
@@ -110,10 +133,14 @@ async def _get_end(store: Store, org: str) -> int:
     return last.number if last is not None else 0
 
 
-async def _carry_acts(entries: Sequence[AuditEntry], store: Store) -> int:
-    """Add what follows the end of a log to it, as far as the chain holds; return how much that was."""
+async def _carry_acts(entries: Sequence[AuditEntry], store: Store) -> tuple[int, int]:
+    """Add what follows the end of a log to it, as far as the chain holds.
+
+    Returns:
+        How many entries were added, and how many are not in the log even so.
+    """
     if not entries:
-        return 0
+        return 0, 0
     last = await store.get_last_audit(entries[0].org)
     number, digest = (last.number, last.digest) if last is not None else (0, "")
     following: list[AuditEntry] = []
@@ -124,7 +151,25 @@ async def _carry_acts(entries: Sequence[AuditEntry], store: Store) -> int:
     for start in range(0, len(following), PAGE):
         async with store.transaction() as transaction:
             await transaction.put_audit(following[start : start + PAGE])
-    return len(following)
+    return len(following), await _count_left(entries, store)
+
+
+async def _count_left(entries: Sequence[AuditEntry], store: Store) -> int:
+    """Return how many entries a log does not have."""
+    org, at, left = entries[0].org, entries[0].number - 1, 0
+    for start in range(0, len(entries), PAGE):
+        wanted = entries[start : start + PAGE]
+        there = {entry.digest for entry in await store.get_audit(org, at, PAGE)}
+        left += sum(entry.digest not in there for entry in wanted)
+        at = wanted[-1].number
+    return left
+
+
+async def _list_unchecked(known: Sequence[Metadata], store: Store, clock: Clock) -> tuple[str, ...]:
+    """Return the ids of keys that open something, and of which the store that is replaced says nothing."""
+    checked = {record.key for record in known}
+    records = await store.list_metadata(keys.KIND, limit=keys.MOST_KEYS)
+    return tuple(keys.list_open((record for record in records if record.key not in checked), clock.now()))
 
 
 async def _carry_keys(known: Sequence[Metadata], store: Store) -> int:

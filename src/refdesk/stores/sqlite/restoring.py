@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import anyio.to_thread
 import apsw
@@ -39,8 +40,9 @@ if TYPE_CHECKING:
     from refdesk.protocols import Clock
     from refdesk.stores.sqlite.lineage import Marks
 
+T = TypeVar("T")
+
 _LOG_HEADER = 32
-_MOST_KEYS = 100_000
 _PAGE = 1000
 _IN_USE = (
     "A process has the store open. Stop every server and worker that uses it, and the desk that clients share (refdesk "
@@ -251,38 +253,74 @@ async def _follow(copy: _Copy, clock: Clock, actor: Actor) -> Restored:
     """Let a copy follow the store that it replaces."""
     from refdesk.stores.sqlite.store import open_store
 
-    aftermath, erasures = await anyio.to_thread.run_sync(_recall, copy)
+    aftermath, erasures, knows_erasures = await anyio.to_thread.run_sync(_recall, copy)
     async with open_store(copy.path, clock=clock) as store:
         carried = await carry_over(aftermath, store, clock, actor)
         documents = sum(sum(each.documents.values()) for each in await store.get_statistics())
-    if erasures is not None:
+    if knows_erasures or not copy.target.exists():
         await anyio.to_thread.run_sync(write_list, copy.target, erasures)
-    knows_erasures = erasures is not None
-    return Restored(copy.name, documents, carried, None, knows_erasures, copy.has_left_log, copy.was_moved)
+    return Restored(
+        copy.name,
+        documents,
+        carried,
+        kept=None,
+        knows_erasures=knows_erasures,
+        has_left_log=copy.has_left_log,
+        was_moved=copy.was_moved,
+        knows_acts=aftermath.has_all_acts,
+    )
 
 
-def _recall(copy: _Copy) -> tuple[Aftermath, Erasures | None]:
-    """Return what is known of the time since the backup, and what was erased in it; `None` where that is not known."""
-    is_there = copy.target.exists()
+def _recall(copy: _Copy) -> tuple[Aftermath, Erasures, bool]:
+    """Return what is known of the time since the backup, what was erased, and whether that is all that was."""
     listed = read_list(copy.target)
-    known, is_known = listed or Erasures(), listed is not None or not is_there
-    acts, records = list["list[AuditEntry]"](), list["Metadata"]()
-    if is_there:
+    left = _Left()
+    if copy.target.exists():
         with suppress(RefdeskError), translated(), _reading(copy.target) as connection:
-            known, is_known = known.add(find_erasures(connection)), True
-            records = reads.list_metadata(connection, keys.KIND, None, None, _MOST_KEYS)
-            acts = [_read_acts(connection, org) for org in archive.list_audited_orgs(connection)]
+            left = _read_left(connection)
+    known = (listed or Erasures()).add(left.erasures or Erasures())
     # Of another store everything may have been erased at another time than the numbers of this one say.
     wide = [(each.org, each.number, each.agent) for each in known.wide] if copy.store in known.stores else []
+    aftermath = Aftermath(sorted(known.tombstones), sorted(wide, key=str), left.acts, left.keys, left.has_all_acts)
     erasures = known.add(Erasures(stores=frozenset({copy.store})))
-    return Aftermath(sorted(known.tombstones), sorted(wide, key=str), acts, records), erasures if is_known else None
+    return aftermath, erasures, listed is not None or left.erasures is not None
 
 
-def _read_acts(connection: Connection, org: str) -> list[AuditEntry]:
+@dataclass(frozen=True, slots=True)
+class _Left:
+    """What could be read of a file that is to be replaced: each by itself, for any of it may be damaged.
+
+    Attributes:
+        erasures: `None` where not all could be.
+    """
+
+    erasures: Erasures | None = None
+    keys: Sequence[Metadata] = ()
+    acts: Sequence[Sequence[AuditEntry]] = ()
+    has_all_acts: bool = False
+
+
+def _read_left(connection: Connection) -> _Left:
+    erasures = _try(lambda: find_erasures(connection))
+    records = _try(lambda: reads.list_metadata(connection, keys.KIND, None, None, keys.MOST_KEYS))
+    orgs = _try(lambda: archive.list_audited_orgs(connection))
+    logs = [_read_acts(connection, org) for org in orgs or ()]
+    is_whole = orgs is not None and all(is_read for _, is_read in logs)
+    return _Left(erasures, records or (), [acts for acts, _ in logs], is_whole)
+
+
+def _try(read: Callable[[], T]) -> T | None:
+    with suppress(RefdeskError), translated():
+        return read()
+    return None
+
+
+def _read_acts(connection: Connection, org: str) -> tuple[list[AuditEntry], bool]:
+    """Return the log of an org as far as it can be read, and whether that is all of it."""
     acts: list[AuditEntry] = []
-    while page := reads.get_audit(connection, org, acts[-1].number if acts else 0, _PAGE):
+    while page := _try(partial(reads.get_audit, connection, org, acts[-1].number if acts else 0, _PAGE)):
         acts += page
-    return acts
+    return acts, page is not None
 
 
 @contextmanager
