@@ -264,9 +264,9 @@ def _check_home(settings: Settings) -> Check:
     if settings.store is not None:
         return Check("data folder", "ok", "not used: REFDESK_STORE says where things are kept")
     try:
-        settings.home.mkdir(parents=True, exist_ok=True)
+        settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
         probe = settings.home / ".doctor"
-        probe.touch()
+        probe.touch(mode=0o600)
         probe.unlink()
         free = shutil.disk_usage(settings.home).free
         if free < LEAST_FREE:

@@ -28,8 +28,9 @@ def keep(folder: Path, sha256: str, content: bytes) -> None:
     path = _get_path(folder, sha256)
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     with suppress(OSError):
-        folder.mkdir(exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
         try:
+            unfinished.touch(mode=0o600)
             unfinished.write_bytes(content)
             unfinished.replace(path)  # without a sync: what a loss of power leaves is checked when it is read
         finally:

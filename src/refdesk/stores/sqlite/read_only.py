@@ -10,7 +10,6 @@ file that no process has open is copied so: for one that is open what it takes t
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from refdesk.errors import StoreError
+from refdesk.stores.sqlite.copying import copy_file
 from refdesk.stores.sqlite.driver import Connection, open_reading, open_snapshot
 from refdesk.stores.sqlite.failures import translated
 
@@ -87,7 +87,7 @@ def copied(path: Path) -> Generator[Path]:
             for suffix in _COPIED:
                 part = Path(f"{path}{suffix}")
                 if part.exists():
-                    shutil.copyfile(part, f"{copy}{suffix}")
+                    copy_file(part, Path(f"{copy}{suffix}"))
         yield copy
 
 

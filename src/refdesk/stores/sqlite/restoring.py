@@ -8,7 +8,6 @@ new one under a dated name.
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -27,6 +26,7 @@ from refdesk.stores.sqlite import archive, reads
 from refdesk.stores.sqlite.backups import extract, flush_folder, list_enclosed
 from refdesk.stores.sqlite.checking import list_faults
 from refdesk.stores.sqlite.connections import make_folder
+from refdesk.stores.sqlite.copying import copy_file
 from refdesk.stores.sqlite.driver import Connection, open_snapshot
 from refdesk.stores.sqlite.erasures import RESTORING, Erasures, find_erasures, read_list, remove_left, write_list
 from refdesk.stores.sqlite.failures import DamageError, translated
@@ -195,10 +195,10 @@ def _take(source: Path, copy: Path, *, as_is: bool) -> bool:
             "This is no backup: it was in use when it was copied, so what was stored last may be missing. Take one "
             "that refdesk backup made; to accept this one as it is, say --as-is."
         )
-    shutil.copyfile(source, copy)
+    copy_file(source, copy)
     if not has_log:
         return False
-    shutil.copyfile(log, f"{copy}-wal")
+    copy_file(log, Path(f"{copy}-wal"))
     connection = Connection(copy, 0)
     is_its_own = False
     try:
@@ -210,7 +210,7 @@ def _take(source: Path, copy: Path, *, as_is: bool) -> bool:
         connection.close()
     if not is_its_own:
         clear_log(copy)
-        shutil.copyfile(source, copy)
+        copy_file(source, copy)
     return not is_its_own
 
 

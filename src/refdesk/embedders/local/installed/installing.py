@@ -66,10 +66,10 @@ def install(source: str, home: Path, *, name: str | None = None, sha256: str | N
         SourceError: The repository cannot be read.
     """
     called = _choose_name(name, source)
-    (home / FOLDER).mkdir(parents=True, exist_ok=True)
+    (home / FOLDER).mkdir(mode=0o700, parents=True, exist_ok=True)
     with _open_source(source) as opened, tempfile.TemporaryDirectory(dir=home / FOLDER, prefix=".") as temporary:
         folder = Path(temporary) / called
-        folder.mkdir()
+        folder.mkdir(mode=0o700)
         digests = _copy(opened, folder)
         if sha256 is not None and digests[MODEL_FILE] != sha256.casefold():
             raise errors.InvalidInputError(f"The model's SHA-256 is {digests[MODEL_FILE]}, not {sha256}.")
@@ -197,6 +197,7 @@ def _find(source: Source, wanted: str) -> str | None:
 
 def _copy_file(open_file: Callable[[], IO[bytes]], target: Path) -> str:
     digest, left = hashlib.sha256(), MOST_BYTES
+    target.touch(mode=0o600)
     with open_file() as source, target.open("wb") as copy:
         while block := source.read(1 << 20):
             left -= len(block)

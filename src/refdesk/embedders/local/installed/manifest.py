@@ -95,7 +95,7 @@ def read_in_use(home: Path) -> str:
 
 def write_in_use(home: Path, name: str) -> None:
     """Let a model make vectors, from the next start of each process on."""
-    (home / FOLDER).mkdir(parents=True, exist_ok=True)
+    (home / FOLDER).mkdir(mode=0o700, parents=True, exist_ok=True)
     write_atomically(home / FOLDER / IN_USE, [f"{name}\n"])
 
 
