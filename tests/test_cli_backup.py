@@ -123,6 +123,29 @@ def test_acts_that_do_not_follow_on_and_keys_of_another_desk_are_said(home: Path
     assert theirs not in said
 
 
+@pytest.mark.parametrize("is_serving", [False, True])
+@pytest.mark.parametrize("is_damaged", [False, True])
+def test_an_org_that_was_erased_after_a_move_is_not_back_by_a_backup_from_before(
+    home: Path, tmp_path: Path, is_serving: bool, is_damaged: bool
+) -> None:
+    new, target = tmp_path / "new.sqlite3", tmp_path / "backup"
+    store(home, "gone", "--org", "acme")
+    kept = store(home, "kept")
+    ask(home, "keys", "create", "--org", "acme", "--agent", "bot", "--scope", "knowledge:read")
+    ask(home, "backup", str(target))
+    url = f"sqlite:///{new}"
+    old = f"sqlite:///{home / 'refdesk.sqlite3'}"
+    ask(home, "migrate", "--from", old, "--to", url, *(["--serving"] if is_serving else []))
+    assert refdesk(home, ["erase", "--org", "acme", "--yes"], REFDESK_STORE=url).exit_code == 0
+    if is_damaged:
+        new.write_bytes(b"\xff" * 50_000)
+    restored = refdesk(home, ["restore", str(target)], REFDESK_STORE=url)
+    assert restored.exit_code == 0, restored.output
+    assert "erased again: 1" in restored.output
+    assert "bot" not in refdesk(home, ["keys", "list"], REFDESK_STORE=url).output
+    assert "kept" in refdesk(home, ["knowledge", "get", kept], REFDESK_STORE=url).output
+
+
 def test_damage_is_named_an_export_fails_and_doing_what_is_said_mends_it(home: Path, tmp_path: Path) -> None:
     id, file, export = store(home, "kept"), home / "refdesk.sqlite3", tmp_path / "export.jsonl"
     target = tmp_path / "backup.sqlite3"

@@ -77,6 +77,7 @@ class _Wish:
 async def _migrate(
     settings: Settings, source: str, target: str, wish: _Wish, show: Show | None
 ) -> list[tuple[Move, Contents]]:
+    from refdesk.factories.backups import follow_history
     from refdesk.factories.stores import choose_store, require_there
     from refdesk.factories.toolsets import plan_moves
 
@@ -96,6 +97,8 @@ async def _migrate(
                 moved.append((move, await _migrate_part(settings, wish, old, new, name, shown, move)))
             except errors.ConflictError as error:
                 raise errors.ConflictError(f"{move.variable}: {error.message}") from None
+            if wish.org is None:
+                follow_history(source, move.url)
         return moved
 
 

@@ -62,6 +62,7 @@ async def _abort(source: str) -> None:
 
 async def _move(settings: Settings, source: str, target: str, show: Show | None) -> tuple[float, int]:
     from refdesk.core.keeping.moving import Mover
+    from refdesk.factories.backups import follow_history
 
     async with AsyncExitStack() as stack:
         old = await stack.enter_async_context(choose_store(source, "--from")())
@@ -76,6 +77,7 @@ async def _move(settings: Settings, source: str, target: str, show: Show | None)
         name = blake2b(source.encode(), digest_size=16).hexdigest()
         mover = Mover(old, new, name, target, shown.note, shown.begin)
         await mover.run()
+        follow_history(source, target)
         documents = sum(sum(each.documents.values()) for each in await new.get_statistics())
         return mover.standstill_seconds, documents
 

@@ -140,6 +140,15 @@ async def restore_backup(settings: Settings, source: Path, actor: Actor, as_is: 
     return await restoring.restore(source, list_files(settings), SystemClock(), actor, as_is=as_is)
 
 
+def follow_history(source: str, target: str) -> None:
+    """Let backups of the store at one URL count as earlier ones of that at another, where both are files; blocks."""
+    from refdesk.stores.sqlite import erasures
+
+    old, new = find_file(source), find_file(target)
+    if old is not None and new is not None:
+        erasures.follow_history(old, new)
+
+
 def list_faults(settings: Settings) -> dict[str, list[str]]:
     """Return what is wrong with each of the files that are there, whether or not they open as stores; blocks.
 

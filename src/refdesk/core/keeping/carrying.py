@@ -40,6 +40,8 @@ class Aftermath:
         acts: The audit log, by org, from some entry on.
         keys: The records of API keys.
         has_all_acts: Whether that is all of the audit log.
+        is_of_one_history: Whether it is known that the backup is of the store that is replaced, or of one that it
+            follows; else a log that goes on from the backup's shows it for its org.
     """
 
     tombstones: Sequence[tuple[Collection, str]] = ()
@@ -47,6 +49,7 @@ class Aftermath:
     acts: Sequence[Sequence[AuditEntry]] = ()
     keys: Sequence[Metadata] = ()
     has_all_acts: bool = True
+    is_of_one_history: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +102,12 @@ async def carry_over(aftermath: Aftermath, store: Store, clock: Clock, actor: Ac
     Raises:
         StoreError: It failed half way; begin again with the backup.
     """
-    ends = {org: await _get_end(store, org) for org in {*_list_orgs(aftermath), actor.org}}
+    ends = {org: await store.get_last_audit(org) for org in _list_orgs(aftermath)}
     carried = [await _carry_acts(entries, store) for entries in aftermath.acts]
     acts, left = sum(added for added, _ in carried), sum(left for _, left in carried)
     erased = await erasing.keep_erased(store, clock, aftermath.tombstones)
     for org, number, agent in aftermath.wide:
-        if number > ends[org]:
+        if _is_later(number, ends[org], aftermath):
             with suppress(NotFoundError):
                 again = await erasing.erase(
                     store, clock, audit.Actor(org, "refdesk", "server"), erasing.Erasable(org, agent=agent)
@@ -128,9 +131,15 @@ def _list_orgs(aftermath: Aftermath) -> set[str]:
     return {org for org, _, _ in aftermath.wide}
 
 
-async def _get_end(store: Store, org: str) -> int:
-    last = await store.get_last_audit(org)
-    return last.number if last is not None else 0
+def _is_later(number: int, end: AuditEntry | None, aftermath: Aftermath) -> bool:
+    """Return whether an act is one of the time after a backup, where the log of its org ended so.
+
+    The numbers of a log that is another one say nothing of when that was.
+    """
+    if number <= (end.number if end is not None else 0):
+        return False
+    logs = (entries for entries in aftermath.acts if end is not None and entries and entries[0].org == end.org)
+    return aftermath.is_of_one_history or any(entry == end for entries in logs for entry in entries)
 
 
 async def _carry_acts(entries: Sequence[AuditEntry], store: Store) -> tuple[int, int]:

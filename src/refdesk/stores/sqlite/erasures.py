@@ -12,11 +12,15 @@ import os
 import shutil
 import threading
 import zlib
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from refdesk.errors import RefdeskError
 from refdesk.model import Collection
+from refdesk.stores.sqlite.driver import open_reading
+from refdesk.stores.sqlite.failures import translated
 from refdesk.stores.sqlite.lineage import read_marks
 
 if TYPE_CHECKING:
@@ -50,7 +54,8 @@ class Erasures:
     """All that was erased.
 
     Attributes:
-        stores: Whose history this is: the number of the store, and of those that it was put in the place of.
+        stores: Whose history this is: the number of the store, and of those that it was put in the place of, or that
+            were moved to it.
     """
 
     tombstones: frozenset[tuple[Collection, str]] = frozenset()
@@ -69,6 +74,17 @@ def find_erasures(connection: Connection) -> Erasures:
     marks = read_marks(connection)
     stores = frozenset({marks.store} if marks is not None else ())
     return Erasures(frozenset(tombstones), frozenset(wide), stores)
+
+
+def follow_history(source: Path, target: Path) -> None:
+    """Note that a store is what another one was moved to: a backup of that one is one of its own past.
+
+    Nothing is noted where the other one cannot be read.
+    """
+    with suppress(RefdeskError), translated(), open_reading(source) as connection:
+        marks, listed = read_marks(connection), read_list(source) or Erasures()
+        own = frozenset({marks.store} if marks is not None else ())
+        write_list(target, Erasures(stores=listed.stores | own))
 
 
 def write_found(connection: Connection) -> bool:

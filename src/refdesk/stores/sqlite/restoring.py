@@ -279,9 +279,10 @@ def _recall(copy: _Copy) -> tuple[Aftermath, Erasures, bool]:
         with suppress(RefdeskError), translated(), _reading(copy.target) as connection:
             left = _read_left(connection)
     known = (listed or Erasures()).add(left.erasures or Erasures())
-    # Of another store everything may have been erased at another time than the numbers of this one say.
-    wide = [(each.org, each.number, each.agent) for each in known.wide] if copy.store in known.stores else []
-    aftermath = Aftermath(sorted(known.tombstones), sorted(wide, key=str), left.acts, left.keys, left.has_all_acts)
+    wide = sorted(((each.org, each.number, each.agent) for each in known.wide), key=str)
+    aftermath = Aftermath(
+        sorted(known.tombstones), wide, left.acts, left.keys, left.has_all_acts, copy.store in known.stores
+    )
     erasures = known.add(Erasures(stores=frozenset({copy.store})))
     return aftermath, erasures, listed is not None or left.erasures is not None
 
