@@ -146,6 +146,26 @@ def test_an_org_that_was_erased_after_a_move_is_not_back_by_a_backup_from_before
     assert "kept" in refdesk(home, ["knowledge", "get", kept], REFDESK_STORE=url).output
 
 
+@pytest.mark.parametrize("is_damaged", [False, True])
+def test_an_org_that_was_moved_out_is_not_half_back_by_a_backup_from_before(
+    home: Path, tmp_path: Path, is_damaged: bool
+) -> None:
+    new, target, file = tmp_path / "new.sqlite3", tmp_path / "backup", home / "refdesk.sqlite3"
+    store(home, "moved", "--org", "acme")
+    kept = store(home, "kept")
+    ask(home, "keys", "create", "--org", "acme", "--agent", "bot", "--scope", "knowledge:read")
+    ask(home, "backup", str(target))
+    ask(home, "migrate", "--from", f"sqlite:///{file}", "--to", f"sqlite:///{new}", "--org", "acme", "--remove")
+    assert "bot" not in refdesk(home, ["keys", "list"]).output
+    if is_damaged:
+        file.write_bytes(b"\xff" * 50_000)
+    restored = refdesk(home, ["restore", str(target)])
+    assert restored.exit_code == 0, restored.output
+    assert "bot" not in refdesk(home, ["keys", "list"]).output
+    assert ask(home, "knowledge", "list", "--org", "acme")["entries"] == []
+    assert ask(home, "knowledge", "get", kept)["body"] == "kept"
+
+
 def test_damage_is_named_an_export_fails_and_doing_what_is_said_mends_it(home: Path, tmp_path: Path) -> None:
     id, file, export = store(home, "kept"), home / "refdesk.sqlite3", tmp_path / "export.jsonl"
     target = tmp_path / "backup.sqlite3"

@@ -109,7 +109,8 @@ class Removal:
                 await self._require_untouched(transaction)
                 await transaction.remove_metadata(keys)
         async with erasing.erasing(self.store) as transaction:
-            await self._put_on_record(transaction, {"documents": documents, "is_whole": True})
+            part: dict[str, JsonValue] = {"part": self.part.name} if self.part.toolsets else {}
+            await self._put_on_record(transaction, {"documents": documents, "is_whole": True, **part})
 
     async def _require_untouched(self, transaction: Transaction) -> None:
         if await transaction.get_last_audit(str(self.part.org)) != self.last:

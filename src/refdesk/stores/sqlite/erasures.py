@@ -37,7 +37,12 @@ _TOMBSTONES = """
 _WIDE = """
     SELECT org, number, act ->> '$.details.of', act ->> '$.details.name' FROM audit
     WHERE act ->> '$.action' = 'erase' AND act ->> '$.details.of' IS NOT NULL
+    UNION ALL
+    SELECT org, number, 'org', NULL FROM audit
+    WHERE act ->> '$.action' = 'migrate' AND act ->> '$.details.is_removed' AND act ->> '$.details.is_whole'
+        AND act ->> '$.details.part' IS NULL
 """
+"""Orgs that were moved to another store and removed are erased here."""
 
 
 @dataclass(frozen=True, slots=True)
