@@ -128,3 +128,26 @@ async def test_overdue_backups_are_a_problem_and_one_made_by_hand_counts(desk: D
     assert await desk.find_problem() is None
     assert not await desk.keeper().run_once()
     assert [record.key.name for record in await desk.store.list_metadata(KIND)] == ["made"]
+
+
+async def test_a_backup_dated_in_the_future_stops_none_and_hides_no_failure(desk: Desk) -> None:
+    """The clock was ten years ahead for a moment."""
+    await note_made(desk.store, FixedClock(NOW + 3650 * DAY), audit.SERVER, "ahead", Made(1, 1))
+    desk.clock.advance(2 * DAY + timedelta(seconds=1))
+    assert "overdue" in (await desk.find_problem() or "")
+    desk.failure = "The disk that takes the backup is full."
+    assert not await desk.keeper().run_once()
+    assert "disk that takes the backup is full" in (await desk.find_problem() or "")
+    desk.failure = ""
+    desk.clock.advance(timedelta(minutes=10))
+    assert await desk.keeper().run_once()
+    assert (await read_status(desk.store)).made_at == desk.clock.now()
+    assert await desk.find_problem() is None
+    assert not await desk.keeper().run_once()
+    # So does a failure that is.
+    desk.failure = "full"
+    desk.clock.advance(3650 * DAY)
+    assert not await desk.keeper().run_once()
+    desk.failure = ""
+    desk.clock.advance(-3649 * DAY)
+    assert await desk.keeper().run_once()

@@ -69,7 +69,7 @@ class BackupStatus:
     Attributes:
         made_at: When the last one was made, by whomever; `None` when none ever was.
         name: Its file's name, without its folder.
-        failed_at: When the last attempt failed, where none was made since.
+        failed_at: When an attempt failed last; see `has_failed`.
         reason: Why.
     """
 
@@ -78,14 +78,21 @@ class BackupStatus:
     failed_at: datetime | None = None
     reason: str = ""
 
+    def get_made_at(self, now: datetime) -> datetime | None:
+        """Return when the last one was made; a time in the future is of a clock that was set back, and says nothing."""
+        return self.made_at if self.made_at is not None and self.made_at <= now else None
+
+    def has_failed(self, now: datetime) -> bool:
+        """Return whether none was made since an attempt failed."""
+        made_at = self.get_made_at(now)
+        return self.failed_at is not None and (made_at is None or self.failed_at >= made_at)
+
 
 async def read_status(store: Store) -> BackupStatus:
     """Return what is known of the backups of a store."""
     made, failed = await store.get_many_metadata([MADE, FAILED])
     made_at, name = _read(made, "name")
     failed_at, reason = _read(failed, "reason")
-    if failed_at is not None and made_at is not None and failed_at < made_at:
-        failed_at, reason = None, ""
     return BackupStatus(made_at, name, failed_at, reason)
 
 
@@ -95,6 +102,7 @@ async def note_made(store: Store, clock: Clock, actor: Actor, name: str, made: M
     details: dict[str, JsonValue] = {"file": name, "bytes": made.bytes, "documents": made.documents}
     async with store.transaction() as transaction:
         await transaction.put_metadata([Metadata(MADE, {"at": now.isoformat(), "name": name})])
+        await transaction.remove_metadata([FAILED])
         await audit.append(transaction, SHARED_ORG, now, audit.make_act(actor, ACTION, details=details))
 
 
@@ -107,9 +115,9 @@ def find_problem(status: BackupStatus, schedule: Schedule, now: datetime, since:
         now: The present.
         since: When this process began to look after them.
     """
-    if status.failed_at is not None:
+    if status.failed_at is not None and status.has_failed(now):
         return f"The last backup failed ({status.failed_at:%Y-%m-%d %H:%M} UTC): {status.reason}"
-    if now - max(status.made_at or since, since) > 2 * schedule.every:
+    if now - max(status.get_made_at(now) or since, since) > 2 * schedule.every:
         last = "none was made" if status.made_at is None else f"the last one is of {status.made_at:%Y-%m-%d %H:%M} UTC"
         return f"Backups are overdue: {last}. Restart the server, or run refdesk worker."
     return None
@@ -158,9 +166,9 @@ class BackupKeeper:
 
     async def _is_due(self) -> bool:
         status, now = await read_status(self.store), self.clock.now()
-        if status.failed_at is not None:
-            return now - status.failed_at >= min(RETRY_AFTER, self.schedule.every)
-        return status.made_at is None or now - status.made_at >= self.schedule.every
+        if status.has_failed(now):
+            return _is_past(status.failed_at, now, min(RETRY_AFTER, self.schedule.every))
+        return _is_past(status.made_at, now, self.schedule.every)
 
     async def _attempt(self, lease: Lease) -> bool:
         name = f"refdesk-{self.clock.now():%Y%m%dT%H%M%SZ}.sqlite3"
@@ -215,6 +223,11 @@ class BackupKeeper:
         left = [name for name in names if _LEFT.fullmatch(name)]
         for name in [*whole[: -self.schedule.keep], *left]:
             (self.schedule.folder / name).unlink(missing_ok=True)
+
+
+def _is_past(instant: datetime | None, now: datetime, pause: timedelta) -> bool:
+    # An instant in the future is of a clock that was set back since: whoever waited for it would wait for years.
+    return instant is None or not timedelta(0) <= now - instant < pause
 
 
 def _read(record: Metadata | None, name: str) -> tuple[datetime | None, str]:
