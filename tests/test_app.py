@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -12,7 +14,7 @@ import anyio.lowlevel
 import pytest
 
 from refdesk.app import SET_ASIDE, STUMBLING, Desk, open_desk
-from refdesk.core.background.backups import Made, note_made, read_status
+from refdesk.core.background.backups import BackupKeeper, Made, note_made, read_status
 from refdesk.core.background.embedding import MAX_ATTEMPTS, Indexer
 from refdesk.core.background.health import STALLED_AFTER
 from refdesk.core.background.sync_log import BUG, SyncStatus, write_status
@@ -23,6 +25,7 @@ from refdesk.core.search.semantics import Semantics
 from refdesk.core.writing import audit
 from refdesk.errors import StoreError
 from refdesk.factories import upkeep
+from refdesk.factories.backups import choose_schedule, is_own, make_backup
 from refdesk.factories.bases import Base
 from refdesk.factories.toolsets import load_toolsets
 from refdesk.model import State
@@ -172,6 +175,31 @@ async def test_a_server_makes_the_backups_that_are_asked_for(tmp_path: Path) -> 
                 await anyio.lowlevel.checkpoint()
     async with open_store(tmp_path / "kept" / status.name) as backup:
         await backup.check()
+
+
+async def test_desks_that_share_a_folder_for_backups_leave_each_others_alone(tmp_path: Path) -> None:
+    folder, clock = tmp_path / "kept", FixedClock(NOW)
+    folder.mkdir()
+    (folder / "refdesk-20250101T000000Z.sqlite3.partial").touch()
+    (folder / "refdesk-20250102T000000Z.sqlite3.partial-journal").touch()
+    making = (folder / "refdesk-20250102T000000Z.sqlite3.partial").open("w")
+    fcntl.flock(making, fcntl.LOCK_EX)
+    for home in ("a", "b", "a", "a"):
+        path = tmp_path / home / "refdesk.sqlite3"
+        settings = make_settings(path.parent, backup_every="1d", backup_keep=1, backup_to=folder, store=None)
+        schedule = choose_schedule(settings)
+        assert schedule is not None
+        async with open_store(path) as store:
+            make, own = partial(make_backup, settings), partial(is_own, settings)
+            assert await BackupKeeper(store, clock, schedule, make, own).run_once()
+        clock.advance(timedelta(days=1))
+    making.close()
+    assert sorted(each.name for each in folder.iterdir()) == [
+        "refdesk-20250102T000000Z.sqlite3.partial",
+        "refdesk-20250102T000000Z.sqlite3.partial-journal",
+        "refdesk-20260302T120000Z.sqlite3",
+        "refdesk-20260304T120000Z.sqlite3",
+    ]
 
 
 async def test_a_desk_makes_an_index_that_is_missing_before_anybody_searches(tmp_path: Path) -> None:

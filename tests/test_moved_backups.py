@@ -18,7 +18,7 @@ from refdesk.core.background.backups import BackupKeeper, read_status
 from refdesk.core.clock import FixedClock
 from refdesk.core.keeping.moves import Move, find_moves, read_move
 from refdesk.errors import StoreError
-from refdesk.factories.backups import choose_schedule, keep_backups, make_backup
+from refdesk.factories.backups import choose_schedule, is_own, keep_backups, make_backup
 from refdesk.factories.stores import choose_followed
 from refdesk.stores.sqlite import backups, open_store
 from refdesk.stores.sqlite.driver import Connection
@@ -98,13 +98,15 @@ async def test_scheduled_backups_are_of_where_the_store_is_by_then(home: Path, t
     assert schedule is not None
     await anyio.to_thread.run_sync(store, home, "before")
     async with choose_followed(settings.store_url)() as followed:
-        keeper = BackupKeeper(followed, clock, schedule, partial(make_backup, settings))
+        keeper = BackupKeeper(followed, clock, schedule, partial(make_backup, settings), partial(is_own, settings))
         assert await keeper.run_once()
         new = await anyio.to_thread.run_sync(move, home)
         await put(followed, make_document("later", title="later"))
         clock.advance(timedelta(days=1))
         assert await keeper.run_once()
-    last = max(folder.iterdir())
+    # The one from before the move is not this store's to remove.
+    before, last = sorted(folder.iterdir())
+    assert read_titles(before) == ["About before"]
     assert read_titles(last) == read_titles(new) == ["About before", "later"]
 
 

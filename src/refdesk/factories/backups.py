@@ -104,6 +104,16 @@ def make_backup(settings: Settings, target: Path, *, replaces: bool = False) -> 
     return Made(made.bytes, made.counts["documents"], made.enclosed)
 
 
+def is_own(settings: Settings, path: Path) -> bool:
+    """Return whether a scheduled backup is of the store that is backed up now, or what is left of one is nobody's.
+
+    Those of before a move or a restore are of another store. Blocks; errors as in `follow_files`.
+    """
+    from refdesk.stores.sqlite import backups
+
+    return backups.is_left(path) if backups.PARTIAL in path.name else backups.is_of(path, follow_files(settings)[""])
+
+
 async def back_up(settings: Settings, target: Path, actor: Actor, replaces: bool) -> Made:
     """Make a backup and put on record that it was made; errors as in `make_backup`.
 
@@ -198,7 +208,7 @@ async def keep_backups(settings: Settings, base: Base) -> None:
         return
     if schedule is not None:
         store, clock = base.knowledge_base.store, base.knowledge_base.clock
-        await BackupKeeper(store, clock, schedule, partial(make_backup, settings)).run()
+        await BackupKeeper(store, clock, schedule, partial(make_backup, settings), partial(is_own, settings)).run()
 
 
 async def look_at_backups(settings: Settings, base: Base, since: datetime) -> tuple[BackupStatus, str | None]:

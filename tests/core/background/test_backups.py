@@ -47,8 +47,11 @@ class Desk:
         target.write_text("backup")
         return Made(6, 1)
 
+    def is_own(self, path: Path) -> bool:
+        return path.read_text() in ("backup", "")
+
     def keeper(self) -> BackupKeeper:
-        return BackupKeeper(self.store, self.clock, self.schedule, self.make)
+        return BackupKeeper(self.store, self.clock, self.schedule, self.make, self.is_own)
 
     async def find_problem(self) -> str | None:
         return find_problem(await read_status(self.store), self.schedule, self.clock.now(), NOW)
@@ -75,6 +78,7 @@ async def test_one_is_made_at_once_and_then_when_the_interval_has_passed(desk: D
 async def test_only_so_many_are_kept_and_nothing_else_is_removed(desk: Desk) -> None:
     folder = desk.schedule.folder
     folder.mkdir()
+    (folder / "refdesk-20260102T000000Z.sqlite3").write_text("of another desk")
     for name in ("mine.sqlite3", "refdesk-2026.sqlite3", "refdesk-20260101T000000Z.sqlite3.partial"):
         (folder / name).touch()
     for _ in range(4):
@@ -83,6 +87,7 @@ async def test_only_so_many_are_kept_and_nothing_else_is_removed(desk: Desk) -> 
     assert list_names(folder) == [
         "mine.sqlite3",
         "refdesk-2026.sqlite3",
+        "refdesk-20260102T000000Z.sqlite3",
         "refdesk-20260303T120000Z.sqlite3",
         "refdesk-20260304T120000Z.sqlite3",
     ]

@@ -61,6 +61,9 @@ class Made:
 MakeBackup = Callable[[Path], Made]
 """Makes a backup in a file that is not there yet; blocks."""
 
+IsOwn = Callable[[Path], bool]
+"""Says whether a backup is of the store that is backed up, or what is left of one is nobody's any more; blocks."""
+
 
 @dataclass(frozen=True, slots=True)
 class BackupStatus:
@@ -130,12 +133,14 @@ class BackupKeeper:
     Attributes:
         store: Where their status is kept, and whose log says that one was made.
         make: Makes one.
+        is_own: Several desks may have one folder; only what this says yes to is removed from it.
     """
 
     store: Store
     clock: Clock
     schedule: Schedule
     make: MakeBackup
+    is_own: IsOwn
 
     async def run(self) -> None:
         """Make a backup whenever one is due, until cancelled. Failures are kept, logged and tried again."""
@@ -217,12 +222,12 @@ class BackupKeeper:
                 logger.warning("lease not renewed", extra={"reason": error.message})
 
     def _rotate(self) -> None:
-        """Remove the oldest beyond those that are kept, and what a killed process left; only what this made."""
-        names = sorted(path.name for path in self.schedule.folder.iterdir())
-        whole = [name for name in names if _NAME.fullmatch(name)]
-        left = [name for name in names if _LEFT.fullmatch(name)]
-        for name in [*whole[: -self.schedule.keep], *left]:
-            (self.schedule.folder / name).unlink(missing_ok=True)
+        """Remove the oldest beyond those that are kept, and what a killed process left; only what is of this store."""
+        paths = sorted(self.schedule.folder.iterdir())
+        whole = [path for path in paths if _NAME.fullmatch(path.name) and self.is_own(path)]
+        left = [path for path in paths if _LEFT.fullmatch(path.name) and self.is_own(path)]
+        for path in [*whole[: -self.schedule.keep], *left]:
+            path.unlink(missing_ok=True)
 
 
 def _is_past(instant: datetime | None, now: datetime, pause: timedelta) -> bool:

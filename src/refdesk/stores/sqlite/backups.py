@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING
 
 import apsw
 
-from refdesk.errors import InvalidInputError, StoreError
+from refdesk.errors import InvalidInputError, RefdeskError, StoreError
 from refdesk.stores.sqlite.checking import list_faults
 from refdesk.stores.sqlite.driver import Connection, open_snapshot
 from refdesk.stores.sqlite.failures import DamageError, translated
 from refdesk.stores.sqlite.lineage import SEAL_SUFFIX, note_use, read_marks
 from refdesk.stores.sqlite.moving import find_new_place, forget_move
+from refdesk.stores.sqlite.read_only import reading
 
 try:
     import fcntl
@@ -105,6 +106,27 @@ def check_target(target: Path, files: Iterable[Path], *, replaces: bool) -> None
         raise InvalidInputError("A backup is one file, and this is a folder: name a file in it.")
     if target.exists() and not replaces:
         raise InvalidInputError("There is a file of this name already: name another one, or say --force to replace it.")
+
+
+def is_of(backup: Path, source: Path) -> bool:
+    """Return whether a backup is of the store in a file; blocks. `False` also where either cannot be read."""
+    with suppress(RefdeskError), translated(), open_snapshot(backup) as copy, reading(source) as connection:
+        made, own = read_marks(copy), read_marks(connection)
+        return made is not None and own is not None and made.store == own.store
+    return False
+
+
+def is_left(part: Path) -> bool:
+    """Return whether nobody is making the backup that a file with `.partial` in its name is a part of."""
+    name, suffix, _ = part.name.rpartition(PARTIAL)
+    for path in (part.with_name(f"{name}{suffix}"), part):
+        try:
+            os.close(_lock(os.open(path, os.O_RDWR)))
+        except FileNotFoundError:
+            continue
+        except (StoreError, OSError):
+            return False
+    return True
 
 
 def list_enclosed(connection: Connection) -> dict[str, str]:
