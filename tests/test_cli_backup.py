@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sqlite3
 from contextlib import closing
@@ -59,6 +60,31 @@ def test_what_it_is_asked_for_is_refused_in_words(home: Path, tmp_path: Path) ->
         result = refdesk(home, [command, str(tmp_path / "b")], REFDESK_STORE="postgresql://desk@db/desk")
         assert result.exit_code == 1
         assert "back-up.md" in result.output
+
+
+def test_a_damaged_backup_is_not_called_a_damaged_store(home: Path, tmp_path: Path) -> None:
+    kept, target = store(home, "kept"), tmp_path / "backup"
+    ask(home, "backup", str(target))
+    whole = target.read_bytes()
+    for content in (whole[:60_000], b"hello", b"\xff" * len(whole), whole.replace(b"About kept", b"About kepu")):
+        target.write_bytes(content)
+        for more in ((), ("--as-is",)):
+            done = refdesk(home, ["restore", str(target), *more])
+            assert done.exit_code == 1, done.output
+            assert "The store's file" not in done.output
+            assert "Nothing was changed; take a" in done.output
+    assert ask(home, "knowledge", "get", kept)["body"] == "kept"
+
+
+def test_no_backup_takes_the_place_of_a_device(home: Path, tmp_path: Path) -> None:
+    store(home, "kept")
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for more in ((), ("--force",)):
+        done = refdesk(home, ["backup", str(pipe), *more])
+        assert done.exit_code == 2
+        assert "no file but a device" in done.output
+    assert pipe.is_fifo()
 
 
 def make_key(home: Path) -> str:

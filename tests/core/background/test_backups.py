@@ -93,6 +93,20 @@ async def test_only_so_many_are_kept_and_nothing_else_is_removed(desk: Desk) -> 
     ]
 
 
+async def test_what_cannot_be_removed_ends_nothing_and_is_said(desk: Desk) -> None:
+    stuck = desk.schedule.folder / "refdesk-20200101T000000Z.sqlite3"
+    stuck.mkdir(parents=True)  # no file, so it cannot be unlinked, as little as one of another user in a sticky folder
+    desk.is_own = lambda path: True
+    for _ in range(4):
+        assert await desk.keeper().run_once()
+        assert stuck.name in (await desk.find_problem() or "") or desk.made < 2
+        desk.clock.advance(DAY)
+    assert len(list_names(desk.schedule.folder)) == 3
+    stuck.rmdir()
+    assert await desk.keeper().run_once()
+    assert await desk.find_problem() is None
+
+
 def list_names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 

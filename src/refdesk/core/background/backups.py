@@ -27,6 +27,8 @@ logger = logging.getLogger(__name__)
 
 KIND = "backup"
 MADE, FAILED = MetadataKey(SHARED_ORG, KIND, "made"), MetadataKey(SHARED_ORG, KIND, "failed")
+LEFT = MetadataKey(SHARED_ORG, KIND, "left")
+"""That older backups could not be removed."""
 LEASE = "backup"
 ACTION = "backup"
 LEASE_FOR = timedelta(seconds=60)
@@ -38,6 +40,10 @@ RETRY_AFTER = timedelta(minutes=10)
 
 _NAME = re.compile(r"refdesk-\d{8}T\d{6}Z\.sqlite3")
 _LEFT = re.compile(_NAME.pattern + r"\.partial(-.*)?")
+_LEFT_THERE = (
+    "Backups are made, but older ones could not be removed, so they become more: {}. Remove them, or let the user that "
+    "the server runs as do so."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +80,14 @@ class BackupStatus:
         name: Its file's name, without its folder.
         failed_at: When an attempt failed last; see `has_failed`.
         reason: Why.
+        left: Why older ones could not be removed; empty where they were.
     """
 
     made_at: datetime | None = None
     name: str = ""
     failed_at: datetime | None = None
     reason: str = ""
+    left: str = ""
 
     def get_made_at(self, now: datetime) -> datetime | None:
         """Return when the last one was made; a time in the future is of a clock that was set back, and says nothing."""
@@ -93,10 +101,10 @@ class BackupStatus:
 
 async def read_status(store: Store) -> BackupStatus:
     """Return what is known of the backups of a store."""
-    made, failed = await store.get_many_metadata([MADE, FAILED])
+    made, failed, left = await store.get_many_metadata([MADE, FAILED, LEFT])
     made_at, name = _read(made, "name")
     failed_at, reason = _read(failed, "reason")
-    return BackupStatus(made_at, name, failed_at, reason)
+    return BackupStatus(made_at, name, failed_at, reason, _read(left, "reason")[1])
 
 
 async def note_made(store: Store, clock: Clock, actor: Actor, name: str, made: Made) -> None:
@@ -123,7 +131,7 @@ def find_problem(status: BackupStatus, schedule: Schedule, now: datetime, since:
     if now - max(status.get_made_at(now) or since, since) > 2 * schedule.every:
         last = "none was made" if status.made_at is None else f"the last one is of {status.made_at:%Y-%m-%d %H:%M} UTC"
         return f"Backups are overdue: {last}. Restart the server, or run refdesk worker."
-    return None
+    return _LEFT_THERE.format(status.left) if status.left else None
 
 
 @dataclass(slots=True)
@@ -186,16 +194,16 @@ class BackupKeeper:
                 await transaction.put_metadata([Metadata(FAILED, value)])
             return False
         await note_made(self.store, self.clock, audit.SERVER, name, made)
-        await anyio.to_thread.run_sync(self._rotate)
+        await self._note_left(await anyio.to_thread.run_sync(self._rotate))
         logger.info("backed up", extra={"file": name, "bytes": made.bytes, "documents": made.documents})
         return True
 
     def _make(self, name: str) -> Made:
         try:
             self.schedule.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            return self.make(self.schedule.folder / name)
         except OSError as error:
-            raise StoreError(f"The folder for backups cannot be made: {error.strerror}.") from error
-        return self.make(self.schedule.folder / name)
+            raise StoreError(f"The folder for backups cannot be made or used: {error.strerror}.") from error
 
     async def _renewing(self, lease: Lease, work: Callable[[], Awaitable[Made]]) -> Made:
         """Do the work while the lease is renewed."""
@@ -221,13 +229,38 @@ class BackupKeeper:
             except RefdeskError as error:
                 logger.warning("lease not renewed", extra={"reason": error.message})
 
-    def _rotate(self) -> None:
-        """Remove the oldest beyond those that are kept, and what a killed process left; only what is of this store."""
-        paths = sorted(self.schedule.folder.iterdir())
-        whole = [path for path in paths if _NAME.fullmatch(path.name) and self.is_own(path)]
-        left = [path for path in paths if _LEFT.fullmatch(path.name) and self.is_own(path)]
+    def _rotate(self) -> str:
+        """Remove the oldest beyond those that are kept, and what a killed process left; only what is of this store.
+
+        Returns:
+            What could not be removed first, and why; empty where nothing is left.
+        """
+        reason = ""
+        try:
+            paths = sorted(self.schedule.folder.iterdir())
+            whole = [path for path in paths if _NAME.fullmatch(path.name) and self.is_own(path)]
+            left = [path for path in paths if _LEFT.fullmatch(path.name) and self.is_own(path)]
+        except (OSError, RefdeskError) as error:
+            return str(error)
         for path in [*whole[: -self.schedule.keep], *left]:
-            path.unlink(missing_ok=True)
+            try:
+                path.unlink(missing_ok=True)
+            except OSError as error:
+                reason = reason or f"{path.name} ({error.strerror})"
+        return reason
+
+    async def _note_left(self, reason: str) -> None:
+        """Keep why older backups could not be removed, or that they were."""
+        if reason:
+            logger.warning("older backups not removed", extra={"reason": reason})
+        if not reason and await self.store.get_metadata(LEFT) is None:
+            return
+        async with self.store.transaction() as transaction:
+            if reason:
+                value: dict[str, JsonValue] = {"at": self.clock.now().isoformat(), "reason": reason}
+                await transaction.put_metadata([Metadata(LEFT, value)])
+            else:
+                await transaction.remove_metadata([LEFT])
 
 
 def _is_past(instant: datetime | None, now: datetime, pause: timedelta) -> bool:

@@ -104,6 +104,8 @@ def check_target(target: Path, files: Iterable[Path], *, replaces: bool) -> None
         raise InvalidInputError("The folder of the backup does not exist: make it, or name another one.")
     if target.is_dir():
         raise InvalidInputError("A backup is one file, and this is a folder: name a file in it.")
+    if target.exists() and not target.is_file():
+        raise InvalidInputError("This is no file but a device, a pipe or a socket: name a file for the backup.")
     if target.exists() and not replaces:
         raise InvalidInputError("There is a file of this name already: name another one, or say --force to replace it.")
 

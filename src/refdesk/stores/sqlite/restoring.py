@@ -48,6 +48,10 @@ _IN_USE = (
     "A process has the store open. Stop every server and worker that uses it, and the desk that clients share (refdesk "
     "stop), and restore again."
 )
+_DAMAGED_BACKUP = (
+    "The backup is damaged, cut off or none that refdesk backup made. Nothing was changed; take another one."
+)
+_DAMAGED_FILE = "This file is damaged, so it is not accepted as it is. Nothing was changed; take a backup."
 _MOVED = (
     "What is to be replaced was moved to {}, and goes on there: with a backup in the old place there would be two "
     "stores, and what was erased in that one would be back in this one. Name that store in REFDESK_STORE; a file is "
@@ -159,8 +163,20 @@ def _clearing(targets: Iterable[Path]) -> Generator[None]:
             remove_left(target)
 
 
+@contextmanager
+def _blaming(*, as_is: bool) -> Generator[None]:
+    """Let what is raised say that the file that is to be put in place is damaged, and not the store."""
+    try:
+        with translated():
+            yield
+    except DamageError as error:
+        if error.__cause__ is None:
+            raise  # in words of its own
+        raise DamageError(_DAMAGED_FILE if as_is else _DAMAGED_BACKUP) from error
+
+
 def _prepare(source: Path, targets: Mapping[str, Path], as_is: bool) -> list[_Copy]:
-    with translated():
+    with _blaming(as_is=as_is):
         path = _name_copy(targets[""])
         has_left_log = _take(source, path, as_is=as_is)
         copies = [_settle("", path, targets[""])]
@@ -237,7 +253,7 @@ def _settle(name: str, copy: Path, target: Path) -> _Copy:
             raise InvalidInputError("This file holds no store: take one that refdesk backup made.")
         get_missing(connection, load_migrations())
         if faults := list_faults(connection, 1):
-            raise DamageError(f"This file is damaged: {faults[0]}. Nothing was changed; take an earlier backup.")
+            raise DamageError(f"This file is damaged: {faults[0]}. Nothing was changed; take another backup.")
         connection.set_pragma("journal_mode", "delete")
         marks, place = read_marks(connection), find_new_place(connection)
         connection.execute("BEGIN")
