@@ -87,6 +87,19 @@ def test_no_backup_takes_the_place_of_a_device(home: Path, tmp_path: Path) -> No
     assert pipe.is_fifo()
 
 
+def test_what_is_erased_again_counts_no_more(home: Path, tmp_path: Path) -> None:
+    """Else there would be no room for what fitted before."""
+    large, target = {"REFDESK_MAX_ORG_BYTES": "10000"}, tmp_path / "backup"
+    note = ["knowledge", "store", "--title", "Large", "--body", "x" * 8000, "--json"]
+    id = json.loads(refdesk(home, note, **large).stdout)["id"]
+    assert refdesk(home, ["backup", str(target)], **large).exit_code == 0
+    assert refdesk(home, ["erase", "--entry", id, "--yes"], **large).exit_code == 0
+    assert "erased again: 1" in refdesk(home, ["restore", str(target)], **large).output
+    stored = refdesk(home, note, **large)
+    assert stored.exit_code == 0, stored.output
+    assert refdesk(home, note, **large).exit_code != 0
+
+
 def make_key(home: Path) -> str:
     return str(ask(home, "keys", "create", "--agent", "bot", "--scope", "knowledge:read")["id"])
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from refdesk.core import keys
 from refdesk.core.keeping import erasing
-from refdesk.core.writing import audit
+from refdesk.core.writing import audit, sizes
 from refdesk.errors import NotFoundError, StoreError
 
 if TYPE_CHECKING:
@@ -113,6 +113,10 @@ async def carry_over(aftermath: Aftermath, store: Store, clock: Clock, actor: Ac
                     store, clock, audit.Actor(org, "refdesk", "server"), erasing.Erasable(org, agent=agent)
                 )
                 erased += again.count
+    if erased:
+        # Nothing counts along here as it does where a store serves.
+        for org in sorted({of.org for of, _ in aftermath.tombstones} | _list_orgs(aftermath)):
+            await sizes.measure_again(store, org)
     revoked = await _carry_keys(aftermath.keys, store)
     unchecked = await _list_unchecked(aftermath.keys, store, clock)
     async with store.transaction() as transaction:
