@@ -96,6 +96,32 @@ def test_the_command_line_reads_too_and_acknowledges_nothing(home: Path) -> None
         assert "What is there can be read" in run(["doctor"], home, **HASHING).stdout
 
 
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_a_backup_and_an_export_are_made_of_it(home: Path, tmp_path: Path, is_killed: bool) -> None:
+    if is_killed:
+        with start(SERVE, home, **HASHING) as server:
+            url = server.read_log("listening")["url"]
+            body = {"title": "Late", "body": "Written just before."}
+            assert httpx2.post(f"{url}/knowledge", json=body, timeout=120).status_code == 200
+            server.process.kill()
+            server.process.wait()
+    titles = {"Refund limit", "Late"} if is_killed else {"Refund limit"}
+    backup, export = tmp_path / "backup", tmp_path / "export.jsonl"
+    with read_only(home):
+        made = run(["backup", str(backup)], home, **HASHING)
+        assert (made.returncode, "does not say so" in made.stdout) == (0, True), made.stderr
+        done = run(["export", "knowledge", "--output", str(export)], home, **HASHING)
+        assert done.returncode == 0, done.stderr
+        told = run(["doctor", "--deep"], home, **HASHING).stdout
+        assert "takes no writes" in told
+        assert "as they were written" in told
+    with closing(sqlite3.connect(backup)) as connection:
+        assert {title for (title,) in connection.execute("SELECT title FROM documents")} == titles
+    assert {title for title in ("Refund limit", "Late") if title in export.read_text()} == titles
+    restored = run(["restore", str(backup)], tmp_path / "new", **HASHING)
+    assert restored.returncode == 0, restored.stderr
+
+
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Generator[Path]:
     """A file system of its own, of a few megabytes."""

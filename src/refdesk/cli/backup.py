@@ -61,10 +61,13 @@ def backup(file: Path, force: bool, as_json: bool) -> None:
     settings = invocation.load()
     made = anyio.run(back_up, settings, file, _make_actor(settings), force)
     if as_json:
-        invocation.print_json({"file": str(file), "bytes": made.bytes, "documents": made.documents})
+        told = {"file": str(file), "bytes": made.bytes, "documents": made.documents, "isOnRecord": not made.obstacle}
+        invocation.print_json(told)
         return
     more = f", with the file of {' and '.join(made.enclosed)}" if made.enclosed else ""
     click.echo(f"Backed up {_count(made.documents)}{more}: {made.bytes:,} bytes, read back and sound.")
+    if made.obstacle:
+        click.echo("Warning: The audit log does not say so, for the store can only be read. Note it elsewhere.")
 
 
 @click.command()

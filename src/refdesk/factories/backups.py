@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -115,7 +116,7 @@ def is_own(settings: Settings, path: Path) -> bool:
 
 
 async def back_up(settings: Settings, target: Path, actor: Actor, replaces: bool) -> Made:
-    """Make a backup and put on record that it was made; errors as in `make_backup`.
+    """Make a backup and put on record that it was made, where that can be; errors as in `make_backup`.
 
     Raises:
         ConfigurationError: There is no store yet.
@@ -138,6 +139,8 @@ async def back_up(settings: Settings, target: Path, actor: Actor, replaces: bool
         opened = [follow(open_store(path), lambda url: choose_store(url)()) for path in there]
         stores = [await stack.enter_async_context(each) for each in opened]
         made = await anyio.to_thread.run_sync(lambda: make_backup(settings, target, replaces=replaces))
+        if stores[0].obstacle is not None:
+            return replace(made, obstacle=stores[0].obstacle)
         await note_made(stores[0], SystemClock(), actor, target.name, made)
     return made
 

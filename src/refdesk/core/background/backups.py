@@ -57,11 +57,16 @@ class Schedule:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A backup that was made: how large it is, how many documents it holds, and of which toolsets it encloses files."""
+    """A backup that was made: how large it is, how many documents it holds, and of which toolsets it encloses files.
+
+    Attributes:
+        obstacle: Why the store does not say that it was made, where it can only be read.
+    """
 
     bytes: int
     documents: int
     enclosed: tuple[str, ...] = ()
+    obstacle: str | None = None
 
 
 MakeBackup = Callable[[Path], Made]

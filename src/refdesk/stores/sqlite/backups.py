@@ -204,14 +204,13 @@ def _lock(handle: int) -> int:
 
 def _copy(source: Path, target: Path) -> dict[str, int]:
     """Copy a file in use to an empty one, marked as not in use; return how much it holds."""
-    connection = Connection(source, PATIENCE_MILLISECONDS)
-    try:
+    with reading(source) as connection:
+        connection.set_busy_timeout(PATIENCE_MILLISECONDS)
+        connection.set_pragma("query_only", 0)  # it would keep the copy from being written, too
         connection.set_pragma("mmap_size", 0)
         marks, before = read_marks(connection), _count(connection)
         connection.execute("VACUUM INTO ?", (str(target),))
         after = _count(connection)
-    finally:
-        connection.close()
     counts = _settle(target, marks)
     if any(not before[name] <= counts[name] <= after[name] for name in _ONLY_GROW):
         raise DamageError("The store's file is damaged: its copy does not hold all of it. No backup was made.")

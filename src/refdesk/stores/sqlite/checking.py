@@ -20,6 +20,7 @@ from refdesk.stores.sqlite.checksums import compute_checksum, is_as_written
 from refdesk.stores.sqlite.driver import open_reading, open_snapshot
 from refdesk.stores.sqlite.failures import Damage, DamageError, translated
 from refdesk.stores.sqlite.lineage import Before, Seal, judge, read_marks
+from refdesk.stores.sqlite.read_only import reading
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -151,7 +152,7 @@ def list_faults_of_file(path: Path) -> list[str]:
     try:
         with translated():
             has_log = Path(f"{path}-wal").exists()
-            opened = open_reading(path) if has_log else open_snapshot(path)
+            opened = reading(path) if has_log else open_snapshot(path)
             with opened as connection:
                 return list_faults(connection)
     except DamageError as error:

@@ -10,20 +10,21 @@ file that no process has open is copied so: for one that is open what it takes t
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from refdesk.errors import StoreError
+from refdesk.protocols import Reader
 from refdesk.stores.sqlite.copying import copy_file
 from refdesk.stores.sqlite.driver import Connection, open_reading, open_snapshot
 from refdesk.stores.sqlite.failures import translated
 
 if TYPE_CHECKING:
-    from refdesk.protocols import Store
+    from refdesk.protocols import Store, Transaction
 
 OBSTACLE = (
     "The store can only be read: its file or folder is on a read-only file system, or this user has no right to write "
@@ -119,9 +120,11 @@ class ReadOnlyStore:
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the store has
         return getattr(self.store, name)
 
-    def transaction(self) -> NoReturn:
-        """Refuse."""
-        raise StoreError(self.obstacle)
+    @asynccontextmanager
+    async def transaction(self) -> AsyncGenerator[Transaction]:
+        """Yield a transaction that reads of one moment, and refuses to write."""
+        async with self.store.transaction() as transaction:
+            yield cast("Transaction", _ReadOnlyTransaction(transaction, self.obstacle))
 
     def loading(self) -> NoReturn:
         """Refuse."""
@@ -134,3 +137,15 @@ class ReadOnlyStore:
     async def check(self) -> None:
         """Return when the store can be read."""
         await self.store.get_change_mark()
+
+
+@dataclass(frozen=True, slots=True)
+class _ReadOnlyTransaction:
+    transaction: Transaction
+    obstacle: str
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever a transaction has
+        return getattr(self.transaction, name) if hasattr(Reader, name) else self._refuse
+
+    async def _refuse(self, *_: object, **__: object) -> NoReturn:
+        raise StoreError(self.obstacle)
