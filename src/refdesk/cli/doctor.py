@@ -166,7 +166,9 @@ async def _check_store(name: str, base: Base, most: int | None) -> AsyncIterator
 
     store = base.knowledge_base.store
     if store.obstacle is not None:
-        yield Check(name, "fail", f"{store.engine}: takes no writes: {store.obstacle}", "What is there is answered meanwhile.")
+        yield Check(
+            name, "fail", f"{store.engine}: takes no writes: {store.obstacle}", "What is there is answered meanwhile."
+        )
     else:
         yield Check(name, "ok", f"{store.engine}: opens, is safe, takes writes; schema is current")
     for node in await store.list_nodes():

@@ -10,6 +10,7 @@ file that no process has open is copied so: for one that is open what it takes t
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
