@@ -12,7 +12,8 @@ from refdesk.core.knowledge_base import KnowledgeBase
 from refdesk.errors import ConflictError, NotFoundError, PermissionDeniedError
 from refdesk.stores.sqlite import open_store
 from refdesk.stores.sqlite.driver import Connection
-from refdesk.toolsets.knowledge.models import CHAIN_PAGE
+from refdesk.toolsets.knowledge.models import CHAIN_PAGE, SupersedeInput
+from refdesk.toolsets.knowledge.operations import supersede_knowledge
 from tests.core.fakes import NOW
 from tests.toolsets.knowledge.conftest import Desk
 
@@ -33,6 +34,16 @@ async def test_the_old_entry_names_what_replaced_it_and_the_chain_reads_the_same
     assert chains == [[a, b, c]] * 3
     entry = await desk.get(a)
     assert (entry.superseded_by, entry.head_id) == (b, c)
+
+
+async def test_who_replaces_an_entry_by_one_that_has_expired_is_told_that_neither_is_found(desk: Desk) -> None:
+    old, kept = (await desk.store("Old")).id, (await desk.store("Kept")).id
+    new = (await desk.store("New", expiresAt=(NOW + timedelta(days=1)).isoformat())).id
+    assert (await supersede_knowledge(desk.context, SupersedeInput(old_id=kept, new_id=new))).note is None
+    desk.clock.advance(timedelta(days=2))
+    done = await supersede_knowledge(desk.context, SupersedeInput(old_id=old, new_id=new))
+    assert done.head_id == new
+    assert f"expired on {NOW + timedelta(days=1):%Y-%m-%d}" in str(done.note)
 
 
 async def test_a_chain_is_in_its_own_order_though_the_clock_was_set_back(desk: Desk) -> None:

@@ -162,6 +162,7 @@ class SupersedeOutput(Message):
     old_id: str
     new_id: str
     head_id: str = Field(description="The entry at the end of the chain: what holds now.")
+    note: str | SkipJsonSchema[None] = Field(None, description="What to know, and what to do.")
 
 
 class LifeInput(Message):

@@ -12,7 +12,6 @@ from refdesk.core.writing import idempotency, supersession
 from refdesk.core.writing.idempotency import Token
 from refdesk.core.writing.tombstones import is_erased
 from refdesk.errors import (
-    Choice,
     ConflictError,
     InvalidInputError,
     NotFoundError,
@@ -22,7 +21,7 @@ from refdesk.kit.unanswered import tell_unanswered
 from refdesk.kit.unknown_ids import Naming
 from refdesk.model import Link, Reference, State
 from refdesk.protocols import OutdatedError
-from refdesk.toolsets.knowledge import TOOLSET_NAME, basis, models, versions
+from refdesk.toolsets.knowledge import TOOLSET_NAME, basis, models, replacing, versions
 from refdesk.toolsets.knowledge.keeping import list_read, put_new
 from refdesk.toolsets.knowledge.models import (
     GetInput,
@@ -131,22 +130,9 @@ async def supersede_knowledge(context: Context, pair: SupersedeInput) -> Superse
         try:
             head = await supersession.supersede(transaction, old, new, base.clock.now())
         except ConflictError as error:
-            raise await _offer_head(transaction, context, pair, error) from None
-    return SupersedeOutput(old_id=pair.old_id, new_id=pair.new_id, head_id=head)
-
-
-async def _offer_head(reader: Reader, context: Context, pair: SupersedeInput, error: ConflictError) -> ConflictError:
-    """Return the error with the entry that holds now, for somebody to choose it instead."""
-    head_id = str((error.details or {}).get("headId", ""))
-    [head] = await reader.get_documents(models.get_collection(context.principal.org), [head_id])
-    if head is None or head_id in (pair.old_id, pair.new_id) or READ_SCOPE not in context.principal.scopes:
-        return error
-    question = (
-        f"The entry was superseded before; what holds now is {head.title!r}, of {head.created_at:%Y-%m-%d}, by "
-        f"{head.author}. Shall the new entry take its place?"
-    )
-    choice = Choice(("oldId",), question, [(head_id, f"Replace {head.title!r}")], pair.old_id)
-    return ConflictError(error.message, details=error.details, choice=choice)
+            raise await replacing.offer_head(transaction, context, pair, error) from None
+        note = await replacing.tell_expired(transaction, new, head, base.clock.now())
+    return SupersedeOutput(old_id=pair.old_id, new_id=pair.new_id, head_id=head, note=note)
 
 
 async def withdraw_knowledge(context: Context, asked: LifeInput) -> LifeOutput:
