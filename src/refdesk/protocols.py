@@ -164,10 +164,8 @@ class Transaction(Reader, Protocol):
         text_digest: str,
         passages: Sequence[EmbeddedPassage],
     ) -> bool:
-        """Set a document's vectors of one model, replacing those of that model.
-
-        Returns:
-            Whether they were kept: `False` (and nothing written) when the document is gone or its text has changed.
+        """Set a document's vectors of one model, replacing those of that model; return whether they were kept.
+        `False` (and nothing written) when the document is gone or its text has changed.
         """
         ...
 
@@ -214,10 +212,7 @@ class Transaction(Reader, Protocol):
         ...
 
     async def leave_no_trace(self) -> None:
-        """Note, with the commit, that what this transaction removes or replaces is to be overwritten, by `scrub`.
-
-        `erase_documents` says so by itself. An engine that cannot overwrite has nothing to note.
-        """
+        """Note, with the commit, that `scrub` is to overwrite what this transaction removes or replaces."""
         ...
 
 
@@ -304,9 +299,7 @@ class Store(Reader, Archive, Protocol):
 
     async def scrub(self) -> bool:
         """Overwrite what is left in the engine's files of what was erased or removed; may take as long as reading all.
-
-        Returns:
-            Whether nothing of it is left in them now, the engine's own logs of what it did apart.
+        Return whether nothing of it is left in them now, the engine's own logs of what it did apart.
 
         Raises:
             StoreError: It could not be done now. An engine that can do it does it when the store is opened next.

@@ -38,7 +38,7 @@ OF_NOBODY = {
     *("embedding_failure", "sync", "sync_run", "quarantine", "sync_conversions", "sync_changes_begun"),
     *("_name_kind(toolset, at)", "gap_dropped", "impact_disputed", "impact_pending", "impact_change", "impact_state"),
     *("impact_reach", "impact_learned", "skill_import", "skill_source", "skill_generation", "skill_counters"),
-    *("knowledge_wording", "watch_unread", "watch_state", "watch_progress"),
+    *("_get_kind(skill_id)", "knowledge_wording", "watch_unread", "watch_state", "watch_progress"),
 }
 """Hold ids, counts and states: nothing that an agent wrote. Keys open a door to an agent, until they are revoked."""
 
@@ -58,6 +58,14 @@ def list_constants(tree: ast.Module) -> Iterator[tuple[str, str]]:
                     yield ast.unparse(name), value.value
 
 
+def list_imported(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """Yield what another module of ours calls KIND, where it is imported by that name: each may have its own."""
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom) and "KIND" in {each.name for each in node.names}:
+            path = SOURCE.parent / f"{str(node.module).replace('.', '/')}.py"
+            yield from ((name, kind) for name, kind in list_constants(ast.parse(path.read_text())) if name == "KIND")
+
+
 def resolve(said: ast.expr, constants: Mapping[str, str]) -> str:
     if isinstance(said, ast.Constant):
         return str(said.value)
@@ -73,7 +81,7 @@ def list_kinds() -> set[str]:
         everywhere |= {name: value for name, value in list_constants(tree) if name != "KIND"}
     kinds = set[str]()
     for tree in trees.values():
-        here = {**everywhere, **dict(list_constants(tree))}
+        here = {**everywhere, **dict(list_constants(tree)), **dict(list_imported(tree))}
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and ast.unparse(node.func) == "MetadataKey" and len(node.args) > 1:
                 kinds.add(resolve(node.args[1], here))

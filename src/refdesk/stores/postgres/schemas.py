@@ -1,7 +1,8 @@
 """The schema in which a store stands: the first of the search path, and no other.
 
 PostgreSQL skips a schema of the path that is missing, and looks for a table behind the first one too. Another store may
-stand there, so neither is left to it. What stands behind serves for the extension, whose operators may be anywhere.
+stand there, so neither is left to it. The other schemas of the path serve for the extension, whose operators may be
+anywhere.
 """
 
 from __future__ import annotations
