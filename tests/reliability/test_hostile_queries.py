@@ -13,6 +13,7 @@ import apsw
 import pytest
 
 from refdesk import errors
+from refdesk.core.visible import is_seen
 from refdesk.model import Document, FindRequest, Found, Principal
 from refdesk.protocols import Store
 from refdesk.server import strict_json
@@ -37,7 +38,7 @@ async def fill(world: World) -> None:
     base = world.base.knowledge_base
     agent = as_agent(base, OWN, "zoe")
     for texts in (SYNTAX, LETTERS, CORNERS):
-        await agent.store(" ".join(texts[:8])[:200], " ".join(texts)[:32_000])
+        await agent.store(f"Signs {' '.join(texts[:8])}"[:200], " ".join(texts)[:32_000])
     async with base.store.transaction() as transaction:
         await transaction.put_documents(list(read_updates()))
     await world.base.indexer.run_once()
@@ -71,7 +72,7 @@ def draw_arguments(random: Random, name: str) -> dict[str, Any]:
 
 def must_be_refused(name: str, query: str) -> bool:
     is_sendable = not any("\ud800" <= sign <= "\udfff" or sign == "\x00" for sign in query)
-    is_blank = name == "search_knowledge" and not query.strip()
+    is_blank = name == "search_knowledge" and not is_seen(query)
     return not is_sendable or is_blank or len(query) > LONGEST[name]
 
 

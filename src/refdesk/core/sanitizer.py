@@ -24,6 +24,8 @@ from typing import Any, cast
 
 import regex
 
+from refdesk.core.visible import ESCAPE, INVISIBLE
+
 HIDDEN = "[hidden text removed]"
 ELEMENT = "[removed]"
 
@@ -45,21 +47,7 @@ _USEFUL = (
     rf"(?<={_RIGHT_TO_LEFT}.{{0,3}})[\u200E\u200F\u061C]",
     rf"[\u200E\u200F\u061C](?=.{{0,3}}{_RIGHT_TO_LEFT})",
 )
-_ESCAPE = (
-    r"\x1b\[[0-?]*[ -/]*[@-~]?",
-    r"\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?",
-    r"\x1b[ -/]*[0-~]?",
-    r"\x9b[0-?]*[ -/]*[@-~]?",
-)
-_INVISIBLE = (
-    r"[\x00-\x08\x0B\x0C\x0E-\x1A\x1C-\x1F\x7F-\x9A\x9C-\x9F\u00AD\u034F\u061C\u115F\u1160\u17B4\u17B5\u180B-\u180F\u200B-\u200F"
-    r"\u202A-\u202E\u2060-\u206F\u3164\uFE00-\uFE0F\uFEFF\uFFA0\uFFF0-\uFFFB\U0001BCA0-\U0001BCA3\U0001D173-\U0001D17A"
-    r"\U000E0000-\U000E0FFF]+"
-)
-_SEEN = re.compile(r"[^\s\u2800" + _INVISIBLE[1:-2] + r"\x1B\x9B]")
-"""A character that is drawn: neither a blank, Braille's among them, nor invisible."""
-
-_SUSPECT_SIGN = re.compile("[" + _INVISIBLE[1:-2] + r"\r\x1B\x9B\u2028\u2029]")
+_SUSPECT_SIGN = re.compile("[" + INVISIBLE[1:-2] + r"\r\x1B\x9B\u2028\u2029]")
 _SUSPECT_MARKUP = re.compile(r"<[!|A-Za-z\u0080-\U0010FFFF]")
 """Most texts hold none of either, and are done with."""
 
@@ -93,16 +81,6 @@ def drop_unseen(text: str) -> str:
     return text
 
 
-def is_seen(text: str) -> bool:
-    """Return whether a text says anything to somebody who looks at it: it has a character that is drawn."""
-    if _SEEN.search(text) is None:
-        return False
-    if "\x1b" not in text and "\x9b" not in text:
-        return True
-    # What stands in an escape sequence is not drawn.
-    return _SEEN.search(_unseen().sub(lambda found: found[0] if found.lastgroup == "useful" else "", text)) is not None
-
-
 def _is_suspect(text: str) -> bool:
     """Return whether something may have to go: nothing is taken out of a text that holds no beginning of it."""
     # What is printable ASCII, as most of a result is, needs no look at its signs.
@@ -128,7 +106,7 @@ def clean_json(value: Any, clean: Callable[[str], str] = clean) -> Any:  # noqa:
 
 @cache
 def _unseen() -> regex.Pattern[str]:
-    kinds = {"useful": "|".join(_USEFUL), "escape": "|".join(_ESCAPE), "run": _INVISIBLE}
+    kinds = {"useful": "|".join(_USEFUL), "escape": "|".join(ESCAPE), "run": INVISIBLE}
     return regex.compile(
         "|".join(f"(?<{name}>{pattern})" for name, pattern in kinds.items()) + r"|(?<line>\r(?!\n)|[\u2028\u2029])"
     )

@@ -11,7 +11,7 @@ from uuid import UUID
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
 from pydantic.alias_generators import to_camel
 
-from refdesk.core import sanitizer
+from refdesk.core import visible
 from refdesk.core.contracts import EXACT
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
@@ -32,7 +32,7 @@ def refuse_blank(value: str) -> str:
     Raises:
         ValueError: It has nothing but blanks and characters that are invisible.
     """
-    if not sanitizer.is_seen(value):
+    if not visible.is_seen(value):
         raise ValueError("is blank: it needs at least one character that can be seen")
     return value
 

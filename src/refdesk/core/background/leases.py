@@ -80,7 +80,12 @@ class Lease:
         return MetadataKey(SHARED_ORG, KIND, self.name)
 
     def _record(self) -> Metadata:
-        value = {"host": self.holder.host, "process": self.holder.process, "token": self.holder.token}
+        value = {
+            "host": self.holder.host,
+            "process": self.holder.process,
+            "token": self.holder.token,
+            "seconds": self.duration.total_seconds(),
+        }
         return Metadata(self._key, value, due_at=self.clock.now() + self.duration)
 
     def _binds_us(self, record: Metadata) -> bool:
@@ -90,8 +95,8 @@ class Lease:
 
     def _is_over(self, record: Metadata) -> bool:
         # Clocks of two machines may differ by as much as a lease is long; who loses one by it notices with `renew`.
-        now = self.clock.now()
-        return record.due_at is None or not now < record.due_at <= now + 2 * self.duration
+        now, length = self.clock.now(), timedelta(seconds=float(str(record.value.get("seconds", 0))))
+        return record.due_at is None or not now < record.due_at <= now + 2 * max(self.duration, length)
 
 
 def _is_abandoned(record: Metadata, seen_by: Holder) -> bool:

@@ -17,7 +17,7 @@ from pydantic import (
 )
 from pydantic.json_schema import SkipJsonSchema
 
-from refdesk.core import sanitizer
+from refdesk.core import visible
 from refdesk.core.operations import WARNINGS
 from refdesk.core.search.matches import Match
 from refdesk.kit.wire import Number
@@ -38,7 +38,7 @@ SearchMethod: TypeAlias = Literal["sosl", "soql"]
 
 def _read_query(text: str) -> str:
     clean = clean_text(text)
-    if count_searchable(clean) < 2 or not sanitizer.is_seen(text):
+    if count_searchable(clean) < 2 or not visible.is_seen(text):
         raise ValueError("needs at least two letters or digits: write what the article is about")
     return clean
 

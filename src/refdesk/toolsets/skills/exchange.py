@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, cast
 import regex
 from pydantic import TypeAdapter, ValidationError
 
-from refdesk.core import sanitizer
+from refdesk.core import visible
 from refdesk.errors import CallerError, ConflictError, InvalidInputError
 from refdesk.kit import front_matter
 from refdesk.model import Metadata, MetadataKey, State
@@ -239,7 +239,7 @@ def _to_draft(found: ReadFolder) -> SkillDraft:
         InvalidInputError: It says nothing.
     """
     said = found.instructions
-    if not sanitizer.is_seen(said.text):
+    if not visible.is_seen(said.text):
         raise InvalidInputError("SKILL.md says nothing below its front matter: write the steps there.")
     headings = tuple(str(each) for each in _HEADINGS.findall(said.text)[:MAX_KEYWORDS])
     goal = said.description

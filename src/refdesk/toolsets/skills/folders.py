@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, cast
 
 import regex
 
-from refdesk.core import sanitizer
+from refdesk.core import visible
 from refdesk.errors import InvalidInputError
 from refdesk.toolsets.skills import manifest, skill_text
 from refdesk.toolsets.skills.records import Instructions
@@ -118,7 +118,7 @@ _OWN = ("name", "description")
 
 def _require_text(values: Mapping[str, JsonValue], field: str) -> str:
     value = values.get(field)
-    if not isinstance(value, str) or not sanitizer.is_seen(value):
+    if not isinstance(value, str) or not visible.is_seen(value):
         raise InvalidInputError(f"The front matter of SKILL.md has no {field}: add it.")
     return " ".join(value.split())
 

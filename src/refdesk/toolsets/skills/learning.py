@@ -13,7 +13,7 @@ from weakref import WeakValueDictionary
 import anyio
 import anyio.to_thread
 
-from refdesk.core import sanitizer
+from refdesk.core import visible
 from refdesk.core.search.passages import embedding_text
 from refdesk.errors import ConflictError, InvalidInputError, LanguageModelError
 from refdesk.kit import masking
@@ -368,7 +368,7 @@ def require_whole(draft: SkillDraft) -> SkillDraft:
 
 
 def _clean(text: str, length: int = MAX_TEXT) -> str:
-    if not sanitizer.is_seen(text):
+    if not visible.is_seen(text):
         return ""
     printable = "".join(c if c.isprintable() else " " for c in text)
     return _mask(" ".join(printable.split()))[:length].rstrip()

@@ -15,7 +15,7 @@ from typing import Any, cast
 
 import regex
 
-from refdesk.core import sanitizer
+from refdesk.core import visible
 from refdesk.playbooks import Speaker, Turn
 from refdesk.toolsets.skills import tool_calls
 
@@ -90,7 +90,7 @@ def holds_turns(text: str) -> bool:
 
 
 def _has_word(text: str) -> bool:
-    return any(map(str.isalnum, text)) and sanitizer.is_seen(text)
+    return any(map(str.isalnum, text)) and visible.is_seen(text)
 
 
 def _shorten(turns: tuple[Turn, ...]) -> tuple[Turn, ...]:

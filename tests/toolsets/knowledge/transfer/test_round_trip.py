@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from refdesk.core.keeping.erasing import Erasable, erase
 from refdesk.core.knowledge_base import KnowledgeBase
-from refdesk.core.sanitizer import is_seen
+from refdesk.core.visible import is_seen
 from refdesk.core.writing.audit import Actor
 from refdesk.core.writing.supersession import find_heads
 from refdesk.errors import InvalidInputError, OperatorError

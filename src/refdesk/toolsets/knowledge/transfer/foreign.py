@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 from uuid import UUID, uuid5
 
-from refdesk.core import sanitizer
+from refdesk.core import visible
 from refdesk.kit.strict_values import RefusedError, read_instant
 from refdesk.toolsets.knowledge.tags import MOST_TAGS, normalise_tags
 from refdesk.toolsets.knowledge.transfer.entries import Entry, EntryLink, check, refer
@@ -99,7 +99,7 @@ def split_text(text: str, longest: int = LONGEST_BODY) -> list[str]:
         pieces.append(text[start:end])
         start = end
     pieces.append(text[start:])
-    return [piece for piece in pieces if sanitizer.is_seen(piece)]
+    return [piece for piece in pieces if visible.is_seen(piece)]
 
 
 def list_tags(intake: Intake, place: str, raw: Iterable[str]) -> list[str]:
@@ -167,7 +167,7 @@ def _make_part(entry: Entry, body: str, number: int, count: int) -> Entry:
 
 def _get_body(record: ForeignRecord) -> str:
     """Return the body, preceded by a title that is too long for one; the title alone where there is no body."""
-    if not sanitizer.is_seen(record.body):
+    if not visible.is_seen(record.body):
         return record.title
     is_short = len(" ".join(record.title.split())) <= LONGEST_TITLE
     return record.body if is_short or record.title in record.body else f"{record.title}\n\n{record.body}"

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from typing import TYPE_CHECKING
 
-from refdesk.core import sanitizer
+from refdesk.core import visible
 from refdesk.errors import InvalidInputError
 from refdesk.kit.strict_values import (
     RefusedError,
@@ -76,12 +76,12 @@ def _make_record(item: JsonValue, place: str, intake: Intake) -> ForeignRecord:
     if not isinstance(item, Mapping):
         raise RefusedError("is not an object")
     memory = read_string(item, "memory")
-    if not sanitizer.is_seen(memory):
+    if not visible.is_seen(memory):
         raise RefusedError("memory is blank")
     return ForeignRecord(
         place=place,
         origin_id=read_string(item, "id"),
-        title=shorten(next(filter(sanitizer.is_seen, memory.splitlines()), memory), LONGEST_TITLE),
+        title=shorten(next(filter(visible.is_seen, memory.splitlines()), memory), LONGEST_TITLE),
         body=memory,
         tags=_read_categories(item, place, intake),
         author=read_string(item, "agent_id") if item.get("agent_id") else None,
