@@ -30,7 +30,7 @@ LONGEST_CLAUSE = 400
 
 MOST_COMPARED = 4_000_000
 """So many pairs of words are compared of two notes, in the order of their clauses: some four times what two notes of
-whole sentences come to, and half a second of what is made to take long."""
+whole sentences come to."""
 
 PARALLEL = 0.45
 """Clauses are built alike where so much of their words is the same in the same order."""
