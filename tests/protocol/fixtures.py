@@ -15,7 +15,7 @@ import mcp_types as types
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp.shared.exceptions import MCPError
 
-from refdesk.server.announcement import DatedServer
+from refdesk.server.announcement import LabelledServer
 from refdesk.server.calls import Caller
 from refdesk.server.mcp import Adapter
 from refdesk.server.tasks import EXTENSION
@@ -325,7 +325,7 @@ class Fixtures(Adapter):
             return types.CompleteResult(completion=types.Completion(values=["paris", "park", "party"], total=3))
         return await super().complete(context, params)
 
-    def build_server(self) -> DatedServer:
+    def build_server(self) -> LabelledServer:
         server = super().build_server()
         server.middleware.append(RequestStateBoundary(RequestStateSecurity.ephemeral(), default_audience="fixtures"))
         server.add_request_handler("logging/setLevel", types.SetLevelRequestParams, set_level)

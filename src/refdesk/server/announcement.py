@@ -19,25 +19,15 @@ if TYPE_CHECKING:
     RequestContext: TypeAlias = ServerRequestContext[Any, Any]
 
 
-class DatedServer(Server[Any]):
-    """A server whose instructions are those of the day on which a client asks for them.
+class LabelledServer(Server[Any]):
+    """A server that says of itself what is so in the era of whoever asks.
 
     Attributes:
         announces_lists: Whether clients of the handshake era may hear that a list has changed: what is listed stays the
             same while a server runs, but who is served by one after the other may have been answered by the first.
     """
 
-    tell: Callable[[], str] | None = None
     announces_lists = False
-
-    @property
-    def instructions(self) -> str | None:
-        """What a client may show its model."""
-        return self.tell() if self.tell is not None else None
-
-    @instructions.setter
-    def instructions(self, text: str | None) -> None:
-        del text  # the SDK's own constructor sets none
 
     def get_capabilities(self, *arguments: Any, **options: Any) -> types.ServerCapabilities:  # noqa: ANN401 - as the SDK has them
         """Return what the server can do."""
@@ -66,6 +56,24 @@ class DeclareExtensions:
         served = {name: each for name, each in self.server.extensions.items() if name not in self.later}
         if ctx.method == "initialize" and isinstance(result, dict) and served:
             result["capabilities"]["extensions"] = served
+        return result
+
+
+@dataclass(frozen=True, slots=True)
+class Instruct:
+    """Gives whoever connects the instructions of the day, for what it may use.
+
+    Attributes:
+        tell: Returns them.
+    """
+
+    tell: Callable[[RequestContext], str]
+
+    async def __call__(self, ctx: RequestContext, call_next: CallNext) -> HandlerResult:
+        """Answer a message."""
+        result = await call_next(ctx)
+        if ctx.method in ("initialize", "server/discover") and isinstance(result, dict):
+            result["instructions"] = self.tell(ctx)
         return result
 
 

@@ -35,7 +35,7 @@ from refdesk.server import (
     subscriptions,
     tasks,
 )
-from refdesk.server.announcement import DatedServer, DeclareExtensions, get_icons
+from refdesk.server.announcement import DeclareExtensions, Instruct, LabelledServer, get_icons
 from refdesk.server.calls import Caller
 from refdesk.server.descriptions import (
     JSON,
@@ -55,7 +55,7 @@ from refdesk.server.telemetry import find_traceparent
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+    from mcp.server.context import ServerRequestContext
     from mcp.server.lowlevel import Server
 
     from refdesk.app import Desk
@@ -365,9 +365,9 @@ class Adapter:
                 return template, json_types.read_texts({template.argument: value}, schema)
         return None, {}
 
-    def build_server(self) -> DatedServer:
+    def build_server(self) -> LabelledServer:
         """Return an SDK server; it opens nothing by itself."""
-        server = DatedServer(
+        server = LabelledServer(
             server_name(self.desk.toolsets),
             version=__version__,
             title="refdesk",
@@ -382,10 +382,9 @@ class Adapter:
             on_get_prompt=self.get_prompt,
             on_completion=self.complete,
         )
-        server.tell = lambda: instructions(self.desk.toolsets, self.clock.now().date(), self.desk.synced)
         # In place of the SDK's own, which makes a span of each message: `calls` traces what is called.
         declare = DeclareExtensions(server, frozenset({tasks.EXTENSION}))
-        server.middleware[:] = [protocol_errors.explain, declare, self._instruct]
+        server.middleware[:] = [protocol_errors.explain, declare, Instruct(self._tell)]
         server.add_request_handler("tools/call", types.CallToolRequestParams, self.call_tool)
         self.subscriptions.extend(server)
         if any(entry.operation.keep for entry in self._entries.values()):
@@ -394,14 +393,9 @@ class Adapter:
             skill_files.extend(server, self.desk, self.identify)
         return server
 
-    async def _instruct(self, ctx: RequestContext, call_next: CallNext) -> HandlerResult:
-        """Answer a message; who connects reads of the tools that it may use."""
-        result = await call_next(ctx)
-        if ctx.method in ("initialize", "server/discover") and isinstance(result, dict):
-            may_run = self._caller(ctx).may_run
-            today = self.clock.now().date()
-            result["instructions"] = instructions(self.desk.toolsets, today, self.desk.synced, may_run)
-        return result
+    def _tell(self, context: RequestContext) -> str:
+        may_run = self._caller(context).may_run
+        return instructions(self.desk.toolsets, self.clock.now().date(), self.desk.synced, may_run)
 
     def _has_skills(self) -> bool:
         return any(toolset.name == "skills" for toolset in self.desk.toolsets)

@@ -12,7 +12,6 @@ SCHEMES = frozenset({"neo4j", "neo4j+s", "neo4j+ssc", "bolt", "bolt+s", "bolt+ss
 DEFAULT_NAMESPACE = "refdesk"
 _NAMESPACE = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 _FORM = "neo4j://user:password@host:7687/database?namespace=name"
-_NAMED_WITHIN = "the store's URL (REFDESK_STORE, or REFDESK_SKILLS_STORE)"
 _NAMED = "The store's URL (REFDESK_STORE, or REFDESK_SKILLS_STORE)"
 
 
@@ -70,5 +69,5 @@ def _get_namespace(query: str) -> str:
     if options:
         raise ConfigurationError(f"{_NAMED} has an unknown option; Neo4j takes namespace and nothing else.")
     if not _NAMESPACE.fullmatch(namespace):
-        raise ConfigurationError(f"The namespace in {_NAMED_WITHIN} must be of a-z, 0-9 and hyphens, 63 at most.")
+        raise ConfigurationError(f"{_NAMED} must have a namespace of a-z, 0-9 and hyphens, 63 at most, or none.")
     return namespace

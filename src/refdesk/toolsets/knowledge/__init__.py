@@ -1,6 +1,7 @@
 """knowledge: entries that agents store, search and supersede; nothing is ever lost."""
 
 TOOLSET_NAME = "knowledge"
+READ_SCOPE = "knowledge:read"
 DESCRIPTION = "What agents noted, up to now."
 RECIPE = (
     "Find: search_knowledge → get_knowledge. Note: search_knowledge → store_knowledge. "

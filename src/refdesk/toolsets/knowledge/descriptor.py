@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from refdesk.core.descriptors import Exported, Exporter, Means, ToolsetDescriptor
-from refdesk.toolsets.knowledge import DESCRIPTION, RECIPE, TOOLSET_NAME
+from refdesk.toolsets.knowledge import DESCRIPTION, READ_SCOPE, RECIPE, TOOLSET_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def _load(means: Means) -> Toolset:
     from refdesk.core.operations import Toolset
     from refdesk.core.search.providers import SearchProvider
-    from refdesk.toolsets.knowledge.operations import LISTED, READ_SCOPE, SEARCH_KNOWLEDGE
+    from refdesk.toolsets.knowledge.operations import LISTED, SEARCH_KNOWLEDGE
     from refdesk.toolsets.knowledge.prompts import PROMPTS
     from refdesk.toolsets.knowledge.resources import TEMPLATES
 

@@ -13,7 +13,7 @@ from refdesk.errors import NotFoundError
 from refdesk.impact import cases
 from refdesk.kit.wire import Message, Text, Uuid
 from refdesk.model import State
-from refdesk.toolsets.knowledge import models
+from refdesk.toolsets.knowledge import READ_SCOPE, models
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from refdesk.core.context import Context
     from refdesk.model import Document
 
-READ_SCOPE = "knowledge:read"
 WRITE_SCOPE = "knowledge:write"
 MOST_CASES = 10_000
 MOST_QUOTED = 400

@@ -21,7 +21,7 @@ from refdesk.kit.unanswered import tell_unanswered
 from refdesk.kit.unknown_ids import Naming
 from refdesk.model import Link, Reference, State
 from refdesk.protocols import OutdatedError
-from refdesk.toolsets.knowledge import TOOLSET_NAME, basis, models, replacing, versions
+from refdesk.toolsets.knowledge import READ_SCOPE, TOOLSET_NAME, basis, models, replacing, versions
 from refdesk.toolsets.knowledge.keeping import list_read, put_new
 from refdesk.toolsets.knowledge.models import (
     GetInput,
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from refdesk.model import Collection, Document, JsonObject, Principal
     from refdesk.protocols import Reader, Transaction
 
-READ_SCOPE = "knowledge:read"
 WRITE_SCOPE = "knowledge:write"
 WRITE_OTHERS_SCOPE = "knowledge:write_others"
 SUPERSEDE_OWN_SCOPE = "knowledge:supersede_own"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from refdesk.errors import Choice, ConflictError
-from refdesk.toolsets.knowledge import models
+from refdesk.toolsets.knowledge import READ_SCOPE, models
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from refdesk.model import Document
     from refdesk.protocols import Reader
 
-READ_SCOPE = "knowledge:read"
 _EXPIRED = (
     "What holds now expired on {:%Y-%m-%d}: neither entry is found unless includeExpired is true. To change that, "
     "edit_knowledge."
