@@ -202,6 +202,11 @@ async def test_an_unknown_address_and_a_wrong_method_are_json_too(rest: httpx2.A
     missing, wrong = await rest.get("/nowhere"), await rest.get("/echo/search")
     assert (missing.status_code, missing.json()["error"]["code"]) == (404, "NOT_FOUND")
     assert (wrong.status_code, wrong.json()["error"]["code"]) == (405, "INVALID_INPUT")
+    probe = await rest.post("/health")
+    assert (probe.headers["allow"], probe.json()["error"]["message"]) == (
+        "GET, HEAD",
+        "That address takes GET, HEAD; see /docs.",
+    )
 
 
 async def test_health_says_what_is_served(rest: httpx2.AsyncClient) -> None:

@@ -265,7 +265,9 @@ async def _refuse(
         absence = errors.NotFoundError("No such address; see /docs for those there are.")
         return Visit(site, request).refuse(absence) if _wants_page(request) else reply_error(absence, form)
     if status == 405:
-        allowed = error.headers.get("Allow", "") if isinstance(error, HTTPException) and error.headers else ""
+        headers = error.headers or {} if isinstance(error, HTTPException) else {}
+        # The router lists a set, in whatever order this process hashes it.
+        allowed = ", ".join(sorted(headers.get("Allow", "").split(", ")))
         refusal = errors.InvalidInputError(f"That address takes {allowed or 'another method'}; see /docs.")
         response = reply_error(refusal, form, 405)
         response.headers["allow"] = allowed

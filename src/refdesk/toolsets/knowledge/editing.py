@@ -51,7 +51,7 @@ class EditInput(Message):
     expires_at: Instant | SkipJsonSchema[None] = Field(None, description="When it ceases to hold; in the future.")
     never_expires: bool = Field(False, description="Take its expiry away.")
     client_token: TokenUuid | SkipJsonSchema[None] = Field(
-        None, description="Made by you, new for each edit. Repeating the call with it within 60 s edits nothing twice."
+        None, description="A new UUID for each edit: repeating the call with it within 60 s edits nothing twice."
     )
 
 

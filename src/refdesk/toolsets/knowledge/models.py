@@ -76,7 +76,7 @@ class StoreInput(Message):
     )
     client_token: TokenUuid | SkipJsonSchema[None] = Field(
         None,
-        description="Made by you, new for each entry. Repeating the call with it within 60 s stores nothing twice.",
+        description="A new UUID for each entry: repeating the call with it within 60 s stores nothing twice.",
     )
 
 

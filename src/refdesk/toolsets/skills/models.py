@@ -54,7 +54,7 @@ ClientToken: TypeAlias = Annotated[
     TokenUuid | SkipJsonSchema[None],
     Field(
         alias="clientToken",
-        description="Made by you, new for each call. Repeating the call with it within 60 s does nothing twice.",
+        description="A new UUID for each call: repeating the call with it within 60 s does nothing twice.",
     ),
 ]
 Replayed: TypeAlias = Annotated[
