@@ -1,8 +1,8 @@
-"""Backups: a copy of the file beside its use, whole or absent, read back before it gets its name.
+"""Backups: copies of a file in use, complete or absent, and read back before they get their name.
 
-The copy is made by VACUUM INTO from one moment of the file, while others go on reading and writing. It stands beside
-the target as `.partial` until it is marked as not in use, examined and on the disk; renaming makes it the backup. Files
-of toolsets that are kept apart are enclosed in it, so that one rename brings all of them.
+The copy is made by VACUUM INTO from a snapshot of the file, while others go on reading and writing. It is kept beside
+the target as `.partial` until it is marked as not in use, examined and on the disk; renaming makes it the backup. The
+files of toolsets that are kept apart are enclosed in it, so that one rename puts all of them in place.
 """
 
 from __future__ import annotations
@@ -35,13 +35,14 @@ if TYPE_CHECKING:
 
 PARTIAL = ".partial"
 PIECE = 1024 * 1024
-"""Bytes of an enclosed file in one row."""
+"""Bytes of an enclosed file per row."""
 
 PATIENCE_MILLISECONDS = 30_000
 _BESIDE = ("", "-wal", "-shm", SEAL_SUFFIX)
 _TABLES = ("collections", "documents", "revisions", "vectors", "links", "records", "audit")
 _ONLY_GROW = ("documents", "audit")
-"""What is never removed: a copy between two counts holds no fewer than the first and no more than the second."""
+"""Tables whose rows are never removed: a copy made between two counts holds no fewer than the first, no more than the
+second."""
 
 _ENCLOSED = """
     CREATE TABLE enclosed (name TEXT NOT NULL, number INTEGER NOT NULL, piece BLOB NOT NULL, PRIMARY KEY (name, number))
@@ -56,7 +57,7 @@ class BackedUp:
     """What a backup holds.
 
     Attributes:
-        counts: Rows by table, all its files together.
+        counts: Rows by table, in all its files together.
         enclosed: The toolsets whose own files are in it.
     """
 
@@ -68,18 +69,18 @@ class BackedUp:
 def make_backup(
     source: Path, target: Path, enclosed: Mapping[str, Path] | None = None, *, replaces: bool = False
 ) -> BackedUp:
-    """Make a backup and return what it holds; blocks, while others may read and write.
+    """Make a backup and return what it holds; blocks the calling thread, while others may read and write.
 
     Args:
-        source: The store's file; somebody who has it open has judged that it is whole.
+        source: The store's file; a process that has it open has judged that it is complete.
         target: Where the backup goes.
-        enclosed: Further files that go into it, by their toolsets.
-        replaces: Whether a file that is there is replaced, once the new one is whole.
+        enclosed: Further files to enclose, by their toolsets.
+        replaces: Whether to replace an existing file, once the new one is complete.
 
     Raises:
-        InvalidInputError: The target is there, has no folder, or is one of the files itself.
-        DamageError: A file is damaged; there is no backup, and what was there is as it was.
-        StoreError: It could not be written; the same holds.
+        InvalidInputError: The target exists, its folder does not, or it is one of the files themselves.
+        DamageError: A file is damaged; no backup was made, and an existing target is as it was.
+        StoreError: The backup could not be written; the same holds.
     """
     files = {"": source, **(enclosed or {})}
     check_target(target, files.values(), replaces=replaces)
@@ -96,7 +97,7 @@ def make_backup(
 
 
 def check_target(target: Path, files: Iterable[Path], *, replaces: bool) -> None:
-    """Return when a backup may be made there; errors as in `make_backup`."""
+    """Return if a backup may be made there; errors as in `make_backup`."""
     taken = {f"{os.path.realpath(file)}{suffix}" for file in files for suffix in _BESIDE}
     if os.path.realpath(target) in taken:
         raise InvalidInputError("This is the store's own file, or belongs to it: name another one for the backup.")
@@ -111,7 +112,7 @@ def check_target(target: Path, files: Iterable[Path], *, replaces: bool) -> None
 
 
 def is_of(backup: Path, source: Path) -> bool:
-    """Return whether a backup is of the store in a file; blocks. `False` also where either cannot be read."""
+    """Return whether a backup was made of the store in a file; `False` also if either cannot be read. Blocks."""
     with suppress(RefdeskError), translated(), open_snapshot(backup) as copy, reading(source) as connection:
         made, own = read_marks(copy), read_marks(connection)
         return made is not None and own is not None and made.store == own.store
@@ -119,7 +120,7 @@ def is_of(backup: Path, source: Path) -> bool:
 
 
 def is_left(part: Path) -> bool:
-    """Return whether nobody is making the backup that a file with `.partial` in its name is a part of."""
+    """Return whether nobody is making the backup that a file with `.partial` in its name belongs to."""
     name, suffix, _ = part.name.rpartition(PARTIAL)
     for path in (part.with_name(f"{name}{suffix}"), part):
         try:
@@ -139,7 +140,7 @@ def list_enclosed(connection: Connection) -> dict[str, str]:
 
 
 def extract(connection: Connection, name: str, digest: str, target: Path) -> None:
-    """Write an enclosed file.
+    """Write an enclosed file to `target`.
 
     Raises:
         DamageError: It is not as it was enclosed.
@@ -154,7 +155,7 @@ def extract(connection: Connection, name: str, digest: str, target: Path) -> Non
 
 
 def flush_folder(folder: Path) -> None:
-    """Make the names in a folder durable, where a folder can be opened."""
+    """Make the names in a folder durable, on systems where a folder can be opened."""
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:
@@ -165,12 +166,12 @@ def flush_folder(folder: Path) -> None:
 
 @contextmanager
 def _holding(partial: Path) -> Generator[int]:
-    """Yield a handle of the file that becomes the backup, empty and this process's alone; in the end it is gone.
+    """Yield a handle of the file that becomes the backup: empty, locked by this process, and removed at the end.
 
-    SQLite opens the file anew, so the handle must outlive its connections: closing it would drop their locks.
+    SQLite opens the file for itself, so the handle must outlive its connections: closing it would drop their locks.
     """
     if partial.exists():
-        # What a kill left. It may be a second name of a backup that is whole, so it is not written to.
+        # Left by a killed process. It may be a second name (hard link) of a complete backup, so it is not written to.
         os.close(_lock(os.open(partial, os.O_RDWR)))
         partial.unlink()
     _get_journal(partial).unlink(missing_ok=True)
@@ -188,7 +189,7 @@ def _holding(partial: Path) -> Generator[int]:
 
 
 def _get_journal(partial: Path) -> Path:
-    """Return what a copy that was broken off leaves beside it; the next one would take it for its own."""
+    """Return the journal that an aborted copy leaves beside it; the next copy would take it for its own."""
     return partial.with_name(f"{partial.name}-journal")
 
 
@@ -203,10 +204,10 @@ def _lock(handle: int) -> int:
 
 
 def _copy(source: Path, target: Path) -> dict[str, int]:
-    """Copy a file in use to an empty one, marked as not in use; return how much it holds."""
+    """Copy a file in use to an empty one and mark that as not in use; return its rows by table."""
     with reading(source) as connection:
         connection.set_busy_timeout(PATIENCE_MILLISECONDS)
-        connection.set_pragma("query_only", 0)  # it would keep the copy from being written, too
+        connection.set_pragma("query_only", 0)  # it would also keep the copy from being written
         connection.set_pragma("mmap_size", 0)
         marks, before = read_marks(connection), _count(connection)
         connection.execute("VACUUM INTO ?", (str(target),))
@@ -218,7 +219,7 @@ def _copy(source: Path, target: Path) -> dict[str, int]:
 
 
 def _settle(target: Path, marks: Marks | None) -> dict[str, int]:
-    """Mark a copy as not in use, and leave out what is only of use beside the file it was copied from."""
+    """Mark a copy as not in use, and remove what is only useful beside the original file."""
     connection = Connection(target, 0)
     try:
         connection.set_pragma("journal_mode", "memory")
@@ -227,7 +228,7 @@ def _settle(target: Path, marks: Marks | None) -> dict[str, int]:
         if marks is not None and (found is None or found.store != marks.store or found.commits < marks.commits):
             raise DamageError("The store's file is damaged: its copy is of an earlier time. No backup was made.")
         if find_new_place(connection) is not None:
-            # What is written from now on is elsewhere, so this would be called a backup of today and be none.
+            # From now on everything is written elsewhere, so this would pass for a backup of today and be none.
             raise StoreError("The store was moved to another one while its backup was made. Make the backup again.")
         forget_move(connection)
         note_use(connection, is_used=False)
@@ -278,7 +279,7 @@ def _name(partial: Path, target: Path, *, replaces: bool) -> None:
     except FileExistsError:
         raise InvalidInputError("There is a file of this name since: name another one, or say --force.") from None
     except OSError:
-        # A file system without a second name for a file.
+        # A file system without hard links.
         partial.rename(target)
 
 

@@ -1,4 +1,4 @@
-"""Shows the search indexes what was written though nobody searches: once it is much, and when writing pauses."""
+"""Catches the search indexes up with writes even when nobody searches: once there are many, and when writing pauses."""
 
 from __future__ import annotations
 
@@ -19,23 +19,24 @@ if TYPE_CHECKING:
     from refdesk.stores.sqlite.indexing import DerivedIndexes
 
 PAUSE_SECONDS = 0.25
-"""So long after a write the next one is not likely to come at once. Reading two thousand documents takes a twentieth of
-a second of the interpreter, and whoever writes meanwhile waits two and three times as long."""
+"""How long nobody must have written for writing to count as paused: the next write is then unlikely to come at once.
+Reading two thousand documents keeps the interpreter busy for a twentieth of a second, and a write meanwhile takes two
+to three times as long."""
 
 LOOK_SECONDS = 0.05
-"""How often it is looked meanwhile whether waiting must end."""
+"""How often to check, while waiting, whether the wait must end."""
 
 MOST_WAIT_SECONDS = 30.0
-"""How long it gives way to writes that do not end."""
+"""How long catching up gives way to writes that do not pause."""
 
 
 class CatchingUp:
-    """Takes note of how far each index is behind, and catches up with those that are too far.
+    """Tracks how far each index is behind, and catches up those that are too far behind.
 
     Args:
-        indexes: What is caught up.
+        indexes: The indexes to catch up.
         sizes: How far is too far.
-        keep: Writes down what reading has derived.
+        keep: Stores what reading has derived.
     """
 
     def __init__(self, indexes: DerivedIndexes, sizes: Sizes, keep: Callable[[], Awaitable[None]]) -> None:
@@ -47,20 +48,20 @@ class CatchingUp:
         self._is_ending = False
 
     def note(self, changes: Mapping[Collection, int]) -> None:
-        """Take note of how many documents were written or embedded just now."""
+        """Note how many documents were just written or embedded."""
         self._written_at = self._loop.time()
         self._add(changes)
 
     def note_older(self, collections: list[Collection]) -> None:
-        """Take note that so much was written before this process came that an index must not wait for a search."""
+        """Note that so much was written before this process started that these indexes must not wait for a search."""
         self._add(dict.fromkeys(collections, self._sizes.catch_up_above))
 
     def forget(self, collection: Collection) -> None:
-        """Take note that a search has caught up."""
+        """Note that a search has caught up the index."""
         self._behind.pop(collection, None)
 
     async def finish(self) -> None:
-        """Stop; what reads already must have been told to stop itself."""
+        """Stop, and wait for what is being read; call `DerivedIndexes.stop` first."""
         self._is_ending = True
         if self._task is not None:
             await asyncio.wait((self._task,))
@@ -86,7 +87,7 @@ class CatchingUp:
         return next((each for each, count in self._behind.items() if count >= self._sizes.catch_up_above), None)
 
     async def _wait_for_pause(self, collection: Collection) -> None:
-        """Return when nobody has written for a moment, or when a collection is too far behind to wait for that."""
+        """Return once nobody has written for a moment, or once a collection is too far behind to wait for that."""
         with anyio.move_on_after(MOST_WAIT_SECONDS):
             while not self._is_ending and self._behind.get(collection, 0) < self._sizes.catch_up_at:
                 if (rest := self._written_at + PAUSE_SECONDS - self._loop.time()) <= 0:

@@ -1,6 +1,6 @@
-"""Whether the file is sound: looked at when it is opened after a crash or was touched by others, and when asked.
+"""Whether the file is sound: examined when it is opened after a crash or after others touched it, and on request.
 
-SQLite's own check says whether pages and indexes hold together, the checksums whether rows are as they were written,
+SQLite's own check says whether pages and indexes are consistent, the checksums whether rows are as they were written,
 and the change sequence whether an index that is caught up by it would miss a document.
 """
 
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from refdesk.stores.sqlite.driver import Connection, Row
 
 LARGEST_AT_ONCE = 256 * 1024 * 1024
-"""Bytes of a file that is looked through before it serves, which takes some three seconds per gigabyte; of a larger one
-that is done while it serves."""
+"""Size in bytes up to which a file is examined before it serves, which takes some three seconds per gigabyte; a larger
+one is examined while it serves."""
 
 MOST_FAULTS = 20
 
@@ -40,14 +40,14 @@ DAMAGED = (
 )
 
 _BODY = 9
-"""The place of the body in a row of a version."""
+"""Index of the body in the row of a version."""
 
 _DOCUMENTS = """
     SELECT org, toolset, id, recorded_at, version, state, created_at, modified_at, author, title, facets, spans, body,
         data, checksum
     FROM documents JOIN collections ON collections.key = documents.collection
 """
-# The newest first: a version without a body has that of the next one.
+# Newest first: a version without a body has the body of the next newer one.
 _REVISIONS = """
     SELECT org, toolset, id, key, present, revisions.*
     FROM (
@@ -64,7 +64,7 @@ _REVISIONS = """
 _RECORDS = "SELECT org, kind, name, due_at, value, checksum FROM records"
 _LINKS = "SELECT org, source_toolset, source_id, kind, target_toolset, target_id, created_at, checksum FROM links"
 _AUDIT = "SELECT org, number, at, act, previous, digest FROM audit"
-# Whoever keeps an index up to date reads what is above the number it has seen, up to that of the collection.
+# Catching up an index reads what is above the number it has seen, up to the number of the collection.
 _AHEAD = """
     SELECT org, toolset FROM collections WHERE changed < max(
         (SELECT coalesce(max(written), 0) FROM documents WHERE collection = collections.key),
@@ -74,13 +74,14 @@ _AHEAD = """
 
 
 def examine(connection: Connection, before: Before | None, seal: Seal, largest: int) -> bool:
-    """Look at the file where there is reason to; return whether all was looked at that there was reason to.
+    """Examine the file if there is reason to; return whether everything that there is reason to examine was examined.
 
     Args:
-        connection: Open on the file, in its own mode.
-        before: What stood there before it was opened, or `None` while others use it, who looked then.
+        connection: Open on the file, already in WAL mode.
+        before: What was there before it was opened, or `None` if others have it open, who examined it when they opened
+            it.
         seal: The record beside it.
-        largest: Bytes of a file that is looked through now.
+        largest: Size in bytes up to which a file is examined now.
 
     Raises:
         StoreError: Something is missing or damaged; the file and its log are left as they are.
@@ -97,7 +98,7 @@ def examine(connection: Connection, before: Before | None, seal: Seal, largest: 
 
 
 class LateExamination:
-    """Looks through a file that is too large for that to be waited for, while it serves."""
+    """Examines, while it serves, a file that is too large to wait for."""
 
     def __init__(self, path: Path, damage: Damage) -> None:
         self._path = path
@@ -107,11 +108,11 @@ class LateExamination:
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def start(self) -> None:
-        """Begin; what is found turns the store's health red."""
+        """Begin; any damage that is found makes the store unhealthy."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Break it off, if it is not done: the file is looked through when it is opened next."""
+        """Abort it if it is not done: the file is examined when it is opened next."""
         self._is_stopped = True
         if self._connection is not None:
             self._connection.interrupt()
@@ -126,7 +127,7 @@ class LateExamination:
 
 
 def require_sound(connection: Connection) -> None:
-    """Return when the file is sound.
+    """Return if the file is sound.
 
     Raises:
         DamageError: It is not.
@@ -136,13 +137,13 @@ def require_sound(connection: Connection) -> None:
 
 
 def list_faults(connection: Connection, most: int = MOST_FAULTS) -> list[str]:
-    """Return what is wrong with the file, at most so much of it, in words for whoever runs the server."""
+    """Return what is wrong with the file, `most` faults at most, in words for whoever runs the server."""
     found: list[str] = []
     try:
         with translated():
             found.extend(islice(_find_faults(connection, most), most))
     except DamageError as error:
-        # Where a page cannot be read at all, the rest is not looked at.
+        # If a page cannot be read at all, the rest is not examined.
         found.append(f"it cannot be read to its end: {error.__cause__}")
     return found
 

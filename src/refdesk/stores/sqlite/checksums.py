@@ -1,9 +1,9 @@
-"""What shows that a row is still as it was written.
+"""Checksums that show whether a row is still as it was written.
 
-SQLite checks that its pages hold together, not what is in them: a bit that flipped within a text is served as it is. So
-each row carries the CRC-32 of what is shown of it, and of the place it belongs to (org, toolset and id): it is computed
-anew whenever the row is read to be shown. A CRC finds every single burst of up to 32 bits, and misses other damage once
-in four billion times; it is no protection from whoever writes the row and its checksum.
+SQLite checks that its pages are consistent, not what is in them: a flipped bit within a text is served as it is. So
+each row carries the CRC-32 of what is shown of it and of where it belongs (org, toolset and id), and that is computed
+anew whenever the row is read to be shown. A CRC detects every single burst of up to 32 bits and misses other damage
+once in four billion times; it does not protect against anyone who writes both the row and its checksum.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from refdesk.stores.sqlite.driver import Value
 
 _SEPARATOR, _NOTHING = "\x00", "\x01"
-"""No stored text holds a NUL, so no two rows make one text."""
+"""No stored text holds a NUL, so no two different rows are joined to the same text."""
 
 DAMAGED_ROW = (
     "The store's file is damaged: a row in it is not as it was written. Stop every process that uses it and put back a "
@@ -34,18 +34,18 @@ def compute_checksum(*values: Value) -> int:
 
 
 def add_value(checksum: int, value: Value) -> int:
-    """Return the checksum of a row's values and one more behind them."""
+    """Return the checksum of a row's values followed by one more."""
     return zlib.crc32(f"{_SEPARATOR}{_NOTHING if value is None else value}".encode(), checksum)
 
 
 def is_as_written(collection: Collection, id: str, row: Columns) -> bool:
-    """Return whether a version is as it was written: what `decode_revision` reads, and its checksum."""
+    """Return whether a version is as it was written; `row` is what `decode_revision` reads, then the checksum."""
     recorded_at, *columns, checksum = row
     return checksum == compute_checksum(collection.org, collection.toolset, id, *columns, recorded_at)
 
 
 def require_version(collection: Collection, id: str, row: Columns) -> Columns:
-    """Return what `decode_revision` reads of a version with its body; see `is_as_written`.
+    """Return the part of a version's row, body included, that `decode_revision` reads; see `is_as_written`.
 
     Raises:
         DamageError: It is not as it was written.

@@ -1,7 +1,7 @@
 """Connections to the file: one writer and a few readers, all in threads.
 
-A hop to a thread costs more than a statement, so each hop carries a whole unit of work, and what reads or writes a few
-rows does without one.
+A hop to a thread costs more than a statement, so each hop carries a whole unit of work, and reads and writes of a few
+rows do without one.
 """
 
 from __future__ import annotations
@@ -31,20 +31,21 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 READERS = 4
-"""How many reads of one process may run at once; more only queue for two or four cores."""
+"""How many reads of one process may run at once; more would only queue for two or four cores."""
 
 SLICE_MILLISECONDS = 250
-"""How long a thread waits for another process's transaction before it looks whether its task was cancelled."""
+"""How long a thread waits for another process's transaction before it checks whether its task was cancelled."""
 
 PATIENCE_MILLISECONDS = 10_000
-"""Only a transaction that writes waits for another; everything waits while a process recovers or resets the WAL."""
+"""How long a statement waits for a lock. Only a transaction that writes waits for another; everything waits while a
+process recovers or resets the WAL."""
 
 PAUSE_SECONDS = 0.001
-"""How long reads on the event loop's thread follow each other before other tasks have their turn."""
+"""How long reads may follow each other on the event loop's thread before other tasks get their turn."""
 
 LONG_LOG_PAGES = 4000
-"""From so many pages on the log is moved into the file, which everybody who writes waits for: four times SQLite's own
-default, because it takes hardly longer. Most pages of a longer log are in it several times, and the last one counts."""
+"""Length of the log from which it is moved into the file, while every writer waits: four times SQLite's own default,
+because it takes hardly longer. Most pages are in a longer log several times, and only the last copy counts."""
 
 _FULL = 2
 
@@ -52,7 +53,7 @@ UNDONE = "An earlier failure has undone this transaction. Repeat all of it."
 
 
 def open_file(path: Path) -> Connection:
-    """Return a connection to the file, made if absent: readable by its owner only, as it holds what all orgs wrote.
+    """Return a connection to the file, created if absent: readable by its owner only, as it holds what all orgs wrote.
 
     Raises:
         StoreError: The file cannot be made, read or written, or is not a database.
@@ -62,13 +63,13 @@ def open_file(path: Path) -> Connection:
         with suppress(FileExistsError):
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
         connection = Connection(path, PATIENCE_MILLISECONDS)
-        # A log that turns out not to be this file's must leave it as it is.
+        # If the log turns out to belong to another file, it must not be moved into this one.
         connection.set_checkpoint_on_close(is_on=False)
         return connection
 
 
 def make_folder(path: Path) -> None:
-    """Make the folder of a file, if absent: readable by its owner only.
+    """Create the folder of a file, if absent: readable by its owner only.
 
     Raises:
         StoreError: It cannot be made.
@@ -97,9 +98,9 @@ def enter_wal(connection: Connection) -> bool:
 
 
 def configure(connection: Connection) -> None:
-    """Make commits survive a loss of power, and read the settings back.
+    """Make commits survive a power failure, and read the settings back.
 
-    With `synchronous=NORMAL` a loss of power takes back commits that were acknowledged; `mmap_size` other than 0 was
+    With `synchronous=NORMAL` a power failure can undo commits that were acknowledged; an `mmap_size` other than 0 was
     part of the reported corruptions.
 
     Raises:
@@ -127,7 +128,7 @@ class Readers:
         self._looked_at = 0.0
 
     async def run(self, function: Callable[Concatenate[Connection, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Return what `function` returns; all it reads is of one moment, after every commit made before the call."""
+        """Return what `function` returns; it reads one snapshot, which includes every commit made before the call."""
 
         def call() -> R:
             with self._translated:
@@ -136,9 +137,9 @@ class Readers:
         return await self._threads.run(call)
 
     async def run_here(self, function: Callable[Concatenate[Connection, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Do the same in this thread, for a few rows; where that would have to wait for something, in another one.
+        """Do the same in this thread, for a few rows; in another one if this would have to wait for something.
 
-        Other tasks have their turn before, unless this thread has just looked after them.
+        Other tasks get their turn first, unless they have just had one.
         """
         if perf_counter() - self._looked_at < PAUSE_SECONDS:
             await anyio.lowlevel.checkpoint_if_cancelled()
@@ -151,7 +152,7 @@ class Readers:
         return await self.run(function, *args, **kwargs)
 
     def close(self) -> None:
-        """Close what is idle, and let the threads end."""
+        """Close idle connections, and let the threads end."""
         self._threads.close()
         while self._idle:
             self._idle.pop().close()
@@ -165,7 +166,8 @@ class Readers:
             connection.execute("COMMIT")
             self._presence.require()
         except BaseException:
-            # Its transaction, and after an I/O error more than that, is in doubt: the next read gets a new one.
+            # The connection's transaction is in doubt, and after an I/O error more than that: the next read gets a new
+            # one.
             connection.close()
             raise
         self._idle.append(connection)
@@ -204,7 +206,7 @@ class Writer:
         connection.watch_log(self._note_log)
 
     async def begin(self) -> None:
-        """Start a transaction that will not fail for another's sake later.
+        """Start a transaction that will not fail later because of another one.
 
         Raises:
             StoreError: Another process held the store for longer than the patience.
@@ -218,7 +220,7 @@ class Writer:
                 raise StoreError("Another process held the store too long. Try again; look for a process that hangs.")
 
     async def call(self, function: Callable[Concatenate[Connection, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Return what `function` returns, run in a thread; a cancelled task waits for it."""
+        """Return what `function` returns, run in a thread; a task that is cancelled meanwhile still waits for it."""
         return await self._thread.run(lambda: self.call_here(function, *args, **kwargs))
 
     def call_here(self, function: Callable[Concatenate[Connection, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
@@ -227,20 +229,20 @@ class Writer:
             return function(self._connection, *args, **kwargs)
 
     async def commit(self) -> None:
-        """Return when what was written is on the disk, in the file that the path names; for a task that is shielded.
+        """Return once what was written is on the disk, in the file that the path names; for a task that is shielded.
 
         Raises:
-            StoreError: It is not, or in another one.
+            StoreError: It is not on the disk, or in another file.
         """
         await self._thread.run_shielded(partial(self.call_here, self._commit))
 
     def move_long_log(self) -> None:
-        """Begin to move the log into the file, as far as no reader needs it, if it is long; see `rest`."""
+        """Begin to move a long log into the file, except what readers still need; see `rest`."""
         if self._log_pages >= LONG_LOG_PAGES:
             self._moving = asyncio.create_task(self._move_log())
 
     async def rest(self) -> None:
-        """Return when the log is not being moved."""
+        """Return once the log is no longer being moved."""
         if self._moving is not None:
             await asyncio.wait((self._moving,))
             self._moving = None
@@ -253,7 +255,7 @@ class Writer:
         self._log_pages = pages
 
     def close(self) -> None:
-        """Close the connection; the last one to go says in the file that it is complete."""
+        """Close the connection; the last process to do so marks the file as complete."""
         is_last = False
         try:
             with suppress(RefdeskError):
@@ -272,14 +274,14 @@ class Writer:
         counted = lineage.count_commit(connection)
         connection.execute("COMMIT")
         if not self._is_marked:
-            # A copy of the file alone must show that it was in use: the mark may not wait in the log.
+            # A copy of the file without its log must show that it was in use, so the mark must not remain in the log.
             self._is_marked = connection.checkpoint()
         self._presence.require()
         if counted is not None:
             self._seal.write(*counted)
 
     def _leave(self) -> bool:
-        """Say in the file that it is complete, if nobody else has it open; return whether that is so."""
+        """Mark the file as complete if nobody else has it open; return whether that was done."""
         with translated():
             self._presence.require()
             if (
@@ -306,12 +308,12 @@ def _try_begin(connection: Connection, milliseconds: int) -> bool:
 
 
 def require_transaction(connection: Connection) -> None:
-    """Return when a transaction is still open.
+    """Return if a transaction is still open.
 
     Raises:
         StoreError: It was undone.
     """
-    # A full disk or an I/O error may end a transaction: what came next would be committed on its own.
+    # A full disk or an I/O error may end a transaction: what follows would be committed on its own.
     if not connection.in_transaction:
         raise StoreError(UNDONE)
 

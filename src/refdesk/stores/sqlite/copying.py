@@ -1,4 +1,4 @@
-"""Copies of files that hold private notes: readable by their owner only, from before there is anything in them."""
+"""Copies of files that hold private notes: readable by their owner only, even before anything is in them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _PIECE = 1024 * 1024
 
 
 def copy_file(source: Path, target: Path) -> None:
-    """Copy the content of a file to a new one, in the place of any that is there; raises `OSError`.
+    """Copy the content of a file to a new one, which replaces any that is there; raises `OSError`.
 
-    What rights the umask leaves, and what rights others have to `source`, makes no difference.
+    The umask, and the permissions of `source`, make no difference.
     """
     target.unlink(missing_ok=True)
     with (

@@ -1,4 +1,4 @@
-"""Counts what is in each collection, again only where something was written since."""
+"""Counts what is in each collection, again only if something was written since."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from refdesk.stores.sqlite.driver import Connection
 
 _LIST_COLLECTIONS = "SELECT key, org, toolset, changed FROM collections ORDER BY org, toolset"
 _COUNT_STATES = "SELECT state, count(*) FROM documents WHERE collection = ? GROUP BY state"
-# By the documents' index: the other way each vector looks up its document's row, in three times as long.
+# Driven by the index on documents: the other way round each vector looks up its document's row, which takes three times
+# as long.
 _COUNT_EMBEDDED = """
     SELECT wanted.name, count(*) FROM models AS wanted CROSS JOIN documents
     WHERE collection = ? AND state <> 'withdrawn'
@@ -20,7 +21,7 @@ _COUNT_EMBEDDED = """
 
 @dataclass(slots=True)
 class Counts:
-    """The counts of each collection and the change after which they were taken; any thread may ask."""
+    """The counts of each collection and the change after which they were taken; any thread may use it."""
 
     _known: dict[int, tuple[int, CollectionStatistics]] = field(
         default_factory=dict[int, "tuple[int, CollectionStatistics]"]

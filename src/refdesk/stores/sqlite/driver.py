@@ -29,11 +29,11 @@ class Connection:
 
     @property
     def in_transaction(self) -> bool:
-        """Whether one was begun and has not ended."""
+        """Whether a transaction is open."""
         return self._driver.in_transaction
 
     def execute(self, statements: str, bindings: Bindings = ()) -> list[Row]:
-        """Run the statements to their end; return the rows they gave."""
+        """Run the statements to completion; return their rows."""
         return self._driver.execute(statements, bindings).fetchall()
 
     def change(self, statement: str, bindings: Bindings) -> int:
@@ -55,24 +55,24 @@ class Connection:
         return self._driver.execute(statement, bindings)
 
     def get_pragma(self, name: str) -> str | int | None:
-        """Return what a setting is."""
+        """Return the value of a setting."""
         return self._driver.pragma(name)
 
     def set_pragma(self, name: str, value: str | int) -> str | int | None:
-        """Set it; return what SQLite answers."""
+        """Change a setting; return SQLite's answer."""
         return self._driver.pragma(name, value)
 
     def set_checkpoint_on_close(self, *, is_on: bool) -> None:
-        """Say whether the last connection to be closed moves the log into the file, and removes it."""
+        """Set whether the last connection to close moves the log into the file and removes the log."""
         self._driver.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, int(not is_on))
 
     def checkpoint(self) -> bool:
-        """Move the log into the file, as far as no reader needs it; return whether all of it is there now."""
+        """Move the log into the file, except what readers still need; return whether all of it was moved."""
         ((busy, frames, moved),) = self.execute("PRAGMA wal_checkpoint(PASSIVE)")
         return not busy and frames == moved
 
     def watch_log(self, note: Callable[[int], None]) -> None:
-        """Have a function told after each commit how many pages the log holds, and leave it there: see `checkpoint`."""
+        """Call a function after each commit with the number of pages in the log, moving none; see `checkpoint`."""
 
         def hook(connection: object, name: str, pages: int) -> int:
             del connection, name
@@ -82,12 +82,12 @@ class Connection:
         self._driver.set_wal_hook(hook)
 
     def define(self, name: str, function: Callable[..., Value]) -> None:
-        """Let statements of this connection call a function of any number of values; equal ones give the same."""
+        """Let statements of this connection call a function of any number of values, which must be deterministic."""
         self._driver.create_scalar_function(name, function, deterministic=True)
 
     @contextmanager
     def savepoint(self) -> Generator[None, None, None]:
-        """Run a block that is undone alone when an exception leaves it."""
+        """Run a block within a savepoint: an exception that leaves it undoes the block alone."""
         self.execute("SAVEPOINT block")
         try:
             yield
@@ -99,18 +99,18 @@ class Connection:
         self.execute("RELEASE block")
 
     def interrupt(self) -> None:
-        """Break off what another thread does with it, if it is still open."""
+        """Abort what another thread is doing with the connection, if it is still open."""
         with suppress(apsw.ConnectionClosedError):
             self._driver.interrupt()
 
     def close(self) -> None:
-        """Close it, undoing a transaction that is open."""
+        """Close the connection, rolling back an open transaction."""
         self._driver.close(True)
 
 
 @contextmanager
 def open_reading(path: Path) -> Generator[Connection, None, None]:
-    """Give a connection that reads the file with its log, beside whoever uses it, and leaves both as they are."""
+    """Yield a connection that reads the file with its log, even while others use it, and leaves both as they are."""
     connection = Connection(path, 10_000)
     try:
         connection.set_checkpoint_on_close(is_on=False)
@@ -122,7 +122,7 @@ def open_reading(path: Path) -> Generator[Connection, None, None]:
 
 @contextmanager
 def open_snapshot(path: Path) -> Generator[Connection, None, None]:
-    """Give a connection that reads the file as it is: without its log, without locks, changing nothing."""
+    """Yield a connection that reads the file as it is: without its log, without locks, changing nothing."""
     address = f"{path.absolute().as_uri()}?immutable=1"
     connection = Connection(address, 0, apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
     try:

@@ -1,7 +1,7 @@
-"""What was erased, listed beside the file (`-erased`): ids only.
+"""The list of what was erased, kept beside the store's file (`-erased`): ids only.
 
-A backup that is put in the place of a damaged file must not bring back what was erased since it was made, also where
-the damaged file cannot be read any more. The list is written whole before traces of an erasure are said to be gone.
+A backup restored in place of a damaged file must not bring back what was erased since the backup was made, even if the
+damaged file can no longer be read. The complete list is written before the traces of an erasure are reported as gone.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 SUFFIX = "-erased"
 RESTORING = ".restoring"
-"""Of the copy that is to take the file's place; see `restoring`."""
+"""Suffix of the copy that is to replace the file; see `restoring`."""
 
 _TOMBSTONES = """
     SELECT org, toolset, id FROM collections JOIN documents ON documents.collection = collections.key
@@ -42,12 +42,12 @@ _WIDE = """
     WHERE act ->> '$.action' = 'migrate' AND act ->> '$.details.is_removed' AND act ->> '$.details.is_whole'
         AND act ->> '$.details.part' IS NULL
 """
-"""Orgs that were moved to another store and removed are erased here."""
+"""An org that was moved to another store and then removed counts as erased in this one."""
 
 
 @dataclass(frozen=True, slots=True)
 class WideErasure:
-    """That all of an org, or all that an agent wrote in it, was erased: `number` is that act's in the org's log."""
+    """The erasure of an org, or of all that an agent wrote in it; `number` is its number in the org's audit log."""
 
     org: str
     number: int
@@ -56,11 +56,11 @@ class WideErasure:
 
 @dataclass(frozen=True, slots=True)
 class Erasures:
-    """All that was erased.
+    """Everything that was erased.
 
     Attributes:
-        stores: Whose history this is: the number of the store, and of those that it was put in the place of, or that
-            were moved to it.
+        stores: Whose history this is: the numbers of the store, of those that it replaced, and of those that were moved
+            to it.
     """
 
     tombstones: frozenset[tuple[Collection, str]] = frozenset()
@@ -82,9 +82,9 @@ def find_erasures(connection: Connection) -> Erasures:
 
 
 def follow_history(source: Path, target: Path) -> None:
-    """Note that a store is what another one was moved to: a backup of that one is one of its own past.
+    """Note that the store at `source` was moved to `target`: its backups are backups of the target's own past.
 
-    Nothing is noted where the other one cannot be read.
+    Nothing is noted if `source` cannot be read.
     """
     with suppress(RefdeskError), translated(), open_reading(source) as connection:
         marks, listed = read_marks(connection), read_list(source) or Erasures()
@@ -93,27 +93,27 @@ def follow_history(source: Path, target: Path) -> None:
 
 
 def write_found(connection: Connection) -> bool:
-    """Add what a file says was erased to the list beside it, and return `True`: it is on the disk."""
+    """Add what a file says was erased to the list beside it; return `True` once the list is on the disk."""
     ((path,),) = connection.execute("SELECT file FROM pragma_database_list WHERE name = 'main'")
     write_list(Path(path), find_erasures(connection))
     return True
 
 
 def begin_list(connection: Connection) -> None:
-    """Write the list where there is none: without it nobody could tell that nothing was erased."""
+    """Write the list if there is none: without a list nobody could tell that nothing was erased."""
     ((path,),) = connection.execute("SELECT file FROM pragma_database_list WHERE name = 'main'")
     if not Path(f"{path}{SUFFIX}").exists():
         write_found(connection)
 
 
 def write_list(path: Path, found: Erasures) -> None:
-    """Add to the list beside a store's file; what it says already stays."""
+    """Add to the list beside a store's file; existing entries stay."""
     known = found.add(read_list(path) or Erasures())
     wide = sorted(known.wide, key=lambda each: (each.org, each.number))
     values: list[object] = [[of.org, of.toolset, id] for of, id in sorted(known.tombstones)]
     values += [{"org": each.org, "number": each.number, "agent": each.agent} for each in wide]
     text = "".join(f"{json.dumps(value)}\n" for value in [*sorted(known.stores), *values]).encode()
-    # Several processes may begin it at once, and threads of one: none takes another's file away.
+    # Several processes, and several threads of one, may write it at once: each uses a temporary file of its own.
     partial = Path(f"{path}{SUFFIX}.{os.getpid()}-{threading.get_ident()}.partial")
     with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
         file.write(text + b"%08x\n" % zlib.crc32(text))
@@ -123,7 +123,7 @@ def write_list(path: Path, found: Erasures) -> None:
 
 
 def remove_left(path: Path) -> None:
-    """Remove copies that were to take a file's place: they may hold what must go. Whoever calls it is alone with it."""
+    """Remove leftover copies that were to replace a file, as they may hold what must go; call it only when alone."""
     name = glob.escape(path.name)
     for left in (*path.parent.glob(f"{name}{RESTORING}*"), *path.parent.glob(f"{name}{SUFFIX}.*.partial")):
         if left.is_dir():
@@ -133,7 +133,7 @@ def remove_left(path: Path) -> None:
 
 
 def read_list(path: Path) -> Erasures | None:
-    """Return what the list beside a store's file says, or `None` where there is none that is whole."""
+    """Return what the list beside a store's file says, or `None` if it is missing or damaged."""
     try:
         content = Path(f"{path}{SUFFIX}").read_bytes()
     except OSError:

@@ -15,7 +15,7 @@ FULL = "The disk that holds the store is full. Free some space and try again."
 
 
 class DamageError(StoreError):
-    """What is in the file is not what was written; it does not pass."""
+    """What is in the file is not what was written; that does not go away by itself."""
 
 
 _FULL = {errno.ENOSPC, errno.EDQUOT}
@@ -50,10 +50,10 @@ _MEANINGS: tuple[tuple[tuple[type[Exception], ...], str], ...] = (
 
 
 class Damage:
-    """What was found damaged since the file was opened: it does not pass, so the store is not well until it is mended.
+    """The damage found since the file was opened: it does not go away, so the store is unhealthy until it is repaired.
 
     Attributes:
-        is_examined: Whether everything was looked at that there was reason to look at.
+        is_examined: Whether everything that there was reason to examine was examined.
     """
 
     def __init__(self) -> None:
@@ -62,7 +62,7 @@ class Damage:
 
     @property
     def is_ruled_out(self) -> bool:
-        """Whether nothing was found and nothing is left to look at."""
+        """Whether nothing was found and nothing is left to examine."""
         return self._found is None and self.is_examined
 
     def note(self, error: DamageError) -> None:
@@ -70,22 +70,22 @@ class Damage:
         self._found = error
 
     def require_none(self) -> None:
-        """Return when nothing was found.
+        """Return if nothing was found.
 
         Raises:
-            DamageError: Something was.
+            DamageError: Something was found.
         """
         if self._found is not None:
             raise DamageError(self._found.message)
 
 
 def translated(note: Callable[[DamageError], None] = lambda _: None) -> AbstractContextManager[None]:
-    """Run the block; whatever SQLite or the file system raises in it leaves as an error of refdesk.
+    """Run the block; whatever SQLite or the file system raises in it leaves it as an error of refdesk.
 
-    What is returned may be used for one block after the other, and for several at once.
+    The returned object can be used for one block after another, and for several at once.
 
     Args:
-        note: Gets damage that shows.
+        note: Called with any damage that shows.
 
     Raises:
         StoreError: SQLite failed or refused; the cause is chained, the message names no path.
@@ -96,7 +96,7 @@ def translated(note: Callable[[DamageError], None] = lambda _: None) -> Abstract
 
 
 class _Translation(AbstractContextManager[None]):
-    """A class and no generator: each statement runs in one."""
+    """A class rather than a generator, because every statement runs in one."""
 
     __slots__ = ("_note",)
 
@@ -112,7 +112,7 @@ class _Translation(AbstractContextManager[None]):
 
     def _translate(self, error: BaseException) -> None:
         if isinstance(error, _DAMAGED):
-            # Text that is no UTF-8 any more is damage, too.
+            # Text that is no longer UTF-8 is damage, too.
             damage = DamageError(describe(error if isinstance(error, apsw.Error) else apsw.CorruptError()))
             self._note(damage)
             raise damage from error

@@ -1,9 +1,9 @@
-"""The part of the search indexes that is kept on disk: files beside the store's own, which names them.
+"""The part of the search indexes that is kept on disk: files beside the store's own file, which names them.
 
-An index grows by parts: what changed lately is frozen into a file, together with the parts before it that are not much
-larger, so that there are few. A file is written whole before the store names it, in a transaction that finds the other
-parts as they were; one that nobody names is nobody's and goes. Whatever is missing, damaged or of another version is
-left aside, and the index is made from the rows.
+An index grows by parts: recent changes are frozen into a file, together with the preceding parts that are not much
+larger, so that there are few. A file is complete before the store names it, in a transaction that makes sure that the
+other parts are still the same; a file that is named nowhere belongs to nobody and is removed. Whatever is missing,
+damaged or of another version is ignored, and the index is built from the rows.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     from refdesk.stores.sqlite.index.columns import Integers
 
 VERSION = FORMAT * 1_000_000 + ANALYSIS_VERSION
-"""Of what the files hold. The newest wins: who knows only older ones keeps its own in memory."""
+"""Version of what the files hold. The newest wins: a process that knows only older ones keeps its index in memory."""
 
 FORGOTTEN_SECONDS = 3600
-"""A file that is named nowhere, and no older than this, may be one that another process is about to name."""
+"""Age up to which a file that is named nowhere is left alone: another process may be about to name it."""
 
 _LIST_PARTS = "SELECT name, last FROM index_parts WHERE collection = ? AND format = ? ORDER BY last"
 _GET_NEWEST = "SELECT max(format) FROM index_parts WHERE collection = ?"
@@ -48,16 +48,16 @@ _NOTE_CHANGE = "UPDATE collections SET indexed = indexed + 1 WHERE key = ?"
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """When something is written to a file, in documents.
+    """When something is written to a file, counted in documents.
 
     Attributes:
-        freeze_above: How many may have changed since the last part before another is frozen.
-        merge_ratio: A part is merged with what comes behind it unless it is more than so many times larger.
-        set_aside: After how many changed documents what was read is set aside while reading goes on.
-        catch_up_above: How many may have been written or embedded before an index is shown them without a search. One
-            would do so first, a second for some ten thousand, and many minutes of writing may come before it. It is
-            done when writing pauses.
-        catch_up_at: How many that is not waited for any more.
+        freeze_above: How many may change after the last part before another is frozen.
+        merge_ratio: A part is merged with what follows it unless it is more than this many times larger.
+        set_aside: After how many changed documents what was read so far is moved out of memory while reading goes on.
+        catch_up_above: How many may be written or embedded before an index is caught up without a search, which is done
+            when writing pauses. Otherwise the next search would do it first, which takes a second for some ten
+            thousand, and there may be many minutes of writing before that search.
+        catch_up_at: From how many on a pause is no longer waited for.
     """
 
     freeze_above: int = 500
@@ -72,8 +72,8 @@ class Part:
     """A frozen part.
 
     Attributes:
-        last: The change up to which it and the parts before it hold the collection.
-        gone: Keys of documents that changed within it and are not in it.
+        last: The change up to which it and the parts before it cover the collection.
+        gone: Keys of documents that changed in the period it covers but are not in it.
     """
 
     name: str
@@ -84,12 +84,12 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Frozen:
-    """A part that is written and not yet named.
+    """A part that is written but not yet named.
 
     Attributes:
         collection: The collection's number.
-        known: The names of the parts that there were.
-        replaced: Those of them that it stands for.
+        known: The names of the parts at that time.
+        replaced: Those of them that it replaces.
     """
 
     collection: int
@@ -101,16 +101,16 @@ class Frozen:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Changes:
-    """What changed in a collection, and what it changed in.
+    """What changed in a collection, and the whole index that contains it.
 
     Attributes:
         collection: The collection's number.
         last: The last change.
         parts: The frozen parts.
-        named: The names of those that the store names, trusted or not.
-        snapshots: The whole index: the parts as far as they are alive, and behind them what changed.
+        named: The names of the parts that the store names, trusted or not.
+        snapshots: The whole index: the living documents of the parts, followed by what changed.
         size: How many documents changed.
-        gone: Keys of those that are withdrawn.
+        gone: Keys of the documents that were withdrawn.
         merge_ratio: See `Sizes`.
     """
 
@@ -125,7 +125,7 @@ class Changes:
 
     @property
     def first(self) -> int:
-        """From which part on all are merged with what changed: at least those that have no file."""
+        """The first part to be merged, with all that follow it, with what changed; those without a file always are."""
         first, changed = len(self.parts), self.size + len(self.gone)
         while first and (
             not self.parts[first - 1].name
@@ -137,7 +137,7 @@ class Changes:
 
 
 def freeze(changes: Changes) -> Part:
-    """Return a part of what changed and of the parts before it that are not much larger; it has no name yet."""
+    """Return a part made of what changed and of the preceding parts that are not much larger; it has no name yet."""
     first = changes.first
     snapshot = merge_snapshots(changes.snapshots[first:])
     keys = [np.asarray(changes.gone, np.int64), *(part.gone for part in changes.parts[first:])]
@@ -175,9 +175,9 @@ class IndexFolder:
         return Frozen(changes.collection, name, part.last, changes.named, replaced)
 
     def set_aside(self, part: Part) -> Part:
-        """Return a part that has no name mapped from a file that has none either: it goes with who maps it.
+        """Return a nameless part, mapped from a file that is unlinked at once, so that it goes with its mapping.
 
-        Where there is no room for it, it stays in memory.
+        If there is no room for the file, the part stays in memory.
         """
         path = self._path / f"aside-{uuid4().hex}"
         try:
@@ -196,7 +196,7 @@ class IndexFolder:
                 (self._path / name).unlink()
 
     def sweep(self, named: frozenset[str], age: float = FORGOTTEN_SECONDS) -> None:
-        """Remove what is named nowhere and is older than this, in seconds."""
+        """Remove files that are named nowhere and are older than `age`, in seconds."""
         with suppress(OSError):
             for path in self._path.iterdir():
                 if path.name not in named and time.time() - path.stat().st_mtime >= age:
@@ -204,7 +204,7 @@ class IndexFolder:
 
 
 def bury(parts: Sequence[Part]) -> list[Snapshot]:
-    """Return the parts with those documents dead that a later part has or knows to be gone."""
+    """Return the parts, with each document dead that a later part holds or knows to be gone."""
     snapshots = [part.snapshot for part in parts]
     for number, part in enumerate(parts):
         for earlier in range(number):
@@ -221,7 +221,7 @@ def list_parts(connection: Connection, collection: int) -> list[tuple[str, int]]
 
 
 def name_part(connection: Connection, frozen: Frozen) -> bool:
-    """Name a part; return whether it is, which it is not where the parts are others by now."""
+    """Name a part in the store and return `True`; return `False` if the parts are no longer those it was made with."""
     ((newest,),) = connection.execute(_GET_NEWEST, (frozen.collection,))
     known = tuple(name for name, _ in list_parts(connection, frozen.collection))
     if known != frozen.known or (newest or 0) > VERSION:
@@ -234,7 +234,7 @@ def name_part(connection: Connection, frozen: Frozen) -> bool:
 
 
 def discard_parts(connection: Connection, collection: int) -> None:
-    """Name no part of a collection any more, so that nothing of what they hold is found or kept."""
+    """Remove the names of all parts of a collection, so that nothing that they hold is found or kept."""
     connection.execute("DELETE FROM index_parts WHERE collection = ?", (collection,))
     connection.execute(_NOTE_CHANGE, (collection,))
 

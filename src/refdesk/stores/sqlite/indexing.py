@@ -1,9 +1,9 @@
-"""The search indexes of this process: made from the truth, caught up before each search, thrown away at will.
+"""The search indexes of this process: derived from the rows, caught up before each search, disposable at any time.
 
-An index remembers the last change it has seen of its collection. A search compares that number with the collection's
-own, reads what was written since, by whichever process, and only then asks the index. Most of it is mapped from the
-files of `freezing`, which all processes share. What cannot be trusted (an index ahead of its collection, an error half
-way, a file or text of another version or damaged on the disk) is made anew.
+An index remembers the last change of its collection that it has seen. A search compares that number with the
+collection's own, reads what any process has written since, and only then asks the index. Most of an index is mapped
+from the files of `freezing`, which all processes share. What cannot be trusted (an index ahead of its collection, an
+error half way, a file or text of another version or damaged on the disk) is built anew.
 """
 
 from __future__ import annotations
@@ -47,20 +47,20 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MAX_COLLECTIONS = 64
-"""How many collections one process keeps an index of; the one unused for longest goes first."""
+"""How many collections one process keeps an index of; the least recently used index is evicted first."""
 
 BATCH = 1000
 """Documents read and indexed at a time, so that a large collection is never in memory twice."""
 
 SMALL = 8192
-"""Documents and passages that are searched on the thread that answers, in a millisecond: going to another one and back
-takes as long, and much longer where other threads are busy."""
+"""Most documents and passages searched on the event loop's thread, which takes a millisecond: a hop to another thread
+and back takes as long, and much longer while other threads are busy."""
 
 MAX_RENEWED = 5 * BATCH
-"""Texts analysed anew that are kept to be written back; further ones are analysed again by the next process."""
+"""Most texts analysed anew that are kept to be written back; any more are analysed again by the next process."""
 
 PATIENCE_SECONDS = 1.0
-"""How long closing waits for a part that is being frozen; what is not finished is begun again by another process."""
+"""How long closing waits for a part that is being frozen; if it is not finished, another process begins it again."""
 
 CLOSING = "The store is being closed."
 
@@ -85,7 +85,7 @@ _GET_CHANGED = """
         SELECT key FROM documents WHERE collection = :collection AND embedded > 0 AND embedded > :seen
     )
 """
-# A blob of another length than the model's is damage: that document counts as not embedded until it is embedded again.
+# A blob whose length is not the model's is damage: its document counts as not embedded until it is embedded again.
 _GET_VECTORS = """
     SELECT name, dimensions, document, first, last, vector
     FROM vectors JOIN documents ON documents.key = vectors.document JOIN models ON models.key = vectors.model
@@ -99,11 +99,11 @@ class _KeptIndex:
     """An index and the last change it has seen.
 
     Attributes:
-        parts: Those that it is made of, as they were mapped.
-        indexed: How often the collection's parts had changed when they were mapped.
-        doubtful: The same, when they could not be mapped.
-        named: The names of the parts that there were then, whether or not they could be.
-        next_size: How many changed documents are worth the next part, where more than usual.
+        parts: The parts that it is made of, as they were mapped.
+        indexed: How often the collection's parts had changed by the time they were mapped.
+        doubtful: The same number, from when they could not be mapped.
+        named: The names of the parts at that time, whether or not they could be mapped.
+        next_size: How many documents must change before the next part is frozen, if more than usual.
     """
 
     lock: anyio.Lock = field(default_factory=anyio.Lock)
@@ -120,15 +120,15 @@ class _KeptIndex:
 
 
 class OutdatedError(Exception):
-    """A file that a read found named is gone: it was replaced meanwhile, or it is lost."""
+    """A file that the store names is gone: it was replaced during the read, or it is lost."""
 
 
 class DerivedIndexes:
-    """One index for each collection that was searched lately.
+    """One index for each recently searched collection.
 
     Args:
-        readers: What the rows are read with.
-        path: The store's.
+        readers: The connections that rows are read with.
+        path: The store's file.
         sizes: When parts are frozen.
         note_frozen: Called, in any thread, when a part was frozen in the background.
     """
@@ -151,7 +151,7 @@ class DerivedIndexes:
                 if found is not None:
                     return found
             while True:
-                # It comes again only where others have named something else meanwhile.
+                # This repeats only if others have named other parts meanwhile.
                 with suppress(OutdatedError):
                     return await self._readers.run(self._find, kept, request)
 
@@ -168,7 +168,7 @@ class DerivedIndexes:
                     return await self._readers.run(self._level, kept, collection)
 
     def list_behind(self, connection: Connection) -> list[Collection]:
-        """Return the collections of which much changed since what is kept on disk."""
+        """Return the collections of which much has changed since their last part on disk."""
         much = self._sizes.catch_up_above
         named = connection.execute(_GET_LAST, (freezing.VERSION,))
         return [
@@ -188,12 +188,12 @@ class DerivedIndexes:
         return bool(self._frozen)
 
     def put_back(self, frozen: list[Frozen]) -> None:
-        """Take back what could not be named now."""
+        """Take back parts that could not be named now."""
         self._frozen += frozen
 
     def take_frozen(self) -> list[Frozen]:
         """Return the parts that were frozen since the last call, to be named."""
-        # The same list always: another thread appends to it.
+        # Always the same list object, because another thread appends to it.
         return [self._frozen.pop(0) for _ in range(len(self._frozen))]
 
     def name_parts(self, connection: Connection, frozen: list[Frozen]) -> None:
@@ -203,7 +203,7 @@ class DerivedIndexes:
                 self._folder.remove([each.name])
 
     def tidy(self, connection: Connection, frozen: list[Frozen]) -> None:
-        """Remove the files that parts have replaced, once that is committed."""
+        """Remove the files that newly named parts have replaced, once that is committed."""
         named = freezing.list_named(connection)
         self._folder.remove([name for each in frozen for name in each.replaced if name not in named])
         self._folder.sweep(named)
@@ -213,11 +213,11 @@ class DerivedIndexes:
         self._folder.sweep(freezing.list_named(connection), 0.0)
 
     def stop(self) -> None:
-        """Let whatever catches up give up soon: the store is to be closed."""
+        """Make any catching up give up soon, because the store is to be closed."""
         self._is_stopped = True
 
     def close(self) -> None:
-        """Stop what goes on in the background."""
+        """Wait for background work, for `PATIENCE_SECONDS` at most."""
         if self._thread is not None:
             self._thread.join(PATIENCE_SECONDS)
 
@@ -230,7 +230,7 @@ class DerivedIndexes:
         return kept
 
     def _find_level(self, connection: Connection, kept: _KeptIndex, request: FindRequest) -> Found | None:
-        """Return what is found by an index that has seen every commit, `None` where it has not."""
+        """Return what the index finds if it has seen every commit, else `None`."""
         collection = request.collection
         _, changed, indexed = connection.get_row(_GET_STATE, (collection.org, collection.toolset)) or (0, 0, 0)
         return kept.index.find(request) if (changed, indexed) == (kept.seen, kept.indexed) else None
@@ -271,7 +271,7 @@ class DerivedIndexes:
             self._freeze(key, kept, in_background=is_little and not is_set_aside)
 
     def _load_parts(self, connection: Connection, kept: _KeptIndex, key: int, changed: int, indexed: int) -> None:
-        """Begin anew with the parts that the store names now."""
+        """Start anew with the parts that the store names now."""
         named = freezing.list_parts(connection, key)
         mapped = {part.name: part for part in kept.parts if part.name}
         self._folder.remove(mapped.keys() - {name for name, _ in named})
@@ -318,7 +318,7 @@ class DerivedIndexes:
         )
 
     def _analyse(self, connection: Connection, key: int, written: int, *, keeps: bool, is_sound: bool) -> bytes:
-        """Return a document's analysed text made anew, and let it be written back where what is there is of no use."""
+        """Return a document's text analysed anew, and have it written back if the stored analysis is unusable."""
         ((title, body),) = connection.execute("SELECT title, body FROM documents WHERE key = ?", (key,))
         terms = encode_terms(title, body)
         if not is_sound and len(self._renewed) < MAX_RENEWED:
@@ -326,7 +326,7 @@ class DerivedIndexes:
         return terms
 
     def _freeze(self, key: int, kept: _KeptIndex, *, in_background: bool) -> None:
-        """Freeze what changed: at once where reading it took long anyway, else while searches go on."""
+        """Freeze what changed: at once if reading it took long anyway, else in the background while searches go on."""
         if self._thread is not None and self._thread.is_alive():
             return
         changes = self._get_changes(key, kept)
@@ -335,7 +335,7 @@ class DerivedIndexes:
             self._thread = threading.Thread(target=self._write_late, args=(changes,), name="refdesk-index", daemon=True)
             self._thread.start()
         elif (part := self._write(changes)) is not None:
-            # There is no room for it on the disk: it is as good in memory.
+            # There is no room for it on the disk; it serves as well in memory.
             self._take(kept, [*kept.parts[: changes.first], part])
 
     def _set_aside(self, key: int, kept: _KeptIndex) -> None:
@@ -359,7 +359,7 @@ class DerivedIndexes:
 
     @staticmethod
     def _take(kept: _KeptIndex, parts: list[Part]) -> None:
-        """Go on with these parts, which hold everything so far."""
+        """Continue with these parts, which hold everything so far."""
         kept.parts, kept.index, kept.next_size = parts, CollectionIndex(freezing.bury(parts)), 0
 
     def _write_late(self, changes: freezing.Changes) -> None:
@@ -367,7 +367,7 @@ class DerivedIndexes:
         self._note_frozen()
 
     def _write(self, changes: freezing.Changes) -> Part | None:
-        """Write a part that is to be named; return it where that failed."""
+        """Write a part that is to be named; return it if that failed, else `None`."""
         part = freezing.freeze(changes)
         try:
             written = self._folder.write(changes, part)

@@ -1,19 +1,20 @@
-"""Whether a file holds all that was acknowledged: no log is missing, none is of another time or of another file.
+"""Whether a file holds all that was acknowledged: its log must not be missing, or of another time or another file.
 
-SQLite keeps what was committed lately in a log beside the file (`-wal`). A file that was copied without it, a log that
-was lost, cut or left over from another file look sound to SQLite: it opens them, and silently there is less. So the
-file counts its commits and says whether it is in use, and a small record beside it (`-seal`) says how many commits were
-acknowledged:
+SQLite keeps recent commits in a log beside the file (`-wal`). A file that was copied without its log, or a log that was
+lost, truncated or left over from another file, looks sound to SQLite: it opens them, and data is silently missing. So
+the file counts its commits and says whether it is in use, and a small record beside it (`-seal`) says how many commits
+were acknowledged:
 
-- A file in use always has a log; one that says so and has none is a copy made beside a running server, or lost it.
-- A log goes on from its file: it is of the same stretch of use and counts at least as many commits.
-- Never are fewer commits there than were acknowledged. The record is written after the commit is on the disk, so it is
-  never ahead; after a loss of power it may be behind, and then it says nothing.
-- A record that was begun with the file and is blank still says that nothing was acknowledged: whoever made the file was
-  killed right after its first commit, and its log may have been moved into it since.
+- A file in use always has a log. One that says it is in use but has no log was copied beside a running server, or lost
+  its log.
+- A log continues from its file: it belongs to the same period of use and counts at least as many commits.
+- There are never fewer commits than were acknowledged. The record is written after the commit is on the disk, so it is
+  never ahead; after a power failure it may be behind, and then it proves nothing.
+- A record that was created with the file and is still blank says that nothing was acknowledged: the process that
+  created the file was killed right after its first commit, and the log may have been moved into the file since.
 
-The record also carries the lock by which a process knows that it is alone: only then may it judge, for others change
-file and log meanwhile. Where there are no such locks (Windows) nothing is judged.
+The record also carries the lock by which a process knows that it is alone. Only then may it judge, because others would
+change the file and its log meanwhile. Where there are no such locks (Windows), nothing is judged.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ _LOG_HEADER = 32
 _RECORD = struct.Struct("<8sqqI")
 _OUTSIDE = struct.Struct("<8sqqqqI")
 _OUTSIDE_OFFSET = 64
-"""Where the second record is in the seal, behind that of commits: the closed file's size, times and number."""
+"""Where the seal's second record begins, after that of commits: the closed file's size, times and inode number."""
 
 _MAGIC = b"refdesk1"
 _GET_MARKS = "SELECT name, value FROM counters WHERE name IN ('store', 'epoch', 'began', 'in_use', 'commits')"
@@ -63,13 +64,13 @@ _HELP = (
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """What a file says of itself.
+    """What a file says about itself.
 
     Attributes:
         store: Chosen once for each store.
-        epoch: Chosen anew whenever it comes into use.
-        began: How many commits there were then.
-        in_use: Whether somebody uses it, or did when the power went.
+        epoch: Chosen anew whenever the file comes into use.
+        began: How many commits there were at that time.
+        in_use: Whether somebody uses the file, or did when the power failed.
     """
 
     store: int
@@ -80,7 +81,7 @@ class Marks:
 
 
 def read_marks(connection: Connection) -> Marks | None:
-    """Return the marks, or `None` of a file that has none yet."""
+    """Return the marks, or `None` if the file has none yet."""
     if connection.get_row("SELECT 1 FROM sqlite_schema WHERE name = 'counters'") is None:
         return None
     found = dict(connection.execute(_GET_MARKS))
@@ -90,7 +91,7 @@ def read_marks(connection: Connection) -> Marks | None:
 
 
 def note_use(connection: Connection, *, is_used: bool) -> bool:
-    """Say within a transaction that the file comes into use, or out of it; return whether that is new."""
+    """Mark the file, within a transaction, as in use or as no longer in use; return whether that is a change."""
     marks = read_marks(connection)
     if marks is None or marks.in_use == is_used:
         return False
@@ -102,13 +103,13 @@ def note_use(connection: Connection, *, is_used: bool) -> bool:
 
 
 def count_commit(connection: Connection) -> tuple[int, int] | None:
-    """Count one more within its transaction; return the store and the count, or `None` before there are marks."""
+    """Count one more commit, within its transaction; return the store and the count, `None` if there are no marks."""
     row = connection.get_row(_COUNT_COMMIT)
     return None if row is None else (row[0], row[1])
 
 
 def claim_as_new(connection: Connection) -> None:
-    """Make a copy a store of its own, not in use: no record or log of the store that it was copied from is its."""
+    """Make a copy a store of its own, not in use: no record or log of the original store belongs to it."""
     marks = read_marks(connection)
     if marks is not None:
         values = {"store": secrets.randbits(62), "epoch": 0, "began": marks.commits, "in_use": 0}
@@ -118,7 +119,7 @@ def claim_as_new(connection: Connection) -> None:
 
 
 class Seal:
-    """The record beside the file, and the lock on it. Without a place for it nothing is recorded."""
+    """The record beside the file, and the lock on it. If it cannot be created, nothing is recorded."""
 
     def __init__(self, path: Path) -> None:
         self._handle: int | None = None
@@ -133,7 +134,7 @@ class Seal:
                 os.pwrite(self._handle, b"\0", 0)  # not blank: nobody knows what was acknowledged of this file
 
     def claim(self) -> bool:
-        """Return whether no other process has the file open; until `share` none can open it."""
+        """Keep other processes from opening the file until `share`; return `False` if one has it open already."""
         return self._lock("LOCK_EX")
 
     def share(self) -> bool:
@@ -142,16 +143,16 @@ class Seal:
 
     @property
     def can_lock(self) -> bool:
-        """Whether there are locks at all."""
+        """Whether locks are available at all."""
         return fcntl is not None and self._handle is not None
 
     @property
     def is_blank(self) -> bool:
-        """Whether it was begun with the file, and nothing has been acknowledged since."""
+        """Whether it was created with the file, and nothing has been acknowledged since."""
         return self._handle is not None and os.fstat(self._handle).st_size == 0
 
     def read(self) -> tuple[int, int] | None:
-        """Return the store and how many of its commits were acknowledged, or `None` where that is not known."""
+        """Return the store and how many of its commits were acknowledged, or `None` if that is not known."""
         data = os.pread(self._handle, _RECORD.size, 0) if self._handle is not None else b""
         if len(data) < _RECORD.size:
             return None
@@ -164,7 +165,7 @@ class Seal:
         if self._handle is None or (known is not None and known[0] == store and known[1] >= commits):
             return
         data = _RECORD.pack(_MAGIC, store, commits, 0)[:-4]
-        # A record that could not be written says less than is true, which harms nobody.
+        # A record that could not be written understates what was acknowledged, which does no harm.
         with suppress(OSError):
             os.pwrite(self._handle, data + struct.pack("<I", zlib.crc32(data)), 0)
 
@@ -186,7 +187,7 @@ class Seal:
         return is_sound and tuple(status) == _look_from_outside(self._path)
 
     def close(self) -> None:
-        """Give the lock up."""
+        """Release the lock."""
         if self._handle is not None:
             os.close(self._handle)
             self._handle = None
@@ -203,11 +204,11 @@ class Seal:
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """What stood in the folder before the file was opened.
+    """What was in the folder before the file was opened.
 
     Attributes:
         marks: What the file alone says, without its log.
-        has_log: Whether a log with content stood beside it.
+        has_log: Whether there was a log with content beside it.
         is_new: Whether there was no file.
         is_untouched: Whether nobody wrote to it since refdesk closed it, as far as the file system tells.
         is_unacknowledged: Whether nothing in it was ever acknowledged.
@@ -221,10 +222,10 @@ class Before:
 
 
 def look(path: Path, seal: Seal) -> Before:
-    """Return what stands there, touching nothing.
+    """Return what is there, without touching anything.
 
     Raises:
-        StoreError: There is a log, and no file that it belongs to.
+        StoreError: There is a log, but no file that it belongs to.
     """
     has_log = _measure(f"{path}-wal") > _LOG_HEADER
     if _measure(str(path)) == 0:
@@ -235,22 +236,22 @@ def look(path: Path, seal: Seal) -> Before:
         with open_snapshot(path) as connection:
             return Before(read_marks(connection), has_log, False, seal.is_untouched(), seal.is_blank)
     except (apsw.CorruptError, apsw.FormatError):
-        # Whoever moved the log into the file was killed over it: the file is whole only together with its log.
+        # A process was killed while it moved the log into the file: the file is complete only together with its log.
         if not has_log:
             raise
         return Before(None, has_log)
 
 
 def judge(before: Before, now: Marks | None, seal: tuple[int, int] | None) -> bool:
-    """Return whether whoever used the file last ended without closing it.
+    """Return whether the last user of the file ended without closing it.
 
     Args:
-        before: What stood there before it was opened.
+        before: What was there before it was opened.
         now: What the file says together with its log.
         seal: What was acknowledged.
 
     Raises:
-        StoreError: Commits are missing; the message says which way and what to do.
+        StoreError: Commits are missing; the message says how that came about, and what to do.
     """
     is_of_store = now is not None and seal is not None and seal[0] == now.store
     missing = seal[1] - now.commits if is_of_store and now is not None and seal is not None else 0
@@ -276,10 +277,10 @@ def judge(before: Before, now: Marks | None, seal: tuple[int, int] | None) -> bo
 
 
 def judge_log(file: Marks | None, now: Marks | None) -> None:
-    """Return when a log is its file's.
+    """Return if a log belongs to its file.
 
     Args:
-        file: What the file alone says; `None` where it needs its log to be read, or has no marks.
+        file: What the file alone says; `None` if it cannot be read without its log, or has no marks.
         now: What it says together with its log.
 
     Raises:
@@ -300,7 +301,7 @@ def judge_log(file: Marks | None, now: Marks | None) -> None:
 
 
 def _look_from_outside(path: Path) -> tuple[int, int, int, int] | None:
-    """Return size, both times of change and number; the second time cannot be set by programs."""
+    """Return the size, modification time, change time and inode number; programs cannot set the change time."""
     try:
         found = os.stat(path)
     except OSError:

@@ -12,7 +12,7 @@ APPLICATION_ID = 0x72656664
 
 
 def load_migrations() -> list[Migration]:
-    """Return the steps this program knows, in order."""
+    """Return the steps that this program knows, in order."""
     return load_steps("sqlite")
 
 

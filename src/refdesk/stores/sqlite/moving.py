@@ -1,6 +1,6 @@
-"""The move of a store while it serves: triggers note what any process changes, and in the end refuse it.
+"""The move of a store while it serves: triggers note what any process changes, and at the end refuse changes.
 
-They are made when a move begins and are gone after it, so a store that is not moved pays nothing.
+The triggers are created when a move begins and are gone after it, so a store that is not being moved pays nothing.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _FIND = "SELECT value ->> 'target', value ->> 'stage' FROM records WHERE org = ?
 
 
 def find_new_place(connection: Connection) -> str | None:
-    """Return the URL of the store that the one in a file was moved to; `None` where it is still the truth."""
+    """Return the URL of the store that the one in a file was moved to; `None` if it is still the authoritative one."""
     if not connection.get_row(_HAS_RECORDS):
         return None
     target, stage = connection.get_row(_FIND, (STATE.org, STATE.kind, STATE.name)) or ("", "")
@@ -63,7 +63,7 @@ def find_new_place(connection: Connection) -> str | None:
 
 
 def read_new_place(path: Path) -> str | None:
-    """Return the same of a file beside whoever uses it; `None` also where it cannot be read. Blocks."""
+    """Return the same for a file, even while others use it; `None` also if it cannot be read. Blocks."""
     if path.is_file():
         with suppress(RefdeskError), translated(), reading(path) as connection:
             return find_new_place(connection)
@@ -71,7 +71,7 @@ def read_new_place(path: Path) -> str | None:
 
 
 def forget_move(connection: Connection) -> None:
-    """Make a copy of a store one that is not moved, within a transaction: the move is that of the store itself."""
+    """Remove all signs of a move from a copy of a store, within a transaction: the move is that of the store itself."""
     for table in _TABLES:
         for operation in _OPERATIONS:
             connection.execute(f"DROP TRIGGER IF EXISTS moved_{table}_{operation.lower()}")
@@ -109,7 +109,7 @@ class SqliteMoves:
     async def stand_still(self) -> AsyncGenerator[SqliteStandstill, None]:
         """See `Moves.stand_still`."""
         async with self._transactions.open() as session:
-            # The first statement takes the only right to write that there is.
+            # The first statement takes the write lock, of which there is only one.
             await session.run(_read_changes, 1)
             yield SqliteStandstill(session)
 
@@ -126,7 +126,7 @@ class SqliteStandstill:
 
 
 def _begin(connection: Connection, move: Move) -> None:
-    # How a conflict is resolved in a trigger, the statement that fires it would decide: so none may arise.
+    # The statement that fires a trigger would decide how conflicts in it are resolved, so none may arise.
     connection.execute(_MAKE_TABLE)
     for table, noted in _NOTED.items():
         for operation, row in _OPERATIONS.items():

@@ -1,7 +1,7 @@
 """Whether the files that are open are still those that the store's path names.
 
-SQLite goes on writing to a file that was moved, replaced or deleted: what is committed then is in no file that anyone
-will open again. Opening and closing the file to look would drop SQLite's locks, so only names are looked up.
+SQLite goes on writing to a file that was moved, replaced or deleted, and what is committed then ends up in a file that
+nobody will open again. Opening and closing the file to check would drop SQLite's locks, so only its name is looked up.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from pathlib import Path
 from refdesk.errors import StoreError
 
 _SUFFIXES = ("", "-wal", "-shm")
-"""The file itself, what was committed lately, and the memory that the processes share: none of them goes alone."""
+"""The file itself, the log of recent commits, and the memory that processes share: all three must stay in place."""
 
 
 class Presence:
-    """What the files were when they were opened."""
+    """The identities of the files when they were opened."""
 
     def __init__(self, path: Path) -> None:
         self._paths = [f"{path}{suffix}" for suffix in _SUFFIXES]
@@ -28,11 +28,11 @@ class Presence:
         return self._known is not None
 
     def note(self) -> None:
-        """Remember the files as they are now; call it when all of them are open."""
+        """Remember the files as they are now; call it once all of them are open."""
         self._known = self._identify()
 
     def require(self) -> None:
-        """Return when they are the same; what was never noted is not compared.
+        """Return if the files are still the same, or were never noted.
 
         Raises:
             StoreError: One was moved, replaced or deleted.

@@ -1,10 +1,10 @@
-"""A file in a place that cannot be written, such as a read-only file system or a full disk: it is read, and nothing
-is stored.
+"""Stores in a place that cannot be written, such as a read-only file system or a full disk: they can only be read.
 
-SQLite cannot share such a file: its log may have to be read into it first, and beside it nothing can be made. So what
-is there is copied to the folder for temporary files when it is opened, its log included, and read there, with a search
-index of its own. Nobody changes what is read-only; whoever makes it writable again starts anew. On a full disk only a
-file that no process has open is copied so: for one that is open what it takes to read it is there already.
+SQLite cannot share such a file: its log may have to be read into it first, and nothing can be created beside it. So the
+file and its log are copied to the folder for temporary files when the store is opened, and read there, with a search
+index of its own. Nobody changes what is read-only, and whoever makes it writable again starts the server anew. On a
+full disk a file is copied only if no process has it open: if one has, all that it takes to read the file is there
+already.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ NO_ROOM = (
 )
 _COPIED = ("", "-wal")
 _SHARED_BYTES = 32_768
-"""The size of the shared memory beside a file that is open, at least: SQLite makes it in pieces of this."""
+"""Least size of the shared memory beside an open file: SQLite allocates it in units of this."""
 
 _LEAST_ROOM = 4 * _SHARED_BYTES
-"""Bytes without which a file is not opened: the log of the first write takes some, too."""
+"""Free bytes below which a file is not opened: the log of the first write takes some, too."""
 
 
 def is_read_only(path: Path) -> bool:
-    """Return whether there is a file at the path, in a place that this process cannot write."""
+    """Return whether there is a file at the path, and this process cannot write it or its folder."""
     return path.is_file() and not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK))
 
 
 def has_no_room(path: Path) -> bool:
-    """Return whether there is no room to work with the file beside it; also where there is no such file yet."""
+    """Return whether the disk lacks room for what SQLite keeps beside the file; the file need not exist yet."""
     try:
         return shutil.disk_usage(path.parent).free < _LEAST_ROOM
     except OSError:
@@ -57,14 +57,14 @@ def has_no_room(path: Path) -> bool:
 
 
 def find_obstacle(path: Path) -> str | None:
-    """Return why the file at the path, if there is one, cannot be opened by this process but to read a copy of it."""
+    """Return why this process can only read a copy of the file at the path; `None` if it need not, or there is none."""
     if is_read_only(path):
         return OBSTACLE
     return NO_ROOM if path.is_file() and not _is_shared(path) and has_no_room(path) else None
 
 
 def _is_shared(path: Path) -> bool:
-    """Return whether the memory that processes with the file open share is there, and whole."""
+    """Return whether the memory shared by the processes that have the file open is there, in full."""
     try:
         return os.stat(f"{path}-shm").st_size >= _SHARED_BYTES
     except OSError:
@@ -78,7 +78,7 @@ def is_empty(path: Path) -> bool:
 
 @contextmanager
 def copied(path: Path) -> Generator[Path]:
-    """Yield where a copy of the file and its log is, as long as the block lasts.
+    """Yield the path of a copy of the file and its log, which exists for as long as the block lasts.
 
     Raises:
         StoreError: It cannot be read, or there is no room for it.
@@ -95,10 +95,10 @@ def copied(path: Path) -> Generator[Path]:
 
 @contextmanager
 def reading(path: Path) -> Generator[Connection]:
-    """Yield a connection that reads a file with its log, beside whoever uses it, wherever it is.
+    """Yield a connection that reads a file with its log, wherever it is and whoever is using it.
 
     Raises:
-        StoreError: It cannot be copied to where it can be read.
+        StoreError: It cannot be copied to a place where it can be read.
     """
     if not is_read_only(path):
         with open_reading(path) as connection:
@@ -113,7 +113,7 @@ def reading(path: Path) -> Generator[Connection]:
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class ReadOnlyStore:
-    """A store that refuses to write; what it is derived from is written nowhere else either."""
+    """A store that refuses to write; the file that it was copied from is not written either."""
 
     store: Store
     obstacle: str = OBSTACLE
@@ -123,7 +123,7 @@ class ReadOnlyStore:
 
     @asynccontextmanager
     async def transaction(self) -> AsyncGenerator[Transaction]:
-        """Yield a transaction that reads of one moment, and refuses to write."""
+        """Yield a transaction that reads one snapshot, and refuses to write."""
         async with self.store.transaction() as transaction:
             yield cast("Transaction", _ReadOnlyTransaction(transaction, self.obstacle))
 
@@ -136,7 +136,7 @@ class ReadOnlyStore:
         raise StoreError(self.obstacle)
 
     async def check(self) -> None:
-        """Return when the store can be read."""
+        """Return if the store can be read."""
         await self.store.get_change_mark()
 
 

@@ -51,7 +51,7 @@ _GET_UNEMBEDDED = """
     )
     ORDER BY id LIMIT ?
 """
-# Few come since a mark, and the index by id leads through all.
+# Few documents are written after a mark, but the index by id would lead through all of them.
 _GET_UNEMBEDDED_SINCE = """
     SELECT id FROM documents INDEXED BY documents_by_written
     WHERE collection = ? AND written > ? AND state <> 'withdrawn' AND NOT EXISTS (
@@ -66,7 +66,7 @@ _GET_EMBEDDED = """
         WHERE vectors.document = documents.key AND vectors.model = (SELECT key FROM models WHERE name = ?)
     )
 """
-# Without its name SQLite walks all links of the org rather than the index by target.
+# Without the index's name SQLite walks all links of the org rather than the index by target.
 _GET_LINKS = """
     SELECT org, source_toolset, source_id, kind, target_toolset, target_id, created_at, checksum
     FROM links
@@ -84,7 +84,7 @@ _GET_RECORDS = """
     FROM asked CROSS JOIN records ON org = of_org AND kind = of_kind AND name = of_name
 """
 RECORDS_AT_ONCE = 64
-"""So many are read by one statement."""
+"""Most records read by one statement."""
 
 _LIST_RECORDS = """
     SELECT org, kind, name, due_at, value, checksum FROM records WHERE kind = :kind
@@ -95,7 +95,7 @@ _LIST_DUE_RECORDS = """
     WHERE kind = :kind AND (due_at IS NULL) = 0 AND due_at <= :due_until
     ORDER BY due_at, org, name LIMIT :limit
 """
-# The plus keeps SQLite from walking every org's records in due order: those of one org are few.
+# The unary plus keeps SQLite from walking the records of all orgs in due order: one org has few.
 _LIST_RECORDS_OF_ORG = """
     SELECT org, kind, name, due_at, value, checksum FROM records
     WHERE org = :org AND kind = :kind AND (:due_until IS NULL OR due_at <= :due_until)

@@ -1,8 +1,8 @@
-"""Putting a backup in the place of a store's file: whole or not at all, and nothing comes back that was erased since.
+"""Restoring a backup in place of a store's file: completely or not at all, without what was erased since.
 
-All work is done on a copy beside the file (`.restoring`), which is renamed at the end. Whatever a kill leaves is the
-old file as it was, or one that says what is missing; doing it again does it. The file that is replaced stays beside the
-new one under a dated name.
+All work is done on a copy beside the file (`.restoring`), which is renamed at the end. A kill leaves either the old
+file as it was, or one that says what is missing; restoring again completes it. The replaced file stays beside the new
+one under a dated name.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _MOVED = (
 
 @dataclass(frozen=True, slots=True)
 class _Copy:
-    """A copy that is to take the place of `target`, and the number of the store that it is of."""
+    """A copy that is to replace `target`, and the number of the store that it is of."""
 
     name: str
     path: Path
@@ -74,19 +74,18 @@ class _Copy:
 async def restore(
     source: Path, targets: Mapping[str, Path], clock: Clock, actor: Actor, *, as_is: bool = False
 ) -> list[Restored]:
-    """Put a backup in the place of the store's files and return what became of each.
+    """Restore a backup in place of the store's files and return what became of each.
 
     Args:
-        source: The backup; with `as_is` any file of a store, with its log where that is the file's, the one in place
-            included.
-        targets: Where each of its files goes, by its toolset; the store's own under the empty name.
-        clock: Says when.
+        source: The backup; with `as_is` any file of a store, even the one in place, with its log if that belongs to it.
+        targets: Where each of its files goes, by toolset; the store's own file under the empty name.
+        clock: Says when this happens.
         actor: Who does it, for the record.
-        as_is: Whether a file is accepted that was in use or lost what it had in its log; a damaged one never is.
+        as_is: Whether to accept a file that was in use or lost what was in its log; a damaged one is never accepted.
 
     Raises:
-        InvalidInputError: There is no such file, or it is none that is meant for this; nothing was changed.
-        ConfigurationError: It is of a newer refdesk or another program; the same holds.
+        InvalidInputError: There is no such file, or it is not one that can be restored; nothing was changed.
+        ConfigurationError: It was written by a newer refdesk or another program; the same holds.
         DamageError: It is damaged; the same holds.
         ConfigurationError: The store of a file was moved to another one; the same holds.
         StoreError: A process has the store open, or it could not be written.
@@ -121,10 +120,10 @@ def _check_source(source: Path, target: Path, *, as_is: bool) -> None:
 
 
 def _require_not_moved(target: Path) -> None:
-    """Return when nothing says that what the file held goes on elsewhere: two stores would, and not know of it.
+    """Return if the file's store was not moved elsewhere: else there would be two stores, unaware of each other.
 
     Raises:
-        ConfigurationError: Something does.
+        ConfigurationError: It was moved.
     """
     place: str | None = None
     if target.exists():
@@ -152,7 +151,7 @@ def _claiming(targets: Iterable[Path]) -> Generator[dict[Path, Seal]]:
 
 @contextmanager
 def _clearing(targets: Iterable[Path]) -> Generator[None]:
-    """Remove what an attempt that was killed left, which may hold what must go, and afterwards what this one left."""
+    """Remove what a killed attempt left, which may hold what must go, and afterwards what this one leaves."""
     targets = list(targets)
     for target in targets:
         remove_left(target)
@@ -165,13 +164,13 @@ def _clearing(targets: Iterable[Path]) -> Generator[None]:
 
 @contextmanager
 def _blaming(*, as_is: bool) -> Generator[None]:
-    """Let what is raised say that the file that is to be put in place is damaged, and not the store."""
+    """Make errors say that the file to be restored is damaged, rather than the store."""
     try:
         with translated():
             yield
     except DamageError as error:
         if error.__cause__ is None:
-            raise  # in words of its own
+            raise  # has a message of its own
         raise DamageError(_DAMAGED_FILE if as_is else _DAMAGED_BACKUP) from error
 
 
@@ -203,7 +202,7 @@ def _name_copy(target: Path) -> Path:
 
 
 def _take(source: Path, copy: Path, *, as_is: bool) -> bool:
-    """Copy a file, with its log where there is one; return whether a log was left out that is not the file's."""
+    """Copy a file with its log, if any; return whether a log was left out because it is not the file's."""
     log, marks = Path(f"{source}-wal"), _read_alone(source)
     has_log = log.exists() and log.stat().st_size > _LOG_HEADER
     if not as_is and (has_log or (marks is not None and marks.in_use)):
@@ -231,7 +230,7 @@ def _take(source: Path, copy: Path, *, as_is: bool) -> bool:
 
 
 def _read_alone(source: Path) -> Marks | None:
-    """Return what a file says of itself without its log; `None` also where it needs the log to be read."""
+    """Return what a file says about itself without its log; `None` also if it cannot be read without the log."""
     try:
         with open_snapshot(source) as connection:
             return read_marks(connection)
@@ -266,7 +265,7 @@ def _settle(name: str, copy: Path, target: Path) -> _Copy:
 
 
 async def _follow(copy: _Copy, clock: Clock, actor: Actor) -> Restored:
-    """Let a copy follow the store that it replaces."""
+    """Bring into a copy what it must keep of the store that it replaces."""
     from refdesk.stores.sqlite.store import open_store
 
     aftermath, erasures, knows_erasures = await anyio.to_thread.run_sync(_recall, copy)
@@ -288,7 +287,7 @@ async def _follow(copy: _Copy, clock: Clock, actor: Actor) -> Restored:
 
 
 def _recall(copy: _Copy) -> tuple[Aftermath, Erasures, bool]:
-    """Return what is known of the time since the backup, what was erased, and whether that is all that was."""
+    """Return what is known of the time since the backup, what was erased, and whether that list is complete."""
     listed = read_list(copy.target)
     left = _Left()
     if copy.target.exists():
@@ -305,10 +304,10 @@ def _recall(copy: _Copy) -> tuple[Aftermath, Erasures, bool]:
 
 @dataclass(frozen=True, slots=True)
 class _Left:
-    """What could be read of a file that is to be replaced: each by itself, for any of it may be damaged.
+    """What could be read of a file that is to be replaced; each item is read on its own, as any of them may be damaged.
 
     Attributes:
-        erasures: `None` where not all could be.
+        erasures: `None` if not all of them could be read.
     """
 
     erasures: Erasures | None = None
@@ -342,7 +341,7 @@ def _read_acts(connection: Connection, org: str) -> tuple[list[AuditEntry], bool
 
 @contextmanager
 def _reading(path: Path) -> Generator[Connection]:
-    """Yield a connection to the file that is to be replaced: with its log where that is the file's; both stay."""
+    """Yield a connection to the file to be replaced, with its log if that belongs to it; both stay as they are."""
     log = Path(f"{path}-wal")
     if log.exists() and log.stat().st_size > _LOG_HEADER:
         marks, connection = _read_alone(path), Connection(path, 0)
@@ -359,7 +358,7 @@ def _reading(path: Path) -> Generator[Connection]:
 
 
 def _put_in_place(copy: _Copy, seal: Seal, stamp: str) -> Path | None:
-    """Rename the copy to the file that it replaces; return where that one is now."""
+    """Rename the copy to the file that it replaces; return where the replaced file is now."""
     target, kept = copy.target, None
     if target.exists():
         kept = _find_free(target.with_name(f"{target.name}.replaced-{stamp}"))
@@ -377,12 +376,12 @@ def _put_in_place(copy: _Copy, seal: Seal, stamp: str) -> Path | None:
 
 
 def _keep(target: Path, kept: Path) -> None:
-    """Give the file that is replaced another name, and its log with it; until the end it has its own, too."""
+    """Give the replaced file another name, and its log; until the copy takes its place it keeps its own, too."""
     log = Path(f"{target}-wal")
     try:
         kept.hardlink_to(target)
     except OSError:
-        # A file system without a second name for a file: a kill now leaves none in its place, which is noticed.
+        # A file system without hard links: a kill now leaves no file in place, which is noticed.
         target.replace(kept)
     if log.exists() and log.stat().st_size > _LOG_HEADER:
         log.replace(f"{kept}-wal")

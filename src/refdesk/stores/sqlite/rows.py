@@ -20,10 +20,10 @@ _SHOWN = ("version", "state", "created_at", "modified_at", "author", "title", "f
 
 @dataclass(frozen=True, slots=True)
 class DocumentRow:
-    """A document ready to be written: everything that takes time is done before the store is locked.
+    """A document ready to be written: everything slow is done before the store is locked.
 
     Attributes:
-        checksum: Of all that is shown of it but when it was recorded, which comes last; see `checksums`.
+        checksum: Checksum of all that is shown of it except when it was recorded, which is added last; see `checksums`.
     """
 
     collection: Collection
@@ -65,7 +65,7 @@ def encode_passages(model: EmbeddingModel, passages: Sequence[EmbeddedPassage]) 
     """Return (start, end, little-endian half floats) of each passage.
 
     Raises:
-        InvalidInputError: A vector has not the model's width, or a component is not a finite number.
+        InvalidInputError: A vector does not have the model's width, or a component is not a finite number.
     """
     rows.check_passages(model, passages)
     return [(passage.start, passage.end, passage.vector.astype("<f2").tobytes()) for passage in passages]

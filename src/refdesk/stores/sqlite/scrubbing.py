@@ -1,8 +1,9 @@
-"""Leaving no trace of what was erased: in the pages of the file that are free, in its log, or between the rows.
+"""Removing every trace of what was erased: from the file's free pages, from its log, and from between the rows.
 
 SQLite only marks what is deleted as free, and keeps old pages in the write-ahead log until they are overwritten. VACUUM
-writes the whole file anew from its rows, and a checkpoint that truncates brings that to the file and empties the log.
-`PRAGMA secure_delete` alone would miss what was freed before it was set, and copies that splitting a page left behind.
+rewrites the whole file from its rows, and a truncating checkpoint moves the result into the file and empties the log.
+`PRAGMA secure_delete` alone would miss what was freed before it was set, and copies that were left behind when a page
+was split.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ _HELD = (
 
 
 async def scrub(transactions: Transactions, patience_seconds: float) -> None:
-    """Return when no trace is left of anything that was removed or replaced before, noted or not.
+    """Return once no trace is left of anything that was removed or replaced before, noted or not.
 
     Raises:
-        StoreError: Another process read or wrote for longer than the patience; a note stands until it is done.
+        StoreError: Another process read or wrote for longer than the patience; a note remains until scrubbing is done.
     """
     async with transactions.open() as session:
         number = await session.run_here(note_traces)
@@ -46,7 +47,7 @@ async def scrub(transactions: Transactions, patience_seconds: float) -> None:
 
 
 async def scrub_noted(transactions: Transactions, patience_seconds: float) -> None:
-    """Do so if a note stands, be it of an erasure or of a `scrub` that did not end; errors as there."""
+    """Scrub if there is a note, be it of an erasure or of a `scrub` that did not finish; errors as in `scrub`."""
     async with transactions.alone() as writer:
         number = await writer.call(get_traces)
         if number is not None:
@@ -67,7 +68,7 @@ async def _insist(writer: Writer, step: Callable[[Connection], bool], deadline: 
 
 
 def _rewrite(connection: Connection) -> bool:
-    # Its copy stands beside the file while it works, not in a folder that others may read.
+    # Its temporary copy is kept beside the file, not in a folder that others may read.
     ((path,),) = connection.execute("SELECT file FROM pragma_database_list WHERE name = 'main'")
     connection.set_pragma("temp_store_directory", str(Path(path).parent))
     connection.set_pragma("secure_delete", 1)

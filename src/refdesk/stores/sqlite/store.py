@@ -53,7 +53,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 PATIENCE_SECONDS = 30.0
-"""How long a transaction waits for those of other processes, which are a few milliseconds each."""
+"""How long a transaction waits for those of other processes, which take a few milliseconds each."""
 
 RETRY_SECONDS = 0.02
 
@@ -116,11 +116,11 @@ class SqliteStore(SqliteReader):
         return found
 
     async def catch_up(self) -> None:
-        """See `Store.catch_up`; it goes on when this has returned."""
+        """See `Store.catch_up`; the work goes on after this has returned."""
         self._catching_up.note_older(await self._readers.run(self._indexes.list_behind))
 
     async def _keep_derived(self) -> None:
-        """Write down what reading has derived, unless somebody writes just now."""
+        """Store what reading has derived, unless somebody is writing just now."""
         if self._transactions.is_idle:
             await self._name_frozen()
             await self._keep_renewed()
@@ -128,14 +128,14 @@ class SqliteStore(SqliteReader):
             self._start_naming()
 
     async def _keep_renewed(self) -> None:
-        """Write down texts that searches have analysed anew: it saves the next process work."""
+        """Store texts that searches have analysed anew, which saves the next process work."""
         if renewed := self._indexes.take_renewed():
             with suppress(StoreError):
                 async with self._transactions.open() as session:
                     await session.run(writes.put_terms, renewed)
 
     def _name_soon(self) -> None:
-        """Let the loop name what another thread has frozen."""
+        """Have the event loop name what another thread has frozen."""
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._start_naming)
 
@@ -146,7 +146,7 @@ class SqliteStore(SqliteReader):
             task.add_done_callback(self._naming.discard)
 
     async def _name_frozen(self) -> None:
-        """Name in the store what was frozen, though the search that made it is given up: who comes next reads it."""
+        """Name in the store what was frozen, even if the search that made it is given up: the next one reads it."""
         if not (frozen := self._indexes.take_frozen()):
             return
         is_named = False
@@ -217,11 +217,11 @@ class SqliteStore(SqliteReader):
 
     @asynccontextmanager
     async def loading(self) -> AsyncGenerator[None, None]:
-        """See `Archive.loading`; searches make what makes them fast, and keep it in memory."""
+        """See `Archive.loading`; searches build what makes them fast, and keep it in memory."""
         yield
 
     def examine_late(self) -> None:
-        """Look through the file while it serves, if that was not done before."""
+        """Examine the file while it serves, if that was not done before."""
         if not self._damage.is_examined:
             self._late.start()
 
@@ -252,19 +252,19 @@ async def open_store(
     index_sizes: Sizes | None = None,
     largest_at_once: int = LARGEST_AT_ONCE,
 ) -> AsyncGenerator[Store, None]:
-    """Yield the store kept in the file at `path`; the file and its folder are made where there are none.
+    """Yield the store kept in the file at `path`; the file and its folder are created if absent.
 
-    Where the file is there and cannot be written, it can be read: see `read_only`.
+    A file that exists but cannot be written can still be read: see `read_only`.
 
     Args:
         path: On a local disk; SQLite keeps its `-wal` and `-shm` files beside it.
         clock: Says when revisions were recorded; the machine's clock by default.
         patience_seconds: How long a transaction waits for another process's.
         index_sizes: When parts of the search index are written to files.
-        largest_at_once: Bytes of a file that is looked through before it serves, where there is reason to.
+        largest_at_once: Size in bytes up to which a file is examined before it serves, if there is reason to.
 
     Raises:
-        ConfigurationError: This SQLite loses data, or the file is of a newer refdesk or another program.
+        ConfigurationError: This SQLite loses data, or the file was written by a newer refdesk or another program.
         StoreError: The file cannot be used; the message says why.
     """
     require_safe(SQLITE_VERSION)
@@ -278,7 +278,7 @@ async def open_store(
             store = await stack.enter_async_context(opened)
         except StoreError as error:
             if has_no_room(file):
-                # SQLite names what it could not do for want of room, such as to share memory.
+                # SQLite's error names what it could not do for lack of room, such as sharing memory.
                 raise StoreError(FULL) from error
             raise
         yield cast("Store", ReadOnlyStore(store, obstacle)) if obstacle else store
@@ -310,7 +310,7 @@ async def _open_file(
         await _prepare(writer, clock)
         await writer.call(begin_list)
         with suppress(StoreError):
-            # A process that was killed while it erased left traces, and a note of them; who reads meanwhile may go on.
+            # A process that was killed while erasing left traces, and a note of them; whoever is reading may go on.
             await scrub_noted(Transactions(writer), min(SCRUB_SECONDS, patience_seconds))
         store.examine_late()
         yield store
@@ -321,7 +321,7 @@ async def _open_file(
 
 
 async def _claim(path: Path, seal: Seal, patience_seconds: float) -> Before | None:
-    """Return what stands at the path if this process is alone there, else `None`; others wait until it has looked."""
+    """Return what is at the path if this process is alone there, else `None`; others wait until it has looked."""
     deadline = anyio.current_time() + patience_seconds
     while seal.can_lock and not seal.claim():
         if seal.share():

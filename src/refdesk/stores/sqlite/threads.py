@@ -1,4 +1,4 @@
-"""Threads of the store's own, for calls that wait for the disk: the way to one and back is a third of a pool's."""
+"""The store's own threads, for calls that wait for the disk: a hop to one takes a third as long as to a pool's."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _Job: TypeAlias = "tuple[asyncio.AbstractEventLoop, asyncio.Future[Any], Callabl
 
 
 class Threads:
-    """Begin calls in the order in which they came, at most `most` at once; each thread starts when it is needed."""
+    """Up to `most` threads, which begin calls in order of arrival; each is started when it is first needed."""
 
     def __init__(self, name: str, most: int) -> None:
         self._name = name
@@ -28,7 +28,7 @@ class Threads:
         self._in_hand = 0
 
     async def run(self, call: Callable[[], R]) -> R:
-        """Return what `call` returns, or raise what it raises; a cancelled task waits for it."""
+        """Return what `call` returns, or raise what it raises; a task cancelled meanwhile still waits for it."""
         await anyio.lowlevel.checkpoint_if_cancelled()
         results = list[R]()
         with anyio.CancelScope(shield=True):
@@ -36,7 +36,7 @@ class Threads:
         return results[0]
 
     async def run_shielded(self, call: Callable[[], R]) -> R:
-        """Do the same for a task that nothing cancels meanwhile."""
+        """Do the same for a task that is already shielded from cancellation."""
         self._in_hand += 1
         try:
             if len(self._threads) < min(self._in_hand, self._most):
@@ -49,13 +49,13 @@ class Threads:
             self._in_hand -= 1
 
     def close(self) -> None:
-        """Let them end once they have done what they were given, without waiting for it."""
+        """Let the threads end once they have done the calls they were given; does not wait for that."""
         while self._threads:
             self._threads.pop()
             self._jobs.put(None)
 
     def _start(self) -> None:
-        # A process that does not close the store ends all the same: what it has not acknowledged, nobody counts on.
+        # A daemon, so that a process can end without closing the store: nobody relies on what was not acknowledged.
         thread = threading.Thread(target=self._work, name=self._name, daemon=True)
         self._threads.append(thread)
         thread.start()
@@ -64,14 +64,14 @@ class Threads:
         while (job := self._jobs.get()) is not None:
             loop, answer, call = job
             settle = _do(answer, call)
-            # Whoever asked may be gone, and the loop with it.
+            # The caller may be gone, and its event loop with it.
             with suppress(RuntimeError):
                 loop.call_soon_threadsafe(settle)
             del job, answer, call, settle
 
 
 def _do(answer: asyncio.Future[R], call: Callable[[], R]) -> Callable[[], None]:
-    """Do a call; return what tells its outcome to the task that waits for it."""
+    """Do a call; return a callback that hands its outcome to the waiting task."""
     try:
         result = call()
     except BaseException as error:

@@ -1,15 +1,15 @@
-"""This process's transactions: one after another on the one writing connection, and many to one commit.
+"""This process's transactions: one after another on the single write connection, and many to one commit.
 
-What a commit costs is the sync to the disk, and one sync carries any number of transactions. So a transaction that ends
-while others wait for their turn lets them have it first, each within a savepoint of its own, and then commits for all.
-None is acknowledged before that commit is on the disk; one that fails is undone alone; where the commit itself fails,
-all of them fail. With nobody waiting, a transaction is committed the moment it ends.
+The cost of a commit is the sync to the disk, and one sync carries any number of transactions. So a transaction that
+ends while others wait for their turn lets them go first, each within a savepoint of its own, and then commits for all.
+None is acknowledged before that commit is on the disk; one that fails is undone alone; if the commit itself fails, all
+of them fail. If nobody waits, a transaction is committed the moment it ends.
 
-Those who write one note after another come back together, as they are answered together, but not at the same moment:
-so a group waits a little until it is as large as the last one. Whoever writes alone never waits.
+Callers that write one note after another are answered together, so they also come back together, but not at exactly the
+same moment: so a group waits a little until it is as large as the previous one. A lone writer never waits.
 
-A log that has become long is moved into the file when the commit that made it so is acknowledged: that takes as long as
-several commits, and whoever comes next has most of its way before it needs the connection.
+A log that has grown long is moved into the file once the commit that made it so is acknowledged: this takes as long as
+several commits, and the next caller still has most of its work to do before it needs the connection.
 """
 
 from __future__ import annotations
@@ -35,14 +35,15 @@ R = TypeVar("R")
 
 MOST_MEMBERS = 64
 MOST_SECONDS = 0.05
-"""A group is committed once it is so large or old, even while others wait: another process may want the store."""
+"""Size and age at which a group is committed even while others wait: another process may want the store."""
 
 PATIENCE = 2.0
-"""How often as long as the last group took to gather is waited until as many have joined."""
+"""How long a group waits to become as large as the previous one, in multiples of the time that one took to gather."""
 
 PATIENCE_FOR_NEXT = 2.0
-"""How often as long as one after another took to join it, on average, is waited for the next, once most have joined:
-where several wrote and one of them has finished, the others do not wait for it as long as for all together."""
+"""How long a group waits for its next member once most have joined, in multiples of the mean time between members of
+the previous group. When one of several writers has finished, the others thus wait less for it than for a whole
+group."""
 
 
 @dataclass(slots=True, eq=False)
@@ -50,10 +51,10 @@ class _Group:
     """Transactions that are committed together.
 
     Attributes:
-        members: How many have ended and are kept.
-        last: When the last of them did.
-        has_leader: Whether one of them has taken it on to commit.
-        complete: Set when there are as many as expected, while its leader waits for them.
+        members: How many have ended and were not undone.
+        last: When the last of them ended.
+        has_leader: Whether one of them has taken on the commit.
+        complete: Set when there are as many as expected; exists while the leader waits for them.
         settled: Set once all are on the disk, or none is: `failure` says why.
         last_audits: See `Session.last_audits`.
     """
@@ -92,7 +93,7 @@ class Transactions:
         return not self._turn.locked()
 
     def open(self) -> Session:
-        """Return a transaction of one's own, for an `async with`; it is on the disk when its block has ended well.
+        """Return a new transaction, for an `async with`; once its block has ended without error it is on the disk.
 
         Raises:
             StoreError: It could not be begun or committed, and is undone.
@@ -100,7 +101,7 @@ class Transactions:
         return Session(self, self._writer)
 
     async def take_turn(self) -> None:
-        """Return when nobody else has the connection."""
+        """Return once this task has the connection to itself."""
         await self._turn.acquire()
 
     @asynccontextmanager
@@ -113,7 +114,7 @@ class Transactions:
             yield self._writer
 
     async def join(self) -> _Group:
-        """Begin a transaction, or a savepoint in the one that is to be committed for others too."""
+        """Begin a transaction, or a savepoint in the one that is still to be committed for others."""
         if self._group is None:
             await self._writer.begin()
             self._group = _Group()
@@ -122,7 +123,7 @@ class Transactions:
         return self._group
 
     async def leave(self, group: _Group | None, *, is_kept: bool) -> None:
-        """Give up the turn; return when the group is on the disk."""
+        """Give up the turn; return once the group is on the disk."""
         try:
             if group is None:
                 return
@@ -151,7 +152,7 @@ class Transactions:
             self._settle(group)
 
     async def _lead(self, group: _Group) -> None:
-        """Commit, after whoever waits already has had their turn, and whoever is expected."""
+        """Commit, after those already waiting, and those still expected, have had their turn."""
         group.has_leader = True
         if self._turn.statistics().tasks_waiting and not group.is_due:
             self._turn.release()
@@ -164,7 +165,7 @@ class Transactions:
             await self._commit(group)
 
     async def _gather(self, group: _Group) -> None:
-        """Return when as many have joined as the last time, or it has taken much longer than then."""
+        """Return once as many have joined as last time, or once it has taken much longer than then."""
         latest = group.started + PATIENCE * self._gathering_seconds
         rest = PATIENCE_FOR_NEXT * self._gathering_seconds / (self._expected - 1)
         group.complete = anyio.Event()
@@ -172,7 +173,7 @@ class Transactions:
             until = min(latest, group.last + rest) if 2 * group.members > self._expected else latest
             if (left := until - time.monotonic()) <= 0:
                 return
-            with anyio.move_on_after(min(left, rest)):  # then most may have joined
+            with anyio.move_on_after(min(left, rest)):  # by then most may have joined
                 await group.complete.wait()
 
     async def _commit(self, group: _Group) -> None:
@@ -193,9 +194,9 @@ class Transactions:
 
 
 class Session:
-    """One transaction: begins at the first statement, so that nobody waits while rows are prepared.
+    """One transaction; it begins at the first statement, so that no other process waits while rows are prepared.
 
-    A class and no generator: each note that is stored opens one.
+    A class rather than a generator, because every stored note opens one.
     """
 
     def __init__(self, transactions: Transactions, writer: Writer) -> None:
@@ -224,10 +225,10 @@ class Session:
 
     @property
     def last_audits(self) -> dict[str, AuditEntry]:
-        """The ends of audit logs by org, as far as transactions that are committed together know them.
+        """The last entry of each org's audit log, as far as the transactions committed together know it.
 
-        Nobody else writes meanwhile, so that they need not be read again. Emptied when one of these is undone; before
-        the first statement nothing is kept in it.
+        Nobody else writes meanwhile, so it need not be read again. Emptied when one of the transactions is undone; what
+        is put in before the first statement is not kept.
         """
         return self._group.last_audits if self._group is not None else {}
 
@@ -246,7 +247,7 @@ class Session:
         return await self._writer.call(_run, function, *args, **kwargs)
 
     async def run_here(self, function: Callable[Concatenate[Connection, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Do the same in this thread: for a few rows, which cost less than the way to another thread and back."""
+        """Do the same in this thread, for a few rows, which cost less than a hop to another thread and back."""
         await self._begin()
         return self._writer.call_here(_run, function, *args, **kwargs)
 
@@ -254,7 +255,7 @@ class Session:
         if self._has_ended:
             raise RuntimeError("this transaction has ended")
         if self._has_paused:
-            # Statements that are run here follow each other without a pause in which others could cancel this task.
+            # Statements run in this thread follow each other without a pause in which this task could be cancelled.
             await anyio.lowlevel.checkpoint_if_cancelled()
             self._has_paused = False
         if self._group is None:
@@ -273,7 +274,7 @@ def _enter(connection: Connection) -> None:
 
 
 def _keep(connection: Connection, is_within: bool) -> bool:
-    """End a member that is kept; return whether the transaction is still there."""
+    """End a member that is kept; return whether the transaction is still open."""
     if not connection.in_transaction:
         return False
     if is_within:
@@ -282,7 +283,7 @@ def _keep(connection: Connection, is_within: bool) -> bool:
 
 
 def _undo(connection: Connection, is_within: bool) -> bool:
-    """Undo a member alone, or the transaction that holds nothing else; return whether it was still there."""
+    """Undo a member alone, or the whole transaction if it holds nothing else; return whether it was still open."""
     if not connection.in_transaction:
         return False
     connection.execute("ROLLBACK TO member; RELEASE member" if is_within else "ROLLBACK")

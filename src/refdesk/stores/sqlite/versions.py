@@ -1,7 +1,7 @@
 """The SQLite versions that are safe to use.
 
 Every SQLite from 3.7.0 to 3.51.2 can lose pages of a WAL file when a checkpoint of one connection overlaps a commit of
-another ("WAL-reset", found in March 2026). 3.51.3 mends it, and so do the backports 3.50.7 and 3.44.6; 3.52.0 was
+another ("WAL-reset", found in March 2026). 3.51.3 fixes it, and so do the backports 3.50.7 and 3.44.6; 3.52.0 was
 withdrawn. Source: the release history on sqlite.org.
 """
 
@@ -11,7 +11,7 @@ from refdesk.errors import ConfigurationError
 
 FIRST_FIXED = (3, 51, 3)
 BACKPORTS = {(3, 44): 6, (3, 50): 7}
-"""Line → its first fixed patch."""
+"""The first fixed patch of each release line."""
 
 WITHDRAWN = frozenset({(3, 52, 0)})
 
@@ -25,10 +25,10 @@ def is_safe(version: str) -> bool:
 
 
 def require_safe(version: str) -> None:
-    """Return when `is_safe`.
+    """Return if the version `is_safe`.
 
     Raises:
-        ConfigurationError: It is not; the message says what to install.
+        ConfigurationError: It is not safe; the message says what to install.
     """
     if not is_safe(version):
         raise ConfigurationError(

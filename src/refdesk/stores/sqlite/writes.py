@@ -61,7 +61,7 @@ _REMOVE_LINK = """
 
 CHANGED = "The document changed since it was read: read it again and repeat the change."
 UNSCRUBBED = "unscrubbed"
-"""The counter that stands while traces of what was erased may be in the file; its value is the last note's number."""
+"""The counter that exists while traces of what was erased may be in the file; its value is the last note's number."""
 
 _NUMBER_NOTE = """
     INSERT INTO counters (name, value) VALUES ('notes_of_traces', 1)
@@ -80,9 +80,9 @@ def prepare_documents(documents: Sequence[Document]) -> list[DocumentRow]:
 
 
 def _analyse(document: Document) -> bytes:
-    """Return a document's analysed text; of what is superseded none, which is made anew where it is needed.
+    """Return a document's analysed text; nothing for a superseded one, which is analysed again where that is needed.
 
-    It would take as much room as the text, and what was corrected often is mostly superseded.
+    The analysis takes as much room as the text, and of what is corrected often most is superseded.
     """
     return b"" if document.state is State.SUPERSEDED else encode_terms(document.title, document.body)
 
@@ -91,8 +91,8 @@ def put_documents(connection: Connection, rows: Sequence[DocumentRow], recorded_
     """See `Transaction.put_documents`."""
     if not rows:
         return
-    # A savepoint: a caller that catches the conflict and goes on commits none of several. That of one leaves but a
-    # number of the sequence unused.
+    # With the savepoint, a caller that catches the conflict and goes on commits none of several documents. The conflict
+    # of a single one only leaves a number of the sequence unused.
     with connection.savepoint() if len(rows) > 1 else nullcontext():
         last = _advance(connection, len(rows))
         collections = {row.collection: _touch(connection, row.collection, last) for row in rows}
@@ -103,7 +103,7 @@ def put_documents(connection: Connection, rows: Sequence[DocumentRow], recorded_
 
 
 def erase_documents(connection: Connection, rows: Sequence[DocumentRow], recorded_at: int) -> None:
-    """See `Transaction.erase_documents`. What is left in the file is noted, and overwritten by `scrub`."""
+    """See `Transaction.erase_documents`. That traces are left in the file is noted; `scrub` overwrites them."""
     if not rows:
         return
     with connection.savepoint():
@@ -127,20 +127,20 @@ def _erase_document(connection: Connection, collection: int, row: DocumentRow, r
 
 
 def note_traces(connection: Connection) -> int:
-    """Note that traces may be in the file, until `forget_traces`; return the note's number, which no other has."""
+    """Note that traces may be in the file, until `forget_traces`; return the note's number, which is unique."""
     ((number,),) = connection.execute(_NUMBER_NOTE)
     connection.execute(_NOTE, (UNSCRUBBED, number))
     return number
 
 
 def get_traces(connection: Connection) -> int | None:
-    """Return the number of the last note that traces may still be in the file, or `None` where none stands."""
+    """Return the number of the last note that traces may still be in the file, or `None` if there is none."""
     row = connection.get_row("SELECT value FROM counters WHERE name = ?", (UNSCRUBBED,))
     return None if row is None else int(row[0])
 
 
 def forget_traces(connection: Connection, number: int) -> None:
-    """Take a note away, unless another process has noted more since it was read."""
+    """Remove a note, unless another process has noted more since it was read."""
     connection.execute("DELETE FROM counters WHERE name = ? AND value = ?", (UNSCRUBBED, number))
 
 
@@ -189,7 +189,7 @@ def remove_vectors(connection: Connection, model: str) -> int:
 
 
 def put_terms(connection: Connection, renewed: Sequence[RenewedTerms]) -> None:
-    """Replace the analysed text of documents that were not written since; no change in the sense of the sequence."""
+    """Replace the analysed text of documents not written since; this does not count as a change in the sequence."""
     connection.execute_many(
         "UPDATE documents SET terms = :terms, analysis = :analysis, terms_check = :terms_check "
         "WHERE key = :key AND written = :written",
@@ -215,7 +215,7 @@ def remove_links(connection: Connection, links: Sequence[Link]) -> None:
 
 def put_audit(connection: Connection, entries: Sequence[AuditEntry]) -> None:
     """See `Transaction.put_audit`."""
-    # Of several, none stays where one conflicts; a single statement needs no savepoint for that.
+    # If one of several conflicts, none is kept; a single statement needs no savepoint for that.
     with connection.savepoint() if len(entries) > 1 else nullcontext():
         _put_audit(connection, entries)
 
@@ -256,7 +256,7 @@ def probe(connection: Connection) -> None:
 
 
 def _advance(connection: Connection, changes: int) -> int:
-    """Return the last of the next `changes` numbers of the change sequence."""
+    """Take the next `changes` numbers of the change sequence; return the last."""
     ((last,),) = connection.execute(_NEXT_CHANGES, (changes,))
     return last
 

@@ -1,4 +1,4 @@
-"""What reads the store, and the transactions that write it, as the port has them."""
+"""The port's `Reader` and `Transaction`, implemented for SQLite."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 ANALYSED_HERE = 4_000
-"""Characters that are analysed on the event loop's thread: a millisecond; more goes to another."""
+"""Most characters analysed on the event loop's thread, which takes a millisecond; longer texts go to another thread."""
 
 WRITTEN_HERE, ROWS_HERE = 64_000, 8
-"""Characters and rows that are written on the event loop's thread, which is quicker than to go to another and back."""
+"""Most characters and rows written on the event loop's thread: for these it is quicker than a hop to another one."""
 
 
 READ_HERE = 16
-"""Documents that are read on the event loop's thread for the same reason."""
+"""Most documents read on the event loop's thread, for the same reason."""
 
 RECORDS_HERE = reads.RECORDS_AT_ONCE
-"""The same of records, which are small."""
+"""The same for metadata records, which are small."""
 
 
 class Runner(Protocol):
-    """Whatever runs reads: the connections that read, each call a moment of its own, or one transaction."""
+    """What runs reads: either the read connections, where each call sees a snapshot of its own, or one transaction."""
 
     async def run(self, function: Callable[Concatenate[Connection, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Return what `function` returns, run in another thread."""

@@ -1,17 +1,17 @@
-"""One bit for each component of a vector: fewer bytes first, then the exact vectors of what survives.
+"""Binary codes of vectors, one bit per component: codes are compared first, then the exact vectors of what is left.
 
 A code holds, for each component, whether it lies above the mean of all vectors; the fewer bits two codes differ in, the
-nearer the vectors. Codes are kept word by word, so that a search runs through memory in one direction, and by cluster,
-so that it runs through the part where the nearest are.
+nearer the vectors. Codes are stored word by word, so that a search reads memory in one direction, and by cluster, so
+that it reads only the part where the nearest are.
 
-Vectors that lie near the mean in no clusters, such as sums of the same frequent words, are all nearly as near: there
-one bit on either side tells too little. Then vectors are turned at random first, which spreads what tells them apart
-over all components, and a question is rounded to several bits a component, one code for each, the higher ones counting
-more.
+Vectors that lie near the mean without clusters, such as sums of the same frequent words, are all about equally near,
+and one bit on either side says too little. Then the vectors are first rotated at random, which spreads what
+distinguishes them over all components, and a query is rounded to several bits per component, with one code for each
+bit, of which the higher ones count more.
 
 Sources: Charikar, "Similarity estimation techniques from rounding algorithms" (2002), for the codes; Jégou, Douze and
 Schmid, "Product Quantization for Nearest Neighbor Search" (2011), for the inverted lists; Gao and Long, "RaBitQ"
-(2024), for turning vectors and rounding questions.
+(2024), for rotating vectors and rounding queries.
 """
 
 from __future__ import annotations
@@ -30,42 +30,44 @@ if TYPE_CHECKING:
     from refdesk.model import Vector
 
 PIECE = 1 << 13
-"""Vectors made whole at a time."""
+"""Vectors converted to single precision at a time."""
 
 CHUNK, ROW_CHUNK = 1 << 15, 1 << 12
-"""Codes compared at a time: what is computed of them stays in the processor's cache."""
+"""Codes compared at a time: what is computed from them stays in the processor's cache."""
 
 CLUSTERED_FROM, CLUSTERS = 16_384, 4
-"""From so many vectors on there are clusters: so many times the root of their number. A cluster that holds the members
-of many groups has a centre near none of them, and the nearest vectors are then looked for in half of all clusters."""
+"""Vectors are clustered if there are at least this many, into this many times the square root of their number. A
+cluster that holds members of many groups has a centre near none of them, and the nearest vectors are then looked for in
+half of all clusters."""
 
 TRIALS, TOP, FAR_TOP = 128, 10, 80
-"""Questions tried, and how many nearest of each must be found: where all are wanted, and where a filter leaves one in
-eight, so that its nearest ten are as far away as the nearest eighty of all."""
+"""Queries tried, and how many nearest of each must be found: if all vectors are wanted, and if a filter leaves one in
+eight, so that the nearest ten are as far away as the nearest eighty of all."""
 
 FAR, DIFFERENT = 1 / 250, 1 / 250
-"""Which share of these may be missed because they stand in clusters too far away, and because their codes differ."""
+"""Shares of these that may be missed because their clusters are too far, and because their codes differ too much."""
 
 USUAL_SHARE, NEAR_CLUSTERS = 3, (2, 3)
-"""The nearest are expected among the one in so many whose codes differ least, and under a filter in the nearest two of
-three clusters looked at. Otherwise the filter leaves out what was asked about, nothing is near, and a wider search
-finds nearer ones (measured: it lifts the share of the nearest ten that are found from .79 to .97 there)."""
+"""The nearest vectors are expected among the third whose codes differ least and, under a filter, in the nearest two
+thirds of the clusters looked at. If they are not, the filter excludes what was asked about, nothing is near, and a
+wider search finds nearer ones (measured: it raises the share of the nearest ten that are found from .79 to .97
+there)."""
 
 SCAN_SHARE = 3
-"""From one in so many clusters on all codes are compared: gathering costs more than it saves."""
+"""If at least one in this many clusters is looked at, all codes are compared: gathering some would cost more."""
 
 SAMPLE = 2048
-"""From how many values a guess is made of where the least of all end."""
+"""How many values are sampled to guess where the least of all end."""
 
 TURNED_FROM, QUESTION_BITS = 1 / 32, 3
-"""From which share of all vectors on that are to be compared exactly, they are turned, and the bits of a question then:
-a fourth changes nothing."""
+"""Vectors are rotated if at least this share of them would have to be compared exactly; a query then has this many bits
+per component, as a fourth changes nothing."""
 
 WIDEST = 2.5
-"""How many standard deviations of a question's components are told apart; what lies beyond is rounded to the last."""
+"""How many standard deviations of a query's components are resolved; what lies beyond is rounded to the last level."""
 
 TRAINED_SHARE, ROUNDS = 6, 6
-"""Clusters are found among one vector in so many, in so many rounds: fewer leave the members of a group apart."""
+"""Clusters are found among one vector in this many, in this many rounds: fewer leave the members of a group apart."""
 
 Floats32 = NDArray[np.float32]
 Words = NDArray[np.uint64]
@@ -79,16 +81,16 @@ class Codes:
 
     Attributes:
         mean: Shape `(dimensions,)`.
-        rotation: Shape `(dimensions, dimensions)`, orthogonal: what turns vectors; `None` where they are left.
+        rotation: Shape `(dimensions, dimensions)`, orthogonal: rotates vectors; `None` if they are not rotated.
         words: Shape `(words, n)`: the codes, 64 components to a word.
-        rows: Shape `(n, words)`: the same by vector: to gather a few, one place in memory each.
-        vectors: Which vector each code is of.
-        places: The other way round.
+        rows: Shape `(n, words)`: the same by vector, so that gathering a few reads one place in memory for each.
+        vectors: The vector that each code belongs to.
+        places: The inverse: the place of each vector's code.
         centres: Shape `(clusters, dimensions)`.
         offsets: `words[:, offsets[i]:offsets[i + 1]]` are those of cluster i.
-        probes: In how many clusters the nearest `TOP` were found, where it was tried.
+        probes: In how many clusters the nearest `TOP` were found, when it was tried.
         far_probes: In how many the nearest `FAR_TOP` were.
-        survivors: Among how many of the least differing codes the nearest `TOP` were.
+        survivors: Among how many of the least differing codes the nearest `TOP` were found.
     """
 
     mean: Floats32
@@ -104,7 +106,7 @@ class Codes:
     survivors: int
 
     def count_probes(self, share: float) -> int:
-        """Return in how many clusters the nearest `TOP` are looked for where one vector in `share` is wanted."""
+        """Return in how many clusters to look for the nearest `TOP` if one vector in `share` is wanted."""
         if share <= 1.0:
             return self.probes
         return int(np.ceil(self.far_probes * max(1.0, share * TOP / FAR_TOP)))
@@ -113,7 +115,7 @@ class Codes:
         """Return the codes of a query, shape `(bits, words)`, the highest bits first."""
         if self.rotation is None:
             return _encode(query[np.newaxis] - self.mean).T
-        # Along the mean all vectors are the same: that part of a question tells nothing.
+        # Along the mean all vectors are alike: that part of a query says nothing.
         across = query - self.mean * (np.vdot(query, self.mean) / max(np.vdot(self.mean, self.mean), _LEAST))
         turned, most = across @ self.rotation, (1 << QUESTION_BITS) - 1
         steps = (turned / max(WIDEST * turned.std(), _LEAST) + 1.0) * (most / 2)
@@ -122,11 +124,11 @@ class Codes:
         return _pack(levels >> shifts[:, np.newaxis] & 1).T
 
     def compare_centres(self, query: Vector) -> Floats32:
-        """Return how near the centre of each cluster is, by one thread: two wait for each other on a busy machine."""
+        """Return how near the centre of each cluster is, in one thread: two wait for each other on a busy machine."""
         return np.vecdot(self.centres, query)
 
     def are_far(self, vectors: Integers, centres: Floats32, probes: int) -> bool:
-        """Whether one of some vectors stands in a cluster that is far for one of the `probes` nearest."""
+        """Return whether any of these vectors is in a cluster that is far away for one of the `probes` nearest."""
         usual = probes * NEAR_CLUSTERS[0] // NEAR_CLUSTERS[1]
         if SCAN_SHARE * probes >= len(centres) or not usual:
             return False
@@ -139,7 +141,7 @@ class Codes:
         """Return the vectors of the `probes` clusters nearest to the query, and in how many bits their codes differ.
 
         Args:
-            centres: What `compare_centres` says.
+            centres: What `compare_centres` returned.
             among: Only these vectors, if given.
         """
         asked = self.encode(query)
@@ -159,7 +161,7 @@ class Codes:
     def _compare_some(
         self, asked: NDArray[np.uint64], vectors: Integers, ranges: Sequence[slice] | None
     ) -> tuple[Integers, NDArray[np.uint16]]:
-        """Return those of some vectors whose codes stand in the ranges, and in how many bits they differ."""
+        """Return those of the vectors whose codes are in the ranges, and in how many bits they differ."""
         if ranges is not None:
             is_near = np.zeros(len(self.vectors), np.bool_)
             for each in ranges:
@@ -212,7 +214,7 @@ def _draw_rotation(dimensions: int) -> Floats32:
 def _tune(codes: Codes, vectors: NDArray[np.float16]) -> Codes:
     """Return the codes with what a search must look at to miss no more of the nearest than `FAR` and `DIFFERENT`.
 
-    Asked are vectors half way between some that are held and noise: questions are not nearer to what answers them.
+    It is tried with vectors half way between stored ones and noise: real queries are no nearer to what answers them.
     """
     generator = np.random.default_rng(len(vectors))
     asked = np.asarray(vectors[generator.integers(0, len(vectors), TRIALS)], np.float32)
@@ -236,7 +238,7 @@ def _tune(codes: Codes, vectors: NDArray[np.float16]) -> Codes:
 
 
 def _find_nearest(vectors: NDArray[np.float16], asked: Floats32) -> Integers:
-    """Return the `FAR_TOP` nearest to each, nearest first, by comparing all."""
+    """Return the `FAR_TOP` vectors nearest to each of those asked, nearest first, by comparing all."""
     count, best, numbers = (
         min(FAR_TOP, len(vectors)),
         np.empty((len(asked), 0), np.float32),
@@ -288,7 +290,7 @@ def _pack(bits: NDArray[np.bool_] | NDArray[np.uint8]) -> Words:
 
 
 def count_differing(asked: Words, words: Words) -> NDArray[np.uint16]:
-    """Return in how many bits each code, given word by word, differs from those asked, each counting twice the next."""
+    """Return in how many bits codes, given word by word, differ from those asked, each counting twice the next."""
     count = len(words[0])
     differing = np.zeros(count, np.uint16)
     for start in range(0, count, CHUNK):
@@ -301,21 +303,21 @@ def count_differing(asked: Words, words: Words) -> NDArray[np.uint16]:
 
 
 def _count_differing_rows(asked: NDArray[np.uint64], rows: NDArray[np.uint64]) -> NDArray[np.uint16]:
-    """Return the same of codes given one behind the other, shape `(n, words)`."""
+    """Return the same for codes given one after another, shape `(n, words)`."""
     differing = np.zeros(len(rows), np.uint16)
     for code in asked:
         differing <<= 1
         repeated = np.tile(code, (min(ROW_CHUNK, len(rows)), 1))
         for start in range(0, len(rows), ROW_CHUNK):
             piece, counted = rows[start : start + ROW_CHUNK], differing[start : start + ROW_CHUNK]
-            # Without broadcasting: numpy would go through the words of each code in a loop of its own.
+            # No broadcasting: numpy would go through the words of each code in a separate loop.
             for counts in np.bitwise_count(piece ^ repeated[: len(piece)]).T:
                 counted += counts
     return differing
 
 
 def select_least(values: NDArray[np.uint16], count: int) -> RowNumbers:
-    """Return where the `count` least values stand, and all that equal the last of them."""
+    """Return where the `count` least values are, and all that equal the last of them."""
     if count >= len(values):
         return np.arange(len(values))
     sample = np.sort(values[:: len(values) // SAMPLE or 1])

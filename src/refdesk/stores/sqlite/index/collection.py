@@ -21,17 +21,17 @@ COMPACT_ABOVE = 1024
 
 
 class CollectionIndex:
-    """Finds the documents of one collection: those of some frozen parts, and what changed since, in memory.
+    """Finds the documents of one collection, in frozen parts and in what changed since, which is in memory.
 
-    Searches may run in any number of threads, also beside a change: each sees the index as the last finished change
+    Searches may run in any number of threads, even during a change: each sees the index as the last finished change
     left it. Changes wait for each other.
     """
 
     def __init__(self, base: Sequence[Snapshot] = (), *, compact_above: int = COMPACT_ABOVE) -> None:
-        """Make an index of what the frozen parts hold.
+        """Make an index over what the frozen parts hold.
 
         Args:
-            base: Made by `merge_snapshots`; each document is alive in one of them at most.
+            base: Made by `merge_snapshots`; each document is alive in at most one of them.
             compact_above: Space is reclaimed once more than this many rows, and more than half of all, are dead.
         """
         self._compact_above = compact_above
@@ -48,9 +48,9 @@ class CollectionIndex:
     def apply(self, rows: Sequence[IndexRow]) -> None:
         """Add or replace documents by key; a withdrawn one is dropped.
 
-        Of several rows with one key the one of the highest `seq` counts. A document's vectors stay with it, but for
-        those of a frozen part, which are to be set anew.
-        A row costs some 20 µs, a call some 0.3 ms, so many rows are best given in one call.
+        Of several rows with the same key, the one with the highest `seq` counts. A document keeps its vectors, except
+        those in a frozen part, which must be set anew. A row costs some 20 µs and a call some 0.3 ms, so it is best to
+        pass many rows in one call.
         """
         latest = {row.key: row for row in sorted(rows, key=attrgetter("seq"))}
         with self._changes:
@@ -66,9 +66,9 @@ class CollectionIndex:
             self._publish()
 
     def set_vectors(self, model: str, dimensions: int, keys: Sequence[int], rows: Sequence[VectorRow]) -> None:
-        """Give the documents of `keys` exactly the passages in `rows`, in place of those they had of this model.
+        """Give the documents of `keys` exactly the passages in `rows`, instead of those they had for this model.
 
-        A document that is not in the index keeps its passages until it is.
+        The passages of a document that is not in the index are kept until it is.
         """
         with self._changes:
             passages = self._passages.get(model)
@@ -79,7 +79,7 @@ class CollectionIndex:
             self._publish()
 
     def set_all_vectors(self, keys: Sequence[int], rows: Mapping[tuple[str, int], Sequence[VectorRow]]) -> None:
-        """Give the documents of `keys` exactly these passages, by model and its width, and none of any other model."""
+        """Give the documents of `keys` exactly these passages, by model and width, and none of any other model."""
         known = {(model, passages.dimensions): () for model, passages in self._passages.items()}
         for (model, dimensions), passages in {**known, **rows}.items():
             self.set_vectors(model, dimensions, keys, passages)
@@ -96,7 +96,7 @@ class CollectionIndex:
 
     @property
     def extent(self) -> int:
-        """How many documents and passages a search looks at, at most."""
+        """The most documents and passages that a search looks at."""
         return sum(
             part.documents.count + sum(len(passages.vectors) for passages in part.passages.values())
             for part in self.parts
@@ -104,7 +104,7 @@ class CollectionIndex:
 
     @property
     def size(self) -> int:
-        """How many documents changed since the last part was frozen, those that are gone left out."""
+        """How many documents changed since the last part was frozen, not counting those that are gone."""
         return len(self._row_of)
 
     @property
@@ -119,7 +119,7 @@ class CollectionIndex:
             passages={model: passages.view for model, passages in self._passages.items()},
         )
         self.parts = (*self._base, changed)
-        """Everything as it stands now, the frozen parts first."""
+        """Everything as it is now, the frozen parts first."""
 
     def _bury(self, keys: Iterable[int]) -> None:
         dead = [row for key in keys if (row := self._row_of.pop(key, None)) is not None]

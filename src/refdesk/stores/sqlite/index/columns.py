@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 Scalar = TypeVar("Scalar", bound=np.generic)
 
 Rows: TypeAlias = NDArray[np.int32]
-"""Row numbers as they are kept, and other small numbers."""
+"""Row numbers as they are stored, and other small numbers."""
 
 RowNumbers: TypeAlias = NDArray[np.intp]
-"""Row numbers as they are worked with."""
+"""Row numbers as they are computed with."""
 
 Mask: TypeAlias = NDArray[np.bool_]
 """One truth value per row."""
@@ -25,7 +25,7 @@ Floats: TypeAlias = NDArray[np.float64]
 class Column(Generic[Scalar]):
     """An array that is appended to in amortised constant time per item.
 
-    What was appended is never written again, so a view taken before stays true whatever is appended later, in any
+    What was appended is never overwritten, so a view taken earlier stays valid whatever is appended later, in any
     thread.
     """
 
@@ -55,21 +55,21 @@ class Column(Generic[Scalar]):
 
 
 def get_offsets(counts: Integers) -> Integers:
-    """Return where each of consecutive runs starts, and behind them where the last one ends."""
+    """Return where each of consecutive runs starts, followed by where the last one ends."""
     offsets = np.zeros(len(counts) + 1, np.int64)
     np.cumsum(counts, out=offsets[1:])
     return offsets
 
 
 def expand_ranges(starts: Integers, counts: Integers) -> Integers:
-    """Return start, start + 1, … for each range, `counts` numbers each, one range behind the other."""
+    """Return start, start + 1, … for each range, `counts` numbers each, one range after another."""
     offsets = get_offsets(counts)
     numbers: Integers = np.arange(int(offsets[-1]))
     return numbers + np.repeat(starts - offsets[:-1], counts)
 
 
 def differs_from_previous(values: NDArray[np.generic]) -> NDArray[np.bool_]:
-    """Return where a value differs from the one before it; the first does."""
+    """Return where a value differs from the one before it; the first counts as different."""
     differs = np.ones(len(values), np.bool_)
     np.not_equal(values[1:], values[:-1], out=differs[1:])
     return differs

@@ -40,7 +40,7 @@ _NESTED: dict[str, type[Any]] = {
 
 
 def to_content(part: Snapshot, more: Mapping[str, Array], **notes: object) -> Content:
-    """Return the content of a file that holds a part, made by `merge_snapshots`, and some more arrays and notes."""
+    """Return the content of a file that holds a part, made by `merge_snapshots`, and more arrays and notes."""
     arrays: dict[str, Array] = dict(more)
     described = {
         "documents": _take_apart(part.documents, "d", arrays),
@@ -66,7 +66,7 @@ def from_content(content: Content) -> Snapshot:
 
 
 def _take_apart(value: object, name: str, arrays: dict[str, Array]) -> object:
-    """Return a value as JSON has it, with the names of arrays in their place."""
+    """Return a value as JSON has it, with arrays replaced by their names."""
     if isinstance(value, np.ndarray):
         arrays[name] = cast("Array", value)
         return {"array": name}

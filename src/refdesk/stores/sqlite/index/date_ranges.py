@@ -35,7 +35,7 @@ class Spans:
     ends: Integers
 
     def mark_overlaps(self, since: datetime | None, until: datetime | None, rows: int) -> Mask:
-        """Return a mask over `rows` rows: which have a span that touches [`since`, `until`]."""
+        """Return a mask over `rows` rows of those that have a span that touches [`since`, `until`]."""
         touches = np.ones(len(self.rows), np.bool_)
         if since is not None:
             touches &= self.ends >= to_number(since)
@@ -56,7 +56,7 @@ class DateRangeColumn:
 
     @property
     def view(self) -> Spans:
-        """Return what has been gathered so far; stays as it is when more is."""
+        """Return what has been gathered so far; it does not change when more is gathered."""
         return Spans(self._rows.view, self._starts.view, self._ends.view)
 
     def extend(self, held: Sequence[tuple[int, Sequence[DateRange]]]) -> None:

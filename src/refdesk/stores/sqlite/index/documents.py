@@ -1,6 +1,6 @@
 """Document attributes other than text, by row.
 
-Every version of a document gets a row of its own; the row before it stays and is dead. So columns only grow, and an
+Every version of a document gets a row of its own; the previous version's row stays, dead. So columns only grow, and an
 older view stays true to its time.
 """
 
@@ -47,11 +47,11 @@ class Documents:
         living: How many are.
         total_length: Sum of `lengths` over the living.
         keys: The document's number in the store, by row.
-        ids: By row; may be longer than there are rows. So may `titles`.
+        ids: By row; there may be more of them than rows, as of `titles`.
         id_checks: CRC-32 of each id.
-        heads: See `refdesk.model.Candidate.head_id`, by row; the others have none.
+        heads: See `refdesk.model.Candidate.head_id`, by row; rows that are missing have none.
         titles: `facet_key` of the title.
-        grams: Of the titles, where they are many.
+        grams: Of the titles, if there are many.
         states: Place in `STATES`.
         created: Microseconds since 1970; so is `modified`.
         lengths: Terms of the body plus `TITLE_WEIGHT` times those of the title.
@@ -87,11 +87,11 @@ class Documents:
 
     @property
     def mean_length(self) -> float:
-        """Mean of `lengths` over the living; 1.0 where every text is empty."""
+        """Mean of `lengths` over the living; 1.0 if every text is empty."""
         return self.total_length / max(self.living, 1) or 1.0
 
     def find_rows(self, keys: Sequence[int] | Integers) -> RowNumbers:
-        """Return the rows of those of the documents that have one, where rows are ordered by key."""
+        """Return the rows of those documents that have one; rows must be ordered by key."""
         wanted = np.asarray(keys, np.int64)
         rows = np.searchsorted(self.keys, wanted)
         return rows[np.append(self.keys, np.int64(-1))[rows] == wanted] if len(self.keys) else rows[:0]
@@ -113,7 +113,7 @@ class Documents:
         return maybe[np.array([self.ids[row] in wanted for row in maybe.tolist()], np.bool_)]
 
     def find_titled(self, text: str, among: Passing) -> RowNumbers:
-        """Return those of some rows whose title contains the text, by `facet_key`."""
+        """Return those of the rows whose title contains the text, both as `facet_key`."""
         wanted = facet_key(text)
         holders = self.grams.find_holders(wanted) if self.grams else None
         rows = among.rows if holders is None else holders[among.mask[holders]]
@@ -122,7 +122,7 @@ class Documents:
 
 
 class DocumentColumns:
-    """Gathers documents, one row after the other."""
+    """Gathers documents, row by row."""
 
     def __init__(self) -> None:
         self._ids: list[str] = []
@@ -147,7 +147,7 @@ class DocumentColumns:
         return len(self._ids)
 
     def view(self, is_live: Mask) -> Documents:
-        """Return what has been gathered so far, of which these rows are alive."""
+        """Return what has been gathered so far, with these rows alive."""
         living = int(np.count_nonzero(is_live))
         lengths = self._lengths.view
         return Documents(
@@ -188,7 +188,7 @@ class DocumentColumns:
         return stream
 
     def renumber(self, kept: Rows, tokens: NDArray[np.uint64]) -> tuple[DocumentColumns, TokenStream]:
-        """Return columns of the kept rows alone, in their order, and their tokens.
+        """Return columns of the kept rows only, in their order, and their tokens.
 
         Args:
             kept: Rows, ascending.

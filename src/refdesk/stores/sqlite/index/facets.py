@@ -11,22 +11,22 @@ from refdesk.model import FacetCount, facet_key
 from refdesk.stores.sqlite.index.columns import Column, Integers, Mask, RowNumbers, Rows, expand_ranges, get_offsets
 
 FEW = 16
-"""When fewer than one row in this many matches, their values are looked up row by row instead of by a scan of all."""
+"""If fewer than one row in this many matches, values are looked up row by row instead of by scanning all."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Facet:
-    """What the documents hold under one name: one entry per document and value, by row.
+    """The values of the documents under one facet name: one entry per document and value, by row.
 
     Attributes:
         rows: Row of each entry, ascending.
-        values: Number of each entry's value, whatever its spelling.
+        values: Number of each entry's value, independent of its spelling.
         spellings: Number of each entry's spelling.
         is_first: Whether the entry is the first of its document with that value.
-        numbers: The value numbers by `facet_key`. May know more values than the entries hold.
-        texts: The spellings by their number. May be longer, too.
+        numbers: The value numbers by `facet_key`. May hold more values than the entries do.
+        texts: The spellings by their number. May hold more than the entries do, too.
         value_of: The value number of each spelling.
-        holders: The rows that hold each value, one value behind the other, where that was made; else `None`.
+        holders: The rows that hold each value, one value after another; `None` if not made (see `by_value`).
         offsets: `holders[offsets[i]:offsets[i + 1]]` hold value i.
     """
 
@@ -41,7 +41,7 @@ class Facet:
     offsets: Integers | None = None
 
     def by_value(self) -> Facet:
-        """Return the same with the holders of each value beside it."""
+        """Return the same with the holders of each value."""
         first = np.flatnonzero(self.is_first)
         order = first[np.argsort(self.values[first], kind="stable")]
         counts = np.bincount(self.values[first], minlength=len(self.numbers))
@@ -95,7 +95,7 @@ class Facet:
         return expand_ranges(starts, np.searchsorted(self.rows, wanted, side="right") - starts)
 
     def _get_usual_spellings(self, values: RowNumbers, entries: RowNumbers) -> Iterable[str]:
-        """Return how each of the values is spelled most often in the entries; of equals the first as text."""
+        """Return the most frequent spelling of each value in the entries; if several are, the first as text."""
         if self._has_one_spelling_each:
             return map(self.texts.__getitem__, values.tolist())
         uses = np.bincount(self.spellings[entries])
@@ -108,7 +108,7 @@ class Facet:
 
     @property
     def _has_one_spelling_each(self) -> bool:
-        """Whether spellings and values have the same numbers: both are numbered as they come."""
+        """Whether spellings and values have the same numbers; both are numbered in order of arrival."""
         return not len(self.value_of) or int(self.value_of[-1]) == len(self.value_of) - 1
 
 
@@ -127,7 +127,7 @@ class FacetColumn:
 
     @property
     def view(self) -> Facet:
-        """Return what has been gathered so far; stays as it is when more is."""
+        """Return what has been gathered so far; it does not change when more is gathered."""
         return Facet(
             rows=self._rows.view,
             values=self._values.view,

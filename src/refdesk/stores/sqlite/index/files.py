@@ -1,7 +1,7 @@
-"""Arrays in a file: written once, checked, and mapped into memory by any number of processes.
+"""Files of arrays: written once, checked, and mapped into memory by any number of processes.
 
-The file is a magic word, the length and CRC-32 of a header in JSON, the header, and behind it the arrays, each on a
-boundary of 64 bytes. The header says what each array is, where it stands and what it sums up to.
+A file is a magic word, the length and CRC-32 of a JSON header, the header, and then the arrays, each aligned to 64
+bytes. The header says what each array is, where it begins and what its checksum is.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from refdesk.kit import memory
 Array: TypeAlias = "NDArray[Any]"
 
 FORMAT = 7
-"""Goes up when arrays would be named, laid out or understood in another way."""
+"""Goes up when arrays are named, laid out or interpreted in another way."""
 
 PIECE_BYTES = 65_536
-"""How much is written or read ahead at once. Linux keeps a file in folios as large as the pieces it came in, and maps a
-folio whole when a byte of it is read: in pieces of two megabytes a search that reads a hundred short lists takes all of
+"""Bytes written or read ahead at once. Linux keeps a file in folios as large as the pieces it came in, and maps a whole
+folio when one byte of it is read: with pieces of two megabytes a search that reads a hundred short lists brings all of
 an index into memory."""
 
 MAGIC = b"refdesk index\x00\x00\x00"
@@ -38,19 +38,19 @@ _PREFIX = len(MAGIC) + 12
 
 
 class DoubtfulFileError(Exception):
-    """The file is missing, damaged or not of this format: what it held is made anew."""
+    """The file is missing, damaged or not of this format: what it held is built anew."""
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a file holds: named arrays, and what else there is to say of them, as JSON has it."""
+    """What a file holds: named arrays, and notes about them, as JSON has it."""
 
     arrays: Mapping[str, Array]
     notes: Mapping[str, Any]
 
 
 def write_content(path: Path, content: Content) -> None:
-    """Write a file, readable by its owner only; it has its name once it is whole.
+    """Write a file, readable by its owner only; it gets its name once it is complete.
 
     Raises:
         OSError: There is no room, or no right to write there.
@@ -75,7 +75,7 @@ def write_content(path: Path, content: Content) -> None:
 def map_content(path: Path) -> Content:
     """Return what a file holds, mapped into memory and checked: each byte is read once.
 
-    What only the check has read is given back, so a process has in its memory what searches read.
+    Memory that only the check has read is given back, so that a process keeps only what searches read.
 
     Raises:
         DoubtfulFileError: It cannot be used.
@@ -103,17 +103,17 @@ def _write_in_pieces(file: IO[bytes], array: Array) -> None:
 
 
 def _read_ahead(file: IO[bytes]) -> None:
-    """Have the system read a file that is not in its cache: left to itself it would do so in large folios."""
+    """Have the system read a file that is not in its cache: by itself it would do so in large folios."""
     if sys.platform == "linux":
         for place in range(0, os.fstat(file.fileno()).st_size, PIECE_BYTES):
             os.posix_fadvise(file.fileno(), place, PIECE_BYTES, os.POSIX_FADV_WILLNEED)
 
 
 def _make_header(arrays: Mapping[str, Array], notes: Mapping[str, Any]) -> tuple[bytes, dict[str, int]]:
-    """Return the header, and where each array goes behind it."""
+    """Return the header, and where each array goes after it."""
     described = {name: [array.dtype.str, list(array.shape), 0, _sum_up(array)] for name, array in arrays.items()}
     header: dict[str, Any] = {"format": FORMAT, "order": sys.byteorder, "notes": notes, "arrays": described}
-    # Places only get longer as text when they get larger, so a header padded for the largest has room for all.
+    # A place is longer as text only if it is larger, so a header with room for the longest has room for all.
     room = _PREFIX + len(json.dumps(header)) + 20 * len(arrays)
     place, places = -(-room // _ALIGNMENT) * _ALIGNMENT, dict[str, int]()
     for name, array in arrays.items():
@@ -147,7 +147,7 @@ def _read_array(mapped: NDArray[np.uint8], kind: str, shape: list[int], place: i
 
 
 def _sum_up(array: Array) -> int:
-    """Return a checksum: the CRC-32 of the sums of each page's 64-bit words, as fast as memory is read."""
+    """Return a checksum: the CRC-32 of the sums of each page's 64-bit words, computed as fast as memory is read."""
     content = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
     words = content[: len(content) // 8 * 8].view(np.uint64)
     pages = words[: len(words) // _PAGE_WORDS * _PAGE_WORDS].reshape(-1, _PAGE_WORDS).sum(axis=1, dtype=np.uint64)

@@ -1,4 +1,4 @@
-"""Evaluates filters: to the rows themselves where the index has them, else to masks over all rows."""
+"""Evaluates filters, to row numbers where the index has them, else to masks over all rows."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from refdesk.stores.sqlite.index.passing import Passing
 
 
 def select_passing(condition: Filter | None, documents: Documents) -> Passing:
-    """Return the living rows that the condition holds for."""
+    """Return the living rows for which the condition holds."""
     passing = Passing(documents.count) if condition is None else _select(condition, documents)
     return passing if documents.living == documents.count else passing.keep(documents.is_live)
 
 
 def _select(condition: Filter, documents: Documents) -> Passing:
-    """Return the rows that the condition holds for; what it says of dead ones means nothing."""
+    """Return the rows for which the condition holds; what it says of dead ones means nothing."""
     match condition:
         case HasAll(facet, values):
             return _select_all([_select_holders(facet, each, documents) for each in values], documents)
@@ -45,14 +45,14 @@ def _select(condition: Filter, documents: Documents) -> Passing:
 
 
 def _select_all(each: Sequence[Passing], documents: Documents) -> Passing:
-    """Return what is in all of them: every row, where there are none."""
+    """Return what is in all of them: every row, if there are none."""
     with_rows = sorted((one for one in each if one.has_rows), key=lambda one: one.count)
     least = with_rows[0] if with_rows else Passing(documents.count)
     return reduce(Passing.keep, [one.mask for one in each if one is not least], least)
 
 
 def _select_any(each: Sequence[Passing], documents: Documents) -> Passing:
-    """Return what is in any of them: no row, where there are none."""
+    """Return what is in any of them: no row, if there are none."""
     if len(each) == 1:
         return each[0]
     mask = np.zeros(documents.count, np.bool_)

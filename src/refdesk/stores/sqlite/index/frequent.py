@@ -1,4 +1,4 @@
-"""Terms that many documents contain, as bits of rows: where they meet is seen 64 documents at a time."""
+"""Terms that many documents contain, as bitmaps over rows: 64 documents at a time are tested for several terms."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ if TYPE_CHECKING:
     from refdesk.stores.sqlite.index.columns import Rows
 
 LEAST_ROWS = 1 << 14
-"""Of fewer documents no bits are kept: adding up their postings is fast."""
+"""For fewer documents no bits are kept: adding up their postings is fast."""
 
 HOLDER_SHARE = 64
-"""A term is frequent when one in so many documents contains it; its bits then take half as much room again as its
-postings. With one in 32 the slowest question in twenty takes half as long again (measured at a million)."""
+"""A term is frequent if at least one in this many documents contains it; its bits then take half as much room again as
+its postings. With one in 32 the slowest query in twenty takes half as long again (measured at a million)."""
 
 USUAL_SHARE = 0.85
-"""Of this share of a term's postings none has a higher bound than its usual one."""
+"""The share of a term's postings of which none has a higher bound than the term's usual one."""
 
 UNITS = 96
-"""How finely a sum is told, by the most that all terms add; what each adds is rounded up, so a sum is at most one unit
-a term too high."""
+"""Into how many units the most that all terms can add is divided. What each term adds is rounded up to units, so a sum
+is too high by at most one unit per term."""
 
 Words: TypeAlias = NDArray[np.uint64]
-"""One bit a row: that of row r is bit r % 64 of word r // 64."""
+"""One bit per row: that of row r is bit r % 64 of word r // 64."""
 
 _ONE, _LOW = np.uint64(1), np.uint64(63)
 
@@ -40,13 +40,13 @@ class FrequentTerms:
     """The frequent terms of a segment.
 
     Attributes:
-        places: Of each in the segment's terms, ascending.
+        places: The place of each in the segment's terms, ascending.
         holders: Shape `(terms, words)`: which rows contain each.
-        strong: The same, of those alone whose bound is above the usual one.
-        before: The same shape: how many rows of the words before contain it.
+        strong: The same, but only those whose bound is above the usual one.
+        before: The same shape: how many rows of the preceding words contain it.
         usual: The usual bound of each.
         counts: How many rows contain each.
-        strengths: How many rows contain each strongly.
+        strengths: How many rows contain each with a bound above its usual one.
     """
 
     places: Integers
@@ -59,12 +59,12 @@ class FrequentTerms:
 
     @staticmethod
     def of(count: int, offsets: Integers, rows: Rows, bounds: NDArray[np.uint8]) -> FrequentTerms | None:
-        """Return those of a segment of so many rows, `None` where it is small or has none.
+        """Return those of a segment of `count` rows; `None` if it is small or has none.
 
         Args:
             offsets: The postings of term i are those from `offsets[i]` to `offsets[i + 1]`.
-            rows: Of each posting, from 0.
-            bounds: The same.
+            rows: The row of each posting, from 0.
+            bounds: The bound of each posting.
         """
         counts = np.diff(offsets)
         places = np.flatnonzero(HOLDER_SHARE * counts >= count)
@@ -86,7 +86,7 @@ class FrequentTerms:
         return FrequentTerms(places.astype(np.int64), holders, strong, before, usual, counts[places], strengths)
 
     def rank(self, number: int, spots: Spots) -> tuple[Integers, NDArray[np.bool_]]:
-        """Return which of a term's postings those of some rows are; and which of the rows have one: others get any."""
+        """Return which of a term's postings belong to some rows, and which of the rows have one: the others get any."""
         words = self.holders[number].take(spots.words)
         ranks = np.bitwise_count(words & spots.lower) + self.before[number].take(spots.words)
         return ranks, (words & spots.bits) != 0
@@ -94,7 +94,7 @@ class FrequentTerms:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Spots:
-    """Where the bits of some rows stand: word, bit, and all bits below it."""
+    """Where the bits of some rows are: word, bit, and all bits below it."""
 
     words: RowNumbers
     bits: Words
@@ -102,19 +102,19 @@ class Spots:
 
     @staticmethod
     def of(rows: RowNumbers) -> Spots:
-        """Return those of some rows."""
+        """Return the spots of some rows."""
         bits = _ONE << (rows.view(np.uint64) & _LOW)
         return Spots(rows >> 6, bits, bits - _ONE)
 
 
 @dataclass(frozen=True, slots=True)
 class Weighed:
-    """A frequent term of a question.
+    """A frequent term of a query.
 
     Attributes:
         number: Which of the frequent terms.
-        usual: What it adds to most scores at most.
-        most: What it adds to any at most.
+        usual: The most that it adds to most scores.
+        most: The most that it adds to any score.
     """
 
     number: int
@@ -123,7 +123,7 @@ class Weighed:
 
 
 def guess_least(frequent: FrequentTerms, terms: Sequence[Weighed], count: int, share: float) -> float:
-    """Return what this share of so many rows would reach by these terms, were they independent of one another."""
+    """Return the score that this share of `count` rows would reach by these terms if those were independent."""
     unit = sum(term.most for term in terms) / UNITS
     odds = np.ones(1)
     for term in terms:
@@ -139,11 +139,11 @@ def guess_least(frequent: FrequentTerms, terms: Sequence[Weighed], count: int, s
 
 
 class Reaching:
-    """Tells, for 64 rows at a time, whether the weights of terms add up to enough.
+    """Finds, 64 rows at a time, where the weights of terms add up to enough.
 
-    A row reaches so much by the terms from one on if it does without that term, or contains it and reaches the rest by
-    the others. That is rounded up to the next sum that the terms can have, so that few are different; what was found
-    once is kept, for when less is asked for.
+    A row reaches a sum by the terms from a given one on if it does so without that term, or if it contains it and
+    reaches the rest of the sum by the others. Sums are rounded up to the next one that the terms can have, so that
+    there are few different ones; what was found is kept, for when a lower sum is asked for.
     """
 
     def __init__(self, frequent: FrequentTerms, terms: Sequence[Weighed]) -> None:
@@ -158,12 +158,12 @@ class Reaching:
         self._known: dict[tuple[int, int], Words | None] = {}
 
     def find(self, least: float) -> RowNumbers:
-        """Return the rows, ascending, where what the terms add reaches `least`, which is above 0, and few others."""
+        """Return the rows, ascending, in which the terms add up to at least `least`, above 0, and a few others."""
         words = self._evaluate(0, max(int(least / self._unit), 1))
         return np.empty(0, np.intp) if words is None else _to_rows(words)
 
     def _evaluate(self, at: int, least: int) -> Words | None:
-        """Return the rows that reach so much by the terms from one on, `None` where none does; `least` is above 0."""
+        """Return the rows that reach `least` by the terms from `at` on, `None` if none does; `least` is above 0."""
         place = bisect_left(self._sums[at], least)
         if place == len(self._sums[at]):
             return None
@@ -186,7 +186,8 @@ class Reaching:
 
 def _to_rows(words: Words) -> RowNumbers:
     """Return the rows whose bits are set, ascending."""
-    # What is empty is left out twice, and compared first: numpy finds what is true several times as fast as numbers.
+    # Empty words, then empty bytes, are left out; compared with 0 first, as numpy finds truth values several times as
+    # fast as numbers.
     at = np.flatnonzero(words != 0)
     eighths = words.take(at).astype("<u8", copy=False).view(np.uint8)
     held = np.flatnonzero(eighths != 0)

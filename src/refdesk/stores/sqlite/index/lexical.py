@@ -1,4 +1,4 @@
-"""Exact BM25: of every document at once, or of the best alone; and the documents that hold a phrase."""
+"""Exact BM25, of every document at once or of the best only; and the documents that contain a phrase."""
 
 from __future__ import annotations
 
@@ -22,45 +22,45 @@ if TYPE_CHECKING:
     from refdesk.model import TextQuery
 
 DENSE = 8
-"""From one in this many positions wanted, a table of all is faster than a binary search for each."""
+"""If at least one in this many positions is wanted, a table of all is faster than a binary search for each."""
 
 SAMPLE = 512
-"""From how many values a guess is made of where the best of all begin."""
+"""How many values are sampled to guess where the best of all begin."""
 
 SPREAD_SHARE = 4
-"""From one in so many rows with a term on, all are looked at in one direction rather than those alone."""
+"""If at least one in this many rows has a term, all rows are scanned in one direction rather than only those."""
 
 SCATTER_SHARE = 8
-"""When fewer than one in so many is looked up, searching for each beats spreading out what they are looked up in."""
+"""If fewer rows than one in this many of a term's are looked up, searching for each beats spreading postings out."""
 
 MANY_DEAD = 64
-"""With more dead rows than one in this many postings, the postings are looked through."""
+"""If there are more dead rows than one in this many postings, the postings are scanned."""
 
 
 RANK_SHARE = 2
-"""When fewer than one in so many is looked up, counting bits beats spreading out what they are looked up in."""
+"""If fewer rows than one in this many of a term's are looked up, counting bits beats spreading postings out."""
 
 MEET_FROM, MEET_TERMS = 1 << 17, 6
-"""From so many postings of frequent terms on, and up to so many terms, bits are faster than adding up postings."""
+"""Least postings of frequent terms, and most terms, for which bits are faster than adding up postings."""
 
 MEET_SHARE = 16
-"""No more than one in so many rows is looked at that bits have told."""
+"""Rows found by bits are looked at only if they are at most one in this many."""
 
 GUESSED = 8
-"""How many times as many rows as wanted should reach what is guessed to be enough: their sums are rounded up."""
+"""How many times as many rows as wanted should reach the guessed threshold, because their sums are rounded up."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question in words, with what scores depend on beyond one part of the index.
+    """A keyword query, with what scores depend on beyond one part of the index.
 
     Attributes:
-        numbers: Of each term, those of phrases behind the others.
-        weights: The idf of each.
-        asked: How many of them are the question's own terms.
+        numbers: The number of each term; terms of phrases come last.
+        weights: The idf of each term.
+        asked: How many of them are terms of the query itself.
         phrases: The numbers of the terms of each phrase.
         mean_length: Of all documents.
-        places: Of each term in each segment, see `Segment.locate`.
+        places: The place of each term in each segment; see `Segment.locate`.
     """
 
     numbers: NDArray[np.uint64]
@@ -73,7 +73,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scores:
-    """What a question in words says of each row, dead ones included.
+    """The result of a keyword query for each row, dead ones included.
 
     Attributes:
         lexical: The BM25 score.
@@ -92,7 +92,7 @@ Floats32 = NDArray[np.float32]
 
 
 def make_question(text: TextQuery, parts: Sequence[Part]) -> Question:
-    """Return the question as it is put to each part. Words of phrases count like terms; see `core.search.bm25`."""
+    """Return the query as it is put to each part. Words of phrases count like terms; see `core.search.bm25`."""
     terms = dict.fromkeys([*text.terms, *(term for phrase in text.phrases for term in phrase)])
     numbers = np.array([hash_term(term) for term in terms], np.uint64)
     living = sum(documents.living for documents, _ in parts)
@@ -153,12 +153,12 @@ def score_some(question: Question, part: Part, rows: RowNumbers) -> tuple[Floats
 def find_best(
     question: Question, documents: Documents, segment: Segment, wanted: Mask | None, depth: int
 ) -> RowNumbers | None:
-    """Return rows among which are the `depth` best of the wanted, ascending; ties of the last are among them.
-    `None` where the segment has no bounds.
+    """Return rows, ascending, that include the `depth` best wanted ones and ties of the last; `None` without bounds.
 
-    Terms are taken rarest first. What the rest could add at most tells when no row with the rest alone can be among the
-    best any more; from there on the rest is looked up for those rows alone that still can be. Where that would be late,
-    because all that are left are frequent, their bits tell which rows they can make the best.
+    Terms are taken rarest first. The most that the remaining terms could add says when no row that contains only those
+    can be among the best any more; from then on the remaining terms are looked up only for the rows that still can be.
+    If that point would come late, because all remaining terms are frequent, their bits show which rows they alone can
+    bring among the best.
 
     Source: Turtle and Flood, "Query evaluation: strategies and optimizations" (1995).
     """
@@ -174,8 +174,8 @@ class _Term:
     Attributes:
         at: Its postings.
         step: What one step of a bound adds to a score.
-        most: What the term adds to a score at most.
-        frequent: Which of the segment's frequent terms it is, -1 where it is none.
+        most: The most that the term adds to a score.
+        frequent: Which of the segment's frequent terms it is, -1 if it is none.
     """
 
     at: slice
@@ -192,8 +192,8 @@ class _Term:
 class _Search:
     """Finds the best rows by the bounds of their postings.
 
-    A bound is at most a step too high. Where the mean length is another than when the bounds were made, a sum of bounds
-    times `_drift` is never too low, and less its steps, times `_shrink`, never too high.
+    A bound is at most a step too high. If the mean length has changed since the bounds were computed, a sum of bounds
+    times `_drift` is never too low, and the sum less its steps, times `_shrink`, is never too high.
     """
 
     def __init__(self, question: Question, segment: Segment, depth: int, count: int) -> None:
@@ -207,8 +207,8 @@ class _Search:
     def find(self, wanted: Mask | None) -> RowNumbers:
         """Return the rows that can be among the best, each once.
 
-        Bounds are added up, term by term, until the rest alone reaches none of the best, or until all that are left are
-        frequent and their bits tell what reaches it.
+        Bounds are added up, term by term, until the remaining terms alone can bring no row among the best, or until all
+        remaining terms are frequent and their bits show which rows they can bring there.
         """
         touched: list[RowNumbers] = []
         met, sums = np.empty(0, np.intp), np.empty(0, np.float32)
@@ -230,11 +230,12 @@ class _Search:
         return np.concatenate((rows, met.take(self._find_near(sums)))) if len(met) else rows
 
     def _meet(self, terms: Sequence[_Term], wanted: Mask | None) -> tuple[RowNumbers, Floats32] | None:
-        """Return the rows that can be among the best by these frequent terms alone, and the sums of all their bounds;
-        in the workspace those become so low that they are not found again.
+        """Return the rows that can be among the best by these frequent terms alone, and the sums of all their bounds.
 
-        How much is enough is guessed; where what was found tells that it was too much, that is asked again with what is
-        known then. `None` where bits take longer than adding up postings.
+        In the workspace these rows are set so low that they are not found again.
+
+        The threshold is guessed; if what is found shows that it was too high, the search is repeated with what is known
+        then. `None` if bits take longer than adding up postings.
         """
         frequent, count = self._segment.frequent, len(self._scores)
         if frequent is None or len(terms) > MEET_TERMS or sum(term.count for term in terms) < MEET_FROM:
@@ -264,7 +265,7 @@ class _Search:
         return None
 
     def _narrow(self, rows: RowNumbers, values: Floats32) -> RowNumbers:
-        """Return what is left of some rows when the terms that were not added are looked up in them."""
+        """Return what is left of some rows once the terms that were not added are looked up for them."""
         while True:
             self._raise_edge(values)
             near = self._find_near(values)
@@ -290,7 +291,7 @@ class _Search:
         return rows
 
     def _is_spread(self, touched: Sequence[RowNumbers]) -> bool:
-        """Whether so many rows were touched that all are looked at as fast as they."""
+        """Whether so many rows were touched that looking at all of them is as fast."""
         return SPREAD_SHARE * sum(map(len, touched)) > len(self._scores)
 
     def _clear(self, touched: Sequence[RowNumbers]) -> None:
@@ -308,7 +309,7 @@ class _Search:
         rows, values = [np.empty(0, np.intp)], [np.empty(0, np.float32)]
         for number, each in enumerate(reversed(touched)):
             held = self._scores.take(each)
-            # Those of the term that was added last have been looked at.
+            # The rows of the term that was added last have been looked at already.
             if number:
                 self._raise_edge(held)
             near = self._find_near(held)
@@ -318,7 +319,7 @@ class _Search:
         return np.concatenate(rows), np.concatenate(values)
 
     def _look_up(self, term: _Term, rows: RowNumbers) -> Floats32:
-        """Return what a term adds to some rows at most."""
+        """Return the most that a term adds to each of some rows."""
         if term.frequent >= 0 and RANK_SHARE * len(rows) < term.count:
             return self._read(term, Spots.of(rows))
         if SCATTER_SHARE * len(rows) < term.count:
@@ -333,31 +334,31 @@ class _Search:
         return values
 
     def _get_postings(self, term: _Term) -> tuple[RowNumbers, Bounds]:
-        # Numbers as wide as addresses: with others, numpy takes twice the time to gather and to scatter.
+        # Numbers as wide as addresses: with others, numpy takes twice as long to gather and to scatter.
         return self._segment.rows[term.at].astype(np.intp), cast("Bounds", self._segment.bounds)[term.at]
 
     def _read(self, term: _Term, spots: Spots) -> Floats32:
-        """Return what a frequent term adds to some rows at most."""
+        """Return the most that a frequent term adds to each of some rows."""
         ranks, is_held = cast("FrequentTerms", self._segment.frequent).rank(term.frequent, spots)
         bounds = cast("Bounds", self._segment.bounds)[term.at].take(ranks, mode="clip")
         return bounds * is_held * np.float32(term.step)
 
     def _raise_edge(self, values: Floats32, steps: float | None = None) -> None:
-        """Raise what the last of the best has at least, by what some rows have; so many steps may be in it too much."""
+        """Raise the lower bound of the last best score by what some rows have; sums may be too high by `steps`."""
         if len(values) >= self._depth:
             above = self._steps if steps is None else steps
             self._edge = max(self._edge, (_get_nth(values, self._depth) - above) * self._shrink)
 
     def _find_near(self, values: Floats32) -> RowNumbers:
-        """Return where the sums stand that can still become one of the best."""
+        """Return where the sums are that can still become one of the best."""
         least = (self._edge - self._rest[self._taken]) / self._drift
         return np.flatnonzero(values >= np.float32(least * _SLACK) if least > 0.0 else values > 0.0)
 
 
 def _get_nth(values: Floats32, depth: int) -> float:
-    """Return the value that exactly so many reach, but for ties; not more than there are.
+    """Return the value that exactly `depth` values reach, apart from ties; there must be at least so many.
 
-    Selecting by `np.partition` takes up to fifty times as long where many values are equal.
+    Selecting by `np.partition` takes up to fifty times as long if many values are equal.
     """
     stride = len(values) // (SAMPLE + depth)
     if stride > 1:
@@ -368,13 +369,13 @@ def _get_nth(values: Floats32, depth: int) -> float:
 
 
 _SLACK = 1.0 - 1e-5
-"""Sums of 32 bits are a little off."""
+"""Allows for the rounding of sums in 32 bits."""
 
 _workspaces = threading.local()
 
 
 def _get_workspace(count: int) -> Floats32:
-    """Return zeros, this thread's own; whoever takes them puts them back as they were."""
+    """Return zeros that belong to this thread; whoever takes them leaves them zeros again."""
     held: Floats32 | None = getattr(_workspaces, "scores", None)
     if held is None or len(held) < count:
         held = np.zeros(max(count, 1024), np.float32)
@@ -396,7 +397,8 @@ def _order_terms(question: Question, segment: Segment, drift: float) -> list[_Te
 def _weigh(weight: float | Floats, frequencies: Floats32, lengths: Floats, mean_length: float) -> Floats:
     """Return what a term of this idf adds to the scores of rows of these lengths.
 
-    The operations and their order are those of `bm25.term_score`, so that scores equal to the last bit tie everywhere.
+    The operations and their order are those of `bm25.term_score`, so that scores are equal to the last bit and tie
+    everywhere.
     """
     counted = frequencies.astype(np.float64)
     relative_lengths = lengths / mean_length
@@ -429,7 +431,7 @@ def _mark_phrase(phrase: NDArray[np.uint64], documents: Documents, segments: Seq
 
 
 def _find_adjacent(positions: Sequence[Integers]) -> Integers:
-    """Return the first positions of the runs that take one position from each list, in order, without a gap."""
+    """Return the first position of each run that takes one position from each list, in order and without gaps."""
     rarest = min(range(len(positions)), key=lambda each: len(positions[each]))
     starts = positions[rarest] - rarest
     for distance, others in sorted(enumerate(positions), key=lambda each: len(each[1])):
@@ -438,7 +440,7 @@ def _find_adjacent(positions: Sequence[Integers]) -> Integers:
 
 
 def _contains(positions: Integers, wanted: Integers) -> Mask:
-    """Return which of `wanted` are among the positions, both ascending; `positions` are not empty."""
+    """Return which of `wanted` are among the positions; both ascend, and `positions` must not be empty."""
     if len(wanted) * DENSE > len(positions):
         return np.isin(wanted, positions, assume_unique=True, kind="table")
     places = np.minimum(np.searchsorted(positions, wanted), len(positions) - 1)

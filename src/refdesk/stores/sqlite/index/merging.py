@@ -1,4 +1,4 @@
-"""Several states of an index as one, with the living alone: what is written to a file, and what many files become."""
+"""Merges several states of an index into one of living documents only: what files hold, and what many become."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class _Plan:
 
     Attributes:
         kept: The living rows of each part.
-        order: Of those of all parts, one behind the other, by key.
+        order: Sorts the kept rows of all parts, one part after another, by key.
         new_rows: The new number of each row of each part, -1 for the dead.
     """
 
@@ -38,16 +38,16 @@ class _Plan:
     new_rows: Sequence[Rows]
 
     def gather(self, columns: Sequence[NDArray[Scalar]]) -> NDArray[Scalar]:
-        """Return a column of the whole from those of the parts."""
+        """Return a column of the merged state from the columns of the parts."""
         return np.concatenate([column[rows] for column, rows in zip(columns, self.kept, strict=True)])[self.order]
 
     def gather_texts(self, columns: Sequence[Sequence[str]]) -> Texts:
-        """Return the texts of the whole from those of the parts."""
+        """Return the texts of the merged state from the texts of the parts."""
         return join_texts(columns, self.kept, self.order)
 
 
 def merge_snapshots(parts: Sequence[Snapshot]) -> Snapshot:
-    """Return one state of all that is alive in the parts, by key; each document is alive in one part at most."""
+    """Return one state with all that is alive in the parts, by key; a document may be alive in only one part."""
     plan = _make_plan([part.documents for part in parts])
     documents = _merge_documents([part.documents for part in parts], plan)
     sources = [
@@ -63,7 +63,7 @@ def merge_snapshots(parts: Sequence[Snapshot]) -> Snapshot:
 
 
 def join_texts(columns: Sequence[Sequence[str]], kept: Sequence[Integers], order: Integers) -> Texts:
-    """Return the kept texts of each column, one behind the other, in an order."""
+    """Return the kept texts of all columns, one after another, put into an order."""
     encoded = [column if isinstance(column, Texts) else Texts.of(column) for column in columns]
     bases = np.cumsum([0, *(len(each.content) for each in encoded)])
     starts = np.concatenate([each.offsets[rows] + base for each, rows, base in zip(encoded, kept, bases, strict=False)])
@@ -174,7 +174,7 @@ def _merge_spans(parts: Sequence[tuple[Spans, Rows]]) -> Spans:
 
 
 def _merge_passages(parts: Sequence[Passages | None], plan: _Plan) -> Passages | None:
-    """Return the passages of the living; of two widths of one model the newest part's counts."""
+    """Return the passages of living documents; if a model has two widths, the newest part's counts."""
     width = next(each.vectors.shape[1] for each in reversed(parts) if each is not None)
     named = zip(parts, plan.new_rows, strict=True)
     held = [(each, rows) for each, rows in named if each is not None and each.vectors.shape[1] == width]

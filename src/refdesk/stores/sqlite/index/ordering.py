@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from refdesk.stores.sqlite.index.columns import Integers, RowNumbers
 
 SortValues: TypeAlias = Callable[[RowNumbers, int], "NDArray[np.float64] | NDArray[np.int64]"]
-"""Gives each of some rows the value it is sorted by, smallest first. Rows that are certainly not among the first so
-many may all get one value above the others'."""
+"""Returns the value that each of some rows is sorted by, smallest first. Rows that are certainly not among the first
+`depth` may all get one value above the others."""
 
 
 FEW = 512
-"""So many are sorted as fast as the first of them are found."""
+"""This many rows are sorted as fast as the first of them are found."""
 
 
 def select_first(rows: RowNumbers, order: Sequence[SortValues], depth: int) -> RowNumbers:
@@ -28,7 +28,7 @@ def select_first(rows: RowNumbers, order: Sequence[SortValues], depth: int) -> R
 
 
 def _sort(rows: RowNumbers, order: Sequence[SortValues]) -> RowNumbers:
-    """Return the rows in order; later keys are looked at only where the earlier ones tie."""
+    """Return the rows in order; later keys are evaluated only if earlier ones tie."""
     values: list[NDArray[np.float64] | NDArray[np.int64]] = []
     at = np.arange(len(rows))
     for get_values in order:
@@ -43,7 +43,7 @@ def _sort(rows: RowNumbers, order: Sequence[SortValues]) -> RowNumbers:
 
 
 def _prune(rows: RowNumbers, order: Sequence[SortValues], depth: int) -> RowNumbers:
-    """Return the first `depth` in any order: key by key, those below the value at the edge are in, those at it open."""
+    """Return the first `depth` rows in any order: by each key, those below the edge value are in, those at it open."""
     chosen: list[RowNumbers] = []
     for get_values in order:
         values = get_values(rows, depth)
@@ -57,7 +57,7 @@ def _prune(rows: RowNumbers, order: Sequence[SortValues], depth: int) -> RowNumb
 
 
 def rank_texts(texts: Sequence[str], depth: int, *, descending: bool) -> Integers:
-    """Return numbers that compare as the texts do, or the other way round; see `SortValues` about `depth`."""
+    """Return numbers that compare as the texts do, or in reverse; see `SortValues` about `depth`."""
     if len(texts) > depth:
         pick = heapq.nlargest if descending else heapq.nsmallest
         distinct = sorted(set(pick(depth, texts)), reverse=descending)

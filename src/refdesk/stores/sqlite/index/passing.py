@@ -8,16 +8,16 @@ from refdesk.stores.sqlite.index.columns import Mask, RowNumbers
 
 
 class Passing:
-    """Some rows of so many: their numbers or a mask, whichever was at hand; the other is made once it is asked for."""
+    """A selection of rows, by number or as a mask, whichever was at hand; the other is made when first asked for."""
 
     __slots__ = ("_mask", "_rows", "_size", "is_everything")
 
     def __init__(self, size: int, *, rows: RowNumbers | None = None, mask: Mask | None = None) -> None:
-        """Take one of the two, or neither: then it is all rows.
+        """Take one of the two, or neither for all rows.
 
         Args:
-            rows: Ascending, each once.
-            mask: One truth value a row.
+            rows: Their numbers, ascending, each once.
+            mask: One truth value per row.
         """
         self._size, self._rows, self._mask = size, rows, mask
         self.is_everything = rows is None and mask is None
@@ -29,7 +29,7 @@ class Passing:
 
     @property
     def count(self) -> int:
-        """How many they are."""
+        """How many rows are selected."""
         if self._rows is not None:
             return len(self._rows)
         return self._size if self._mask is None else int(np.count_nonzero(self._mask))
@@ -43,7 +43,7 @@ class Passing:
 
     @property
     def mask(self) -> Mask:
-        """One truth value a row."""
+        """One truth value per row."""
         if self._mask is None:
             self._mask = np.full(self._size, self._rows is None)
             if self._rows is not None:
@@ -51,7 +51,7 @@ class Passing:
         return self._mask
 
     def keep(self, mask: Mask) -> Passing:
-        """Return those of them that a mask holds."""
+        """Return the selected rows that a mask holds."""
         if self.is_everything:
             return Passing(self._size, mask=mask)
         if self._rows is None:

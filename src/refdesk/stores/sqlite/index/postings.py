@@ -1,8 +1,8 @@
-"""Postings: which documents contain a term, how often and where, in immutable segments that are merged.
+"""Postings (which documents contain a term, how often and where) in immutable segments that are merged.
 
-A token's position is its place in one numbering of all tokens of the index (`TokenStream.starts`), with a gap between a
-document's title and body and behind each document, so that two tokens are adjacent in a text exactly when their
-positions differ by one.
+A token's position is its place in one numbering of all tokens of the index (see `Documents.starts`), with a gap between
+a document's title and body and another after each document, so that two tokens are adjacent in a text exactly when
+their positions differ by one.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from refdesk.stores.sqlite.index.columns import (
 from refdesk.stores.sqlite.index.frequent import HOLDER_SHARE, FrequentTerms, Spots
 
 MERGE_RATIO = 8
-"""So there are few segments (at most six at 100,000 rows), and each row is rewritten some eight times for each factor
-of eight that the index grows."""
+"""This keeps segments few (at most six at 100,000 rows), while each row is rewritten some eight times for each factor
+of eight by which the index grows."""
 
 BOUND_STEPS = 255
 _PIECE = 1 << 18
 
 _FEW = 512
-"""Up to so many rows, searching for each is as fast as counting bits."""
+"""For no more rows than this, searching for each is as fast as counting bits."""
 
 GAPS = 2
-"""Positions of a document that hold no token: one behind its title, one behind its body."""
+"""Positions of a document that hold no token: one after its title, one after its body."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,7 +46,7 @@ class TokenStream:
     Attributes:
         first_row: Row of the first document.
         first_position: Position of its first token.
-        tokens: Numbers of the terms of each document, title before body, one document behind the other.
+        tokens: Numbers of the terms of each document, title before body, one document after another.
         title_lengths: Per document, how many of its tokens are the title's.
         lengths: Per document, how many tokens it has.
     """
@@ -68,16 +68,16 @@ class Segment:
     """The postings of consecutive rows: for each term its rows, ascending, and its positions, ascending.
 
     Attributes:
-        base: What its positions count from. They are 32 bits wide, which bounds a segment to four billion tokens.
+        base: Where its positions count from. They are 32 bits wide, which limits a segment to four billion tokens.
         terms: Numbers of the terms, ascending.
         row_offsets: `rows[row_offsets[i]:row_offsets[i + 1]]` are those of `terms[i]`.
-        frequencies: Beside `rows`: occurrences in the body plus `TITLE_WEIGHT` times those in the title.
+        frequencies: Parallel to `rows`: occurrences in the body plus `TITLE_WEIGHT` times those in the title.
         position_offsets: The same for `positions`.
-        size: How many rows it was made of.
-        bounds: Beside `rows`: see `with_bounds`; `None` where it was not made.
-        peaks: The highest of the bounds of each term.
-        mean_length: Of the documents, when `bounds` was made.
-        frequent: The frequent terms, where bounds were made.
+        size: How many rows it was made from.
+        bounds: Parallel to `rows`: see `with_bounds`; `None` if they were not computed.
+        peaks: The highest bound of each term.
+        mean_length: Of the documents, when `bounds` were computed.
+        frequent: The frequent terms, if bounds were computed.
     """
 
     base: int
@@ -94,9 +94,9 @@ class Segment:
     frequent: FrequentTerms | None = None
 
     def with_bounds(self, lengths: Floats, mean_length: float) -> Segment:
-        """Return the same with what each posting adds to a score at most, in steps of one in `BOUND_STEPS` of the idf.
+        """Return the same with the most that each posting adds to a score, in steps of 1/`BOUND_STEPS` of the idf.
 
-        Rounded up, so it is at most a step too high, while documents are of this length on average.
+        It is rounded up, so it is at most a step too high as long as documents have this mean length.
         """
         bounds = np.empty(len(self.rows), np.uint8)
         for start in range(0, len(bounds), _PIECE):
@@ -110,7 +110,7 @@ class Segment:
         return replace(self, bounds=bounds, peaks=peaks, mean_length=mean_length, frequent=frequent)
 
     def locate(self, terms: NDArray[np.uint64]) -> list[int]:
-        """Return the place of each term in `terms`, -1 where it does not occur."""
+        """Return the place of each term in `self.terms`, -1 if it does not occur."""
         if not len(self.terms):
             return [-1] * len(terms)
         places = np.minimum(np.searchsorted(self.terms, terms), len(self.terms) - 1)
@@ -121,14 +121,14 @@ class Segment:
         return slice(int(self.row_offsets[place]), int(self.row_offsets[place + 1]))
 
     def find_frequent(self, place: int) -> int:
-        """Return which of the frequent terms the term at `place` is, -1 where it is none."""
+        """Return which of the frequent terms the term at `place` is, -1 if it is none of them."""
         at = self.get_rows(place)
         if self.frequent is None or HOLDER_SHARE * (at.stop - at.start) < self.size:
             return -1
         return int(np.searchsorted(self.frequent.places, place))
 
     def find_frequencies(self, place: int, wanted: Rows) -> NDArray[np.float32]:
-        """Return the frequency of the term at `place` in each of some rows, 0.0 where it does not occur."""
+        """Return the frequency of the term at `place` in each of some rows, 0.0 if it does not occur."""
         at = self.get_rows(place)
         number = self.find_frequent(place) if len(wanted) > _FEW else -1
         if self.frequent and number >= 0:
@@ -168,9 +168,9 @@ def build_segment(stream: TokenStream) -> Segment:
 def _sort_tokens(tokens: NDArray[np.uint64]) -> Integers:
     """Return the stable order of the tokens.
 
-    Sorting plain numbers is several times faster than sorting an index (measured: 0.6 s against 1.7 s for 13 million),
-    so a token's place is packed into its low bits. Where the high bits alone do not tell two terms apart, the slow way
-    is taken.
+    Sorting plain numbers is several times faster than an argsort (measured: 0.6 s against 1.7 s for 13 million), so a
+    token's place is packed into its low bits. If the high bits alone do not distinguish two terms, the slow way is
+    taken.
     """
     low = np.uint64(max(len(tokens), 1).bit_length())
     packed = (tokens >> low << low) | np.arange(len(tokens), dtype=np.uint64)
@@ -191,7 +191,7 @@ def _describe_tokens(stream: TokenStream) -> tuple[Rows, NDArray[np.float32], ND
 
 
 def append_segment(segments: Sequence[Segment], segment: Segment) -> tuple[Segment, ...]:
-    """Return the segments with one more, merged so that each has over `MERGE_RATIO` times the rows of the next."""
+    """Return the segments with one more, merged so that each has more than `MERGE_RATIO` times the rows of the next."""
     kept = list(segments)
     while kept and MERGE_RATIO * segment.size >= kept[-1].size:
         segment = merge_segments(kept.pop(), segment)
@@ -221,7 +221,7 @@ def merge_segments(first: Segment, second: Segment) -> Segment:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Interleaving:
-    """Where the items of two lists of runs go when the second's run is put behind the first's."""
+    """Where the items of two lists of runs go when each run of the second is put after that of the first."""
 
     offsets: Integers
     from_first: Integers
@@ -249,7 +249,7 @@ def _interleave(count: int, places: tuple[Integers, Integers], offsets: tuple[In
 
 
 def restore_tokens(segments: Iterable[Segment], size: int) -> NDArray[np.uint64]:
-    """Return the term number at each of `size` positions, 0 in the gaps: the opposite of `build_segment`."""
+    """Return the term number at each of `size` positions, 0 in the gaps: the inverse of `build_segment`."""
     tokens = np.zeros(size, np.uint64)
     for segment in segments:
         positions = segment.positions.astype(np.int64) + segment.base

@@ -11,7 +11,7 @@ from refdesk.model import DateRange, State
 
 @dataclass(frozen=True, slots=True)
 class IndexRow:
-    """Everything of a document that finding needs.
+    """Everything about a document that searching needs.
 
     Attributes:
         key: The document's number in the store; stays the same when the document is replaced.

@@ -1,4 +1,4 @@
-"""The postings of several parts as those of one, some terms at a time: little is in memory beside the result."""
+"""Merges the postings of several parts into one, some terms at a time: little is in memory besides the result."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Source:
 
     Attributes:
         new_rows: The new row of each of the part's rows, -1 for none.
-        row_of: The row of each of the segment's positions, counted from the segment's first row.
-        shifts: How far the positions of each of the segment's rows move, those of the dead to below 0.
+        row_of: The row of each position in the segment, counted from the segment's first row.
+        shifts: How far the positions of each row in the segment move; those of the dead go below 0.
     """
 
     segment: Segment
@@ -48,12 +48,12 @@ class Source:
         sizes = documents.text_lengths[at] + GAPS
         moved = new_rows[at]
         shifts = np.append(new_starts, 0)[moved] - (documents.starts[at] - segment.base)
-        # Positions take 32 bits: what is moved by as much as this is below 0.
+        # Positions take 32 bits, so whatever is moved by this much is below 0.
         shifts[moved < 0] = -(1 << 33)
         return Source(segment, new_rows, np.repeat(np.arange(segment.size, dtype=np.int32), sizes), shifts)
 
     def read_rows(self, terms: NDArray[np.uint64]) -> tuple[Integers, NDArray[np.float32]]:
-        """Return the postings of some consecutive terms: place of the term and new row as one number, and frequency."""
+        """Return the postings of some consecutive terms: the term's place and new row as one number, and frequency."""
         first, last = self._locate(terms)
         at = slice(int(self.segment.row_offsets[first]), int(self.segment.row_offsets[last]))
         keys = self.new_rows.take(self.segment.rows[at]).astype(np.int64)
@@ -65,7 +65,7 @@ class Source:
         return keys, frequencies
 
     def read_positions(self, terms: NDArray[np.uint64]) -> Integers:
-        """Return the positions of some consecutive terms: place of the term and new position as one number."""
+        """Return the positions of some consecutive terms: the term's place and the new position as one number."""
         first, last = self._locate(terms)
         at = slice(int(self.segment.position_offsets[first]), int(self.segment.position_offsets[last]))
         keys: Integers = self.segment.positions[at].astype(np.int64)
@@ -80,13 +80,13 @@ class Source:
         return int(np.searchsorted(own, terms[:1])[0]), int(np.searchsorted(own, terms[-1:], side="right")[0])
 
     def _spread(self, terms: NDArray[np.uint64], first: int, last: int, offsets: Integers) -> Integers:
-        """Return the place of the term of each item, in the high bits."""
+        """Return the place of each item's term, in the high bits."""
         places = np.searchsorted(terms, self.segment.terms[first:last]).astype(np.int64)
         return np.repeat(places << 32, np.diff(offsets[first : last + 1]))
 
 
 def merge_sources(sources: Sequence[Source], size: int) -> Segment:
-    """Return one segment of so many rows; terms that no row is left of are left out."""
+    """Return one segment of `size` rows; terms without any remaining row are left out."""
     held = [source.segment for source in sources]
     terms = np.concatenate([np.empty(0, np.uint64), *(segment.terms for segment in held)])
     terms.sort()
@@ -135,7 +135,7 @@ class _Filled(Generic[Scalar]):
 
 
 def _cut(segments: Sequence[Segment], terms: NDArray[np.uint64]) -> Iterator[slice]:
-    """Yield ranges of terms with some `CHUNK` positions each, one term at least."""
+    """Yield ranges of terms with about `CHUNK` positions each, at least one term."""
     counts = np.zeros(len(terms), np.int64)
     for segment in segments:
         counts[np.searchsorted(terms, segment.terms)] += np.diff(segment.position_offsets)

@@ -1,4 +1,4 @@
-"""One search over one state of the index, which stands in parts: each is asked, and the answers are put together."""
+"""One search over one state of the index, which consists of parts: each is asked, and the answers are merged."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _SUPERSEDED = STATES.index(State.SUPERSEDED)
 _NOT_COMPARED = (None, None)
 
 _FEW = 2048
-"""Up to so many rows that pass a filter, each is scored by itself."""
+"""If no more rows than this pass a filter, each is scored by itself."""
 
 _Place: TypeAlias = tuple[int, int]
 """Number of a part, and which of its listed rows."""
@@ -49,7 +49,7 @@ _NOTHING = np.empty(0, np.intp), (np.empty(0), np.empty(0, np.bool_))
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Snapshot:
-    """A part of the index as it stood at one time; never changes, so any number of searches may read it at once.
+    """A part of the index as it was at one time; it never changes, so any number of searches may read it at once.
 
     Attributes:
         passages: By model.
@@ -62,14 +62,14 @@ class Snapshot:
 
 @dataclass(slots=True)
 class _Answer:
-    """What one part says; its rows are numbers of its own.
+    """The answer of one part; row numbers are that part's own.
 
     Attributes:
-        listed: The first matches in the order asked.
-        scores: Of `listed`: the lexical score, and whether every term occurs.
-        titled: The newest whose title contains what was asked.
+        listed: The first matches, in the order asked for.
+        scores: For `listed`: the lexical score, and whether every term occurs.
+        titled: The newest whose title contains what was asked for.
         nearest: The nearest, in order; `cosines` are theirs.
-        matching: All matches, where all were looked at.
+        matching: All matches, if all were looked at.
     """
 
     part: Snapshot
@@ -126,7 +126,7 @@ def _get_passages(request: FindRequest, part: Snapshot) -> Passages | None:
 
 
 def _list_best(request: FindRequest, question: Question | None, part: Snapshot, passing: Passing) -> _Answer | None:
-    """Return the best matches by words where nothing else was asked for, or `None`."""
+    """Return the best lexical matches if nothing else was asked for, or `None`."""
     if question is None or request.counts or request.facets or request.order != BEST_FIRST:
         return None
     if question.phrases or len(part.segments) != 1:
@@ -191,7 +191,7 @@ def _get_sort_values(key: SortKey, documents: Documents, scores: Scores) -> Sort
 
 
 def _get_starts(key: SortKey, documents: Documents) -> Floats:
-    """Return each row's first start under the key's name, in microseconds; without one what comes last."""
+    """Return each row's first start under the key's name, in microseconds; if it has none, a value that comes last."""
     spans = documents.date_ranges.get(key.name)
     starts = np.full(documents.count, np.inf)
     if spans is not None:
@@ -227,7 +227,7 @@ def _select_nearest(
 
 
 def _order_listed(request: FindRequest, answers: Sequence[_Answer]) -> list[_Place]:
-    """Leave the first listed of all parts together, and return their order; none where one part alone has any."""
+    """Keep only the first listed over all parts, and return their order; none if at most one part has any."""
     if sum(bool(len(answer.listed)) for answer in answers) < 2:
         return []
     ids = [get_texts(answer.part.documents.ids, answer.listed) for answer in answers]
@@ -266,7 +266,7 @@ def _get_listed_values(key: SortKey, answer: _Answer) -> Sequence[SupportsRichCo
 
 
 def _cut_nearest(request: FindRequest, answers: Sequence[_Answer]) -> None:
-    """Leave the nearest of all parts together."""
+    """Keep only the nearest over all parts."""
     if sum(bool(len(each.nearest)) for each in answers) < 2:
         return
     found = [
@@ -280,7 +280,7 @@ def _cut_nearest(request: FindRequest, answers: Sequence[_Answer]) -> None:
 
 
 def _cut_titled(request: FindRequest, answers: Sequence[_Answer]) -> None:
-    """Leave the newest of all parts together."""
+    """Keep only the newest over all parts."""
     if sum(bool(len(each.titled)) for each in answers) < 2:
         return
     found = [
@@ -308,7 +308,7 @@ def _get_nearness(candidate: Candidate) -> tuple[bool, float, str]:
 def _describe(
     request: FindRequest, question: Question | None, answer: _Answer
 ) -> tuple[list[Candidate], list[Candidate]]:
-    """Return the listed, in order, and those that only the title or the vector found, nearest first."""
+    """Return the listed candidates, in order, and those found only by title or vector, nearest first."""
     listed = _to_list(answer.listed)
     known = set(listed)
     joining = [at for at, row in enumerate(_to_list(answer.nearest)) if row not in known]
@@ -364,11 +364,11 @@ def _score_some(question: Question | None, part: Snapshot, rows: RowNumbers) -> 
 def _compare(
     request: FindRequest, part: Snapshot, rows: RowNumbers, known: slice, cosines: NDArray[np.float32]
 ) -> _Compared:
-    """Return the cosine of each row's best passage, and its place; `None` for those that have none.
+    """Return the cosine of each row's best passage, and its place; `None` for rows that have no passage.
 
     Args:
-        known: Which of the rows have been compared by one passage of theirs at least.
-        cosines: Theirs.
+        known: Which of the rows have been compared by at least one of their passages.
+        cosines: The cosines of those.
     """
     passages = _get_passages(request, part)
     if request.vector is None or passages is None or not len(passages.vectors):

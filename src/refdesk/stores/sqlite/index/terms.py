@@ -9,8 +9,8 @@ from refdesk.core.search import analysis
 from refdesk.core.search.analysis import Pieces, analyse_piece, inflect_document, split
 
 ANALYSIS_VERSION = 2000 + analysis.VERSION
-"""Goes up, by a thousand for another layout, when `encode_terms` would give other bytes for some text; stored bytes of
-another version are useless."""
+"""Goes up whenever `encode_terms` would give other bytes for some text, by a thousand if the layout changes; stored
+bytes of another version are useless."""
 
 
 def hash_term(term: str) -> int:
@@ -26,8 +26,8 @@ def _digest(term: str) -> bytes:
 def encode_terms(title: str, body: str) -> bytes:
     """Return the terms of a document, in order and with repetitions.
 
-    They are little-endian uint64: how many the title has, then `hash_term` of each of the title's and of the body's,
-    as `analyse_document` gives them.
+    They are little-endian uint64: the number of terms in the title, then `hash_term` of each term of the title and of
+    the body, as `analyse_document` gives them.
     """
     pieces = split(body)
     of_title, of_body = inflect_document(title, body, pieces)

@@ -1,4 +1,4 @@
-"""Many texts as two arrays, which can be mapped from a file: nothing is decoded before it is asked for."""
+"""Many texts in two arrays, which can be mapped from a file: nothing is decoded before it is asked for."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from numpy.typing import NDArray
 from refdesk.stores.sqlite.index.columns import Integers, RowNumbers, Rows, differs_from_previous, get_offsets
 
 GRAM = 3
-"""Bytes of a gram. A shorter text is looked for in every title."""
+"""Bytes of a gram. A shorter text is searched for in every title."""
 
 RAREST = 3
-"""How many of a text's grams are looked up: the fewer hold one, the fewer are read to be sure."""
+"""How many of a text's grams are looked up: the rarest ones, so that few titles must be read to be sure."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Texts(Sequence[str]):
-    """Texts by number: text i is `content[offsets[i]:offsets[i + 1]]`, in UTF-8 (lone surrogates let pass)."""
+    """Texts by number: text i is `content[offsets[i]:offsets[i + 1]]`, in UTF-8 (lone surrogates are let through)."""
 
     offsets: Integers
     content: NDArray[np.uint8]
@@ -50,7 +50,7 @@ class Texts(Sequence[str]):
 
 
 def get_texts(texts: Sequence[str], rows: RowNumbers) -> list[str]:
-    """Return the texts of these numbers, many at once."""
+    """Return the texts with these numbers, many at once."""
     if not isinstance(texts, Texts):
         numbers: list[int] = rows.tolist()
         return [texts[number] for number in numbers]
@@ -141,7 +141,7 @@ class Grams:
         return Grams(grams[starts], np.append(starts, len(pairs)), rows)
 
     def find_holders(self, text: str) -> RowNumbers | None:
-        """Return texts among which are all that contain this one, or `None` where it is too short to tell."""
+        """Return a superset of the texts that contain this one, or `None` if it is too short to tell."""
         asked = np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8).astype(np.uint32)
         if len(asked) < GRAM:
             return None

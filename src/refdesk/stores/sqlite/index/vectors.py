@@ -18,47 +18,48 @@ if TYPE_CHECKING:
     from refdesk.model import Vector
 
 CODES_FROM = 4096
-"""From so many passages on codes are made of them: fewer are compared as fast as they are."""
+"""Least number of passages for which codes are made: fewer are compared as fast without."""
 
 EXACT_BELOW = 2048
-"""Up to so many wanted documents, and up to one in `EXACT_SHARE`, all are compared, whatever their codes."""
+"""If no more documents than this are wanted, or no more than one in `EXACT_SHARE`, all are compared exactly."""
 
 EXACT_SHARE = 100
 
 SIFT_SHARE = 3
-"""When no more than one in so many is wanted, only those are compared by code; else those near are, and then sifted."""
+"""If at most one in this many is wanted, only those are compared by code; else all nearby are, and then filtered."""
 
 OVER_FETCH, SIFTED_FETCH = 4, 8
-"""How many times as many passages as documents wanted survive the comparison of codes, at least; the second where a
-filter leaves so few that some of the nearest are hardly nearer than the rest, which a bit a component cannot tell."""
+"""How many times as many passages as wanted documents survive the comparison of codes, at least. The second applies
+under a filter, which may leave so few that some of the nearest are hardly nearer than the rest; a bit per component
+cannot tell those apart."""
 
 LOOKED_AT = 10
-"""Among how many times as many passages as survive they are looked for, at least: the nearest ten may stand in fewer
+"""Among how many times as many passages as survive they are looked for, at least: the nearest ten may be in fewer
 clusters than the next hundred."""
 
 GROWTH = 4
 
 PIECE = 512
-"""Vectors made whole and compared at a time: what is computed of them stays in the processor's cache."""
+"""Vectors converted and compared at a time: what is computed from them stays in the processor's cache."""
 
 GATHER_SHARE = 4
-"""When fewer than one in this many is wanted, copying those out beats comparing all (measured: at 15 to 25 %)."""
+"""If fewer than one in this many is wanted, copying those out beats comparing all (measured: at 15 to 25 %)."""
 
 Similarities: TypeAlias = "NDArray[np.float32]"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Passages:
-    """The passages as they stood at one time. Those of a document stand together and form a group.
+    """The passages as they were at one time. Those of one document are adjacent and form a group.
 
     Attributes:
         vectors: Shape `(passages, dimensions)`, unit length, contiguous.
         starts: Where each passage begins in the body; `ends` where it ends, in code points.
         group_starts: First passage of each group, ascending.
-        group_sizes: How many it has, at least one.
-        group_rows: Row of its document, -1 when there is none (any more).
-        group_of_row: The other way round, -1 where a document has none; `None` where that is still to be found out.
-        codes: Of all vectors, where there are so many that it pays.
+        group_sizes: How many passages it has, at least one.
+        group_rows: Row of its document, -1 if there is none (any more).
+        group_of_row: The inverse, -1 for a document without a group; `None` if it has not been computed.
+        codes: Of all vectors, if there are enough for codes to pay.
     """
 
     vectors: NDArray[np.float16] | Similarities
@@ -80,17 +81,17 @@ class Passages:
 
     @property
     def are_single(self) -> bool:
-        """Whether each group is one passage, the groups in the order of passages."""
+        """Whether each group is one passage, with the groups in the order of passages."""
         return len(self.group_starts) == len(self.vectors)
 
     def find_nearest(
         self, wanted: Passing, query: Vector, depth: int, effort: int | None
     ) -> tuple[Integers, Similarities]:
-        """Return groups among which are the `depth` nearest of the wanted documents, and their cosines, unordered.
+        """Return groups that include the `depth` nearest of the wanted documents, and their cosines, unordered.
 
         Args:
             wanted: Rows of documents.
-            effort: Raises how many passages are compared exactly, where not all are.
+            effort: Raises how many passages are compared exactly, if not all are.
         """
         if self.codes is not None and len(query) == self.vectors.shape[1]:
             found = self._search_codes(self.codes, wanted, query, depth, effort or 0)
@@ -109,7 +110,7 @@ class Passages:
         return np.flatnonzero(np.append(wanted.mask, np.False_)[self.group_rows])
 
     def find_best_passages(self, groups: Integers, query: Vector) -> tuple[Similarities, Integers]:
-        """Return the cosine of each group's best passage and which it is; of equals the first."""
+        """Return the cosine of each group's best passage and which it is; of equal ones the first."""
         if self.are_single:
             return self._compare_some(groups, query), groups
         sizes = self.group_sizes[groups]
@@ -123,7 +124,7 @@ class Passages:
     def _search_codes(
         self, codes: Codes, wanted: Passing, query: Vector, depth: int, effort: int
     ) -> tuple[Integers, Similarities] | None:
-        """Return groups near the query with their cosines, or `None` where all that are wanted must be compared."""
+        """Return groups near the query with their cosines, or `None` if all that are wanted must be compared."""
         groups = len(self.group_rows)
         count = groups if wanted.is_everything else wanted.count
         if count <= max(EXACT_BELOW, groups // EXACT_SHARE):
@@ -155,8 +156,8 @@ class Passages:
     ) -> tuple[Integers, Similarities]:
         """Return the passages whose codes differ least, ascending, and their cosines.
 
-        They are at least so many. Where nothing is near, codes hardly tell what is nearer: while one of the nearest
-        differs more than is usual among them, twice as many are compared.
+        There are at least `survivors` of them, if there are as many. If nothing is near, codes hardly say what is
+        nearer: as long as one of the nearest differs more than is usual among them, twice as many are compared.
         """
         while True:
             least = select_least(differing, survivors)
@@ -174,7 +175,7 @@ class Passages:
         return groups if self.are_single else expand_ranges(self.group_starts[groups], self.group_sizes[groups])
 
     def _gather_groups(self, passages: Integers) -> tuple[Integers, RowNumbers]:
-        """Return the groups of some passages, which ascend, and where those of each begin."""
+        """Return the groups of some passages, which ascend, and where the passages of each begin."""
         if self.are_single:
             return passages, np.arange(len(passages))
         return np.unique(self._find_groups(passages), return_index=True)
@@ -207,16 +208,16 @@ class Passages:
 
 
 def _find_highest(cosines: Similarities) -> RowNumbers:
-    """Return where the `TOP` highest stand, or all where they are fewer."""
+    """Return where the `TOP` highest are, or all if there are fewer."""
     return np.argpartition(cosines, -TOP)[-TOP:] if len(cosines) > TOP else np.arange(len(cosines))
 
 
 def _compare(vectors: NDArray[np.float16] | Similarities, query: Vector) -> Similarities:
     """Return the cosine of each vector.
 
-    One product per vector, in one thread: as fast as a product with the whole matrix in one thread (14 ms for
-    100,000 of 384), while the threads of that one wait for each other (3.3 ms instead of 0.7 for 10,000), and equal
-    vectors have equal cosines wherever they stand.
+    One product per vector, in one thread: this is as fast as a product with the whole matrix in one thread (14 ms for
+    100,000 of 384), whereas the threads of the latter wait for each other (3.3 ms instead of 0.7 for 10,000), and equal
+    vectors get equal cosines wherever they are.
     """
     if vectors.dtype == np.float16:
         vectors, query = widen(vectors.view(np.int16)), query * WIDENED
@@ -224,14 +225,14 @@ def _compare(vectors: NDArray[np.float16] | Similarities, query: Vector) -> Simi
 
 
 WIDENED = np.float32(2.0**112)
-"""How many times larger the numbers are that `widen` was given."""
+"""How many times larger the numbers given to `widen` are than those it returns."""
 
 
 def widen(halves: NDArray[np.int16]) -> Similarities:
-    """Return numbers of 32 bits that are exactly `WIDENED` times smaller than those of 16, given by their bits.
+    """Return 32-bit floats exactly `WIDENED` times smaller than the 16-bit floats that are given by their bits.
 
-    The bits of the one kind moved to where the other kind has them; the exponent stays that of the first. It takes a
-    third of the time of numpy's conversion, and as no bit is lost, products are the same to the last.
+    The bits are moved to where the wider kind has them, and the exponent is left unadjusted. This takes a third of the
+    time of numpy's conversion, and as no bit is lost, products are the same to the last bit.
     """
     bits = halves.astype(np.int32)
     bits <<= 13
@@ -242,8 +243,8 @@ def widen(halves: NDArray[np.int16]) -> Similarities:
 class PassageColumns:
     """Gathers the passages of one model, document by document.
 
-    A document whose passages are replaced gets a new group; the old one stays without a document until more than
-    half of the passages are such, and more than `compact_above`.
+    A document whose passages are replaced gets a new group; the old one stays, without a document, until more than half
+    of the passages are in such groups, and more than `compact_above`.
     """
 
     def __init__(self, dimensions: int, *, compact_above: int) -> None:
@@ -263,7 +264,7 @@ class PassageColumns:
 
     @property
     def view(self) -> Passages:
-        """Return what has been gathered so far; stays as it is when more is."""
+        """Return what has been gathered so far; it does not change when more is gathered."""
         return Passages(
             vectors=self._vectors.view,
             starts=self._starts.view,
@@ -274,7 +275,7 @@ class PassageColumns:
         )
 
     def replace(self, keys: Sequence[int], rows: Sequence[VectorRow], row_of: Mapping[int, int]) -> None:
-        """Give the documents exactly these passages; `row_of` tells the row of a document by its key."""
+        """Give the documents exactly these passages; `row_of` maps the key of a document to its row."""
         held: dict[int, list[VectorRow]] = {key: [] for key in keys}
         for row in rows:
             held.setdefault(row.key, []).append(row)
@@ -289,7 +290,7 @@ class PassageColumns:
             self._compact()
 
     def move(self, rows: Mapping[int, int]) -> None:
-        """Give documents another row, by key; -1 for none."""
+        """Move documents to other rows, by key; -1 for none."""
         groups = [(self._group_of[key], row) for key, row in rows.items() if key in self._group_of]
         if groups:
             moved = self._group_rows.copy()
@@ -310,7 +311,7 @@ class PassageColumns:
         self._ends.extend([row.end for row in rows])
 
     def _compact(self) -> None:
-        """Leave out the passages of groups that are no document's."""
+        """Remove the passages of groups that have no document."""
         old, group_of = self.view, self._group_of
         groups = np.array(sorted(group_of.values()), np.int64)
         sizes = old.group_sizes[groups]
