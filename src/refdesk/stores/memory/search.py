@@ -56,7 +56,7 @@ class Content:
     """Everything a store holds; the last of a document's revisions is the document.
 
     Attributes:
-        written: The number of the last write of each document: those of all of them count up.
+        written: The number of the last write of each document; all writes are numbered in one sequence.
     """
 
     documents: dict[Key, Document] = field(default_factory=dict[Key, Document])
@@ -72,7 +72,7 @@ class Content:
     written: dict[Key, int] = field(default_factory=dict[Key, int])
 
     def copy(self) -> Content:
-        """Return another one that holds the same."""
+        """Return another content that holds the same."""
         return Content(*(dict(getattr(self, each.name)) for each in fields(self)))
 
 

@@ -115,7 +115,7 @@ class _MemoryReader:
 
 
 class MemoryTransaction(_MemoryReader):
-    """See `Transaction`. Works on a copy that the store takes over when the block is left without an exception."""
+    """See `Transaction`. It works on a copy that the store takes over when the block ends without an exception."""
 
     def __init__(self, content: Content, clock: Clock) -> None:
         super().__init__(content)
@@ -290,7 +290,7 @@ class MemoryStore(_MemoryReader):
         return str(self._commits)
 
     async def check(self) -> None:
-        """See `Store.check`; it always can."""
+        """See `Store.check`; memory can always be read and written."""
 
     async def list_documents(self, after: Key | None, limit: int) -> list[Key]:
         """See `Archive.list_documents`."""
@@ -381,7 +381,7 @@ def _copy_json(value: T) -> T:
 
 
 def _refuse_unstorable(values: Iterable[object]) -> None:
-    """Return when no text within the values holds a NUL or half of a surrogate pair: no engine can keep those."""
+    """Return if no text within the values holds a NUL or half of a surrogate pair: no engine can keep those."""
     for value in values:
         if isinstance(value, str):
             if any(character == "\x00" or "\ud800" <= character <= "\udfff" for character in value):
