@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from refdesk.model import Link, Metadata, MetadataKey, Revision
     from refdesk.protocols import DocumentVectors
 
-# No key begins with an empty org, so everything comes after one of empty texts.
+# No key begins with an empty org, so every key comes after one of empty texts.
 _LIST_DOCUMENTS = """
     SELECT org, toolset, id FROM documents WHERE (org, toolset, id) > (%s, %s, %s) ORDER BY org, toolset, id LIMIT %s
 """
@@ -109,7 +109,7 @@ async def list_all_metadata(connections: Connections, after: MetadataKey | None,
 
 
 async def analyze(connections: Connections) -> None:
-    """Have the server look at what a load has written; waits for nobody who writes."""
+    """Have the server collect statistics on what a load has written; does not wait for writers."""
     async with connections.pool.lend() as connection:
         for table in _SEARCHED:
             await connections.send_alone(connection, Statement(SQL("ANALYZE {}").format(Identifier(table))))

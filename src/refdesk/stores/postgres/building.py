@@ -1,4 +1,4 @@
-"""Sees to the graphs of a store from one process: has those built that are missing, beside whatever it serves."""
+"""Looks after the graphs of a store from one process: builds those that are missing, while the process serves."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 BUILD_AFTER_SECONDS = 1.0
-"""How long a store is open before graphs are built that are missing."""
+"""How long a store is open before missing graphs are built."""
 
 LOOK_SECONDS = 1.0
-"""While another process is at it, it is looked so often whether that is done."""
+"""How often to try again while another process works on the graphs."""
 
 
 class Graphs:
-    """Those of the models of a store; see `hnsw`."""
+    """The graphs of a store's models; see `hnsw`."""
 
     def __init__(self, connections: Connections) -> None:
         """Make it; nothing is begun."""
@@ -36,21 +36,21 @@ class Graphs:
         self._is_wanted = False
 
     def begin(self) -> None:
-        """Have them built; searches are right without.
+        """Have missing graphs built in the background; searches are right without them.
 
-        Not at once: a load that goes on where another one ended builds them at its own end.
+        The build does not begin at once: a load that continues where another one ended builds them at its own end.
         """
         self._is_wanted = True
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._build_later())
 
     async def wait(self) -> None:
-        """Return when those that were missing are built, by this process or another one."""
+        """Return once the missing graphs are built, by this process or another one."""
         if self._task is not None:
             await self._task
 
     async def stop(self) -> None:
-        """Give up building; what was begun is begun anew by the next to build."""
+        """Give up building; whoever builds next begins anew what was begun."""
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
@@ -58,12 +58,12 @@ class Graphs:
                 await task
 
     async def drop(self) -> None:
-        """Drop all, so that vectors are written faster; a build by another process is waited for."""
+        """Drop all graphs, so that vectors are written faster; waits for a build by another process."""
         await self.stop()
         await _repeat(self._try_drop)
 
     async def build(self) -> None:
-        """Return when none is missing.
+        """Build the missing graphs; return once none is missing.
 
         Raises:
             StoreError: A build failed.
@@ -86,7 +86,7 @@ class Graphs:
 
 
 async def _repeat(attempt: Callable[[], Awaitable[bool]]) -> None:
-    """Return when an attempt succeeds; in between another process is at it."""
+    """Repeat an attempt until it succeeds; it does not while another process works on the graphs."""
     while True:
         if await attempt():
             return

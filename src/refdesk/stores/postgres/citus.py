@@ -1,13 +1,14 @@
 """Citus: tables are distributed by org, and what a transaction does for an org is done where its rows are.
 
-The coordinator hands everything that is sent for an org to the node that holds it, in one call of a function that Citus
-delegates. There the statements run on the org's own shards, which are tables like any other: they are the statements of
-one node, prepared once, and see what the ones before them have set. A search names those that were sent before on its
-connection; where the node does not know one, as after a restart, nothing is answered and all is sent with its text.
-What is for all orgs goes to all nodes as Citus does it.
+The coordinator passes everything that is sent for an org to the node that holds it, in one call of a function that
+Citus delegates. There the statements run on the org's own shards, which are tables like any other: they are the same
+statements as on a single node, prepared once, and see what those before them have set. A search only names statements
+that were sent before on its connection; if the node does not know one of them, as after a restart, it answers nothing,
+and all are sent again with their texts. Citus itself sends to all nodes what is for all orgs.
 
-A transaction that writes first counts up the org's change sequence by way of the coordinator. By that Citus knows that
-the node is written to: it commits on several nodes together or not at all, and moves no shard from under a transaction.
+A transaction that writes first increments the org's change sequence through the coordinator. From that Citus knows that
+the node is written to: it commits on several nodes together or not at all, and moves no shard away from under a
+transaction.
 """
 
 from __future__ import annotations
@@ -42,8 +43,8 @@ _READS = "READ ONLY"
 _ENDS = {"COMMIT", "ROLLBACK"}
 _DEFINES = ("CREATE", "DROP", "ALTER")
 
-# The transaction has a number of its own, by which others see that something changed; and one connection to each node,
-# on which statements for all orgs see what was written for one.
+# Gives the transaction a number of its own, by which others see that something changed, and one connection to each
+# node, on which statements for all orgs see what was written for one.
 _PREPARE_WRITING = """
     SELECT pg_current_xact_id(), set_config('citus.multi_shard_modify_mode', 'sequential', true)
 """
@@ -71,15 +72,15 @@ Named: TypeAlias = tuple[str, str]
 """An org, and the name of a statement that was run for it."""
 
 _LOADS: dict[int, Load] = {16: "t".__eq__, 20: int, 21: int, 23: int, 25: str, 701: float}
-"""How Python reads what most columns are, in a third of the time that the driver takes: `boolean`, `bigint`,
-`smallint`, `integer`, `text`, `double precision`."""
+"""How Python reads the types of most columns, in a third of the driver's time: `boolean`, `bigint`, `smallint`,
+`integer`, `text`, `double precision`."""
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False)
 
 
 @dataclass(slots=True)
 class _Transaction:
-    """What a connection is in: whose rows are seen, and where it has been."""
+    """The transaction that a connection is in: whose rows it sees, and for which orgs it has written."""
 
     writes: bool = False
     scope: Scope | None = None
@@ -96,9 +97,9 @@ class _Piece:
     """What is sent to the coordinator as one statement.
 
     Attributes:
-        statements: One; or where an org is given all that are run where that is.
-        unasked: Of how many of them, the first ones, nobody asked for the rows.
-        is_alone: Nothing is sent together with it.
+        statements: One; or, if an org is given, all that are run on its node.
+        unasked: How many of them, the first ones, return rows that nobody asked for.
+        is_alone: Whether nothing may be sent together with it.
     """
 
     statements: list[Statement]
@@ -109,7 +110,7 @@ class _Piece:
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """A statement that a node runs: its name, its text with places for values, and these in brackets."""
+    """A statement that a node runs: its name, its text with places for values, and the values in brackets."""
 
     name: str
     structure: str
@@ -125,9 +126,9 @@ class CitusConnections(Connections):
         """Make them.
 
         Args:
-            plain: Those to the same database, whose pool is used.
+            plain: The ordinary connections to the same database, whose pool is used.
             path: The search path, for other nodes.
-            tables: Those that are distributed or copied to each node.
+            tables: The tables that are distributed, or copied to each node.
         """
         super().__init__("", plain.patience_seconds)
         self.pool = plain.pool
@@ -144,7 +145,7 @@ class CitusConnections(Connections):
         rows: list[list[Row]] = []
         message: list[_Piece] = []
         for piece in [*self._direct(connection, statements), None]:
-            # Citus hands on settings and definitions by the whole text that they came with.
+            # Citus passes settings and definitions on as the whole text that they came in.
             if message and (piece is None or piece.is_alone or message[-1].is_alone):
                 rows += await self._send_message(connection, message, seconds)
                 message = []
@@ -159,7 +160,7 @@ class CitusConnections(Connections):
         named = self._named.setdefault(connection, set()) if _is_whole_read(pieces) else set[Named]()
         every = await super().send(connection, *self._delegate(pieces, calls, named), seconds=seconds)
         if any(piece.org and found[0][0] is None for piece, found in zip(pieces, every, strict=True)):
-            # What is only read can be asked again.
+            # What only reads can be repeated.
             named.clear()
             every = await super().send(connection, *self._delegate(pieces, calls, named), seconds=seconds)
         named |= {(piece.org, call.name) for piece, some in zip(pieces, calls, strict=True) for call in some}
@@ -170,7 +171,7 @@ class CitusConnections(Connections):
         return rows
 
     async def get_prepared(self, connection: Connection) -> Prepared:
-        """See `Connections.get_prepared`: nothing, for the coordinator plans by the values: they say who is asked."""
+        """See `Connections.get_prepared`: nothing, as the coordinator plans by the values, which say whom to ask."""
         return Prepared(is_direct=False)
 
     def _direct(self, connection: Connection, statements: Iterable[Statement]) -> list[_Piece]:
@@ -199,7 +200,7 @@ class CitusConnections(Connections):
         return pieces
 
     def _enter(self, transaction: _Transaction, statement: Statement) -> list[_Piece]:
-        """Return what has the nodes show the rows that the coordinator shows from here on."""
+        """Return what makes the nodes show the rows that the coordinator shows from here on."""
         org = transaction.org
         if org is None:
             return [_Piece([Statement(_PROPAGATE)], unasked=1), _Piece([Statement(_SEE_ALL)], unasked=1, is_alone=True)]
@@ -219,7 +220,7 @@ class CitusConnections(Connections):
     def _delegate(
         self, pieces: Iterable[_Piece], calls: Iterable[Iterable[_Call]], named: Set[Named]
     ) -> list[Statement]:
-        """Return what is sent to the coordinator, without the texts of what was sent with them before."""
+        """Return what is sent to the coordinator, without the texts of statements whose texts were sent before."""
         statements: list[Statement] = []
         for piece, some in zip(pieces, calls, strict=True):
             if not piece.org:
@@ -243,7 +244,7 @@ class CitusConnections(Connections):
 
 
 def _is_whole_read(pieces: Sequence[_Piece]) -> bool:
-    """Return whether they are a transaction from its beginning to its end, which changes nothing."""
+    """Return whether they are a whole transaction, from its beginning to its end, that only reads."""
     first, last = to_text(pieces[0].statements[0]), to_text(pieces[-1].statements[0])
     return first.startswith(_BEGINS) and _READS in first and last in _ENDS
 
@@ -254,7 +255,7 @@ def _part(statement: Statement) -> _Call:
 
 
 def _decode(connection: Connection, answer: str) -> list[list[Row]]:
-    """Return the rows of each statement that a node ran; it says of which types the columns are."""
+    """Return the rows of each statement that a node ran; its answer says which types the columns have."""
     loaders = Transformer(connection)
     every: list[list[Row]] = []
     for types, rows in json.loads(answer):
@@ -291,5 +292,5 @@ def _list_fields(inner: str) -> list[tuple[str, str | None]]:
 
 
 def _unescape(quoted: str) -> str:
-    # Both are written twice.
+    # Both characters are doubled.
     return quoted.replace('""', '"').replace("\\\\", "\\")

@@ -31,44 +31,44 @@ from refdesk.stores.postgres.pool import Connection, Pool, Row, hang_up, is_idle
 _NAMED = re.compile(r"%\((\w+)\)s")
 _PLANNED = {"SELECT", "INSERT", "UPDATE", "DELETE", "WITH"}
 _SHORT = 100
-"""What is shorter takes no time to plan."""
+"""Statements with fewer characters take no time to plan."""
 
 WATCH_SECONDS = 2.0
-"""How late an answer is when it is looked into whether the server answers at all; then again and again."""
+"""How late an answer must be before it is checked whether the server answers at all; the check is then repeated."""
 
 PROBE_SECONDS = 2.0
-"""How long that may take. With the time before it a call that meets a silent server has its error within five seconds,
-as has one that makes its connection first, and one that waits behind such calls has it with them."""
+"""How long that check may take. Together with the time before it, a call that meets a silent server fails within five
+seconds, as does one that connects first; one that waits behind such calls fails together with them."""
 
 MOST_REMEMBERED = 1024
-"""Orgs of which it is kept how their rows are asked for."""
+"""Most entries in each cache of statements: those that set the scope of an org, and the templates."""
 
 MOST_PREPARED = 128
-"""Statements that are prepared on a connection: their plans stay in the server's memory as long as it does."""
+"""Most statements prepared on a connection: their plans stay in the server's memory for as long as it lasts."""
 
 GRACE_SECONDS = 2.0
-"""How much longer than the server's own limits an answer is waited for: beyond lies a network that swallows it."""
+"""How much longer than the server's own limits to wait for an answer: by then the network must have swallowed it."""
 
 
 class Text(str):
-    """SQL put together from literals of this program and from values that `quote` has made parts of it.
+    """SQL composed of literals of this program and of values quoted by `quote`.
 
-    The driver's own classes for that take longer to put a search together than the server to answer it.
+    The driver's own classes for that take longer to compose a search than the server takes to answer it.
     """
 
     __slots__ = ()
 
     def format(self, *parts: object, **named: object) -> Text:
-        """Return the text with parts in the place of `{}` and `{name}`: other texts."""
+        """Return the text with `{}` and `{name}` replaced by parts, which are other texts."""
         return Text(str.format(self, *parts, **named))
 
     def join(self, parts: Iterable[str], /) -> Text:
-        """Return texts with this one between each two."""
+        """Return the texts joined by this one."""
         return Text(str.join(self, parts))
 
 
 _EDGE = "\0"
-"""What stands on either side of a value in a `Text`: nothing that the database takes holds one."""
+"""Marks both ends of a value in a `Text`: nothing that the database accepts contains it."""
 
 
 def quote(value: object) -> Text:
@@ -78,7 +78,7 @@ def quote(value: object) -> Text:
 
 def _quote(value: object) -> str:
     if type(value) is str:
-        # The driver looks up who can quote what, which takes longer than all the rest.
+        # The driver would look up how to quote each type, which takes longer than all the rest.
         doubled = value.replace("'", "''")
         if _EDGE in value:
             return Literal(value).as_string(None)
@@ -114,10 +114,10 @@ def _quote_element(value: str | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """SQL and what it is given: in order for `%s`, by name for `%(name)s`; a `Text` has it in itself.
+    """SQL and its values: in order for `%s`, by name for `%(name)s`; a `Text` already contains them.
 
     Attributes:
-        scope: Whose rows are seen from here on, of a statement that says so.
+        scope: Whose rows are visible from here on, if the statement sets that.
     """
 
     text: LiteralString | SQL | Composed | Text
@@ -130,24 +130,24 @@ SEE = (
     "set_config('refdesk.any', '{0}', true), set_config('refdesk.all', '{-1}', true), "
     "set_config('enable_bitmapscan', 'off', true)"
 )
-"""Lets a transaction see a scope. Entries are seen whatever words they hold, and reached by their keys: the index of
-words would give all of them."""
+"""Lets a transaction see a scope. Entries are visible whatever words they hold, and are reached by their keys: the
+index of words would return all of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Whose rows the statements of a transaction may see: one org's, or for the server's own work all."""
+    """Whose rows the statements of a transaction may see: those of one org, or all for the server's own work."""
 
     org: str | None
 
     @property
     def values(self) -> tuple[str, str]:
-        """Those of `SEE`."""
+        """The values of `SEE`."""
         return self.org or "", "off" if self.org is not None else "on"
 
     @property
     def statement(self) -> Statement:
-        """The statement that says so, for the rest of the transaction."""
+        """The statement that sets this for the rest of the transaction."""
         return Statement(SEE, self.values, self)
 
 
@@ -157,7 +157,7 @@ _COMMIT = Statement("COMMIT")
 
 
 class Connections:
-    """Runs statements on connections of a pool; none is waited for longer than the patience and some grace.
+    """Runs statements on connections of a pool; none is waited for longer than the patience plus some grace.
 
     Attributes:
         is_one_node: Whether one server runs all that is sent, as it is sent.
@@ -171,9 +171,9 @@ class Connections:
         self._prepared: WeakKeyDictionary[Connection, Prepared] = WeakKeyDictionary()
 
     async def read(self, scope: Scope, *statements: Statement) -> list[list[Row]]:
-        """Return the rows of each statement; all are of one moment, after every commit made before the call.
+        """Return the rows of each statement, all from one snapshot that includes every commit made before the call.
 
-        One round trip.
+        Takes one round trip.
         """
         limits = _get_limits(scope, int(self.patience_seconds * 1000))
         async with self.pool.lend() as connection:
@@ -185,18 +185,18 @@ class Connections:
     async def send(
         self, connection: Connection, *statements: Statement, seconds: float | None = None
     ) -> list[list[Row]]:
-        """Return the rows of each statement (none where it gives none), sent together in one round trip.
+        """Return the rows of each statement (none if it returns none), sent together in one round trip.
 
         Args:
             connection: Lent by the pool.
-            statements: In their order; when one fails, those behind it are not run.
+            statements: In order; if one fails, those after it are not run.
             seconds: How long the server may take; the patience unless given.
 
         Raises:
             StoreError: One failed, or no answer came in time.
         """
         with translated(), _answered_within((seconds or self.patience_seconds) + GRACE_SECONDS):
-            # Of a connection that was lost there is none.
+            # A connection that was lost has none.
             cursor = connection.cursor()
             silence = self.pool.silence
             watch = LateAnswer(
@@ -209,7 +209,7 @@ class Connections:
                 silence.hear()
                 return await _fetch_all(cursor)
             except BaseException as error:
-                # Which of them were prepared is not known any more.
+                # It is no longer known which of them were prepared.
                 self._prepared.pop(connection, None)
                 if isinstance(error, psycopg.Error) and error.sqlstate is not None:
                     silence.hear()
@@ -230,7 +230,7 @@ class Connections:
         return self._prepared[connection]
 
     async def send_alone(self, connection: Connection, statement: Statement, seconds: float = 3600.0) -> None:
-        """Run what cannot share a transaction with anything, nor be sent together with it; errors as in `send`."""
+        """Run what can neither share a transaction with anything nor be sent together with it; errors as in `send`."""
         with translated(), _answered_within(seconds):
             await connection.execute(spell(statement).encode())
 
@@ -242,10 +242,10 @@ def spell(statement: Statement) -> str:
 
 @lru_cache(MOST_REMEMBERED)
 def _get_limits(scope: Scope, milliseconds: int) -> Statement:
-    """Return the statement that says how a reading transaction runs, and what it sees.
+    """Return the statement that sets how a read transaction runs, and what it sees.
 
-    Whatever a search reads is reached by an index. A statement that is prepared is planned once, whatever it is given;
-    compiling a plan takes longer than any of ours.
+    Everything that a search reads is reached by an index. A prepared statement is planned once, whatever its values;
+    compiling a plan (JIT) takes longer than running any of these statements.
     """
     limits = Text(
         ", set_config('statement_timeout', {}, true), set_config('enable_seqscan', 'off', true), "
@@ -269,15 +269,15 @@ def to_text(statement: Statement) -> Text:
 
 
 def name_structure(structure: str) -> str:
-    """Return under which name a statement is prepared."""
+    """Return the name under which a statement is prepared."""
     return "refdesk_" + hashlib.blake2b(structure.encode(), digest_size=12).hexdigest()
 
 
 class Prepared:
-    """The statements that the server of one connection has prepared for it: it plans each once.
+    """The statements that the server has prepared for one connection: it plans each once.
 
-    Behind a pooler, which hands its connections from transaction to transaction, nothing is prepared: there the number
-    of the server's process is not the one that the connection reports.
+    Behind a pooler, which hands its connections from transaction to transaction, nothing is prepared. It is recognised
+    by the number of the server's process, which is then not the one that the connection reports.
     """
 
     def __init__(self, *, is_direct: bool) -> None:
@@ -285,7 +285,7 @@ class Prepared:
         self._names: set[str] = set()
 
     def spell(self, statements: Sequence[Statement]) -> str:
-        """Return statements as one text, in which each is prepared that was not before."""
+        """Return the statements as one text, which prepares those that were not prepared before."""
         return ";".join(map(self._spell, statements))
 
     def _spell(self, statement: Statement) -> str:
@@ -312,8 +312,8 @@ class _Template:
     """A statement of this program, with `$1`, `$2`, … for its values.
 
     Attributes:
-        name: Under which it is prepared; empty when it is not.
-        names: Of the values, in the order of their places; `None` where they come in order.
+        name: The name under which it is prepared; empty if it is not.
+        names: The names of the values, in the order of their places; `None` if values come in order.
     """
 
     structure: str
@@ -321,7 +321,7 @@ class _Template:
     names: Sequence[str] | None
 
     def list_literals(self, values: Sequence[object] | dict[str, object]) -> list[str]:
-        """Return what stands in the places."""
+        """Return the literals for the places."""
         if isinstance(values, dict):
             quoted = {name: _quote(value) for name, value in values.items()}
             return [quoted[name] for name in self.names or ()]
@@ -338,13 +338,13 @@ def _get_template(text: str, is_named: bool) -> _Template:
 
 
 def _name_planned(structure: str) -> str:
-    """Return under which name a statement is prepared; none when that takes no time to plan."""
+    """Return the name under which a statement is prepared; empty if it takes no time to plan."""
     is_planned = len(structure) >= _SHORT and structure.split(None, 1)[0] in _PLANNED
     return name_structure(structure) if is_planned else ""
 
 
 def part(text: Text) -> tuple[str, list[str]]:
-    """Return the text with `$1`, `$2`, … for its values, and these."""
+    """Return the text with `$1`, `$2`, … for its values, and the values."""
     pieces = text.split(_EDGE)
     literals = pieces[1::2]
     pieces[1::2] = [f"${place}" for place in range(1, len(literals) + 1)]
@@ -352,11 +352,11 @@ def part(text: Text) -> tuple[str, list[str]]:
 
 
 async def _fetch_all(cursor: AsyncCursor[Row]) -> list[list[Row]]:
-    """Return the rows of each statement, but for those that prepare another one."""
+    """Return the rows of each statement, except for those that prepare another one."""
     every: list[list[Row]] = []
     while True:
         if cursor.statusmessage != "PREPARE":
-            # What describes the columns is not asked for: it takes longer than the rows.
+            # The description of the columns is not asked for: it takes longer than the rows.
             has_rows = cursor.pgresult is not None and cursor.pgresult.status == ExecStatus.TUPLES_OK
             every.append(await cursor.fetchall() if has_rows else [])
         if not cursor.nextset():

@@ -73,9 +73,9 @@ class Cluster:
     """A database in which Citus is installed.
 
     Attributes:
-        version: Citus's.
+        version: The version of Citus.
         path: The search path by which the store's tables are found.
-        nodes: How many hold orgs.
+        nodes: How many nodes hold orgs.
     """
 
     version: str
@@ -84,7 +84,7 @@ class Cluster:
 
 
 async def find_cluster(connections: Connections) -> Cluster | None:
-    """Return the cluster that the database coordinates; `None` where it is no part of one.
+    """Return the cluster that the database coordinates; `None` if it is not part of one.
 
     Raises:
         ConfigurationError: It is a node that does not coordinate.
@@ -100,9 +100,9 @@ async def find_cluster(connections: Connections) -> Cluster | None:
 
 
 async def list_nodes(connections: Connections) -> list[StoreNode]:
-    """Return every node, and what is there."""
+    """Return every node, and what it holds."""
     async with connections.pool.lend() as connection:
-        # In a transaction the first node that is gone would end it.
+        # Not in a transaction, which the first node that is gone would end.
         (rows,) = await connections.send(connection, Statement(_LIST_NODES))
     return [_describe(*row) for row in rows]
 
@@ -121,7 +121,7 @@ async def list_missing(connections: Connections | Session) -> list[str]:
 
 
 async def list_tables(connections: Connections) -> list[str]:
-    """Return the tables that each node has shards or a copy of."""
+    """Return the tables of which each node has shards or a copy."""
     (tables,) = await connections.read(_NOBODY, Statement(_LIST_TABLES))
     return [name for name, is_placed, _ in tables if is_placed]
 
@@ -133,7 +133,7 @@ async def is_complete(connections: Connections) -> bool:
 
 
 async def distribute(session: Session) -> None:
-    """Distribute what is not: each table that has orgs by them, all together; rows that there are move along."""
+    """Distribute what is not distributed yet: every table that has orgs, by org and co-located, with existing rows."""
     await session.take_time(_NOBODY)
     await session.send(_NOBODY, Statement(sql.SQL(SEQUENTIALLY)))
     (tables,) = await session.send(_NOBODY, Statement(_LIST_TABLES))
@@ -157,21 +157,25 @@ async def _copy(session: Session, name: str) -> None:
     table = sql.Identifier(name)
     (columns,) = await session.send(_NOBODY, Statement(_IS_IDENTITY, (name,)))
     for (column,) in columns:
-        # Numbers that a cluster gives are of this width.
+        # Numbers that a cluster assigns are of this width.
         text = sql.SQL("ALTER TABLE {} ALTER COLUMN {} TYPE bigint").format(table, sql.Identifier(column))
         await session.send(_NOBODY, Statement(text))
     await session.send(_NOBODY, Statement("SELECT create_reference_table(%s)", (name,)))
 
 
 async def _distribute(session: Session, name: str) -> None:
-    """Distribute a table. Its policies would hide its rows meanwhile; no node takes one that has a sub-select."""
+    """Distribute a table.
+
+    Its policies, which would hide rows, are removed meanwhile and then put back without sub-selects, which no node
+    takes.
+    """
     table = sql.Identifier(name)
     (policies,) = await session.send(_NOBODY, Statement(_LIST_POLICIES, (name,)))
     for policy, _ in policies:
         await session.send(_NOBODY, Statement(sql.SQL("DROP POLICY {} ON {}").format(sql.Identifier(policy), table)))
     if policies:
         await session.send(_NOBODY, Statement(sql.SQL("ALTER TABLE {} DISABLE ROW LEVEL SECURITY").format(table)))
-    # Only of the audit log: a statement that changes it fails on every node.
+    # Only the audit log has a trigger: it makes a statement that changes the log fail on every node.
     await session.send(_NOBODY, Statement(sql.SQL("SET LOCAL citus.enable_unsafe_triggers TO 'on'")))
     others = "none" if name == "orgs" else "orgs"
     await session.send(

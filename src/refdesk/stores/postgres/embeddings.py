@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from refdesk.stores.postgres.transactions import Session
 
 NO_MODEL = -1
-"""No model's key."""
+"""A key that no model has."""
 
 _GET_MODEL = "SELECT key, dimensions FROM models WHERE name = %s"
 _MAKE_MODEL = "INSERT INTO models (name, dimensions) VALUES (%s, %s) ON CONFLICT DO NOTHING RETURNING key"
@@ -46,14 +46,14 @@ _COUNT = """
     VALUES (%(org)s, %(toolset)s, %(model)s, %(change)s)
     ON CONFLICT (org, toolset, model) DO UPDATE SET passages = kept.passages + excluded.passages
 """
-# Searches on a standby wait for it.
+# By this number a search knows whether a standby is up to date.
 _NOTE_CHANGE = "UPDATE orgs SET changes = changes + 1 WHERE org = %(org)s"
 _REMOVE = "DELETE FROM vectors WHERE model = %s RETURNING org, document"
 
 
 @dataclass(frozen=True, slots=True)
 class Embedded:
-    """A document, of which text of it the vectors are, and (start, end, vector) of each passage."""
+    """A document, the digest of the text that the vectors are of, and (start, end, vector) of each passage."""
 
     id: str
     text_digest: str
@@ -61,7 +61,7 @@ class Embedded:
 
 
 class Vectors:
-    """Those of a transaction. What it changes is counted once, at its end.
+    """The vectors that a transaction writes. What it changes is counted once, at its end.
 
     Attributes:
         lack_graph: Whether there is a new model whose graph is still to be built.
@@ -72,7 +72,7 @@ class Vectors:
 
         Args:
             session: The transaction.
-            is_loading: A new model gets no graph.
+            is_loading: Whether a store is being loaded: a new model then gets no graph.
         """
         self._session = session
         self._is_loading = is_loading
@@ -83,7 +83,7 @@ class Vectors:
     async def put(self, collection: Collection, model: EmbeddingModel, texts: Sequence[Embedded]) -> set[str]:
         """Set the vectors of documents, each at most once; see `Transaction.put_vectors`.
 
-        One round trip; for the first of a model more.
+        Takes one round trip, or more for the first vectors of a model.
 
         Returns:
             The ids of those whose vectors were kept.
@@ -114,7 +114,7 @@ class Vectors:
             Statement("DELETE FROM embeddings WHERE model = %s", (key,)),
             Statement("DELETE FROM models WHERE key = %s", (key,)),
         )
-        # Where another is being built, whoever builds next drops it.
+        # If a graph is being built at the moment, whoever builds next drops this one.
         await hnsw.drop(self._session, key)
         return len(set(removed))
 
@@ -131,7 +131,7 @@ class Vectors:
         self._changes.clear()
 
     async def _get_model(self, model: EmbeddingModel, values: dict[str, object]) -> int | None:
-        """Return the model's key, or `None` where there is no such model, nor a document that could be its first."""
+        """Return the model's key, or `None` if there is neither such a model nor a document that could be its first."""
         if model.name not in self._models:
             read = await self._read_model(model, values)
             if read is None:
@@ -154,14 +154,14 @@ class Vectors:
         made, there = await self._session.send(
             Scope(""), Statement(_MAKE_MODEL, (model.name, model.dimensions)), Statement(_GET_MODEL, (model.name,))
         )
-        # Where another org's transaction makes it at the same time, its end is waited for.
+        # If another org's transaction creates the model at the same time, this waits for its end.
         if made and not self._is_loading:
             self.lack_graph |= not await hnsw.make(self._session, *there[0])
         return there[0][0], there[0][1]
 
 
 def _encode(collection: Collection, texts: Sequence[Embedded]) -> dict[str, object]:
-    """Return what the statements are given, but for the model: of each document, and of each passage."""
+    """Return the values of the statements except for the model: for each document, and for each passage."""
     rows = [
         (text.id, encode_digest(text.text_digest), number, *passage)
         for text in texts

@@ -49,7 +49,7 @@ _MEANINGS: tuple[tuple[tuple[type[Exception], ...], str], ...] = (
 
 @contextmanager
 def translated() -> Generator[None, None, None]:
-    """Run the block; whatever the driver raises in it leaves as an error of refdesk.
+    """Run the block; whatever the driver raises in it leaves it as an error of refdesk.
 
     Raises:
         StoreError: The database failed, refused or cannot be reached; the cause is chained.

@@ -1,4 +1,4 @@
-"""Compiles filters to SQL: conditions of an entry's columns, and the numbers by which the index finds what may pass."""
+"""Compiles filters to SQL: conditions on an entry's columns, and the numbers by which the index finds what may pass."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ ALWAYS = Text("true")
 
 
 def compile_filter(condition: Filter | None, tokens: Tokens) -> Text:
-    """Return the condition that a filter is, of the columns of `entries` as `e`."""
+    """Return a filter as a condition on the columns of `entries`, aliased `e`."""
     return ALWAYS if condition is None else _Compiler(tokens).compile(condition)
 
 
 def find_ways(condition: Filter | None, tokens: Tokens) -> tuple[int, ...] | None:
-    """Return numbers of which every entry that passes holds one at least; `None` where there are none such."""
+    """Return numbers of which every entry that passes holds at least one; `None` if there are no such numbers."""
     match condition:
         case HasAll(facet, asked) if asked:
             return (shorten(tokens.of_facet(facet, asked[0])),)
@@ -38,7 +38,7 @@ def find_ways(condition: Filter | None, tokens: Tokens) -> tuple[int, ...] | Non
 
 
 def is_open(condition: Filter | None) -> bool:
-    """Return whether everything passes that searches may find, by its form: whatever state that is in."""
+    """Return whether, judging by its form, a filter passes everything that searches may find, in whatever state."""
     match condition:
         case None:
             return True
@@ -54,7 +54,7 @@ def is_open(condition: Filter | None) -> bool:
 
 
 def _list_states(condition: Filter) -> Sequence[State]:
-    """Return states of which every document passes."""
+    """Return states in which every document passes."""
     match condition:
         case InState(states):
             return states
@@ -65,7 +65,7 @@ def _list_states(condition: Filter) -> Sequence[State]:
 
 
 def is_selective(condition: Filter | None) -> bool:
-    """Return whether few may pass: who asks for what holds now lets most of it pass."""
+    """Return whether only few documents may pass: a filter for what holds now lets most of them pass."""
     match condition:
         case None | InState() | Not(Overlaps()):
             return False

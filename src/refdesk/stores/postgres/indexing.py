@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from refdesk.model import Collection, Document
 
 ANALYSIS_VERSION = 5000 + analysis.VERSION
-"""Goes up, by a thousand for another layout, when `derive` or `Tokens` would give something else for some document;
-what was derived by another version is made anew."""
+"""Goes up whenever `derive` or `Tokens` would return something else for some document, by a thousand if the layout
+changes; what another version derived is derived anew."""
 
 GRAM = 3
-"""Code points of the pieces by which titles are found: shorter ones are found by reading every title."""
+"""Code points of the pieces by which titles are found: for shorter texts every title is read."""
 
 PIECE = 60_000
-"""Code points of a text that PostgreSQL parses at once: of a longer one the words might be more than it takes."""
+"""Most code points of a text that PostgreSQL parses at once: a longer one might have more words than it accepts."""
 
 EVERY = 0
 """The number that every entry holds."""
@@ -39,48 +39,48 @@ NONE = -1
 """A number that no entry holds."""
 
 MOST_FREQUENT = 2**15 - 1
-"""The highest frequency that is kept; far below, repetitions have stopped counting."""
+"""The highest frequency that is stored; repetitions stop counting far below it."""
 
 MOST_REMEMBERED = 2**15
-"""Pieces of texts whose numbers are kept in memory for a collection, and of other things: most of a text are common."""
+"""Most pieces of text, and most other things, whose numbers are cached per collection: most pieces are common."""
 
 MOST_COLLECTIONS = 8
-"""For so many collections they are kept, those that were written to or asked last."""
+"""Most collections for which numbers are cached: those that were last written to or searched."""
 
 MOST_IN_HALF = 15
 """The highest frequency that half a byte holds."""
 
 SHORT = 20_000
-"""Code points that are analysed in a few milliseconds, so that handing them to a thread would take longer."""
+"""Code points that are analysed in a few milliseconds: handing them to a thread would take longer."""
 
 _WORD_BITS = 2**30
-"""Facets and pieces of titles are below, terms and words as they are written from here on."""
+"""Numbers of facets and pieces of titles are below this; those of terms, and of words as written, are not."""
 
 _SURROGATES, _SURROGATE_COUNT = 0xD800, 0x800
 
 _PLAIN_WORD = re.compile(r"([A-Za-z]{1,100})[.,;:!?]?")
-"""What PostgreSQL's parser reads as one word and nothing else, where blanks are on either side."""
+"""What PostgreSQL's parser reads as one word and nothing else, if blanks are on either side."""
 
 _BETWEEN_BLANKS = re.compile(r"[^ \n\t\r\f\v]+")
 _OTHER_BLANKS = "\x1c\x1d\x1e\x1f"
-"""What of ASCII parts texts to Python, and not to PostgreSQL."""
+"""ASCII characters that separate words for Python but not for PostgreSQL."""
 
 
 @dataclass(frozen=True, slots=True)
 class Derived:
-    """What is searched of a document.
+    """What searches need of a document.
 
     Attributes:
         length: How many words it has, those of the title counted as `TITLE_WEIGHT` each.
         terms: Their numbers, ascending.
         frequencies: How often each occurs; a word of the title counts as `TITLE_WEIGHT`. Two to a byte, the lower half
-            first, where none occurs more often than `MOST_IN_HALF`; else a byte for each, the lower one.
-        high_frequencies: The higher byte of each, where one needs it.
-        sequence: A character for each term in its order, the title's parted from the body's; see `spell`.
+            first, if none occurs more often than `MOST_IN_HALF`; else a byte for each, the lower one.
+        high_frequencies: The higher byte of each, if any of them needs it.
+        sequence: A character for each term, in order, with a separator between the title's and the body's; see `spell`.
         facets: Numbers of facet values, ascending.
-        others: Further numbers by which it is found, those of plain words that are no terms too.
-        inflected: Terms that are no plain words of it as they are written.
-        texts: What of it is no plain words, in pieces that PostgreSQL can parse.
+        others: Further numbers by which it is found, including those of plain words that are not terms.
+        inflected: Terms that are not plain words of it as they are written.
+        texts: What is not plain words in it, in pieces that PostgreSQL can parse.
         date_ranges: (name, start, end).
     """
 
@@ -98,7 +98,7 @@ class Derived:
 
 
 class Tokens:
-    """Numbers for what the entries of one collection hold; those of others cost its searches next to nothing."""
+    """Numbers for what the entries of one collection hold; entries of others cost its searches next to nothing."""
 
     def __init__(self, collection: Collection) -> None:
         self._key = _hash(f"{len(collection.org)}:{collection.org}{collection.toolset}", b"", 16)
@@ -106,11 +106,11 @@ class Tokens:
 
     @property
     def of_collection(self) -> str:
-        """What the database hashes words with as they are written, in hexadecimal."""
+        """The key with which the database hashes words as they are written, in hexadecimal."""
         return self._key.hex()
 
     def of_term(self, term: str) -> int:
-        """Return the number of an analysed term; a word that is written so has the same."""
+        """Return the number of an analysed term; a word that is written the same has the same number."""
         return self.numbers.of_word(term)
 
     def of_facet(self, name: str, value: str) -> int:
@@ -118,31 +118,32 @@ class Tokens:
         return int.from_bytes(_hash(f"f:{len(name)}:{name}{facet_key(value)}", self._key, 8), "big", signed=True)
 
     def of_state(self, state: State) -> int:
-        """Return the number of a state; those that are current, as most are, have none."""
+        """Return the number of a state; entries that are current, as most are, hold none."""
         return self.numbers.of_marks[f"s:{state.value}"]
 
     def of_title(self, key: str) -> list[int]:
-        """Return the numbers of the pieces of a title's words, or of a part of one; none where all are shorter."""
+        """Return the numbers of the pieces of a title's words, or of part of a title; none if all words are shorter."""
         words = key.split()
         pieces = dict.fromkeys(word[start : start + GRAM] for word in words for start in range(len(word) - GRAM + 1))
         return [self.numbers.of_marks[f"t:{piece}"] for piece in pieces]
 
 
 class _Numbers:
-    """Those of one collection that were met lately: looking one up takes a fraction of what hashing it does.
+    """Recently used numbers of one collection: looking one up takes a fraction of the time of hashing.
 
     Attributes:
-        of_word: Returns that of a term, or of a word as it is written.
-        of_pieces: Of each piece between blanks that of the word that it is to PostgreSQL, or `NONE` where that
-            parses it; then those of its terms, which are the same by itself as in its text, in order.
-        of_marks: That of each piece of a title, and of each state.
+        of_word: Returns the number of a term, or of a word as it is written.
+        of_pieces: For each piece between blanks, the number of the word that it is to PostgreSQL, or `NONE` if
+            PostgreSQL is to parse it; then the numbers of its terms, in order, which are the same for the piece alone
+            as in its text.
+        of_marks: The number of each piece of a title, and of each state.
     """
 
     def __init__(self, key: bytes) -> None:
         hash_word, from_bytes = hashlib.sha256, int.from_bytes
 
         def number_word(word: str) -> int:
-            """Return what `refdesk_number` returns in the database, which has few hashes in common with Python."""
+            """Return what `refdesk_number` returns in the database, by one of few hashes that it shares with Python."""
             digest = hash_word(key + word.encode("utf-8", "surrogatepass")).digest()
             return from_bytes(digest[:4], "big") & (_WORD_BITS - 1) | _WORD_BITS
 
@@ -172,7 +173,7 @@ def shorten(facet: int) -> int:
 
 
 def derive(document: Document) -> Derived:
-    """Return what is searched of the document.
+    """Return what searches need of the document.
 
     Raises:
         InvalidInputError: A facet or span has a name or value that cannot be stored.
@@ -219,10 +220,10 @@ class _Numbered(NamedTuple):
     """A text as numbers.
 
     Attributes:
-        terms: Of its terms, in order.
-        words: Of its plain words, as they are written.
+        terms: The numbers of its terms, in order.
+        words: The numbers of its plain words, as they are written.
         unread: Its other pieces, which PostgreSQL is to parse.
-        whole: The text in the place of both: to PostgreSQL tags reach over blanks.
+        whole: The whole text, instead of both, if it may have tags: to PostgreSQL these extend over blanks.
     """
 
     terms: Sequence[int]
@@ -234,8 +235,8 @@ class _Numbered(NamedTuple):
 def _number(text: str, tokens: Tokens) -> _Numbered:
     """Return the numbers of a text.
 
-    PostgreSQL's parser reads each piece between blanks by itself, but for tags. Most pieces of most texts are plain
-    words, which it takes far longer for.
+    PostgreSQL's parser reads each piece between blanks by itself, except for tags. Most pieces of most texts are plain
+    words, which it takes far longer to read.
     """
     pieces = _part(text)
     numbered = list(map(tokens.numbers.of_pieces.__getitem__, pieces))
@@ -250,7 +251,7 @@ def _number(text: str, tokens: Tokens) -> _Numbered:
 
 
 def _part(text: str) -> list[str]:
-    """Return the pieces between blanks, which are those that PostgreSQL knows."""
+    """Return the pieces between blanks, by PostgreSQL's notion of these."""
     if text.isascii() and not any(map(text.__contains__, _OTHER_BLANKS)):
         return text.split()
     return _BETWEEN_BLANKS.findall(text)
@@ -264,27 +265,27 @@ def _pack(counts: Sequence[int]) -> bytes:
 
 
 class Ahead:
-    """Derives what searches need of documents while the database, or others' turns, are waited for."""
+    """Derives what searches need of documents while waiting for the database or for others' turns."""
 
     def __init__(self) -> None:
         self._documents: Sequence[Document] = ()
         self._derived: dict[int, tuple[Document, Derived]] = {}
 
     def begin(self, documents: Sequence[Document]) -> None:
-        """Derive it as soon as this task waits, unless it would keep other tasks waiting."""
+        """Derive it as soon as this task waits, unless that would keep other tasks waiting."""
         if sum(len(document.body) for document in documents) <= SHORT:
             self._documents = documents
             asyncio.get_running_loop().call_soon(self._derive)
 
     def take(self, document: Document) -> Derived:
-        """Return it; errors as in `derive`."""
+        """Return what is derived of a document; errors as in `derive`."""
         self._documents = ()
         known, derived = self._derived.pop(id(document), (None, None))
         return derived if derived is not None and known is document else derive(document)
 
     def _derive(self) -> None:
         for document in self._documents:
-            # What cannot be stored is refused where it is put, if it is.
+            # What cannot be stored is refused when it is put, if it ever is.
             with suppress(InvalidInputError):
                 self._derived[id(document)] = document, derive(document)
 
@@ -304,7 +305,7 @@ def _hash(text: str, key: bytes, size: int) -> bytes:
 
 
 def _cut(text: str) -> Iterable[str]:
-    """Yield the text in pieces of at most `PIECE`, cut at blanks where there are any."""
+    """Yield the text in pieces of at most `PIECE` code points, cut at blanks if there are any."""
     start = 0
     while len(text) - start > PIECE:
         blank = max(text.rfind(mark, start, start + PIECE) for mark in " \n")

@@ -1,9 +1,9 @@
-"""What a process knows of the orgs that it wrote to last: the next write need not ask, but only has it checked.
+"""What a process knows of the orgs that it last wrote to: the next write need not ask, but only has it checked.
 
-A brief transaction asks what is there, decides, and writes: two round trips. Whoever wrote last in the same process
-knows what is there unless another process has written since. So it decides by that, and one statement before its
-writes, in the same message, requires that all of it holds. Where it does not, nothing is written, and the transaction
-is repeated by asking.
+A brief transaction asks what is stored, decides, and writes: two round trips. A process that wrote last knows what is
+stored, unless another process has written since. So its next transaction decides by that, and one statement before its
+writes, in the same message, requires that all of it holds. If it does not, nothing is written, and the transaction is
+repeated, this time asking.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from refdesk.model import AuditEntry, Collection, Document, Metadata, MetadataKey
 
 MOST_ORGS = 1000
-"""Of which something is known; the one that was written to longest ago is forgotten first."""
+"""Most orgs of which something is known; the one that was written to longest ago is forgotten first."""
 
 MOST_RECORDS = 256
-"""Of an org, likewise: the quotas of so many agents, or nearly."""
+"""Most known records of an org, likewise: the quotas of nearly so many agents."""
 
 LONGEST_REST = 32
-"""Of an org that other processes write to as often, so many transactions ask before one goes by what is known again."""
+"""Most transactions that ask before one relies on what is known again, if other processes write to the org as often."""
 
 # Each record is looked up by its key, whatever the planner thinks of the table.
 _REQUIRE = """
@@ -49,13 +49,13 @@ _REQUIRE = """
 
 @dataclass(slots=True)
 class OrgState:
-    """What is there of an org, as far as it is known.
+    """What is stored of an org, as far as it is known.
 
     Attributes:
         changes: The last number of its change sequence.
-        uncounted: Of its collections: about how many changes searches look through beside what is counted.
+        uncounted: For its collections, about how many changes searches look through besides what is counted.
         last_audit: The last entry of its audit log.
-        records: Some of its records; those that there are not are `None`.
+        records: Some of its records; `None` for those that do not exist.
     """
 
     changes: int
@@ -64,12 +64,12 @@ class OrgState:
     records: dict[MetadataKey, Metadata | None]
 
     def require(self, collection: Collection, ids: Iterable[str], keys: Iterable[MetadataKey]) -> Statement:
-        """Return the statement that fails unless all of it holds that a transaction goes by.
+        """Return the statement that fails unless everything that a transaction relies on holds.
 
         Args:
-            collection: To which it writes.
-            ids: Of documents that it takes for new.
-            keys: Of the records that it reads.
+            collection: The collection that it writes to.
+            ids: The ids of documents that it takes to be new.
+            keys: The keys of the records that it reads.
         """
         known = {key: self.records.get(key) for key in keys}
         values = [None if record is None else _spell(record) for record in known.values()]
@@ -90,7 +90,7 @@ class OrgState:
 
 @dataclass(slots=True)
 class _Rest:
-    """How many transactions of an org ask all the same, after what was known did not hold."""
+    """How many transactions of an org ask nevertheless, after what was known did not hold."""
 
     length: int = 0
     left: int = 0
@@ -98,13 +98,13 @@ class _Rest:
 
 @dataclass(slots=True)
 class Knowledge:
-    """What one process knows of orgs. It may be wrong: who goes by it has it checked."""
+    """What one process knows of orgs. It may be wrong: whoever relies on it has it checked."""
 
     _orgs: dict[str, OrgState] = field(default_factory=dict[str, OrgState])
     _rests: dict[str, _Rest] = field(default_factory=dict[str, _Rest])
 
     def get(self, documents: Sequence[Document]) -> OrgState | None:
-        """Return what is known of the org that new documents, all of one collection, are put to; `None`: ask."""
+        """Return what is known of the org that new documents of one collection go to; `None` if that must be asked."""
         if not documents or any(each.version != 1 for each in documents):
             return None
         collection = documents[0].collection
@@ -122,7 +122,7 @@ class Knowledge:
         return state
 
     def keep(self, org: str, state: OrgState, *, has_held: bool) -> None:
-        """Note what a transaction leaves, which is about to be committed; `has_held`: it went by what was known."""
+        """Note what a transaction about to be committed leaves; `has_held`: whether it relied on what was known."""
         if (before := self._orgs.pop(org, None)) is not None:
             for key in state.records:
                 before.records.pop(key, None)
@@ -138,11 +138,11 @@ class Knowledge:
             self._rests.pop(org, None)
 
     def forget(self, org: str) -> None:
-        """Know nothing of an org any more."""
+        """Forget everything about an org."""
         self._orgs.pop(org, None)
 
     def rest(self, org: str) -> None:
-        """Forget an org of which something did not hold; each time that this happens in a row for longer."""
+        """Forget an org of which something did not hold; each time this happens in a row, for longer."""
         self.forget(org)
         rest = self._rests.setdefault(org, _Rest())
         rest.length = min(LONGEST_REST, 2 * rest.length + 1)

@@ -1,7 +1,7 @@
-"""BM25 in SQL: the arithmetic of `refdesk.core.search.bm25`, operation for operation, and the counts it is made of.
+"""BM25 in SQL: the arithmetic of `refdesk.core.search.bm25`, operation for operation, and the counts it needs.
 
-How many documents hold a term is kept in two parts: `term_counts`, and what came since that was brought up to date, so
-that a write need not touch a row for each of its terms.
+How many documents hold a term is stored in two parts: `term_counts`, and what changed after that was last brought up to
+date, so that a write need not touch a row for each of its terms.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ FREQUENT_SHARE = 20
 """A term is frequent when more than one document in this many holds it."""
 
 MOST_UNCOUNTED = 256
-"""Changes that searches look through beside the counted terms, before these are counted too."""
+"""Most changes that searches look through besides the counted terms, before these are counted too."""
 
 MOST_UNCOUNTED_IN_LOAD = 50_000
-"""The same while a store is filled: each time counts are written anew, the old ones leave their room behind."""
+"""The same while a store is being loaded: each time counts are rewritten, the old ones leave unused room behind."""
 
-# Of entries that are counted already. What comes after `counted` is read from the entries themselves.
+# For entries that are counted already. Those after `counted` are read from the entries themselves.
 CHANGE_TERMS = """
     INSERT INTO term_changes (org, toolset, number, change, terms)
     SELECT entries.org, entries.toolset, number, %s::smallint, terms
@@ -52,8 +52,9 @@ _COUNT_TERMS = """
     ON CONFLICT (org, toolset, bucket) DO UPDATE SET terms = excluded.terms, documents = excluded.documents
 """
 _FORGET_CHANGES = "DELETE FROM term_changes WHERE org = %(org)s AND toolset = %(toolset)s"
-# Before its rows have been counted, the planner holds the index of an org alone for as good as the key, and what is
-# prepared keeps to that: each write would read all that its org has. The server counts them by itself a minute later.
+# Until a table has statistics, the planner takes an index on the org alone to be as good as the key, and prepared
+# statements stick to that: each write would read all that its org has. The server collects statistics by itself only a
+# minute later.
 GET_TO_KNOW = """
     DO $$ BEGIN
         IF (SELECT reltuples < 256 FROM pg_class WHERE oid = 'documents'::regclass) THEN
@@ -65,8 +66,8 @@ _NOTE_COUNTED = """
     UPDATE collections SET uncounted = 0, counted = (SELECT changes FROM orgs WHERE org = %(org)s)
     WHERE org = %(org)s AND toolset = %(toolset)s
 """
-# What scores depend on, for the statements behind it: the mean length, then the weight of each term, and the terms that
-# make candidates. Where frequent ones make none, those that do are the rarer ones, or the rarest.
+# Sets what scores depend on, for the statements after it: the mean length, then the weight of each term, and the terms
+# that make candidates. If frequent terms make none, the rarer ones do, or the rarest.
 _WEIGH = """
     WITH asked AS (
         SELECT term, place FROM unnest(%(terms)s::integer[]) WITH ORDINALITY AS asked (term, place)
@@ -133,14 +134,15 @@ def count_terms(org: str, toolset: str) -> list[Statement]:
 
 
 class Question:
-    """What is asked in words, of one collection.
+    """A keyword question to one collection.
 
     Attributes:
-        phrases: Numbers of the terms of each phrase, which stand together in a match.
-        places: Columns of `e`: where each term would stand among its terms, `p0`, `p1`, …
-        frequencies: Columns from those: `norm` (the denominator's other part) and how often each occurs, `f0`, `f1`, …
-        score: The BM25 score, from those.
-        all_terms: Whether every term occurs, from those.
+        phrases: Numbers of the terms of each phrase, which are adjacent in a match.
+        places: Columns computed from `e`: where each term would be among the entry's terms, `p0`, `p1`, …
+        frequencies: Columns computed from those: `norm` (the denominator's other part) and how often each term occurs,
+            `f0`, `f1`, …
+        score: The BM25 score, computed from those.
+        all_terms: Whether every term occurs, computed from those.
     """
 
     def __init__(self, text: TextQuery, tokens: Tokens) -> None:
@@ -159,16 +161,16 @@ class Question:
 
     @property
     def needs_way(self) -> bool:
-        """Whether holding every phrase is not enough."""
+        """Whether holding every phrase is not enough for a match."""
         return bool(self._ways or not self.phrases)
 
     def weigh(self, org: str, toolset: str, prune_above: int | None) -> Statement:
-        """Return what prepares the scores, and tells how many documents there are and whether some terms are left out.
+        """Return what prepares the scores, and says how many documents there are and whether some terms are left out.
 
         Args:
-            org: Whose.
+            org: The org.
             toolset: Which of its collections.
-            prune_above: Documents from which on frequent terms make no candidates; `None` where all do.
+            prune_above: Number of documents above which frequent terms make no candidates; `None` if all terms do.
         """
         values: dict[str, object] = {"org": org, "toolset": toolset, "terms": self._terms, "ways": len(self._ways)}
         values |= {"share": FREQUENT_SHARE, "nothing": [NONE]}
@@ -176,12 +178,12 @@ class Question:
         return Statement(_WEIGH, values)
 
     def _make_places(self) -> Text:
-        """Return columns of `e`: where each term would stand among its terms, `p0`, `p1`, …"""
+        """Return columns computed from `e`: where each term would be among the entry's terms, `p0`, `p1`, …"""
         places = [_PLACE.format(quote(t), Text(f"p{i}")) for i, t in enumerate(self._terms)]
         return Text("").join(Text(", ") + place for place in places)
 
     def _make_frequencies(self) -> Text:
-        """Return columns from those: `norm` (the denominator's other part) and how often each occurs, `f0`, `f1`, …"""
+        """Return columns from those: `norm` (the denominator's other part) and each term's frequency, `f0`, `f1`, …"""
         mean = _WEIGHT.format(1)
         columns = [_NORM.format(k1=quote(K1), rest=quote(1.0 - B), b=quote(B), mean=mean)]
         for index, term in enumerate(self._terms):
@@ -198,11 +200,11 @@ class Question:
         return Text(" + ").join(parts)
 
     def make_any_term(self) -> Text:
-        """Return whether a term that makes a match occurs, from the columns of `frequencies`."""
+        """Return the condition that a term that makes a match occurs, from the columns of `frequencies`."""
         return self._join_ways(Text(" OR "), Text("false"))
 
     def make_phrases(self) -> Text:
-        """Return whether every phrase occurs, from the columns of `frequencies`."""
+        """Return the condition that every phrase occurs, from the columns of `frequencies`."""
         tests: list[Text] = [Text("true")]
         tests += [Text("{} > 0").format(Text(f"f{self._terms.index(number)}")) for number in self.held]
         for phrase in self.phrases:

@@ -18,7 +18,7 @@ NOBODY = Scope("")
 """For statements about the schema, which read no org's rows."""
 
 LEAST_PGVECTOR = (0, 8)
-"""The first with iterative scans: before it a filtered search could come back with too few documents."""
+"""The first version with iterative scans: before, a filtered search could return too few documents."""
 
 _GET_ROLE = "SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user"
 _GET_SERVER = f"""
@@ -36,12 +36,12 @@ _EXTENSION = (
 
 
 def load_migrations() -> list[Migration]:
-    """Return the steps this program knows, in order."""
+    """Return the steps that this program knows, in order."""
     return load_steps("postgres")
 
 
 async def examine(connections: Connections) -> tuple[str, bool]:
-    """Return the versions of server and extension, for people, and whether the store's tables have been begun.
+    """Return the versions of server and extension, for display, and whether the store's tables were begun.
 
     Raises:
         ConfigurationError: The database cannot serve; the message says what to change.
@@ -59,13 +59,13 @@ async def examine(connections: Connections) -> tuple[str, bool]:
 
 
 async def is_above_policies(connections: Connections) -> bool:
-    """Return whether row-level security does not bind the role: the second wall between orgs is none to it."""
+    """Return whether row-level security does not bind the role, which then has no second wall between orgs."""
     (rows,) = await connections.read(NOBODY, Statement(_GET_ROLE))
     return bool(rows and rows[0][0])
 
 
 async def get_missing(session: Session | Connections, migrations: list[Migration]) -> list[Migration]:
-    """Return the steps the schema has not seen, in order.
+    """Return the steps that the schema has not seen, in order.
 
     Raises:
         ConfigurationError: It was written by a newer refdesk.
@@ -86,7 +86,7 @@ async def migrate(session: Session, migrations: list[Migration], now: int) -> No
         ConfigurationError: See `get_missing`; or the extension is missing, or the schema is another program's.
     """
     await session.take_time(NOBODY)
-    # On a Citus cluster functions change only where tables change one after the other; elsewhere it says nothing.
+    # On a Citus cluster functions can change only if tables change one after another; elsewhere this has no effect.
     await session.send(NOBODY, Statement("SELECT set_config('citus.multi_shard_modify_mode', 'sequential', true)"))
     await _make_extension(session)
     await session.send(NOBODY, Statement(_MAKE_TABLE))
@@ -108,7 +108,7 @@ async def _make_extension(session: Session) -> None:
 
 async def _apply(session: Session, migration: Migration, now: int) -> None:
     try:
-        # Citus hands on the text that a definition came with, whatever else is in it.
+        # Citus passes on the whole text that a definition came in, whatever else that holds.
         for statement in _split(migration.script):
             await session.run_script(statement)
     except StoreError as error:
@@ -122,7 +122,7 @@ async def _apply(session: Session, migration: Migration, now: int) -> None:
 
 
 def _split(script: str) -> list[str]:
-    """Return the statements of a file; each ends with a line, and none within a body in dollars."""
+    """Return the statements of a file; each ends at the end of a line, and not within a dollar-quoted body."""
     statements, lines, is_quoted = list[str](), list[str](), False
     for line in script.splitlines():
         if not is_quoted and line.startswith("--"):

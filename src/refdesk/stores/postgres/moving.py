@@ -1,7 +1,7 @@
-"""The move of a store while it serves: triggers note what any process changes, and in the end refuse it.
+"""The move of a store while it serves: triggers note what any process changes, and at the end refuse changes.
 
-They are made when a move begins and are gone after it, so a store that is not moved pays nothing. Who makes them holds
-the lock of the schema: no transaction of refdesk's is half way through meanwhile.
+The triggers are created when a move begins and are gone after it, so a store that is not being moved pays nothing.
+Whoever creates them holds the lock of the schema: no transaction of refdesk is half way through meanwhile.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from refdesk.stores.postgres.transactions import Session
 
 _TABLES = ("documents", "vectors", "links", "records", "audit")
-# What a store says of its own move is no change of what it holds. Row-level security hides a document from a trigger
-# only where it hides its vectors from whoever writes them.
+# What a store says of its own move is not a change of what it holds. Row-level security hides a document from a trigger
+# only if it also hides its vectors from whoever writes them.
 _NOTE = """
     CREATE OR REPLACE FUNCTION refdesk_note_change() RETURNS trigger LANGUAGE plpgsql AS $body$
     DECLARE
@@ -130,10 +130,10 @@ class PostgresStandstill:
 
 @asynccontextmanager
 async def _open_alone(connections: Connections) -> AsyncGenerator[Session, None]:
-    """Yield a session beside which nobody writes, nor a graph is built: triggers would wait for that, and all for them.
+    """Yield a session during which nobody writes and no graph is built: triggers would wait for that, and all for them.
 
     Raises:
-        StoreError: One is being built.
+        StoreError: A graph is being built.
     """
     async with open_session(connections, Turns(), is_alone=True) as session:
         if not await hnsw.hold(session):
@@ -142,7 +142,7 @@ async def _open_alone(connections: Connections) -> AsyncGenerator[Session, None]
 
 
 async def _end(session: Session) -> None:
-    # A store behind this one on the search path may be on the move.
+    # A store in a later schema of the search path may be on the move.
     ((schema,),) = (await session.send(NOBODY, Statement("SELECT current_schema()")))[0]
     function, table = SQL("DROP FUNCTION IF EXISTS {}"), SQL("DROP TABLE IF EXISTS {}")
     noted = Statement(function.format(Identifier(schema, "refdesk_note_change")))

@@ -98,8 +98,8 @@ GET_LAST_AUDIT = """
 """
 _LIST_COLLECTIONS = "SELECT org, toolset, changes FROM collections JOIN orgs USING (org)"
 _GET_CHANGE_MARK = "SELECT pg_current_snapshot()::text"
-"""Which transactions are over: it differs after every commit, in whatever order they began and end. A sequence alone
-would pass one that took its number early and commits late."""
+"""Says which transactions have ended: it differs after every commit, in whatever order transactions begin and end. A
+sequence alone would miss one that took its number early and commits late."""
 
 _COUNT_STATES = "SELECT org, toolset, state, count(*) FROM documents GROUP BY org, toolset, state"
 _COUNT_EMBEDDED = """
@@ -111,10 +111,10 @@ _COUNT_EMBEDDED = """
 
 
 class Statements(Protocol):
-    """Whatever runs statements: the pool, each call a moment of its own, or one transaction."""
+    """What runs statements: either the pool, where each call sees a snapshot of its own, or one transaction."""
 
     async def read(self, scope: Scope, *statements: Statement) -> list[list[Row]]:
-        """Return the rows of each statement, all of one moment."""
+        """Return the rows of each statement, all as of one moment."""
         ...
 
 
@@ -174,7 +174,7 @@ async def get_many_metadata(source: Statements, keys: Sequence[MetadataKey]) -> 
 
 
 def ask_for_metadata(keys: Sequence[MetadataKey]) -> list[Statement]:
-    """Return what reads the records of an org."""
+    """Return the statements that read these records of an org."""
     names: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for key in keys:
         names[key.org, key.kind].append(key.name)
@@ -216,7 +216,7 @@ async def get_last_audit(source: Statements, org: str) -> AuditEntry | None:
 
 
 async def list_collections(source: Statements) -> dict[Collection, str]:
-    """See `Store.list_collections`; all of an org have the same mark, the last number of its change sequence."""
+    """See `Store.list_collections`; all those of an org have the same mark, the last number of its change sequence."""
     (rows,) = await source.read(ALL_ORGS, Statement(_LIST_COLLECTIONS))
     return {Collection(org, toolset): str(changes) for org, toolset, changes in rows}
 

@@ -49,8 +49,8 @@ async def put_audit(session: Session, entries: Sequence[AuditEntry], last: Mappi
 
     Args:
         session: The transaction.
-        entries: What is added.
-        last: The highest number of each org's log that this transaction has read; above it nothing is looked for.
+        entries: The entries to add.
+        last: The highest number in each org's log that this transaction has read; nothing is looked up above it.
     """
     for org in dict.fromkeys(entry.org for entry in entries):
         rows = [encode_audit(entry) for entry in entries if entry.org == org]

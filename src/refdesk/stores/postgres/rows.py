@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from refdesk.model import EmbeddedPassage, EmbeddingModel, Vector
 
 MOST_DIMENSIONS = 16_000
-"""What pgvector's half-precision type holds."""
+"""Most components that pgvector's half-precision type holds."""
 
 
 def encode_vector(vector: Vector) -> str:
-    """Return the vector as pgvector reads it; it reads back the same number for each component."""
-    # Nine digits tell any two numbers of single precision apart, and are read in half the time of all.
+    """Return the vector as pgvector reads it, which gets exactly the same number for each component."""
+    # Nine digits distinguish any two single-precision numbers, and are read in half the time of all digits.
     return _get_format("%.9g", len(vector)) % tuple(vector.tolist())
 
 
@@ -29,7 +29,7 @@ def encode_passages(model: EmbeddingModel, passages: Sequence[EmbeddedPassage]) 
     """Return (start, end, vector in half precision) of each passage.
 
     Raises:
-        InvalidInputError: A vector has not the model's width, or a component is not a finite number.
+        InvalidInputError: A vector does not have the model's width, or a component is not a finite number.
     """
     check_texts(model.name)
     check_passages(model, passages)
@@ -39,23 +39,23 @@ def encode_passages(model: EmbeddingModel, passages: Sequence[EmbeddedPassage]) 
 
 
 def decode_sent(sent: bytes) -> Vector:
-    """Return the vector that pgvector's `halfvec_send` gives: its width and a number unused, then the components."""
+    """Return the vector in the output of pgvector's `halfvec_send`: width, an unused number, then the components."""
     return np.frombuffer(sent, ">f2", offset=4).astype(np.float32)
 
 
 def _encode_half(vector: Vector) -> str:
-    # Five digits tell any two halves apart, and are read in half the time of all.
+    # Five digits distinguish any two half-precision numbers, and are read in half the time of all digits.
     return _get_format("%.5g", len(vector)) % tuple(vector.astype(np.float16).tolist())
 
 
 @lru_cache(64)
 def _get_format(component: str, width: int) -> str:
-    """Return the format of a whole vector: it is filled in a third of the time that its components take one by one."""
+    """Return the format of a whole vector: filling it takes a third of the time of formatting each component."""
     return f"[{','.join([component] * width)}]"
 
 
 def encode_digest(digest: str) -> bytes:
-    """Return a digest in hexadecimal as it is stored; for any other text what no document has."""
+    """Return a hexadecimal digest as it is stored; for any other text a value that no document has."""
     try:
         return bytes.fromhex(digest)
     except ValueError:
@@ -76,14 +76,14 @@ def spell_texts(texts: Iterable[str]) -> str:
 def take_rows(
     before: LiteralString, types: Sequence[tuple[LiteralString, LiteralString]], after: LiteralString
 ) -> tuple[LiteralString, LiteralString]:
-    """Return a statement that takes one row, in two thirds of the time, and one that takes any number.
+    """Return a statement that takes one row, in two thirds of the other's time, and one that takes any number.
 
-    Arrays in arrays would have to be of one length: of several rows each comes as its text.
+    Arrays within an array would have to be of the same length, so for several rows each is sent as its text.
 
     Args:
         before: The statement up to its rows.
         types: Name and type of each value of a row, in order.
-        after: The statement behind its rows.
+        after: The statement after its rows.
     """
     one = ", ".join([f"%({name})s::{type}" for name, type in types])
     many = ", ".join([f"%({name})s::{'text' if type.endswith('[]') else type}[]" for name, type in types])

@@ -1,8 +1,8 @@
-"""The schema in which a store stands: the first of the search path, and no other.
+"""The schema that holds a store: the first in the search path, and no other.
 
-PostgreSQL skips a schema of the path that is missing, and looks for a table behind the first one too. Another store may
-stand there, so neither is left to it. The other schemas of the path serve for the extension, whose operators may be
-anywhere.
+PostgreSQL skips a schema in the path that is missing, and also looks for a table in the schemas after the first one.
+Another store may be there, so neither is left to PostgreSQL. The other schemas in the path are for the extension, whose
+operators may be anywhere.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _MISSING = (
 
 
 async def find_schema(connections: Connections) -> tuple[str, bool]:
-    """Return the schema in which the store stands or is to be made, and whether its tables are begun.
+    """Return the schema that holds the store, or is to hold it, and whether its tables were begun.
 
     Raises:
-        ConfigurationError: The first schema that the search path names is not there.
+        ConfigurationError: The first schema that the search path names does not exist.
     """
     (rows,) = await connections.read(_NOBODY, Statement(_GET))
     path, user, schema, has_tables, are_elsewhere = rows[0]
@@ -46,12 +46,12 @@ async def find_schema(connections: Connections) -> tuple[str, bool]:
 
 
 def choose(path: str, user: str, present: str | None) -> str | None:
-    """Return which schema a search path means, or `None` where it names none.
+    """Return which schema a search path means, or `None` if it names none.
 
     Args:
-        path: As the server writes it: names that are not quoted are in lower case, whatever stands there.
+        path: As the server writes it: names that are not quoted count as lower case, however they are written.
         user: The role, whose own schema `$user` stands for; that one may be missing.
-        present: The first schema of the path that there is.
+        present: The first schema in the path that exists.
     """
     for quoted, plain in _NAME.findall(path):
         name = quoted.replace('""', '"') if quoted else plain.lower()

@@ -1,4 +1,4 @@
-"""Lets the server use the room of removed rows again."""
+"""Lets the server reuse the room of removed rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HOLD_TEXT = (
 
 
 async def vacuum(connections: Connections) -> None:
-    """Let the room of removed rows be used again; waits for nobody, and nobody for it."""
+    """Let the room of removed rows be reused; waits for nobody, and nobody waits for it."""
     async with connections.pool.lend() as connection:
         for table in _HOLD_TEXT:
             await connections.send_alone(connection, Statement(SQL("VACUUM {}").format(Identifier(table))))

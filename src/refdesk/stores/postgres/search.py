@@ -1,7 +1,7 @@
-"""One search in one round trip: all of its statements are sent together, and end their transaction.
+"""One search in one round trip: all of its statements are sent together, with the end of their transaction.
 
-How vectors are found depends on how many there are. That is known from the search before, and told by every answer: the
-first search of a collection, and one that finds it changed much, asks twice.
+How vectors are searched depends on how many there are. That is known from the previous search, and every answer says it
+anew: so the first search of a collection, and one that finds that it has changed much, asks twice.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from refdesk.stores.postgres.statements import Search, Step
 from refdesk.stores.postgres.texts import unpack
 from refdesk.stores.postgres.vectors import Model, choose_graph, get_exact_limit
 
-# How large the graph of all orgs is, the server knows well enough; nobody keeps a count that all would wait for.
+# The server knows well enough how large the graph of all orgs is; nobody keeps a count, for which all would wait.
 _GET_MODEL = """
     SELECT key, dimensions, greatest(passages, coalesce((
         SELECT reltuples FROM pg_class
@@ -35,23 +35,24 @@ _GET_MODEL = """
 
 _STATES = {state.value: state for state in State}
 _DOCUMENT = 12
-"""The place among the columns of a candidate of its document, where that came along."""
+"""Index of the document, if that was sent along, among the columns of a candidate."""
 
 MOST_KNOWN = 10_000
-"""Collections of which it is kept how many vectors they have."""
+"""Most collections of which it is remembered how many vectors they have."""
 
 GROWTH = 2
-"""A collection with so many times the vectors that were known is asked anew."""
+"""A collection with more than this many times the vectors that were known is searched again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Up to what size searches do everything.
+    """Up to what sizes searches consider everything.
 
     Attributes:
-        exact_passages: Passages that are all compared; above, the model's HNSW index is asked. With 0 it always is.
-        ranked_documents: Documents of a collection that are ranked if they hold any term of the question; above,
-            frequent terms make no candidates.
+        exact_passages: How many passages are still all compared; above, the model's HNSW index is used. With 0 it
+            always is.
+        ranked_documents: Size of a collection up to which all documents that hold any term of the question are ranked;
+            above, frequent terms make no candidates.
     """
 
     exact_passages: int = 500
@@ -60,7 +61,7 @@ class Limits:
 
 @dataclass(slots=True)
 class _Answer:
-    """The rows that each statement told, and the model that the search needed."""
+    """The rows that the statements returned, by what they say, and the model that the search needed."""
 
     search: Search
     model: Model | None
@@ -87,7 +88,7 @@ class _Answer:
 
     @property
     def is_short(self) -> bool:
-        """Whether what was left out to be fast would have filled a list."""
+        """Whether a list is too short because something was left out for speed."""
         depth = self.search.request.depth
         expected = min(depth, self.total) if self.search.request.counts else depth
         return (self.is_pruned and self.listed < expected) or (
@@ -110,7 +111,7 @@ class Searcher:
         if _is_outdated(answer):
             answer = await self._ask(self.plan(request))
         if answer.is_short and answer.search.is_open and not answer.is_pruned:
-            # Withdrawn documents may have vectors, and stand in the graph's way.
+            # Withdrawn documents may have vectors, which crowd out others in the graph.
             self._crowded.add((request.collection, request.vector.model if request.vector else ""))
             answer = await self._ask(self.plan(request))
         if answer.is_short:
@@ -118,7 +119,7 @@ class Searcher:
         return _make_found(request, answer)
 
     def plan(self, request: FindRequest) -> Search:
-        """Return the search that a request is, by what is known."""
+        """Return the search for a request, planned by what is known."""
         prune_above, vector = self._limits.ranked_documents, request.vector
         model = self._models.get((request.collection, vector.model)) if vector else None
         if model is None:
@@ -157,7 +158,7 @@ class Searcher:
 
 
 def _is_outdated(answer: _Answer) -> bool:
-    """Return whether the search was planned by what does not hold any more."""
+    """Return whether the search was planned by what no longer holds."""
     used, present = answer.search.model, answer.model
     if used is None or present is None:
         return used is not present
@@ -194,7 +195,7 @@ def _make_candidate(row: Row) -> Candidate:
 
 
 def _count_facet(name: str, rows: Sequence[Row]) -> tuple[FacetCount, ...]:
-    """Return the counts of a facet from (name, a document's values of it, how many documents have just these)."""
+    """Return the counts of a facet from rows of (name, a document's values, how many documents have exactly these)."""
     holders: Counter[str] = Counter()
     spellings: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for values, documents in ((decode_json(row[1]), row[2]) for row in rows if row[0] == name):

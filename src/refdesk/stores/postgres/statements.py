@@ -1,8 +1,8 @@
-"""Builds the statements of one search, sent together. Every part of a request is a parameter; only structure varies.
+"""Builds the statements of a search, sent together. Every part of a request is a parameter; only structure varies.
 
-What one statement finds the next ones read from settings of the transaction. Which words entries are seen by is such a
-setting too (see the policy of `entries`), so each statement ends by setting it for the next; while entries are reached
-by their keys, the planner may not use the index of words, which then would give all of them.
+What one statement finds, the next ones read from settings of the transaction. The words by which entries are visible
+are such a setting too (see the policy of `entries`), so each statement ends by setting them for the next one. While
+entries are reached by their keys, the planner must not use the index of words, which would then return all of them.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _COLUMNS = {
 }
 _PLAN = Text("set_config('enable_bitmapscan', '{}', true), set_config('cpu_operator_cost', '{}', true)")
 _BY_WORDS, _BY_KEYS = _PLAN.format("on", "0.0025"), _PLAN.format("off", "0.0025")
-# The planner takes the test of an entry's words for as cheap as one of numbers, and would rather test up to a thousand
-# entries than ask the index of words, which takes a tenth of the time. Where any entries will do, up to a limit, dear
-# tests would let it read all by their keys instead: there the cost is the server's usual one.
+# The planner takes the test of an entry's words to be as cheap as one of numbers, and would rather test up to a
+# thousand entries than use the index of words, which takes a tenth of the time. Where any entries will do, up to a
+# limit, expensive tests would make it read all by their keys instead: there the cost is the server's default.
 _BY_ASKED_WORDS = _PLAN.format("on", "0.1")
 _SEE = Text("set_config('refdesk.any', {}, true), set_config('refdesk.all', {}, true), {}")
 _SEE_WAYS = Text("set_config('refdesk.any', current_setting('refdesk.ways'), true)")
@@ -48,7 +48,7 @@ _PREPARE = """
             FROM unnest(tsvector_to_array(to_tsvector('simple', %s))) AS word
         )::text, true) \1
 """
-# No form stands for no entry: the empty array would be a part of every other.
+# If there are no forms, no entry must match: the empty array would be contained in every other.
 _SEE_FORMS = Text(
     "{}, set_config('refdesk.any', '{{-1}}', true), "
     "set_config('refdesk.all', coalesce(nullif(current_setting('refdesk.forms'), '{{}}'), '{{-1}}'), true)"
@@ -58,7 +58,7 @@ _FIND_WRITTEN = Text("""
     FROM (SELECT ARRAY(SELECT document FROM ({matching}) matching) AS documents OFFSET 0) found
 """)
 _SEE_CHOSEN = Text("{}, set_config('refdesk.any', current_setting('refdesk.chosen'), true)").format(_BY_ASKED_WORDS)
-# Without the barriers the planner would compute each place and frequency once for every use of it.
+# Without the barriers (OFFSET 0) the planner would compute each place and frequency again for every use of it.
 _SCORED = Text("""
     SELECT document, id, modified_at, created_at, title_key, state, {score} AS lexical, {all_terms} AS all_terms,
         {as_written} AS as_written
@@ -68,7 +68,7 @@ _SCORED = Text("""
     ) counted WHERE {matches}
 """)
 _IS_WRITTEN = Text("document IN (SELECT unnest(current_setting('refdesk.written', true)::bigint[]))")
-# The index gives those that hold the words as terms, too.
+# The index also returns entries that hold the words as terms.
 _HAS_FORMS = Text("(inflected && current_setting('refdesk.forms')::integer[]) IS NOT TRUE")
 _FIRST_START = Text(
     "(SELECT min(s.starts_at) FROM spans s WHERE s.org = {org} AND s.document = matching.document AND s.name = {name})"
@@ -121,7 +121,7 @@ _CHOOSE = Text("""
     ) scored
     ORDER BY place NULLS LAST, cosine DESC NULLS LAST, id
 """)
-# Nearly in the order in which the core will rank them: what it shows beyond these is read by another question.
+# Nearly in the order in which the core will rank them: what it shows beyond these takes another query.
 _SHOWN = Text("""
     CASE WHEN row_number() OVER (ORDER BY is_titled DESC, {likelihood}, id) <= {most} THEN (
         SELECT json_build_array(
@@ -133,7 +133,7 @@ _SHOWN = Text("""
 _BY_BOTH = Text("coalesce(in_words, 0) + coalesce(in_meaning, in_words, 0) DESC")
 _AS_LISTED = Text("place NULLS LAST")
 _NOT_SHOWN = Text("NULL::text")
-# Only few are superseded, so only their records are looked into.
+# Few are superseded, so only their documents are looked up.
 _HEAD = Text("""
     CASE state WHEN 'superseded' THEN coalesce(
         (SELECT nullif(d.data ->> {name}, '') FROM documents d WHERE d.org = {org} AND d.key = scored.document), id
@@ -145,10 +145,10 @@ _NO_PASSAGE = Text("""
     SELECT NULL::bigint AS document, NULL::float8 AS cosine, NULL::integer AS starts_at, NULL::integer AS ends_at
     WHERE false
 """)
-# Cosines are those of the whole query with the halves that are kept: pgvector would round the query too.
+# Cosines are between the unrounded query and the stored half-precision vectors: pgvector would round the query too.
 _COSINE = Text("least(1, greatest(-1, -(v.vector::vector <#> (SELECT vector FROM asked))))")
-# An array is looked up in one pass over the index. A plain join, where statistics are missing or old, may read all of
-# one table for each row of the other; by an array, or behind the barrier (OFFSET 0), it cannot.
+# An array is looked up in one pass over the index. If statistics are missing or old, a plain join may read all of one
+# table for each row of the other; with an array, or behind the barrier (OFFSET 0), it cannot.
 _NEAR = Text("""
     SELECT document FROM (
         SELECT document, max(cosine) AS cosine FROM (
@@ -161,7 +161,7 @@ _NEAR = Text("""
     ) e ORDER BY cosine DESC, id LIMIT {depth}
 """)
 _NEAR_ALONE = Text("near AS MATERIALIZED ({})")
-# Where all that has a vector passes, what the graph gives is read at once: one by one takes three times as long.
+# If everything that has a vector passes, what the graph returns is read at once: one by one takes three times as long.
 _NEAR_AT_ONCE = Text("""
     fetched AS MATERIALIZED (
         SELECT v.document, v.number, {cosine} AS cosine, v.first AS starts_at, v.last AS ends_at FROM vectors v
@@ -202,22 +202,22 @@ _CHOSEN = Text("SELECT document FROM chosen")
 _OTHERS = Text("SELECT document FROM chosen EXCEPT SELECT document FROM near")
 _BEST_OF_NEAR = Text("SELECT document, cosine, starts_at, ends_at FROM near UNION ALL ({others})")
 MOST_SHOWN = 20
-"""So many documents at most are sent along with what is found."""
+"""Most documents that are sent along with what is found."""
 
 SHOWN_SHARE = 1.5
-"""For each that is shown so many are sent: the last places are those of whom the core ranks otherwise."""
+"""How many documents are sent for each that is shown: the surplus is for those that the core ranks differently."""
 
 LONGEST_SHOWN = 8_000
-"""Bytes of a document that is sent along; one that is longer is read only if it is shown."""
+"""Most bytes of a document that is sent along; a longer one is read only if it is shown."""
 
 MOST_GRAMS = 8
-"""About so many pieces of a title are looked up: they leave few titles, which are looked at."""
+"""About how many pieces of a title are looked up: they leave few titles, which are then compared."""
 
 _TRUE, _FALSE = Text("true"), Text("false")
 
 
 _THEN = "\1"
-"""Where a statement takes what is set for the next: its rows are found when that is set."""
+"""Marks where a statement takes what is set for the next one: by the time of setting, its rows are found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +229,7 @@ class Step:
 
 
 def _join(steps: Iterable[Step | Text]) -> list[Step]:
-    """Return the steps, what is set between them by the one before where that takes it, else by a statement."""
+    """Return the steps; what is set between two is set by the first if it has a place for that, else by a statement."""
     joined: list[Step] = []
     for step in steps:
         if isinstance(step, Step):
@@ -252,11 +252,11 @@ class Search:
     """A request as statements.
 
     Attributes:
-        model: Of the request's vector; `None` when nothing of the collection was embedded with it.
-        graph: How the model's graph is asked, or `None` to compare all.
+        model: The model of the request's vector; `None` if nothing in the collection was embedded with it.
+        graph: How the model's graph is queried, or `None` to compare all.
         is_open: Whether all that has a vector passes the filter, as far as is known.
-        few: Where so few pass the filter, these are compared all the same; `None` where that is not looked for.
-        prune_above: Documents from which on frequent terms make no candidates; `None` where all do.
+        few: If at most this many pass the filter, all of these are compared after all; `None` if that is not tried.
+        prune_above: Number of documents above which frequent terms make no candidates; `None` if all terms do.
     """
 
     request: FindRequest
@@ -320,7 +320,7 @@ class Search:
         return [Step(Statement(text), "list"), *self._count_all(question)]
 
     def _count_all(self, question: Question | None) -> list[Step | Text]:
-        """Return what counts over all matches, though some terms make no candidates."""
+        """Return what counts over all matches, even if some terms make no candidates."""
         steps: list[Step | Text] = []
         is_pruned = question is not None and not question.phrases and self.prune_above is not None
         if self.request.counts and is_pruned:
@@ -379,7 +379,7 @@ class Search:
         )
 
     def _match(self) -> Text:
-        """Return the matches that are seen: some hold words as they are written that are no terms of theirs."""
+        """Return the visible matches: some hold words, as they are written, that are not among their terms."""
         matches: Text = _TRUE
         if self.question is not None:
             matches = self.question.make_phrases()
@@ -421,7 +421,7 @@ class Search:
             "org": quote(self.request.collection.org),
             "toolset": quote(self.request.collection.toolset),
             "depth": quote(self.request.depth),
-            # A partial index is only used where the planner sees its condition.
+            # A partial index is only used if the planner sees its condition.
             "model": self.model.key,
         }
         if self.graph is None:
@@ -465,5 +465,5 @@ class Search:
 
 
 def _see(any_of: Sequence[int], all_of: Sequence[int], *, by_words: bool) -> Text:
-    """Return what shows entries that hold any number of some, or all of others, by the index of words or by keys."""
+    """Return what shows entries that hold any of some numbers or all of others, by the index of words or by keys."""
     return _SEE.format(quote(list(any_of)), quote(list(all_of)), _BY_WORDS if by_words else _BY_KEYS)

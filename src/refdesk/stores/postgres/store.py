@@ -44,15 +44,15 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 PATIENCE_SECONDS = 30.0
-"""How long a transaction waits for those of other processes, and any answer is waited for."""
+"""How long a transaction waits for those of other processes, and for any answer."""
 
 
 class PostgresStore(PostgresReader):
     """See `Store`.
 
     Attributes:
-        connections: To the database.
-        graphs: Those of the models whose vectors it holds.
+        connections: The connections to the database.
+        graphs: The graphs of the models whose vectors it holds.
     """
 
     def __init__(
@@ -112,8 +112,8 @@ class PostgresStore(PostgresReader):
     async def scrub(self) -> bool:
         """See `Store.scrub`.
 
-        VACUUM lets the room of removed rows be used again and tidies the pages; it does not overwrite it. Only VACUUM
-        FULL would, which keeps everybody out for as long as it takes to write all tables and indexes anew.
+        VACUUM lets the room of removed rows be reused and tidies the pages; it does not overwrite it. Only VACUUM FULL
+        would, which keeps everybody out for as long as it takes to rewrite all tables and indexes.
         """
         await scrubbing.vacuum(self.connections)
         return False
@@ -166,9 +166,9 @@ class PostgresStore(PostgresReader):
 
     @asynccontextmanager
     async def loading(self) -> AsyncGenerator[None, None]:
-        """See `Archive.loading`. The graphs are built at its end: to put vectors in one by one takes far longer.
+        """See `Archive.loading`. The graphs are built at its end: inserting vectors one by one takes far longer.
 
-        When cancelled it builds none, as a cancelled caller must not wait; the next to open the store does.
+        If it is cancelled it builds none, as a cancelled caller must not wait; the next to open the store does.
         """
         await self.graphs.drop()
         try:
@@ -207,19 +207,20 @@ async def open_store(
     limits: Limits | None = None,
     read: Sequence[str] = (),
 ) -> AsyncGenerator[Store, None]:
-    """Yield the store kept in a PostgreSQL database; its tables are made where there are none.
+    """Yield the store kept in a PostgreSQL database; its tables are created if absent.
 
     Args:
         url: `postgresql://user:password@host:port/database`, with libpq's parameters. The role owns the tables and
-            should be neither superuser nor BYPASSRLS, so that row-level security binds it. The tables stand in the
-            first schema of its search path.
+            should be neither superuser nor BYPASSRLS, so that row-level security binds it. The tables are in the first
+            schema of its search path.
         clock: Says when revisions were recorded; the machine's clock by default.
-        patience_seconds: How long a transaction waits for another's, and any one answer is waited for.
-        limits: Up to what size searches do everything; small collections are searched as exactly as by any engine.
-        read: The URLs of standbys that searches may be asked of.
+        patience_seconds: How long a transaction waits for another's, and for any one answer.
+        limits: Up to what sizes searches consider everything; small collections are searched as exactly as by any
+            engine.
+        read: The URLs of standbys that may answer searches.
 
     Raises:
-        ConfigurationError: The database cannot serve, or is of a newer refdesk or another program.
+        ConfigurationError: The database cannot serve, or was written by a newer refdesk or another program.
         StoreError: It cannot be reached or used; the message says why.
     """
     clock = clock or SystemClock()
@@ -279,7 +280,7 @@ class _HeldError(StoreError):
 
 
 async def _work(connections: Connections, work: Callable[[Session], Awaitable[None]]) -> None:
-    """Do what nobody can do without; wait for as long as another process does it, or anything else that is long."""
+    """Do work that nobody can do without; wait while another process does it, or anything else that takes long."""
     deadline = anyio.current_time() + LONG_SECONDS
     while True:
         try:

@@ -1,7 +1,7 @@
-"""Titles and bodies as they are stored: packed here, since the server leaves texts of this length as long as they are.
+"""Titles and bodies as they are stored: compressed here, because the server does not shorten texts of this length.
 
-It looks only for what repeats itself, and gives up where that saves less than a quarter. Deflate also gives frequent
-letters fewer bits, and halves a note of a hundred words. What searches compare of a text stands in `entries`.
+The server only looks for repetitions, and gives up if that saves less than a quarter. Deflate also gives frequent
+letters fewer bits, and halves a note of a hundred words. What searches compare of a text is in `entries`.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ _PLAIN, _DEFLATED = b"\0", b"\1"
 """The first byte says how the rest is packed."""
 
 _BETWEEN = "\0"
-"""Parts the title from the body; no text that can be stored holds it."""
+"""Separates the title from the body; no text that can be stored holds it."""
 
 _NO_HEADER = -zlib.MAX_WBITS
 
 
 def pack(title: str, body: str) -> bytes:
-    """Return both texts, which can be stored, as one."""
+    """Return both texts, which must be storable, packed into one."""
     plain = f"{title}{_BETWEEN}{body}".encode()
     deflate = zlib.compressobj(wbits=_NO_HEADER)
     deflated = deflate.compress(plain) + deflate.flush()
@@ -35,7 +35,7 @@ def unpack(columns: Columns) -> list[Any]:
     """Return columns as `decode_document` and `decode_revision` read them.
 
     Args:
-        columns: The same without title and body, and behind them both texts, packed; or that in hexadecimal.
+        columns: The same without title and body, followed by both texts packed into bytes, or these in hexadecimal.
     """
     *first, facets, spans, data, texts = columns
     title, body = _unpack(bytes.fromhex(texts) if isinstance(texts, str) else texts)
@@ -43,10 +43,10 @@ def unpack(columns: Columns) -> list[Any]:
 
 
 def unpack_versions(rows: Sequence[Columns]) -> list[list[Any]]:
-    """Return the same of the versions of one document.
+    """Return the same for the versions of one document.
 
     Args:
-        rows: In order; what is `None` is as in the next version; the present one always has its own.
+        rows: In order; texts that are `None` are those of the next version; the present version always has its own.
     """
     unpacked, texts = list[list[Any]](), None
     for *columns, own in reversed(rows):

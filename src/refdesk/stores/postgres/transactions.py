@@ -1,15 +1,15 @@
 """Write transactions: those of one org take turns, those of different orgs never wait for each other.
 
 A transaction-scoped advisory lock, named after schema and org, is the cheapest way to have all transactions of an org
-run one after another, across processes and machines: under READ COMMITTED every statement behind it sees all that was
-committed before, so nothing ever has to be repeated as SERIALIZABLE would ask for, and a pooler may hand the connection
-on at its end. A transaction takes the lock of each org when it first reads or writes something of it, and keeps it.
-Work on the whole store (migrations, graphs, the vectors of a model) keeps everybody out by the lock of the schema, of
-which all others hold a share.
+run one after another, across processes and machines: under READ COMMITTED every statement after it sees all that was
+committed before, so nothing ever has to be repeated as under SERIALIZABLE, and a pooler may hand the connection on when
+the transaction ends. A transaction takes the lock of each org when it first reads or writes something of it, and keeps
+it. Work on the whole store (migrations, graphs, the vectors of a model) keeps everybody out by the lock of the schema,
+which all others hold in shared mode.
 
-Nothing that is written is answered but by success, so writes travel with the next read, or with the commit: a
-transaction takes a round trip for each of its reads and one for its end. Brief ones of an org that stand in line in one
-process share a transaction of the database and its commit; see decision 16.
+Writes return nothing but success, so they are sent along with the next read, or with the commit: a transaction takes a
+round trip for each of its reads and one for its end. Brief transactions of an org that wait in line in one process
+share one database transaction and its commit; see decision 16.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ from refdesk.stores.postgres.pool import Connection, Row, hang_up, is_in_transac
 from refdesk.stores.postgres.silence import Silence
 
 MOST_WRITERS = 6
-"""Transactions that write in one process at a time, at most: the other connections of its pool are for reading."""
+"""Most transactions that write at a time in one process: the other connections of its pool are for reading."""
 
 _BEGIN = Statement("BEGIN ISOLATION LEVEL READ COMMITTED")
-# An acknowledged commit is on the disk even where the server's default is otherwise.
+# An acknowledged commit is on the disk even if the server's default is otherwise.
 _SHARE = "pg_advisory_xact_lock_shared(hashtextextended('refdesk store ' || current_schema(), 0))"
 _LIMITS = """
     SELECT set_config('lock_timeout', %s, true), set_config('statement_timeout', %s, true),
@@ -53,32 +53,32 @@ _LOCK = Statement("SELECT pg_advisory_xact_lock(hashtextextended('refdesk store 
 _OF_ORG = "pg_advisory_xact_lock(hashtextextended(concat('refdesk org ', current_schema(), ' ', %s::text), 0))"
 _LOCK_ORG = f"SELECT {_OF_ORG}"
 _SEE_AND_LOCK_ORG = f"{SEE}, {_OF_ORG}"
-# What is set is set, and what is locked is locked, from left to right.
+# Settings and locks take effect from left to right.
 _BEGIN_IN_ORG = f"{_LIMITS_AND_SHARE}, {SEE.removeprefix('SELECT ')}, {_OF_ORG}"
 
 LONG_SECONDS = 3600.0
 """How long a statement may take that works on all documents or all vectors; meanwhile nobody else can write."""
 
 IDLE_PATIENCES = 2
-"""A transaction whose process says nothing for so many patiences is undone: the process hangs or is cut off."""
+"""A transaction whose process sends nothing for this many times the patience is undone: it hangs or is cut off."""
 
 BATCH = 256
-"""Statements that wait to be sent, at most."""
+"""Most statements that wait to be sent."""
 
 
 MOST_SHARING = 16
-"""Brief transactions that share a commit, at most: none waits for longer than so many take."""
+"""Most brief transactions that share a commit: none waits for longer than so many take."""
 
 
 @dataclass(slots=True)
 class Shared:
-    """A transaction of the database in which brief ones of an org follow each other, and its end.
+    """A database transaction in which brief transactions of an org follow each other, and how it ends.
 
     Attributes:
-        members: How many have been in it.
+        members: How many brief transactions have been in it.
         is_committing: Whether the server has been asked to commit it.
         ended: Set when all of them are committed, or none.
-        error: Why none is.
+        error: Why none of them is committed.
     """
 
     connection: Connection
@@ -88,21 +88,21 @@ class Shared:
     error: StoreError | None = None
 
     def end(self, error: StoreError | None = None) -> None:
-        """Let those know who wait for it."""
+        """Note that it has ended, and wake those who wait for that."""
         self.error = error
         self.ended.set()
 
     def give_up(self) -> None:
-        """End it, since its server is silent: whoever is in it or has left it waits for that no longer."""
+        """End it because its server is silent: whoever is in it or has left it waits no longer."""
         hang_up(self.connection)
         self.end(StoreError(failures.UNCERTAIN if self.is_committing else failures.LOST))
 
     @contextmanager
     def ended_by_failure(self, meaning: str) -> Generator[None, None, None]:
-        """End it when the block fails, which is the end of an error of the store: whoever waits would do so for ever.
+        """End it if the block fails, for otherwise others would wait for ever; errors of the store go no further.
 
         Args:
-            meaning: What to say of a failure that is no refusal by the server.
+            meaning: The message for a failure that is not a refusal by the server.
         """
         try:
             yield
@@ -117,8 +117,9 @@ class Turns:
     """Lines up the tasks of one process, so that they do not hold connections while they wait for one another.
 
     Attributes:
-        brief: How many brief transactions stand in line for an org.
-        open: Of an org whose turn is free: the shared transaction that whoever takes the turn goes on with, or commits.
+        brief: How many brief transactions wait in line for each org.
+        open: For an org whose turn is free, the shared transaction that whoever takes the turn next continues or
+            commits.
     """
 
     def __init__(self) -> None:
@@ -131,13 +132,13 @@ class Turns:
     async def take(
         self, org: str, seconds: float, silence: Silence | None = None, *, is_brief: bool = False
     ) -> AsyncGenerator[None, None]:
-        """Hold the turn of an org; `""` is none.
+        """Hold the turn of an org; for `""` there is no turn to wait for.
 
         Args:
-            org: Whose.
-            seconds: How long it is waited for.
-            silence: Of the server; without it the turn is waited for though that is silent.
-            is_brief: Whether what is done then is.
+            org: Whose turn.
+            seconds: How long to wait for it.
+            silence: The server's; without it, waiting goes on even while the server is silent.
+            is_brief: Whether it is for a brief transaction.
 
         Raises:
             StoreError: Others kept it too long, or found the server silent.
@@ -162,14 +163,14 @@ class Turns:
 
 
 class Session:
-    """One transaction that writes: begins at the first statement, so that nobody waits while rows are prepared.
+    """One write transaction; it begins at the first statement, so that nobody waits while rows are prepared.
 
-    A brief one leaves the commit to the next in line for its org, where that is brief too, and waits for it: what one
-    does is undone alone, by a savepoint, and none is answered before all are on the disk.
+    A brief one leaves the commit to the next in line for its org, if that is brief too, and waits for it: each is
+    undone alone, by a savepoint, and none is answered before all are on the disk.
 
     Attributes:
         has_begun: Whether statements have been sent.
-        is_brief: Whether it does nothing but what is asked for at once, in one org.
+        is_brief: Whether it does only what was announced at its beginning, in one org; see `Transaction.expect`.
     """
 
     def __init__(self, connections: Connections, turns: Turns, stack: AsyncExitStack, *, is_alone: bool) -> None:
@@ -177,9 +178,9 @@ class Session:
 
         Args:
             connections: One of them is taken when it begins.
-            turns: Those of this process.
-            stack: What is taken is given back with it.
-            is_alone: Nobody else writes before it ends.
+            turns: The turns of this process.
+            stack: Gives back what is taken when it is closed.
+            is_alone: Whether nobody else may write before it ends.
         """
         self._connections = connections
         self._turns = turns
@@ -200,7 +201,7 @@ class Session:
 
     @property
     def orgs(self) -> frozenset[str]:
-        """Those that it holds."""
+        """The orgs that it holds."""
         return frozenset(self._orgs)
 
     @property
@@ -209,7 +210,7 @@ class Session:
         return self._connections.is_one_node
 
     async def send(self, scope: Scope, *statements: Statement) -> list[list[Row]]:
-        """Return the rows of each statement, sent in one round trip with what waits; they see the rows of `scope`.
+        """Return the rows of each statement, sent in one round trip with those queued; they see the rows of `scope`.
 
         Raises:
             StoreError: One failed, and the transaction with it.
@@ -223,7 +224,7 @@ class Session:
         return rows[len(before) :]
 
     async def post(self, scope: Scope, *statements: Statement) -> None:
-        """Have statements run whose rows nobody wants, before whatever is sent next or at the end.
+        """Queue statements whose rows nobody wants; they run before whatever is sent next, or at the end.
 
         Raises:
             StoreError: One of those before has failed, and the transaction with it.
@@ -250,10 +251,10 @@ class Session:
             await self._connection.execute(script.encode())
 
     async def commit(self) -> None:
-        """Return when what was written is on the server's disk.
+        """Return once what was written is on the server's disk.
 
         Raises:
-            StoreError: It was undone, or the connection was lost before the server's word came.
+            StoreError: It was undone, or the connection was lost before the server confirmed it.
         """
         if self._connection is None:
             return
@@ -273,7 +274,7 @@ class Session:
         return members < MOST_SHARING and self._turns.brief[next(iter(self._orgs))] > 0
 
     async def _leave(self, connection: Connection) -> None:
-        """Leave the transaction to the next in line, and return when it is committed."""
+        """Leave the transaction to the next in line, and return once it is committed."""
         (org,) = self._orgs
         waiting, self._waiting = self._waiting, []
         await self._connections.send(connection, *waiting)
@@ -292,10 +293,10 @@ class Session:
         await self._turn.aclose()
 
     async def _see_to_end(self, org: str, shared: Shared) -> None:
-        """Return when the transaction has ended: it stands in line, in case nobody who did goes on with it."""
+        """Return once the transaction has ended; waits in line too, in case none of those in line continues it."""
 
         async def stand_in_line() -> None:
-            # A commit that is under way is not cut off: a driver that is, asks the server, which may be silent.
+            # A commit under way is not cancelled: when cancelled, the driver asks the server, which may be silent.
             async with self._turns.take(org, LONG_SECONDS):
                 with anyio.CancelScope(shield=True):
                     await self._end_shared(org)
@@ -327,12 +328,12 @@ class Session:
                 await self._undo_own(self._shared)
             return
         if self._connection is not None and not self._connection.closed and not _is_idle(self._connection):
-            # The reason for the undoing matters more than that the server could not be told: it notices by itself.
+            # Why it is undone matters more than that the server could not be informed: it notices by itself.
             with anyio.CancelScope(shield=True), suppress(StoreError):
                 await self._connections.send(self._connection, Statement("ROLLBACK"))
 
     async def _undo_own(self, shared: Shared) -> None:
-        """Undo what this member of a shared transaction did, unless it has ended, and pass the others' on."""
+        """Undo what this member of a shared transaction did, unless that has ended, and pass on what others did."""
         (org,) = self._orgs
         if shared.ended.is_set() or self._turns.open.get(org) is shared:
             return
@@ -349,7 +350,7 @@ class Session:
         shared = self._shared
         try:
             if shared is not None:
-                # What fails of its own must not undo the others'.
+                # If this member's own statements fail, that must not undo what others did.
                 waiting, self._waiting = self._waiting, []
                 await self._connections.send(connection, *waiting)
                 shared.is_committing = True
@@ -364,7 +365,7 @@ class Session:
             shared.end()
 
     async def _enter(self, scope: Scope) -> Connection:
-        """Return the connection, after what begins the transaction and lets it see and hold the scope was queued."""
+        """Return the connection, after queueing what begins the transaction and lets it see and hold the scope."""
         if self._has_ended:
             raise RuntimeError("this transaction has ended")
         if self._connection is None:
@@ -375,7 +376,7 @@ class Session:
             if (connection := self._join(scope)) is not None:
                 return connection
             await self._end_shared(org)
-            # Who has found out by others' work that the server is silent does not ask for a connection to it.
+            # If others have found the server silent meanwhile, do not ask for a connection to it.
             silence.check(since)
             await self._stack.enter_async_context(self._turns.take_place(patience, silence))
             self._connection = await self._stack.enter_async_context(self._connections.pool.lend())
@@ -386,9 +387,8 @@ class Session:
         return self._connection
 
     def _begin(self, scope: Scope) -> list[Statement]:
-        """Return what begins the transaction; within an org, where nothing else comes first, also lets it see and hold
-        that."""
-        # The lock has the lower limit, so that the answer can say what was waited for.
+        """Return what begins the transaction; if nothing comes in between, also what lets it see and hold the org."""
+        # The lock has the lower limit, so that the error can say what was waited for.
         patience = self._connections.patience_seconds
         limits = [f"{int(seconds * 1000)}ms" for seconds in (patience, patience + 1, patience * IDLE_PATIENCES)]
         if self._is_alone:
@@ -400,7 +400,7 @@ class Session:
         return [_BEGIN, Statement(_BEGIN_IN_ORG, (*limits, *scope.values, scope.org), scope)]
 
     def _join(self, scope: Scope) -> Connection | None:
-        """Go on with the transaction that another brief one of the org has left open, if there is one."""
+        """Continue the transaction that another brief one of the org has left open, if there is one."""
         org = scope.org or ""
         shared = self._turns.open.get(org)
         if shared is None or not self.is_brief or shared.ended.is_set() or not is_in_transaction(shared.connection):
@@ -460,12 +460,12 @@ def _is_refusal(error: BaseException | None) -> bool:
 async def open_session(
     connections: Connections, turns: Turns, *, is_alone: bool = False
 ) -> AsyncGenerator[Session, None]:
-    """Yield a session; commit it when the block is left, undo it when by an exception.
+    """Yield a session; commit it when the block ends, or roll it back if that is by an exception.
 
     Args:
         connections: One of them is taken when the transaction begins.
         turns: Lines up the tasks of this process before that.
-        is_alone: It works on the whole store: nobody else writes before it ends.
+        is_alone: Whether it works on the whole store, so that nobody else may write before it ends.
     """
     async with AsyncExitStack() as stack:
         session = Session(connections, turns, stack, is_alone=is_alone)

@@ -9,19 +9,19 @@ from refdesk.stores.postgres.connections import Text, quote
 from refdesk.stores.postgres.hnsw import MOST_INDEXED_DIMENSIONS
 
 OVER_FETCH = 2
-"""The graph is asked for this many times the passages that documents as long as the mean would need."""
+"""The graph is asked for this many times the passages that documents of mean length would need."""
 
 GRAPH_COST = 5
-"""Visiting a node of the graph costs as much as comparing so many passages one by one."""
+"""Visiting a node of the graph costs as much as comparing this many passages one by one."""
 
 LEAST_EFFORT = 100
-"""How many nodes of a small graph are held in view."""
+"""How many candidates a search of a small graph keeps (`hnsw.ef_search`)."""
 
 MOST_EFFORT = 1000
-"""The highest `hnsw.ef_search` there is."""
+"""The highest `hnsw.ef_search` that is allowed."""
 
 SCAN_SLACK = 4
-"""The graph may visit so many times the nodes that should do, and no fewer than pgvector's own 20,000."""
+"""A search may visit this many times the nodes that should suffice, and at least pgvector's default of 20,000."""
 
 _LEAST_SCAN = 20_000
 _SET = Text(
@@ -38,7 +38,7 @@ class Model:
     Attributes:
         passages: How many there are in all, of every org: the size of the graph.
         own: How many of them are the collection's.
-        documents: How many documents it has, withdrawn ones not counted.
+        documents: How many documents the collection has, not counting withdrawn ones.
     """
 
     key: int
@@ -48,18 +48,18 @@ class Model:
     documents: int
 
     def get_passages_of(self, documents: int) -> float:
-        """Return how many passages a document has in the mean, at least 1."""
+        """Return how many passages a document has on average, at least 1."""
         return max(1.0, self.own / max(documents, 1))
 
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """How the graph is asked.
+    """How the graph is queried.
 
     Attributes:
-        fetch: For how many passages.
-        effort: How many it holds in view.
-        scan: How many it visits at most.
+        fetch: For how many passages it is asked.
+        effort: How many candidates the search keeps.
+        scan: How many nodes it visits at most.
     """
 
     fetch: int
@@ -68,21 +68,22 @@ class Graph:
 
     @property
     def settings(self) -> Text:
-        """What is set for the transaction. The order is relaxed, as what is found is sorted by exact cosines anyway.
+        """The settings for the transaction. The order is relaxed, as what is found is sorted by exact cosines anyway.
 
-        The planner, which knows little of how many rows a filter lets pass, would rather sort all of them.
+        Sorting is turned off because the planner, which knows little about how many rows pass a filter, would rather
+        sort all of them.
         """
         return _SET.format(quote(str(self.effort)), quote(str(self.scan)))
 
 
 def get_exact_limit(model: Model, documents: int, depth: int, exact_passages: int) -> int | None:
-    """Return up to how many documents it is cheaper to compare all, or `None` where that is so for the collection.
+    """Return up to how many documents comparing all is cheaper, or `None` if it is for the whole collection.
 
-    To find `fetch` of `wanted` passages the graph visits about `fetch * passages / wanted` nodes, each as dear as
-    `GRAPH_COST` comparisons: it pays when that is less than `wanted`.
+    To find `fetch` of `wanted` passages the graph visits about `fetch * passages / wanted` nodes, each as expensive as
+    `GRAPH_COST` comparisons: it pays if that is less than `wanted`.
 
     Args:
-        exact_passages: Up to so many all are compared in any case; with 0 the graph is always asked.
+        exact_passages: Up to this many passages, all are compared in any case; with 0 the graph is always used.
     """
     fetch = _get_fetch(model, documents, depth)
     limit = max(exact_passages, isqrt(GRAPH_COST * fetch * model.passages)) if exact_passages else 0
@@ -103,14 +104,15 @@ def choose_graph(model: Model, documents: int, depth: int, effort: int | None, w
 
 
 def get_usual_effort(passages: int) -> int:
-    """Return how many nodes of a graph of so many passages are held in view: the same view misses more of a larger one.
+    """Return how many candidates to keep in a graph of this many passages: the same number misses more in a larger one.
 
-    With 10,000 invented passages 100 find .97 of the ten nearest; with 100,000 they find .70, and 300 find .95.
+    With 10,000 invented passages, 100 candidates find .97 of the ten nearest; with 100,000 they find .70, and 300 find
+    .95.
     """
     return min(MOST_EFFORT, max(LEAST_EFFORT, isqrt(passages)))
 
 
 def _get_fetch(model: Model, documents: int, depth: int) -> int:
-    """Where each document has one passage, as many as documents are wanted; else some may have several of the best."""
+    """Return how many passages to fetch: more if documents have several, as some may have several of the best."""
     over = OVER_FETCH if model.own > documents else 1
     return ceil(over * depth * model.get_passages_of(documents))

@@ -133,7 +133,7 @@ CHANGED = "The document changed since it was read: read it again and repeat the 
 
 @dataclass(frozen=True, slots=True)
 class DocumentRow:
-    """A document ready to be written: everything that takes time is done before the store is locked."""
+    """A document ready to be written: everything slow is done before the store is locked."""
 
     collection: Collection
     columns: Mapping[str, object]
@@ -151,13 +151,13 @@ class DocumentRow:
 
     @property
     def state(self) -> State:
-        """Whether it holds."""
+        """The document's state."""
         return State(str(self.columns["state"]))
 
 
 @dataclass(frozen=True, slots=True)
 class _Before:
-    """What is stored of a document before it is written: nothing has version 0 and no key."""
+    """What is stored of a document before it is written; if nothing is, the version is 0 and the key a new one."""
 
     key: int
     version: int = 0
@@ -174,7 +174,7 @@ def prepare_revisions(revisions: Sequence[Revision], ahead: Ahead | None = None)
 
     Args:
         revisions: The versions.
-        ahead: May have analysed some of them.
+        ahead: May already have analysed some of them.
 
     Raises:
         InvalidInputError: A text or value in one cannot be stored.
@@ -198,7 +198,7 @@ def _encode(revision: Revision) -> dict[str, object]:
 
 
 async def prepare(revisions: Sequence[Revision], ahead: Ahead) -> list[DocumentRow]:
-    """Return the same; what takes longer than to hand it to a thread is done in one."""
+    """Return the same; what takes longer than a hop to a thread is done in one."""
     if sum(len(each.document.body) for each in revisions) <= SHORT:
         return prepare_revisions(revisions, ahead)
     return await anyio.to_thread.run_sync(prepare_revisions, revisions)
@@ -211,12 +211,12 @@ async def put_revisions(
 
     Args:
         session: The transaction.
-        rows: What is written.
-        known: Of some collections what is there; used once.
-        is_loading: Terms are counted at the end of the load.
+        rows: The versions to write.
+        known: What is stored of some collections; used once.
+        is_loading: Whether a store is being loaded: terms are then counted less often, and at the end of the load.
 
     Returns:
-        What is there afterwards.
+        What is stored afterwards.
     """
     by_collection: defaultdict[Collection, list[DocumentRow]] = defaultdict(list)
     for row in rows:
@@ -239,7 +239,7 @@ async def put_revisions(
 
 
 async def erase_documents(session: Session, rows: Sequence[DocumentRow]) -> None:
-    """See `Transaction.erase_documents`. Words that no other document holds leave the vocabulary too."""
+    """See `Transaction.erase_documents`. Terms are counted at once, so that no note of the erased terms is left."""
     by_collection: defaultdict[Collection, list[DocumentRow]] = defaultdict(list)
     for row in rows:
         by_collection[row.collection].append(row)
@@ -254,7 +254,7 @@ async def erase_documents(session: Session, rows: Sequence[DocumentRow]) -> None
 
 
 async def count_loaded(session: Session) -> None:
-    """Count the terms of whatever a load has brought; the session works on the whole store."""
+    """Count the terms of what a load has written; the session works on the whole store."""
     (collections,) = await session.send(ALL_ORGS, Statement(GET_UNCOUNTED))
     for org, toolset in collections:
         await session.post(Scope(org), *count_terms(org, toolset))
@@ -270,10 +270,10 @@ class Content:
     """The part of a collection that a call writes to, as it is stored.
 
     Attributes:
-        stored: What is there under each id.
-        ids: Those of which it is known what is there.
+        stored: What is stored under each id.
+        ids: The ids of which it is known what is stored.
         changes: The last number of the org's change sequence; `None` before the first.
-        uncounted: About how many changes searches have to look through, beside what is counted.
+        uncounted: About how many changes searches have to look through besides what is counted.
         last_audit: The last entry of the org's audit log.
     """
 
@@ -290,7 +290,7 @@ class Content:
         return self.collection.org, self.collection.toolset
 
     def refuse_conflicts(self, rows: Iterable[DocumentRow]) -> None:
-        """Return when each version is the stored one plus one; those of one document count up."""
+        """Return if each version is the stored one plus one; those of one document follow each other."""
         versions = {id: before.version for (_, id), before in self.stored.items()}
         for row in rows:
             if row.columns["version"] != versions.get(row.id, 0) + 1:
@@ -298,7 +298,7 @@ class Content:
             versions[row.id] = versions.get(row.id, 0) + 1
 
     def refuse_older(self, rows: Iterable[DocumentRow]) -> None:
-        """Return when each version is above the stored one."""
+        """Return if each version is above the stored one."""
         for row in rows:
             before = self.stored.get((self.collection, row.id))
             if before is not None and int(str(row.columns["version"])) <= before.version:
@@ -309,7 +309,7 @@ class Content:
         org = self.place[0]
         keys = [each.key for row in rows if (each := self.stored.get((self.collection, row.id))) is not None]
         await self.put(session, rows)
-        # What terms are counted of nothing any more goes with the counting.
+        # Counting removes the changes noted for it, which hold the terms of what is erased.
         vectors = Statement(_REMOVE_VECTORS, {"org": org, "toolset": self.place[1], "keys": keys})
         await session.post(Scope(org), vectors, Statement(_REMOVE_REVISIONS, (org, keys)), *self._count_terms())
 
@@ -335,21 +335,21 @@ class Content:
         await session.post(Scope(self.collection.org), *statements)
 
     def settle(self, limit: int) -> list[Statement]:
-        """Return what counts terms, once searches have so many changes to look through beside what is counted."""
+        """Return what counts terms, once searches have `limit` changes to look through besides what is counted."""
         return self._count_terms() if (self.uncounted or 0) >= limit else []
 
     def _take_numbers(self, count: int) -> list[Statement]:
-        """Take as many of the org's change sequence: nobody else can while this transaction holds the org.
+        """Take `count` numbers of the org's change sequence: nobody else can while this transaction holds the org.
 
         Returns:
-            What makes the rows of org and collection, where there are none; else the sequence is noted with the count.
+            What creates the rows of org and collection, if they are missing; otherwise `count` stores the sequence.
         """
         statements = [Statement(_MAKE_COLLECTION, self.place)] if self.uncounted is None else []
         is_first, self.changes = self.changes is None, (self.changes or 0) + count
         return [*statements, Statement(_MAKE_ORG, (self.place[0], self.changes))] if is_first else statements
 
     def index(self, rows: Sequence[DocumentRow], keys: Sequence[int]) -> list[Statement]:
-        """Let searches find documents; nothing of what they found before may be there any more."""
+        """Let searches find documents; nothing by which they were found before may be left."""
         living = [(key, row) for key, row in zip(keys, rows, strict=True) if row.is_living]
         if not living:
             return []
@@ -362,7 +362,7 @@ class Content:
     def _replace(
         self, rows: Sequence[DocumentRow], before: Sequence[_Before], numbers: Sequence[int]
     ) -> Iterable[Statement]:
-        """Keep the versions that go, and remove what was derived from them."""
+        """Keep the versions that are replaced, and remove what was derived from them."""
         org, old = self.place[0], [each for each in before if each.version]
         if not old:
             return
@@ -377,13 +377,13 @@ class Content:
             yield Statement(_REMOVE_VECTORS, {"org": org, "toolset": self.place[1], "keys": reworded})
 
     def _change_terms(self, change: int, before: Sequence[_Before], numbers: Sequence[int]) -> Iterable[Statement]:
-        """Note the terms of documents that were there before, as their entries are at this moment."""
+        """Note the terms of documents that existed before, as their entries are at this moment."""
         old = [(each.key, number) for each, number in zip(before, numbers, strict=True) if each.version]
         if old:
             yield Statement(CHANGE_TERMS, (change, *map(list, zip(*old, strict=True)), *self.place))
 
     def count(self, rows: Sequence[DocumentRow], before: Sequence[_Before], last: int | None = None) -> Statement:
-        """Keep the collection's counts in step, so that no search has to count; note the last number of a sequence."""
+        """Keep the collection's counts in step, so that no search has to count; store the sequence's last number."""
         living = [row for row in rows if row.is_living]
         words = sum(row.derived.length for row in living) - sum(old.length for old in before)
         documents = len(living) - sum(old.is_living for old in before)
@@ -416,7 +416,7 @@ class Content:
     def _put(
         self, one: LiteralString, many: LiteralString, columns: Mapping[str, Sequence[object]], **values: object
     ) -> Statement:
-        """Return what puts rows into a table, by the one or the other statement, as many as there are."""
+        """Return what puts rows into a table, by the statement for one row or by that for many."""
         values |= {"org": self.place[0], "toolset": self.place[1]}
         if len(columns["key"]) == 1:
             return Statement(one, {**{name: column[0] for name, column in columns.items()}, **values})
@@ -435,14 +435,14 @@ class Content:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A collection and ids of which it is asked what is there."""
+    """A collection, and ids in it for which it is asked what is stored."""
 
     collection: Collection
     ids: Sequence[str]
 
     @property
     def statements(self) -> list[Statement]:
-        """What asks for it, in the transaction that holds the org."""
+        """The statements that ask, for the transaction that holds the org."""
         place = (self.collection.org, self.collection.toolset)
         return [
             Statement(_GET_NUMBERS, {"org": place[0], "toolset": place[1]}),
@@ -451,7 +451,7 @@ class Asked:
         ]
 
     def read(self, rows: Sequence[Sequence[Row]]) -> Content:
-        """Return what is there, from the rows of the statements."""
+        """Return what is stored, from the rows of the statements."""
         (((changes, uncounted),), found, ends) = rows
         stored = {(self.collection, row[0]): _decode_before(row[1:]) for row in found}
         last_audit = decode_audit(ends[0]) if ends else None
@@ -461,11 +461,11 @@ class Asked:
 async def _get_content(
     session: Session, known: dict[Collection, Content], collection: Collection, rows: Sequence[DocumentRow]
 ) -> Content:
-    """Return what is there of the collection under the ids of the rows."""
+    """Return what is stored in the collection under the ids of the rows."""
     ids = {row.id for row in rows}
     content = known.pop(collection, None)
     if content is not None and ids <= content.ids:
-        # Its numbers and counts are as old as the answer: whatever else is written then has its own.
+        # Its numbers and counts are as old as the answer: whatever else is written after this asks anew.
         known.clear()
         return content
     known.clear()
@@ -474,7 +474,7 @@ async def _get_content(
 
 
 def index_anew(collection: Collection, rows: Sequence[DocumentRow], keys: Sequence[int]) -> list[Statement]:
-    """Return what makes that anew which searches read of stored documents; none of it may exist yet."""
+    """Return what rebuilds what searches read of stored documents; none of that may exist yet."""
     content = Content(collection)
     return [*content.index(rows, keys), content.count(rows, [])]
 
@@ -485,7 +485,7 @@ def _decode_before(row: Row) -> _Before:
 
 
 def _part(rows: Iterable[DocumentRow]) -> list[list[DocumentRow]]:
-    """Return the rows in groups that hold no id twice, the versions of a document in their order."""
+    """Return the rows in groups that hold no id twice, with the versions of a document in order."""
     waves: list[list[DocumentRow]] = []
     met: Counter[str] = Counter()
     for row in rows:

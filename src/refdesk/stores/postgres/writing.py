@@ -1,4 +1,4 @@
-"""What reads the store, and the transactions that write it, as the port has them."""
+"""The port's `Reader` and `Transaction`, implemented for PostgreSQL."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class PostgresReader:
 
 @dataclass(slots=True)
 class Seen:
-    """What a transaction has read or written, and need not read again: the locks of their orgs keep others out."""
+    """What a transaction has read or written and need not read again: the locks of the orgs keep others out."""
 
     records: dict[MetadataKey, Metadata | None] = field(default_factory=dict["MetadataKey", "Metadata | None"])
     contents: dict[Collection, writes.Content] = field(default_factory=dict["Collection", writes.Content])
@@ -153,8 +153,8 @@ class PostgresTransaction(PostgresReader):
         self._seen.records.update(zip(keys, reads.match_metadata(keys, rows), strict=True))
 
     async def _go_by_what_is_known(self, org: str, documents: Sequence[Document], keys: Sequence[MetadataKey]) -> bool:
-        """Have that required in the place of asking; `False` where too little is known."""
-        # Others know more when it is this one's turn.
+        """Require what is known instead of asking for it; return `False` if too little is known."""
+        # More may be known, from other transactions, once it is this one's turn.
         await self._session.post(Scope(org))
         state = self._knowledge.get(documents)
         if state is None:
@@ -174,7 +174,7 @@ class PostgresTransaction(PostgresReader):
         """Forget what is known of the orgs of a transaction that failed.
 
         Raises:
-            OutdatedError: It went by what does not hold, or what it was refused for may not.
+            OutdatedError: It relied on what no longer holds, or what it was refused for may no longer hold.
         """
         self._forget()
         is_outdated = isinstance(error.__cause__, SerializationFailure)
@@ -188,7 +188,7 @@ class PostgresTransaction(PostgresReader):
             self._knowledge.forget(org)
 
     def remember(self) -> None:
-        """Let the next transaction of the org know what this one leaves, where that was all that it wrote."""
+        """Keep what this transaction leaves for the org's next one, if it was brief and wrote to one collection."""
         if not self._session.is_brief:
             self._forget()
         if not self._session.is_brief or len(self._seen.written) != 1:
@@ -211,7 +211,7 @@ class PostgresTransaction(PostgresReader):
     async def put_revisions(self, revisions: Sequence[Revision]) -> None:
         """See `Transaction.put_revisions`."""
         rows = await writes.prepare(revisions, self._ahead)
-        # Of vectors that are replaced the count is taken at once.
+        # Vectors that are replaced are subtracted from the counts at once, so these must be up to date.
         await self._vectors.count()
         contents = await writes.put_revisions(self._session, rows, self._seen.contents, is_loading=self._is_loading)
         self._seen.last_audits.update((content.collection.org, content.last_audit) for content in contents)
@@ -230,7 +230,7 @@ class PostgresTransaction(PostgresReader):
         return bool(await self._vectors.put(collection, model, [text]))
 
     async def put_all_vectors(self, documents: Sequence[tuple[Document, DocumentVectors]]) -> None:
-        """See `Transaction.put_all_vectors`. All of a collection and a model are sent together."""
+        """See `Transaction.put_all_vectors`. All vectors of a collection and a model are sent together."""
         together: defaultdict[tuple[Collection, EmbeddingModel], list[Embedded]] = defaultdict(list)
         for document, vectors in documents:
             for model, passages in vectors:
@@ -245,7 +245,7 @@ class PostgresTransaction(PostgresReader):
 
     @property
     def lacks_graph(self) -> bool:
-        """Whether it brought a model whose graph is still to be built."""
+        """Whether it added a model whose graph is still to be built."""
         return self._vectors.lack_graph
 
     async def count_vectors(self) -> None:
@@ -286,4 +286,4 @@ class PostgresTransaction(PostgresReader):
         self._seen.records.update(dict.fromkeys(keys))
 
     async def leave_no_trace(self) -> None:
-        """See `Transaction.leave_no_trace`; `scrub` frees all room there is, noted or not."""
+        """See `Transaction.leave_no_trace`; `scrub` frees all unused room, whether noted or not."""
