@@ -1,4 +1,4 @@
-# Every target sets up what it needs: a machine with Python 3.11 or newer and make is enough.
+# Every target sets up what it needs: a machine with Python 3.11 to 3.14 and make is enough.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 PYTHON ?= python3
@@ -14,7 +14,7 @@ help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
 $(READY): requirements/dev.txt requirements/uv.txt pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "refdesk needs Python 3.11 or newer: make PYTHON=python3.11 …")'
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 15) and "refdesk needs Python 3.11 to 3.14: make PYTHON=python3.14 …")'
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	test -x $(BIN)/uv || $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/uv.txt
 	$(BIN)/uv pip sync --quiet --python $(BIN)/python --require-hashes --compile-bytecode requirements/dev.txt requirements/uv.txt
