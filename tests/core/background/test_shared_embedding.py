@@ -13,6 +13,7 @@ from refdesk.core.background import embedding
 from refdesk.core.background.embedding import MAX_ATTEMPTS, Indexer, to_job
 from refdesk.core.background.health import measure_backlog
 from refdesk.core.clock import FixedClock
+from refdesk.core.doorbell import Doorbell
 from refdesk.core.knowledge_base import KnowledgeBase
 from refdesk.core.search.semantics import Semantics
 from refdesk.errors import EmbedderError
@@ -110,6 +111,34 @@ async def test_a_queue_that_goes_away_meanwhile_is_looked_after_soon() -> None:
     assert await bench.indexer.sweep() == embedding.IDLE_SECONDS
     await bench.indexer.sweep()
     assert await bench.list_missing() == []
+
+
+async def test_what_no_worker_does_is_embedded_by_who_hands_it_out_and_the_rest_is_left_to_workers() -> None:
+    bench, seconds = Bench(), [0.0]
+    bench.indexer.semantics = Semantics(bench.store, bench.embedder, doorbell=Doorbell(lambda: seconds[0]))
+    await bench.put(*(make_document(f"{n:03}") for n in range(embedding.OWN_DOCUMENTS + 40)))
+    await bench.indexer.sweep()
+    seconds[0] = embedding.LEFT_SECONDS - 1
+    await bench.put(make_document("new"))
+    assert await bench.indexer.sweep() == embedding.SWEEP_SECONDS
+    assert bench.embedder.seen == []
+    seconds[0] = embedding.LEFT_SECONDS
+    assert [await bench.indexer.sweep() for _ in range(2)] == [0.0, 0.0]
+    assert await bench.list_missing() == ["new"]
+    assert len(bench.embedder.seen) == embedding.OWN_DOCUMENTS + 40
+    assert await bench.indexer.sweep() == embedding.SWEEP_SECONDS
+
+
+async def test_what_cannot_be_embedded_is_not_tried_without_end_where_workers_do_nothing() -> None:
+    bench, seconds = Bench(ScriptedEmbedder(poison=frozenset({"venom"}))), [0.0]
+    bench.indexer.semantics = Semantics(bench.store, bench.embedder, doorbell=Doorbell(lambda: seconds[0]))
+    await bench.put(make_document("a", "venom"))
+    await bench.indexer.sweep()
+    seconds[0] = embedding.LEFT_SECONDS
+    assert await bench.indexer.sweep() == 0.0
+    assert await bench.indexer.sweep() == embedding.IDLE_SECONDS
+    [failure] = await bench.indexer.list_failures()
+    assert failure.attempts == 1
 
 
 async def test_only_one_process_hands_out_and_while_it_does_somebody_attends() -> None:

@@ -46,6 +46,13 @@ MOST_SECONDS = 60.0
 SWEEP_SECONDS = 10.0
 """How long what was handed to workers is left to them: so long a job that got lost stays lost."""
 
+LEFT_SECONDS = 30.0
+"""How long what was handed out is left to workers in all: longer than it takes until a dead one's goes to another. From
+then on the one that hands out embeds it, so that a queue that stands still only delays."""
+
+OWN_DOCUMENTS = 128
+"""So many of those it embeds itself before it hands out again."""
+
 SWEEP_DOCUMENTS = 1000
 """About so many documents are handed out at a time, so that a queue stays small however much is left to do."""
 
@@ -113,6 +120,7 @@ class Indexer:
     _gives_way: bool = False
     _held_since: float | None = None
     _orgs_served: dict[str, int] = field(default_factory=dict[str, int])
+    _handed_out: dict[EmbeddingJob, float] = field(default_factory=dict[EmbeddingJob, float])
     _all_done: tuple[str, str] | None = None
     _rounds: Rounds[Document, JobOutcome | None] = field(init=False, repr=False)
     _lookout: Lookout = field(init=False, repr=False)
@@ -155,7 +163,8 @@ class Indexer:
     async def sweep(self) -> float:
         """Enqueue what is due where a queue is shared, else embed it; return the seconds until the next sweep.
 
-        While anything is left to the workers, the lease is held: it shows that the backlog has an owner.
+        While anything is left to the workers, the lease is held: it shows that the backlog has an owner. What they do
+        not do for `LEFT_SECONDS` is embedded here after all.
         """
         if self.queue is None or not self.queue.is_shared:
             worked = await self.run_once()
@@ -167,11 +176,16 @@ class Indexer:
             await self._stop_attending()
             self.trouble = None
             return IDLE_SECONDS
-        if not await self._make_lease().acquire():
+        lease = self._make_lease()
+        if not await lease.acquire():
             return IDLE_SECONDS
         self._attends = True
         jobs, is_all = await self._list_jobs()
-        return SWEEP_SECONDS if await self.queue.enqueue(jobs) and is_all else IDLE_SECONDS
+        is_handed_out = await self.queue.enqueue(jobs)
+        if late := self._find_late(jobs):
+            await self._embed_late(lease, late)
+            return 0.0
+        return SWEEP_SECONDS if is_handed_out and is_all else IDLE_SECONDS
 
     async def embed_job(self, job: EmbeddingJob) -> JobOutcome:
         """Embed a document if it still needs it; safe any number of times, and beside others for the same document.
@@ -265,6 +279,30 @@ class Indexer:
             self._attends = False
             with anyio.CancelScope(shield=True):
                 await self._make_lease().release()
+
+    def _find_late(self, jobs: Sequence[EmbeddingJob]) -> list[EmbeddingJob]:
+        """Note what is handed out; return what was left to workers for too long, as much as is done here at a time.
+
+        The last ones: workers begin with the first.
+        """
+        now = self.semantics.doorbell.now()
+        self._handed_out = {job: self._handed_out.get(job, now) for job in jobs}
+        return [job for job, since in self._handed_out.items() if now - since >= LEFT_SECONDS][-OWN_DOCUMENTS:]
+
+    async def _embed_late(self, lease: Lease, jobs: Sequence[EmbeddingJob]) -> None:
+        logger.warning("jobs not done by workers", extra={"documents": len(jobs)})
+        ids: dict[Collection, list[str]] = {}
+        for job in jobs:
+            ids.setdefault(Collection(job.org, job.toolset), []).append(job.id)
+        self.at_work += 1
+        try:
+            for collection, own in ids.items():
+                for start in range(0, len(own), BATCH_DOCUMENTS):
+                    if not await self._embed(lease, collection, own[start : start + BATCH_DOCUMENTS]):
+                        return
+        finally:
+            self.at_work -= 1
+        self.trouble = None
 
     def _make_lease(self) -> Lease:
         return Lease(LEASE, self.store, self.clock, self.holder, timedelta(seconds=60))
