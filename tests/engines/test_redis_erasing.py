@@ -60,6 +60,8 @@ async def test_jobs_their_ends_and_answers_are_gone_and_those_of_others_stay(tmp
         ids = [await store_note(base, number, token) for number, token in enumerate(TOKENS)]
         await end_jobs(server, ids)
         await wait_for_jobs(server, ids)
+    server.put_record("foreign", data="{not json")
+    server.ask("LPUSH", "bull:embeddings:wait", "without-a-record")
     before = read_everything(server)
     assert all(text in before for text in (*ids, *TOKENS, CANARY))
     assert await erase(path, server, "--entry", ids[0]) == {"erased": 1, "isScrubbed": True}

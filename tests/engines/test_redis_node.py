@@ -31,6 +31,12 @@ NAMELESS: list[object] = [
     *({**NOTE, "id": "\ud800"}, {**NOTE, "textDigest": None}, {"org": "acme", "toolset": "notes"}),
 ]
 
+UNREADABLE = [
+    *({"data": text} for text in ("", "{not json", "[" * 100_000)),
+    *({"opts": text} for text in ("", "nope", "[1]", "null")),
+    *({"priority": "high"}, {"stacktrace": "{"}),
+]
+
 
 @dataclass
 class Bench:
@@ -102,6 +108,21 @@ async def test_a_job_that_names_no_document_fails_once_and_the_next_one_is_done(
             assert await ask(peer, NOTE) == {"returned": {"outcome": "embedded"}}
 
 
+@pytest.mark.parametrize("record", UNREADABLE)
+async def test_a_record_that_is_no_job_fails_once_and_the_next_one_is_done(
+    bench: Bench, record: dict[str, str]
+) -> None:
+    job = await bench.put("pær-1")
+    bench.server.put_record("mine", **record)
+    async with bench.working(), open_patiently(bench.server.url) as shared:
+        await until(partial(has_failed, bench.server, "mine"))
+        assert await shared.queue.enqueue([job])
+        await until(partial(has_no_job, bench.server))
+    assert bench.server.ask("LLEN", "bull:embeddings:active") == 0
+    collection = make_document("x").collection
+    assert await bench.store.get_embedded(collection, bench.embedder.name, ["pær-1"]) == {"pær-1"}
+
+
 async def test_a_node_worker_can_do_our_jobs(bench: Bench, folder: Path) -> None:
     jobs = [await bench.put(f"pær-{n}") for n in range(3)]
     async with open_patiently(bench.server.url) as shared:
@@ -119,3 +140,7 @@ async def test_a_node_worker_can_do_our_jobs(bench: Bench, folder: Path) -> None
 
 async def has_no_job(server: RedisServer) -> bool:
     return not [key for key in server.list_keys() if ":embed-" in key]
+
+
+async def has_failed(server: RedisServer, id: str) -> bool:
+    return server.ask("ZSCORE", "bull:embeddings:failed", id) is not None

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import anyio
 
-from refdesk.queues.bullmq.jobs import read_job
+from refdesk.queues.bullmq.jobs import read_record
 
 if TYPE_CHECKING:
     from refdesk.protocols import EmbeddingJob
     from refdesk.queues.bullmq.connection import RedisConnection
 
-STATES = ("waiting", "paused", "prioritized", "delayed", "waiting-children", "active", "completed", "failed")
+LISTS = ("wait", "paused", "active")
+SORTED_SETS = ("prioritized", "delayed", "waiting-children", "completed", "failed")
 PAGE = 100
 PATIENCE_SECONDS = 5.0
 """How long a job that is worked on may take to end; its worker finds its document gone."""
@@ -22,26 +23,8 @@ PATIENCE_SECONDS = 5.0
 LOOK_SECONDS = 0.1
 
 
-class Job(Protocol):
-    """A job as BullMQ returns it."""
-
-    @property
-    def id(self) -> str:
-        """Its id."""
-        ...
-
-    @property
-    def data(self) -> object:
-        """What its producer said."""
-        ...
-
-
 class Queue(Protocol):
     """The part of BullMQ's queue that is used here."""
-
-    async def getJobs(self, types: list[str], start: int, end: int, asc: bool) -> list[Job]:
-        """Return jobs in these states, by their place."""
-        ...
 
     async def remove(self, job_id: str) -> int:
         """Return 1 when the job is gone, 0 while a worker holds it."""
@@ -72,14 +55,25 @@ async def forget(connection: RedisConnection, queue: Queue, is_meant: Callable[[
 async def _list_jobs(
     connection: RedisConnection, queue: Queue, is_meant: Callable[[EmbeddingJob], bool]
 ) -> AsyncIterator[str]:
-    for state in STATES:
+    # Read as they are kept: BullMQ's own way of listing breaks at a record that is not JSON, whoever wrote it.
+    for state in (*LISTS, *SORTED_SETS):
         start = 0
-        while jobs := await connection.call(partial(queue.getJobs, [state], start, start + PAGE - 1, True)):
-            for job in jobs:
-                known = read_job(job.data)
+        while page := await connection.call(partial(_read_page, connection, queue, state, start)):
+            for job_id, data in page:
+                known = read_record(data)
                 if known is not None and is_meant(known):
-                    yield job.id
+                    yield job_id
             start += PAGE
+
+
+async def _read_page(connection: RedisConnection, queue: Queue, state: str, start: int) -> list[tuple[str, str | None]]:
+    """Return the ids of jobs in a state, by their place, and their data, `None` where there is no record."""
+    client, key = cast("Any", connection.client), queue.toKey(state)
+    ids: list[str] = await (client.lrange if state in LISTS else client.zrange)(key, start, start + PAGE - 1)
+    async with client.pipeline(transaction=False) as pipe:
+        for job_id in ids:
+            pipe.hget(queue.toKey(job_id), "data")
+        return list(zip(ids, await pipe.execute(), strict=True))
 
 
 async def _forget_events(connection: RedisConnection, key: str, gone: set[str]) -> None:

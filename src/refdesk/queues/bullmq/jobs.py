@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from typing import Any, cast
 
 from refdesk.protocols import EmbeddingJob
@@ -51,3 +52,11 @@ def read_job(data: object) -> EmbeddingJob | None:
     if any(not 0 < len(values[name]) <= LONGEST_NAME for name in REQUIRED):
         return None
     return EmbeddingJob(**values)
+
+
+def read_record(data: str | None) -> EmbeddingJob | None:
+    """Return the job whose data are kept as this text, or `None` when it describes none, or is not JSON."""
+    try:
+        return read_job(json.loads(data)) if data is not None else None
+    except (ValueError, RecursionError):
+        return None

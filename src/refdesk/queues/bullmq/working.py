@@ -44,6 +44,9 @@ DRAIN_SECONDS = 1.5
 """How long jobs at work may take once the worker is told to stop, while Redis answers: what is cut off, another worker
 does. Clients kill a server that takes more than two seconds to end."""
 
+UNREADABLE = {"data": "null"}
+"""What is made of a record that is no job of BullMQ's."""
+
 RESTART_SECONDS = 1.0
 MOST_REST_SECONDS = 16.0
 
@@ -68,6 +71,25 @@ class _Worker(Protocol):
     async def processJob(self, job: _FetchedJob, token: str) -> None: ...
 
     async def close(self, force: bool = False) -> None: ...
+
+
+class _BullWorker(bullmq.Worker):
+    """Lets a job whose record cannot be read fail, like one that names no document: it would be fetched for ever."""
+
+    async def nextJobFromJobData(
+        self,
+        job_data: dict[str, str] | None = None,
+        job_id: str | None = None,
+        limit_until: int = 0,
+        delay_until: int = 0,
+        token: str | None = None,
+    ) -> Any:  # noqa: ANN401 - BullMQ's job
+        """Return the job of a record, or one without data."""
+        read = cast("Callable[..., Awaitable[Any]]", super().nextJobFromJobData)  # pyright: ignore[reportUnknownMemberType]
+        try:
+            return await read(job_data, job_id, limit_until, delay_until, token)
+        except (ValueError, TypeError, AttributeError, RecursionError):
+            return await read(UNREADABLE, job_id, limit_until, delay_until, token)
 
 
 class JobNotDoneError(Exception):
@@ -123,7 +145,7 @@ async def work_off(connection: RedisConnection, work: Callable[[EmbeddingJob], A
             "removeOnComplete": {"age": KEPT_SECONDS, "count": KEPT_JOBS},
             "removeOnFail": {"age": KEPT_SECONDS, "count": KEPT_JOBS},
         }
-        worker = cast("_Worker", bullmq.Worker(QUEUE_NAME, cast("Any", processor.process), cast("Any", options)))
+        worker = cast("_Worker", _BullWorker(QUEUE_NAME, cast("Any", processor.process), cast("Any", options)))
         try:
             await _run(worker, connection)
         finally:
