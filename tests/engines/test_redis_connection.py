@@ -165,13 +165,59 @@ async def test_a_redis_that_is_full_is_away() -> None:
             server.ask("CONFIG", "SET", "maxmemory", "1")
             await until(lambda: is_down(shared))
             assert shared.queue.trouble is not None
-            assert "answers with an error" in shared.queue.trouble
+            assert "its memory is full" in shared.queue.trouble
             await check_away(shared)
             server.ask("CONFIG", "SET", "maxmemory", "0")
             await until(lambda: is_up(shared))
 
 
-@pytest.mark.parametrize("url", [f"http://:{SECRET}@h", "h:6379", f"redis://:{SECRET}@h:port/0", "unix:///x", ""])
+@pytest.mark.parametrize(
+    ("command", "reason"),
+    [
+        ("ACL SETUSER default -@scripting", "it refuses the credentials or lacks a permission"),
+        ("ACL SETUSER default -@stream", "it refuses the credentials or lacks a permission"),
+        ("ACL SETUSER default resetkeys ~refdesk:* ~idem:*", "it refuses the credentials or lacks a permission"),
+        (
+            "REPLICAOF 127.0.0.1 1",
+            "it is a replica, which takes no writes; REFDESK_REDIS must name the primary",
+        ),
+        ("CONFIG SET min-replicas-to-write 1", "it answers with the error NOREPLICAS"),
+    ],
+)
+async def test_a_redis_that_takes_no_jobs_is_away_and_says_why(command: str, reason: str) -> None:
+    with redis.running() as server:
+        server.ask(*command.split())
+        async with open_patiently(server.url) as shared:
+            assert shared.queue.trouble == f"Redis is away: {reason}."
+            await check_away(shared)
+
+
+async def test_a_user_who_may_do_what_the_reference_says_can_use_the_queue() -> None:
+    keys = ["~bull:embeddings:*", "~idem:*", "~rate:*", "~refused:*", "~refdesk:probe"]
+    worker = Worker()
+    with redis.running() as server:
+        server.ask("ACL", "SETUSER", "desk", "on", ">pw", *keys, "+@all", "-@admin", "-@dangerous")
+        url = f"redis://desk:pw@127.0.0.1:{server.port}/0"
+        async with open_patiently(url) as shared, worker.working(shared):
+            assert await shared.queue.enqueue([JOB])
+            await until(worker.has_done)
+            assert await shared.queue.forget(lambda _: True)
+            assert await shared.scratchpad.count("rate:acme:ann", 60) == 1
+
+
+async def test_a_database_that_there_is_not_is_told() -> None:
+    server = redis.get_fresh_server()
+    async with open_patiently(f"redis://127.0.0.1:{server.port}/99") as shared:
+        assert shared.queue.trouble == "Redis is away: it has no database of that number."
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *(f"http://:{SECRET}@h", "h:6379", f"redis://:{SECRET}@h:port/0", "unix:///x", ""),
+        *(f"redis://:{SECRET}@h/{rest}" for rest in ("prod", "-1", "0/1", "0#1", "0?no_option=1", "0?retry=3")),
+    ],
+)
 async def test_what_is_no_url_of_redis_is_a_configuration_error(url: str) -> None:
     with pytest.raises(ConfigurationError, match="REFDESK_REDIS") as raised:
         async with open_patiently(url):
@@ -197,7 +243,11 @@ async def test_tls_is_spoken_and_the_certificate_is_checked(tmp_path: Path) -> N
             assert shared.queue.trouble is None
             assert await shared.scratchpad.count("k", 60) == 1
         async with open_patiently(f"rediss://127.0.0.1:{port}/0") as shared:
+            assert shared.queue.trouble is not None
+            assert "its certificate is not trusted" in shared.queue.trouble
             await check_away(shared)
+        async with open_patiently(f"rediss://127.0.0.1:{port}/0?ssl_ca_certs={tmp_path}/none") as shared:
+            assert shared.queue.trouble == "Redis is away: a file that REFDESK_REDIS names does not exist."
 
 
 async def test_a_job_that_could_not_be_done_is_tried_again_and_leaves_nothing_behind() -> None:

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TypeVar, cast
+from ssl import SSLError
+from typing import Any, TypeVar, cast
 from urllib.parse import urlsplit
 
 import anyio
 from redis.asyncio import BlockingConnectionPool, Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
-from redis.exceptions import AuthenticationError, NoPermissionError, RedisError
+from redis.exceptions import AuthenticationError, NoPermissionError, OutOfMemoryError, ReadOnlyError, RedisError
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from refdesk import errors
 from refdesk.core.doorbell import Doorbell
+from refdesk.queues.bullmq.jobs import QUEUE_NAME
 
 logger = logging.getLogger(__name__)
 
@@ -35,6 +38,23 @@ QUIET_SECONDS = 60.0
 
 CONNECTIONS = 40
 PROBE_KEY = "refdesk:probe"
+QUEUE_PROBE_KEY = f"bull:{QUEUE_NAME}:refdesk:probe"
+PROBE = """
+for _, write in ipairs({{'hset', 'f', 'v'}, {'lpush', 'v'}, {'zadd', 0, 'v'}, {'xadd', '*', 'f', 'v'}, {'set', 'v'}}) do
+  redis.call(write[1], KEYS[2], unpack(write, 2))
+  redis.call('del', KEYS[2])
+end
+redis.call('set', KEYS[1], 1, 'px', 1000)
+"""
+"""What BullMQ does, on keys of no meaning: whoever may write values but run no scripts can use no queue."""
+
+DATABASE = re.compile(r"/?|/\d+")
+MAY_NOT = ("ACL failure", "can't run this command", "can't access")
+NO_DATABASE = ("DB index is out of range", "Invalid Database")
+CLUSTER = ("same slot", "CROSSSLOT", "MOVED", "SELECT is not allowed in cluster")
+"""What Redis says inside an error of another kind."""
+
+ERROR_CODE = re.compile(r"(?:^|caused error: )([A-Z]{3,})\b")
 
 
 def connect(url: str, seconds: float) -> Redis:
@@ -44,12 +64,15 @@ def connect(url: str, seconds: float) -> Redis:
         ConfigurationError: It is not a Redis URL.
     """
     try:
-        is_known = urlsplit(url).scheme in {"redis", "rediss"}
+        parts = urlsplit(url)
+        is_known = parts.scheme in {"redis", "rediss"} and DATABASE.fullmatch(parts.path) and not parts.fragment
         make_pool = cast("Callable[..., BlockingConnectionPool]", BlockingConnectionPool.from_url)  # pyright: ignore[reportUnknownMemberType]
         pool = make_pool(url if is_known else "", **_make_options(seconds))
-    except (ValueError, TypeError):
+        pool.make_connection()  # which looks at the options, and connects to nothing yet
+    except (ValueError, TypeError, AttributeError, RedisError):
         raise errors.ConfigurationError(
-            "REFDESK_REDIS is no URL of Redis; write redis://host:6379/0, or rediss:// for TLS."
+            "REFDESK_REDIS is no URL of Redis; write redis://host:6379/0, or rediss:// for TLS. The database is a "
+            "number; after ? there may be options of redis-py; special characters in a password are percent-encoded."
         ) from None
     return Redis.from_pool(pool)
 
@@ -67,15 +90,40 @@ def _make_options(seconds: float) -> dict[str, object]:
 
 def explain(error: Exception) -> str:
     """Return why Redis did not do what it was asked, without its address."""
-    if isinstance(error, AuthenticationError | NoPermissionError):
-        reason = "it refuses the credentials or lacks a permission"
-    elif isinstance(error, RedisTimeoutError | TimeoutError):
-        reason = "it does not answer in time"
-    elif isinstance(error, RedisConnectionError | OSError):
-        reason = "it cannot be reached"
-    else:
-        reason = "it answers with an error"
-    return f"Redis is away: {reason}."
+    return f"Redis is away: {_find_refusal(str(error), error) or _find_obstacle(error)}."
+
+
+def _find_refusal(told: str, error: Exception) -> str | None:
+    """Return what Redis answered, or `None` where it did not answer."""
+    if isinstance(error, AuthenticationError | NoPermissionError) or any(text in told for text in MAY_NOT):
+        return "it refuses the credentials or lacks a permission"
+    if isinstance(error, OutOfMemoryError):
+        return "its memory is full; raise its maxmemory"
+    if isinstance(error, ReadOnlyError):
+        return "it is a replica, which takes no writes; REFDESK_REDIS must name the primary"
+    if any(text in told for text in NO_DATABASE):
+        return "it has no database of that number"
+    if any(text in told for text in CLUSTER):
+        return "it is a Redis Cluster; a single Redis is needed, or one with replicas"
+    if isinstance(error, RedisConnectionError | RedisTimeoutError | OSError):
+        return None
+    code = ERROR_CODE.search(told)
+    return f"it answers with the error {code[1]}" if code else "it answers with an error"
+
+
+def _find_obstacle(error: BaseException) -> str:
+    causes = list[BaseException]()
+    cause: BaseException | None = error
+    while cause is not None and cause not in causes:
+        causes.append(cause)
+        cause = cause.__cause__ or cause.__context__
+    if any(isinstance(each, SSLError) for each in causes):
+        return "no TLS with it: its certificate is not trusted, or it speaks none"
+    if any(isinstance(each, FileNotFoundError) for each in causes):
+        return "a file that REFDESK_REDIS names does not exist"
+    if isinstance(error, RedisTimeoutError | TimeoutError):
+        return "it does not answer in time"
+    return "it cannot be reached"
 
 
 @dataclass(slots=True)
@@ -107,8 +155,8 @@ class RedisConnection:
         return await self._try(ask) if self.is_up else None
 
     async def probe(self) -> None:
-        """Find out whether it is up: it must take a write."""
-        await self._try(lambda: self.client.set(PROBE_KEY, "1", px=1000))
+        """Find out whether it is up: it must take what a queue writes."""
+        await self._try(lambda: cast("Any", self.client).eval(PROBE, 2, PROBE_KEY, QUEUE_PROBE_KEY))
 
     async def watch(self) -> None:
         """Probe until cancelled, more often while it is down."""
