@@ -13,6 +13,9 @@ JOB_NAME = "embed"
 ATTEMPTS = 5
 FIRST_RETRY_MILLISECONDS = 1000
 LONGEST_NAME = 256
+LAST_PRIORITY = 2**21 - 1
+"""Jobs of a higher one come later; 0, BullMQ's default, comes before all others."""
+
 FIELDS = {"org": "org", "toolset": "toolset", "id": "id", "textDigest": "text_digest"}
 REQUIRED = frozenset({"org", "toolset", "id"})
 
@@ -26,7 +29,7 @@ def name_job(job: EmbeddingJob) -> str:
     return f"embed-{hashlib.blake2b(parts.encode('utf-8', 'surrogatepass'), digest_size=16).hexdigest()}"
 
 
-def write_job(job: EmbeddingJob) -> dict[str, Any]:
+def write_job(job: EmbeddingJob, priority: int = 0) -> dict[str, Any]:
     """Return a job as BullMQ takes it. No trace of it stays once it has ended: its id would block the next one."""
     return {
         "name": JOB_NAME,
@@ -34,6 +37,7 @@ def write_job(job: EmbeddingJob) -> dict[str, Any]:
         "opts": {
             "jobId": name_job(job),
             "attempts": ATTEMPTS,
+            "priority": min(priority, LAST_PRIORITY),
             "backoff": {"type": "exponential", "delay": FIRST_RETRY_MILLISECONDS},
             "removeOnComplete": True,
             "removeOnFail": True,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections import deque
+import math
+from collections import Counter, deque
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -26,6 +28,30 @@ AT_ONCE = 100
 """Jobs in one round trip."""
 
 
+TURN_JOBS = 32
+"""So many jobs of an org come before the next ones of the others."""
+
+TURNS_SECONDS = 10.0
+"""So long what an org has had counts."""
+
+
+@dataclass(slots=True)
+class Turns:
+    """Says how far back in the queue an org's next job belongs: the further, the more of them were added lately."""
+
+    _since: float = -math.inf
+    _added: Counter[str] = field(default_factory=Counter[str])
+
+    def rank(self, org: str) -> int:
+        """Return the priority of its next job, from 0, and count it."""
+        now = anyio.current_time()
+        if now - self._since >= TURNS_SECONDS:
+            self._since = now
+            self._added.clear()
+        self._added[org] += 1
+        return (self._added[org] - 1) // TURN_JOBS
+
+
 class _Queue(forgetting.Queue, Protocol):
     async def addBulk(self, jobs: list[dict[str, Any]]) -> list[object]: ...
 
@@ -44,6 +70,7 @@ class BullQueue:
         self._queue = cast("_Queue", bullmq.Queue(QUEUE_NAME, {"connection": connection.client}))
         self._announced: deque[EmbeddingJob] = deque(maxlen=MOST_ANNOUNCED)
         self._bell = anyio.Event()
+        self._turns = Turns()
 
     @property
     def is_shared(self) -> bool:
@@ -66,7 +93,7 @@ class BullQueue:
     async def enqueue(self, jobs: Sequence[EmbeddingJob]) -> bool:
         """Return whether Redis took all of them; one that waits there already is not added again."""
         for start in range(0, len(jobs), AT_ONCE):
-            batch = [write_job(job) for job in jobs[start : start + AT_ONCE]]
+            batch = [write_job(job, self._turns.rank(job.org)) for job in jobs[start : start + AT_ONCE]]
             if await self._connection.call(partial(self._queue.addBulk, batch)) is None:
                 return False
         return self._connection.is_up
