@@ -4,6 +4,7 @@ import sys
 from datetime import timedelta
 
 import anyio
+import pytest
 
 from refdesk.core.background.leases import Holder, Lease
 from refdesk.core.clock import FixedClock
@@ -74,6 +75,23 @@ async def test_a_holder_that_died_on_this_machine_is_replaced_at_once() -> None:
 async def test_the_same_number_on_another_machine_says_nothing() -> None:
     dead = await get_dead_process()
     _, [first, second] = make_leases(Holder(host="elsewhere", process=dead), Holder())
+    await first.acquire()
+    assert not await second.acquire()
+
+
+async def test_a_container_that_shares_the_machines_name_takes_no_lease_of_a_living_process() -> None:
+    # It sees none of this machine's processes, so that all of them look dead to it.
+    code = "from refdesk.core.background.leases import Holder; print(Holder().host)"
+    apart = ["unshare", "--user", "--map-root-user", "--pid", "--fork", sys.executable, "-c", code]
+    try:
+        done = await anyio.run_process(apart, check=False)
+    except FileNotFoundError:
+        pytest.skip("unshare is not installed")
+    if done.returncode:
+        pytest.skip(f"namespaces cannot be made here: {done.stderr.decode()}")
+    # What such a container sees of a process is that there is none of its number.
+    dead = await get_dead_process()
+    _, [first, second] = make_leases(Holder(process=dead), Holder(host=done.stdout.decode().strip()))
     await first.acquire()
     assert not await second.acquire()
 

@@ -20,13 +20,23 @@ if TYPE_CHECKING:
     from refdesk.protocols import Clock, Store, Transaction
 
 KIND = "lease"
+PROCESSES = "/proc/self/ns/pid"
+"""Linux's name for the processes that this one can see."""
+
+
+def name_host() -> str:
+    """Return a name that only those share who see the same processes: containers may share the machine's own."""
+    try:
+        return f"{socket.gethostname()}/{os.stat(PROCESSES).st_ino}"
+    except OSError:
+        return socket.gethostname()
 
 
 @dataclass(frozen=True, slots=True)
 class Holder:
     """One worker in one process: `token` distinguishes two in the same process."""
 
-    host: str = field(default_factory=socket.gethostname)
+    host: str = field(default_factory=name_host)
     process: int = field(default_factory=os.getpid)
     token: str = field(default_factory=lambda: uuid4().hex)
 
