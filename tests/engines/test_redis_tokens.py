@@ -67,7 +67,16 @@ async def test_of_two_servers_at_the_same_time_one_stores_and_both_answer(tmp_pa
         assert sorted(answer.replayed for answer in pair) == [False, True]
 
 
-async def test_redis_answers_a_repetition_and_without_it_the_store_does(tmp_path: Path) -> None:
+async def test_two_deployments_on_one_redis_answer_for_their_own_entries_only(tmp_path: Path) -> None:
+    server = redis.get_fresh_server()
+    async with open_server(tmp_path / "a", server.url) as one, open_server(tmp_path / "b", server.url) as other:
+        first, own = await store(one, make_token(1)), await store(other, make_token(1))
+        assert (own.id != first.id, own.replayed) == (True, False)
+        assert set(await other.store.get_digests(COLLECTION)) == {own.id}
+        assert await store(other, make_token(1)) == own.model_copy(update={"replayed": True})
+
+
+async def test_a_repetition_is_answered_by_any_server_whatever_becomes_of_redis(tmp_path: Path) -> None:
     path = tmp_path / "store.sqlite3"
     with redis.running() as server:
         async with open_server(path, server.url) as one, open_server(path, server.url) as other:

@@ -3,8 +3,9 @@
 The record is written in the call's own transaction, so a reply that got lost can always be answered, and a call that
 failed left no record. While one call runs, its repetition waits for the store's write lock.
 
-Where processes share a scratchpad, a note there answers repetitions without the store, and lets them wait without
-holding anything. The note is a shortcut: it may be lost at any time, and the record then answers.
+Where processes share a scratchpad, a note there lets repetitions wait without holding anything. Only the record
+answers: a note may be lost at any time, may outlive what a store lost when it was restored or failed over, and may be
+that of another deployment which shares the scratchpad.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ class Token:
 
     @property
     def note_key(self) -> str:
-        """Where the shortcut to the answer is noted."""
+        """Where it is noted that the call runs, or has ended."""
         return find_note_key(self.key)
 
     @property
@@ -84,7 +85,7 @@ class Token:
 
 
 def find_note_key(key: MetadataKey) -> str:
-    """Return where the shortcut to the answer is noted that is kept under a key."""
+    """Return where it is noted that the call runs, or has ended, whose answer is kept under a key."""
     operation, _, rest = key.name.partition(":")
     return f"idem:{operation}:{key.org}:{rest}"
 
@@ -185,9 +186,9 @@ async def act_once(
 async def answer_once(
     scratchpad: Scratchpad | None, token: Token | None, clock: Clock, act: Callable[[], Awaitable[JsonObject]]
 ) -> JsonObject:
-    """Return what `act` answers; for a repetition, perhaps what it answered to the first call, with `replayed` set.
+    """Return what `act` answers; for a repetition, once the first call has ended.
 
-    `act` must itself recall and remember, in its transaction: here it is only spared.
+    `act` must itself recall and remember, in its transaction: here it is only kept from running twice at a time.
 
     Raises:
         ConflictError: The token was used for another payload, or the first call took longer than `WAIT_SECONDS`.
@@ -195,9 +196,8 @@ async def answer_once(
     if scratchpad is None or token is None:
         return await act()
     claim = json.dumps({"fingerprint": token.fingerprint})
-    known = await _claim(scratchpad, token, clock, claim)
-    if known is not None:
-        return {**known, "replayed": True}
+    if not await _claim(scratchpad, token, clock, claim):
+        return await act()
     until = clock.now() + WINDOW
     try:
         answer = await _act_while_claimed(scratchpad, token.note_key, claim, act)
@@ -209,26 +209,26 @@ async def answer_once(
     if answer.get("replayed"):
         await scratchpad.remove(token.note_key)
     else:
-        note = {"fingerprint": token.fingerprint, "until": until.isoformat(), "answer": answer}
+        note = {"fingerprint": token.fingerprint, "until": until.isoformat()}
         await scratchpad.put(token.note_key, json.dumps(note), WINDOW.total_seconds())
     return answer
 
 
-async def _claim(scratchpad: Scratchpad, token: Token, clock: Clock, claim: str) -> JsonObject | None:
-    """Return the first call's answer, or `None` once the call is ours to make."""
+async def _claim(scratchpad: Scratchpad, token: Token, clock: Clock, claim: str) -> bool:
+    """Return whether the call is ours to make; `False` once another has ended, which the record answers for."""
     deadline = anyio.current_time() + WAIT_SECONDS
     while (text := await scratchpad.add(token.note_key, claim, CLAIM_SECONDS)) is not None:
         note = _read_note(text)
-        if note is None or _is_over(note, clock.now()):
-            return None
+        if note is None:
+            return True
+        if (until := note.get("until")) is not None:
+            return datetime.fromisoformat(str(until)) <= clock.now()
         if note["fingerprint"] != token.fingerprint:
             raise ConflictError(_OTHER_REQUEST)
-        if isinstance(answer := note.get("answer"), dict):
-            return cast("JsonObject", answer)
         if anyio.current_time() >= deadline:
             raise ConflictError(_RUNNING)
         await anyio.sleep(LOOK_SECONDS)
-    return None
+    return True
 
 
 async def _act_while_claimed(
@@ -260,8 +260,3 @@ def _read_note(text: str) -> dict[str, Any] | None:
     except ValueError:
         return None
     return cast("dict[str, Any]", note) if isinstance(note, dict) and "fingerprint" in note else None
-
-
-def _is_over(note: dict[str, Any], now: datetime) -> bool:
-    until = note.get("until")
-    return until is not None and datetime.fromisoformat(str(until)) <= now
