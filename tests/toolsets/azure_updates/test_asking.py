@@ -177,7 +177,7 @@ async def test_the_one_list_reads_a_question_as_the_search_of_updates_does() -> 
     assert (await find(context, Question("heal")))[0] == {"healthy"}
     found, note = await find(context, Question("which kubernetes previews are there in March 2027"))
     assert found == {"tried"}
-    assert "availabilityRing Preview, dateFrom 2027-03-01, dateTo 2027-03-31" in note
+    assert "availabilityRing Preview or Private Preview, dateFrom 2027-03-01, dateTo 2027-03-31" in note
 
 
 async def test_in_the_one_list_what_the_caller_says_counts_above_what_the_question_says() -> None:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from refdesk.model import JsonObject
 from refdesk.toolsets.azure_updates.periods import Period
 from refdesk.toolsets.azure_updates.questions import Reading, read_question
 from tests.toolsets.azure_updates.samples import ask, get_ids, make_context, make_record
@@ -55,6 +56,8 @@ def test_a_period_is_read_and_its_words_are_not_searched(said: str, period: Peri
         "in 2026 or in 2027",
         "in February 30, 2026",
         '"before June 2027"',
+        "“before June 2027”",
+        "“VM series retired”",
         "Python 3.10",
         "preview or GA of agents",
         "when will ga be",
@@ -75,7 +78,10 @@ def test_what_is_not_said_plainly_stays_words(question: str) -> None:
         ("end of support for Ubuntu", Reading("for Ubuntu", "Retirement")),
         ("What is being retired?", Reading("", "Retirement")),
         ("which AKS features are in public preview", Reading("which AKS features are", "Preview")),
-        ("confidential computing previews", Reading("confidential computing", "Preview")),
+        ("confidential computing previews", Reading("confidential computing", "Preview", is_any_preview=True)),
+        ("confidential VMs that are generally available", Reading("confidential VMs that are", "General Availability")),
+        ("public previews of AKS", Reading("of AKS", "Preview")),
+        ("private previews", Reading("", "Private Preview")),
         ("what went GA this month", Reading("", "General Availability", days("2026-08-01", "2026-08-31"))),
         ("Is HorizonDB generally available?", Reading("Is HorizonDB ?")),
     ],
@@ -147,3 +153,38 @@ async def test_filters_of_the_caller_stand_and_a_reading_that_leaves_nothing_is_
     assert (get_ids(asked), asked["understood"]) == (["here"], {"dateTo": "2027-05-31"})
     nothing = await ask(context, query="VM series retired before 2020")
     assert (len(nothing["results"]), "understood" in nothing) == (3, False)
+
+
+def make_staged(id: str, *rings: tuple[str, str]) -> JsonObject:
+    return make_record(id, title="Enclave", availabilities=[{"ring": r, "year": 2026, "month": m} for r, m in rings])
+
+
+@pytest.mark.parametrize(
+    ("question", "ids", "ring"),
+    [
+        (
+            "which Enclave previews are there",
+            {"public", "private"},
+            "Preview or Private Preview, not General Availability",
+        ),
+        ("which Enclave is in public preview", {"public"}, "Preview, not General Availability"),
+        ("Enclave private previews", {"private"}, "Private Preview, not Preview or General Availability"),
+        ("Enclave previews in May 2026", {"public", "private", "past"}, "Preview or Private Preview"),
+        ("which Enclave is generally available", {"past"}, "General Availability"),
+    ],
+)
+async def test_previews_are_of_either_kind_and_what_has_left_preview_is_none(
+    question: str, ids: set[str], ring: str
+) -> None:
+    records = [
+        make_staged("public", ("Private Preview", "April"), ("Preview", "May")),
+        make_staged("private", ("Private Preview", "May")),
+        make_staged("past", ("Preview", "May"), ("General Availability", "July")),
+    ]
+    answer = await ask(await make_context(records), query=question)
+    assert (set(get_ids(answer)), answer["understood"]["availabilityRing"]) == (ids, ring)
+
+
+async def test_a_beginning_of_a_word_in_curly_quotes_stays() -> None:
+    context = await make_context([make_record("1", title="Virtual machines")])
+    assert "understood" not in await ask(context, query="machines “virt”")

@@ -78,7 +78,7 @@ _CONTRACTION = regex.compile(r"['’](?:s|d|m|re|ve|ll)$")
 _PLURAL_INITIALS = regex.compile(r"[b-df-hj-np-tv-xz]{1,2}[b-df-hj-np-rtv-xz]s")
 """VMs, TVs: Snowball leaves words without a vowel alone."""
 _LONGEST_PLURAL_INITIALS = 4
-_QUOTED = regex.compile(r'(?<![0-9])["“”„‟＂]([^"“”„‟＂]*)["“”„‟＂]')
+QUOTED = regex.compile(r'(?<![0-9])["“”„‟＂]([^"“”„‟＂]*)["“”„‟＂]')
 
 _of_thread = threading.local()
 
@@ -177,7 +177,7 @@ def parse_query(text: str, *, quotes_bind: bool = False) -> TextQuery:
             phrases[tuple(phrase)] = None
         return "\n"
 
-    plain = _QUOTED.sub(take, text) if quotes_bind else text
+    plain = QUOTED.sub(take, text) if quotes_bind else text
     asked = dict.fromkeys(analyse(plain))
     stretches = find_stretches(plain)
     terms = _ask_in(plain, stretches) if stretches else [term for term in asked if term not in get_stop_terms()]

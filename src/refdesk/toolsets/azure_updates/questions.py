@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
+from refdesk.core.search.analysis import QUOTED
 from refdesk.toolsets.azure_updates.periods import take_period
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from datetime import date
 
     from refdesk.toolsets.azure_updates.models import Ring
@@ -30,6 +32,11 @@ _STAGES: tuple[tuple[Ring, str], ...] = (
     ("General Availability", r"GA|GAed|GA'd|general(?:ly)? (?:availability|available)"),
 )
 
+_LATER: Mapping[Ring, tuple[Ring, ...]] = {
+    "Private Preview": ("Preview", "General Availability"),
+    "Preview": ("General Availability",),
+}
+_PUBLIC = re.compile(r"\bpublic previews?\b", re.IGNORECASE)
 _NOT_LATER = re.compile(r"\bnot? later than\b", re.IGNORECASE)
 _NEGATES = re.compile(
     r"\b(?:not|cannot|never|no|non|none|nothing|nobody|neither|nor|without|except\w*|exclud\w+|unless|unlike|minus|besides"
@@ -43,7 +50,8 @@ _NEGATES = re.compile(
 """What may turn a stage or a period into its opposite; "not later than" turns none."""
 
 _ASKS_FOR_MANY = re.compile(
-    r"\s*(?:what|which|list|show|all|any|every|everything)\b|.*\bpreviews\b", re.IGNORECASE | re.DOTALL
+    r"\s*(?:what|which|list|show|all|any|every|everything)\b|.*\b(?:previews|(?:that|which) are)\b",
+    re.IGNORECASE | re.DOTALL,
 )
 _GENERAL = """
     a about all am an announced announcement announcements any anything are at azure be been being changed
@@ -62,11 +70,27 @@ class Reading:
         text: What is left to search; empty when nothing is.
         ring: The stage it asks for.
         period: The days it asks for; `None` where it names none.
+        is_any_preview: With the ring `Preview`: whether private ones are asked for too, since none are called public.
     """
 
     text: str
     ring: Ring | None = None
     period: Period | None = None
+    is_any_preview: bool = False
+
+    @property
+    def rings(self) -> tuple[Ring, ...]:
+        """The rings of the stage, of which one is enough; none where it asks for none."""
+        if self.ring is None:
+            return ()
+        return (self.ring, "Private Preview") if self.is_any_preview else (self.ring,)
+
+    @property
+    def passed(self) -> tuple[Ring, ...]:
+        """The rings of what has left the stage: what was in preview last year and is available is no preview now."""
+        if self.period is not None or self.ring is None:
+            return ()
+        return _LATER.get(self.ring, ())
 
 
 def read_question(question: str, today: date) -> Reading:
@@ -76,19 +100,21 @@ def read_question(question: str, today: date) -> Reading:
     """
     if _NEGATES.search(_NOT_LATER.sub(" ", _blank_quotes(question))):
         return Reading(" ".join(question.split()) or question)
-    period, rest = take_period(_blank_quotes(question), question, today)
+    plain = _blank_quotes(question)
+    period, rest = take_period(plain, question, today)
     ring, searched = _take_stage(_blank_quotes(rest), rest)
     if ring not in (None, "Retirement") and period is None and not _ASKS_FOR_MANY.match(question):
         # "Is X generally available?" wants X, whatever its stage. In titles the words of a stage are everywhere.
         ring, searched = None, searched if ring == "General Availability" else rest
     if ring is None and period is None:
         return Reading(" ".join(searched.split()) or question)
+    is_any_preview = ring == "Preview" and not _PUBLIC.search(plain)
     words = set(re.findall(r"[^\W_]+", searched.casefold()))
-    return Reading("" if words <= set(_GENERAL.split()) else " ".join(searched.split()), ring, period)
+    return Reading("" if words <= set(_GENERAL.split()) else " ".join(searched.split()), ring, period, is_any_preview)
 
 
 def _blank_quotes(text: str) -> str:
-    return re.sub(r'"[^"]*"', lambda quoted: "\x00" * len(quoted[0]), text)
+    return QUOTED.sub(lambda quoted: "\x00" * len(quoted[0]), text)
 
 
 def _take_stage(plain: str, text: str) -> tuple[Ring | None, str]:

@@ -13,7 +13,7 @@ from refdesk.errors import Choice
 from refdesk.kit.cautions import get_effects
 from refdesk.kit.nearest import find_nearest
 from refdesk.kit.provider import Interpreted
-from refdesk.model import SHARED_ORG, And, Filter, HasAll, HasAny, Overlaps, SortKey, facet_key
+from refdesk.model import SHARED_ORG, And, Filter, HasAll, HasAny, Not, Overlaps, SortKey, facet_key
 from refdesk.toolsets.azure_updates.feeds import FEED, count_feeds, to_feed_filter
 from refdesk.toolsets.azure_updates.models import (
     AVAILABILITY,
@@ -240,14 +240,19 @@ def _read(request: SearchInput, today: date) -> Reading | None:
 
 
 def _to_read_filter(reading: Reading | None) -> Filter | None:
-    """Return the filter of a stage and a period: the month of that stage, or with no stage any date of an update."""
+    """Return the filter of a stage and a period: the month of that stage, or with no stage any date of an update.
+
+    A stage without a period is the present one.
+    """
     if reading is None:
         return None
     conditions: list[Filter] = []
-    if reading.ring is not None:
-        conditions.append(HasAll("availabilityRing", (reading.ring,)))
+    if reading.rings:
+        conditions.append(HasAny("availabilityRing", reading.rings))
+    if reading.passed:
+        conditions.append(Not(HasAny("availabilityRing", reading.passed)))
     if reading.period is not None:
-        names = (name_availability(reading.ring),) if reading.ring is not None else ("modified", AVAILABILITY)
+        names = tuple(map(name_availability, reading.rings)) or ("modified", AVAILABILITY)
         since, until = _to_instant(reading.period.since, time.min), _to_instant(reading.period.until, time.max)
         conditions.append(Overlaps(names, since, until))
     return And(tuple(conditions)) if conditions else None
@@ -256,11 +261,16 @@ def _to_read_filter(reading: Reading | None) -> Filter | None:
 def _describe_reading(reading: Reading) -> dict[str, str]:
     period = reading.period
     said = {
-        "availabilityRing": reading.ring,
+        "availabilityRing": _describe_rings(reading),
         "dateFrom": period.since.isoformat() if period and period.since else None,
         "dateTo": period.until.isoformat() if period and period.until else None,
     }
     return {name: value for name, value in said.items() if value is not None}
+
+
+def _describe_rings(reading: Reading) -> str | None:
+    passed = f", not {' or '.join(reading.passed)}" if reading.passed else ""
+    return f"{' or '.join(reading.rings)}{passed}" if reading.rings else None
 
 
 def to_filter(filters: Filters) -> Filter | None:

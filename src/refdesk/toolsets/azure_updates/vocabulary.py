@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import anyio.to_thread
+import regex
 
-from refdesk.core.search.analysis import analyse
+from refdesk.core.search.analysis import QUOTED, analyse
 from refdesk.core.search.folding import fold
 from refdesk.model import FindRequest, TextQuery
 from refdesk.toolsets.azure_updates.feeds import read_statuses
@@ -41,7 +42,7 @@ MOST_WORDS = 4
 BATCH = 500
 MOST_MET = 5000
 _WORD = re.compile(r"[^\W\d_][\w-]*[^\W_]")
-_QUOTES_OR_WORD = re.compile(r'"[^"]*"|[^\W_][\w-]*\*?')
+_QUOTES_OR_WORD = regex.compile(rf"{QUOTED.pattern}|[^\W_][\w-]*\*?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +116,7 @@ def _replace(word: str, replaced: Mapping[str, str]) -> str:
 
 
 def _part(word: str) -> tuple[str, str, str]:
-    return ("", "", word) if word.startswith('"') else word.rpartition("-")
+    return ("", "", word) if QUOTED.fullmatch(word) else word.rpartition("-")
 
 
 def _list_candidates(query: str) -> Iterator[str]:
