@@ -104,6 +104,39 @@ async def test_languages_that_would_have_hits_are_named_with_how_many(lightning:
         assert len(await get_requests(lightning)) == before + 1
 
 
+@pytest.mark.parametrize(
+    "fault",
+    [
+        {"fault": "hang", "path": "knowledgeManagement/settings"},
+        {"fault": "hang", "path": "/parameterizedSearch", "at": list(range(2, 50))},
+        {"fault": "refuse", "error": "request_limit", "path": "knowledgeManagement/settings"},
+        {"fault": "refuse", "error": "request_limit", "path": "/parameterizedSearch", "at": list(range(2, 50))},
+        {"fault": "refuse", "error": "session_expired", "path": "knowledgeManagement/settings"},
+    ],
+    ids=lambda fault: "-".join(str(fault.get(name)) for name in ("fault", "error", "path")),
+)
+async def test_looking_into_other_languages_never_costs_the_answer(
+    lightning: RunningEmulator, fault: dict[str, object]
+) -> None:
+    await use_the_sample_world(lightning)
+    async with open_source(lightning, timeout_seconds=2.0) as source:
+        assert (await source.search("password")).articles
+        await lightning.set_faults([fault])
+        answer = await source.search(GERMAN)
+        assert (answer.articles, answer.notice, source.problem) == ([], None, None)
+
+
+async def test_other_languages_are_not_looked_into_where_the_allowance_runs_out(lightning: RunningEmulator) -> None:
+    await use_the_sample_world(lightning)
+    async with open_source(lightning) as source:
+        await source.search("password")
+        await lightning.set_usage(8000, 10_000)
+        before = len(await get_requests(lightning))
+        answer = await source.search(GERMAN)
+        assert (answer.articles, len(answer.warnings)) == ([], 1)
+        assert len(await get_requests(lightning)) == before + 1
+
+
 async def test_the_one_search_takes_a_language_and_names_others(lightning: RunningEmulator) -> None:
     await use_the_sample_world(lightning)
     context = await make_context([])

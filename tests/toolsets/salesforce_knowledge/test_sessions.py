@@ -78,6 +78,20 @@ async def test_a_signed_assertion_opens_a_session(lightning: RunningEmulator, tm
     assert "assertion=" in first["body"]
 
 
+async def test_a_refused_assertion_may_be_due_to_the_clock(lightning: RunningEmulator, tmp_path: Path) -> None:
+    key = tmp_path / "key.pem"
+    key.write_text(lightning.private_key, encoding="utf-8")
+    refusal = {"error": "invalid_grant", "error_description": "assertion is not valid"}
+    await lightning.set_faults([{"fault": "answer", "path": TOKEN, "status": 400, "body": refusal}])
+    async with open_source(lightning, client_secret=None, username=lightning.username, private_key_file=key) as source:
+        with pytest.raises(errors.RefdeskError, match="the clock of this machine is wrong"):
+            await source.search("password")
+    async with open_source(lightning) as source:
+        with pytest.raises(errors.RefdeskError, match="user not approved") as caught:
+            await source.search("password")
+    assert "clock" not in caught.value.message
+
+
 @pytest.mark.parametrize("text", [None, "", "no key", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"])
 async def test_a_key_that_cannot_be_read_is_the_operators_to_mend(
     lightning: RunningEmulator, tmp_path: Path, text: str | None

@@ -10,7 +10,7 @@ import logging
 import random
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -54,6 +54,10 @@ if TYPE_CHECKING:
     from refdesk.toolsets.salesforce_knowledge.statements import CategoryFilter
 
 logger = logging.getLogger(__name__)
+
+FAILURES = (errors.RefdeskError, RefusedError, UnreachableError)
+ELSEWHERE_SECONDS = 3.0
+"""How long other languages are looked into at most."""
 
 FIELD_CODES = frozenset({"INVALID_FIELD"})
 THREAD_CHARACTERS = 50_000
@@ -176,7 +180,7 @@ class SalesforceSource:
             spoken = language or await self._choose_language()
             search = Search(text, spoken, limit, period, categories)
             articles, method = await self._search(search, report)
-            elsewhere = () if articles else await self.languages.count_elsewhere(search, self._count)
+            elsewhere = () if articles else await self._look_elsewhere(search)
         answer = SearchOutput(articles=articles, total_count=len(articles), search_method=method)
         if elsewhere:
             answer = answer.model_copy(update={"notice": tell_languages(spoken, elsewhere)})
@@ -197,6 +201,18 @@ class SalesforceSource:
             raise error or refusal from None
         shown = rows.show_summaries(found, search.limit)
         return [each for each in shown if search.period.covers(each.last_published)], method
+
+    async def _look_elsewhere(self, search: Search) -> Sequence[tuple[str, int]]:
+        """Return which other languages hold what is sought; none where that cannot be learnt soon, or cheaply.
+
+        The search itself is answered: whatever goes wrong from here on must not cost that answer.
+        """
+        if self.client.usage is not None and self.client.usage.is_high:
+            return ()
+        left = anyio.current_effective_deadline() - anyio.current_time()
+        with anyio.move_on_after(min(ELSEWHERE_SECONDS, left / 2)), suppress(*FAILURES):
+            return await self.languages.count_elsewhere(search, self._count)
+        return ()
 
     async def _count(self, search: Search) -> int:
         articles, _ = await self._search(search, report_nothing)

@@ -48,6 +48,7 @@ _ADVICE = {
     "unsupported_grant_type": "the app does not allow this way of signing in",
     "unauthorized_client": "the app does not allow this way of signing in",
 }
+_MAY_BE_TIME = frozenset({"invalid_grant", "invalid_assertion"})
 
 Send = Callable[[str, Request], Awaitable["Reply"]]
 
@@ -132,7 +133,7 @@ class Sessions:
         except RefusedError as refusal:
             if refusal.is_limit:
                 raise
-            raise _explain(refusal) from None
+            raise _explain(refusal, is_signed=self._settings.has_key) from None
         return self._read(reply.data)
 
     async def _build_form(self) -> dict[str, str]:
@@ -177,9 +178,11 @@ class Sessions:
         return Session(token, origin)
 
 
-def _explain(refusal: RefusedError) -> AuthError:
+def _explain(refusal: RefusedError, *, is_signed: bool) -> AuthError:
     code = next((code for code in refusal.codes if code in _ADVICE), None)
     reason = _ADVICE.get(code or "", "it refused to sign refdesk in")
+    if is_signed and code in _MAY_BE_TIME:
+        reason += ", or the clock of this machine is wrong, since an assertion is valid for minutes only"
     details: dict[str, object] = {"status": refusal.status}
     if refusal.codes:
         details["salesforceErrorCodes"] = list(refusal.codes)
