@@ -16,8 +16,17 @@ STALE_HOURS = 48.0
 """From when on a copy's age is worth a sentence, where nobody knows better."""
 
 
-def get_age_hours(instant: datetime, now: datetime) -> float:
-    """Return the hours from `instant` to `now`, at least 0, to one decimal place."""
+CLOCKS_DIFFER = timedelta(minutes=5)
+"""How far the clocks of two servers may be apart."""
+
+
+def get_age_hours(instant: datetime, now: datetime) -> float | None:
+    """Return the hours from `instant` to `now`, at least 0, to one decimal place; `None` where `instant` is to come.
+
+    A clock was set back then, and how much time has passed is not known.
+    """
+    if instant - now > CLOCKS_DIFFER:
+        return None
     return round(max(0.0, (now - instant).total_seconds()) / 3600, 1)
 
 
@@ -54,7 +63,7 @@ def describe_withheld(status: SyncStatus, things: str) -> list[str]:
 def describe_age(
     last_success: datetime | None, now: datetime, *, things: str, stale_hours: float = STALE_HOURS
 ) -> list[str]:
-    """Return what is wrong with a copy, if anything: never synced, or longer ago than `stale_hours`.
+    """Return what is wrong with a copy, if anything: never synced, longer ago than `stale_hours`, or at a time to come.
 
     Args:
         last_success: When the last sync ended that succeeded.
@@ -64,6 +73,11 @@ def describe_age(
     """
     if last_success is None:
         return [f"No sync has succeeded yet, so {things} may be missing. Whoever runs the server can sync now."]
+    if last_success - now > CLOCKS_DIFFER:
+        return [
+            f"The last successful sync is dated later than now, so how old the {things} are is not known. "
+            "Whoever runs the server can check its clock and sync now."
+        ]
     age = now - last_success
     if age <= timedelta(hours=stale_hours):
         return []

@@ -56,6 +56,17 @@ async def test_freshness_counts_from_the_last_sync_that_succeeded(synced: Desk, 
     assert (guide["lastSyncTimestamp"], guide["dataFreshnessHours"]) == ("2026-11-07T12:00:00.0000000Z", 8.6)
 
 
+async def test_after_a_clock_was_set_back_nobody_is_told_that_the_data_is_fresh(synced: Desk) -> None:
+    synced.clock.advance(timedelta(minutes=-5))
+    guide = await read(synced, "guide")
+    assert (guide["dataFreshnessHours"], "notes" in guide) == (0.0, False)
+    synced.clock.advance(timedelta(days=-3))
+    guide = await read(synced, "guide")
+    assert (guide["lastSyncTimestamp"], guide["dataFreshnessHours"]) == ("2026-11-07T12:00:00.0000000Z", None)
+    assert "how old the updates are is not known" in guide["notes"][0]
+    assert guide["notes"] == (await synced.ask())["notes"]
+
+
 async def test_the_guide_of_an_empty_desk_has_empty_lists_and_null_for_the_time(desk: Desk) -> None:
     guide = await read(desk, "guide")
     assert (guide["tags"], guide["totalUpdates"]) == ([], 0)

@@ -65,7 +65,9 @@ class FeedState(Answer):
     feed: Feed
     updates: int = Field(description="How many updates of it there are.")
     last_sync_timestamp: str | None = Field(description="When its last sync succeeded; null when none ever did.")
-    data_freshness_hours: float | None = Field(description="Hours since then, one decimal place; null likewise.")
+    data_freshness_hours: float | None = Field(
+        description="Hours since then, one decimal place; null likewise, and where then is later than now."
+    )
     last_error: str = Field(default="", description="Why the sync after that failed, if it did.")
 
 

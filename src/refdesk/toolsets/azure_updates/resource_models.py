@@ -20,7 +20,9 @@ class Guide(Answer):
     availability_rings: list[str]
     total_updates: int
     last_sync_timestamp: str | None = Field(description="When the last sync succeeded; null when none ever did.")
-    data_freshness_hours: float | None = Field(description="Hours since then, one decimal place; null likewise.")
+    data_freshness_hours: float | None = Field(
+        description="Hours since then, one decimal place; null likewise, and where then is later than now."
+    )
     query_tips: list[str] = Field(default_factory=list[str])
     notes: list[str] = Field(default_factory=list[str], description="What to know about the data, such as its age.")
 
