@@ -36,6 +36,7 @@ def make_response(body: bytes, encoding: str | None, size: int = 1000) -> httpx2
         ("identity", TEXT),
         ("gzip", gzip.compress(TEXT)),
         (" GZIP ", gzip.compress(TEXT)),
+        ("gzip", gzip.compress(TEXT[:7000]) + gzip.compress(b"") + gzip.compress(TEXT[7000:]) + bytes(2500)),
         ("deflate", zlib.compress(TEXT)),
     ],
 )

@@ -47,12 +47,21 @@ async def _read_packed(response: httpx2.Response, max_bytes: int, window_bits: i
     unpacker = zlib.decompressobj(window_bits)
     body = bytearray()
     async for chunk in response.aiter_raw():
-        try:
-            body += unpacker.decompress(chunk, max_bytes - len(body) + 1)
-        except zlib.error:
-            raise BrokenBodyError("the answer is not packed as it says") from None
-        if len(body) > max_bytes:
-            raise BodyTooLargeError
+        packed = chunk
+        while packed:
+            if unpacker.eof:
+                # RFC 1952, section 2.2: members of gzip may follow each other; zeros behind them are padding.
+                packed = packed.lstrip(b"\0")
+                if not packed:
+                    break
+                unpacker = zlib.decompressobj(window_bits)
+            try:
+                body += unpacker.decompress(packed, max_bytes - len(body) + 1)
+            except zlib.error:
+                raise BrokenBodyError("the answer is not packed as it says") from None
+            if len(body) > max_bytes:
+                raise BodyTooLargeError
+            packed = unpacker.unused_data
     if not unpacker.eof:
         raise BrokenBodyError("the packed answer is cut off")
     return bytes(body)
