@@ -9,6 +9,7 @@ from typing import Literal
 from refdesk.errors import InvalidInputError
 
 _ID = re.compile(r"k[aA][0-9A-Za-z]{13}(?:[0-5A-Z]{3})?")
+_LONG = re.compile(r"[Kk][0-9A-Za-z]{17}")
 _CHECKSUM = "ABCDEFGHIJKLMNOPQRSTUVWXYZ012345"
 
 
@@ -26,11 +27,15 @@ class ArticleId:
 
 
 def parse_id(text: str) -> ArticleId:
-    """Return the id.
+    """Return the id. One of 18 characters that came in one case has its own back: the last three say which it is.
 
     Raises:
         InvalidInputError: It has the wrong length or characters, is no article's, or its checksum does not fit.
     """
+    text = text.strip(" ")
+    if _LONG.fullmatch(text) and (text.islower() or text.isupper()):
+        # No id is so by itself: it begins with a small letter, and where all are small it ends in AAA.
+        text = _restore_case(text)
     if not _ID.fullmatch(text):
         raise InvalidInputError(
             "`article_id` is no article's id: it has 15 or 18 letters and digits and begins with ka0 (a version) or "
@@ -44,6 +49,13 @@ def parse_id(text: str) -> ArticleId:
             details={"fields": ["article_id"]},
         )
     return ArticleId(whole, "version" if text[1] == "a" else "article")
+
+
+def _restore_case(text: str) -> str:
+    checksum = text[15:].upper()
+    masks = [_CHECKSUM.find(char) for char in checksum]
+    own = (char.upper() if masks[at // 5] >> at % 5 & 1 else char.lower() for at, char in enumerate(text[:15]))
+    return "".join(own) + checksum
 
 
 def compute_checksum(text: str) -> str:
