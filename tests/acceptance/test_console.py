@@ -16,6 +16,7 @@ import pytest
 from tests.acceptance.console_world import World, open_world
 from tests.acceptance.driver import install, visit, walk
 from tests.acceptance.processes import WAIT_SECONDS, run, start
+from tests.acceptance.test_browser import host_page
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -237,6 +238,32 @@ def test_a_person_signs_in_and_out_without_a_script(driver: Path, tmp_path: Path
     assert said[0].startswith("/console/sign-in")
     assert said[1:3] == ["/console/browse/knowledge?age=7d", "Sign out ann"]
     assert "Sign in" in said[3]
+
+
+@pytest.mark.parametrize("script", [True, False])
+def test_a_link_of_another_site_opens_for_who_is_signed_in(driver: Path, tmp_path: Path, script: bool) -> None:
+    made = run(["keys", "create", "--org", "acme", "--agent", "ann", "--scope", "knowledge:read", "--json"], tmp_path)
+    serve = ["-m", "refdesk", "serve", "--toolset", "knowledge", "--port", "0"]
+    pages = tmp_path / "pages"
+    pages.mkdir()
+    with start(serve, tmp_path, REFDESK_EMBEDDER="hashing") as server, host_page(pages) as other:
+        address = server.read_log("listening")["url"]
+        (pages / "index.html").write_text(
+            f'<!doctype html><link rel="icon" href="data:,"><a href="{address}/console/browse/knowledge?age=7d">x</a>'
+        )
+        said = walk(
+            driver,
+            [
+                ["keep", "refdesk_key", json.loads(made.stdout)["key"], address],
+                ["open", other.replace("127.0.0.1", "localhost")],
+                ["follow", "a"],
+                ["wait", "h1::-p-text(Browse)"],
+                ["where"],
+                ["read", "nav button"],
+            ],
+            script=script,
+        )
+    assert said == ["/console/browse/knowledge?age=7d", "Sign out ann"]
 
 
 @pytest.mark.parametrize("script", [True, False])

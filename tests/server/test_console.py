@@ -97,6 +97,29 @@ async def test_signing_in_leads_nowhere_else(desk: Desk, locked: httpx2.AsyncCli
     assert back.headers["location"] == "/"
 
 
+LINKED = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate"}
+"""What a browser says with a link of another site, where it sends no cookie."""
+
+
+@pytest.mark.parametrize("address", ["/", SEARCH, READ])
+async def test_a_link_of_another_site_opens_for_who_is_signed_in_and_signs_nobody_out(
+    locked: httpx2.AsyncClient, address: str
+) -> None:
+    arrived = await locked.get(address, headers=LINKED)
+    assert (arrived.status_code, arrived.headers["refresh"]) == (200, f"0; url={address}")
+    assert f'<a href="{address}">' in arrived.text
+    assert "set-cookie" not in arrived.headers
+    assert "set-cookie" not in (await locked.get(READ)).headers, "what a browser did not send was not refused"
+
+
+async def test_no_link_signs_anybody_out(desk: Desk, locked: httpx2.AsyncClient) -> None:
+    await sign_in(locked, await make_key(desk))
+    for address in ("/console/sign-in?again=1", "/console/sign-in/arrived?next=/console/sign-in?again=1"):
+        shown = await locked.get(address, headers=LINKED)
+        assert (shown.status_code, "set-cookie" in shown.headers) == (200, False)
+    assert (await locked.get(READ)).status_code == 200
+
+
 async def test_only_what_reads_has_a_page_and_errors_are_pages(opened: httpx2.AsyncClient) -> None:
     assert (await opened.get("/console/read/nothing")).status_code == 404
     wrong = await opened.get("/console/read/get_echo?id=a&nothing=x")

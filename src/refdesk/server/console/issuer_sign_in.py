@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import urlencode, urlsplit
 
 from starlette.responses import RedirectResponse
 from starlette.routing import Route
@@ -41,8 +41,6 @@ MOST_RETURNS = 120
 
 MOST_THEN = 2000
 """Characters of an address that is kept; beyond it, signing in leads to the start."""
-
-_URL_CHARACTERS = ":/%#?=@[]!$&'()*+,;"
 
 PROBLEMS: Mapping[Problem, str] = {
     "denied": "You were not signed in: access was denied where you sign in.",
@@ -100,7 +98,7 @@ class IssuerSignIn:
         return [Route(BEGIN, self._begin, methods=["GET"]), Route(RETURN, self._finish, methods=["GET"])]
 
     async def _begin(self, request: Request) -> Response:
-        then = _quote(sessions.read_next(request.query_params.get("next")))
+        then = sessions.quote_address(sessions.read_next(request.query_params.get("next")))
         try:
             address, begun = await self.flow.begin(then if len(then) <= MOST_THEN else sessions.START)
         except SignInError as error:
@@ -130,7 +128,7 @@ class IssuerSignIn:
         person = await self.flow.finish(begun, request.query_params)
         values = {"next": then, "wants_keys": False}
         response = _keep_to_itself(Visit(self.site, request).show("signed_in.html", values))
-        response.headers["refresh"] = f"0; url={_quote(then)}"
+        response.headers["refresh"] = f"0; url={sessions.quote_address(then)}"
         sessions.keep_key(request, response, person.grant.access, self.people.open(person), is_secure=self._is_secure)
         return response
 
@@ -148,10 +146,6 @@ class IssuerSignIn:
         response.set_cookie(
             COOKIE, text, seconds, path=sessions.SIGN_IN, secure=self._is_secure, httponly=True, samesite="lax"
         )
-
-
-def _quote(address: str) -> str:
-    return quote(address, safe=_URL_CHARACTERS)
 
 
 def _keep_to_itself(response: Response) -> Response:

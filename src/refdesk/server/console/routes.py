@@ -78,6 +78,7 @@ class Console:
             Route("/console/events", self._guarded(self.changes.follow)),
             Route("/console/sign-in", self._sign_in, methods=WRITE),
             Route(f"{sessions.KEPT}{{operation}}", self._guarded(acting.keep), methods=["POST"]),
+            Route(sessions.ARRIVED, self._arrive),
             Route("/console/sign-out", self._sign_out, methods=["POST"]),
             *(self.issuer.build_routes() if self.issuer is not None else ()),
             Route("/console/{path:path}", self._guarded(_find_nothing), methods=READ),
@@ -98,11 +99,7 @@ class Console:
             sessions.keep_key(request, response, key)
             return response
         if request.method == "GET":
-            refused = "again" in request.query_params
-            response = self._show_sign_in(visit, then, refused=refused)
-            if refused:
-                sessions.forget_key(response)
-            return response
+            return self._show_sign_in(visit, then, refused="again" in request.query_params)
         form = await request.form(max_fields=4, max_files=0)
         key = str(form.get("key", "")).strip()
         if not sessions.is_key(key):
@@ -110,6 +107,13 @@ class Console:
         await self._end_session(request)
         response = RedirectResponse(then, 303)
         sessions.keep_key(request, response, key)
+        return response
+
+    async def _arrive(self, request: Request) -> Response:
+        """Show a page that leads on at once: what it leads to is asked for from this site, with the cookies."""
+        then = sessions.quote_address(sessions.read_next(request.query_params.get("next")))
+        response = Visit(self.site, request).show("arrived.html", {"next": then})
+        response.headers["refresh"] = f"0; url={then}"
         return response
 
     def _show_sign_in(self, visit: Visit, then: str, *, refused: bool, status: int = 200) -> Response:

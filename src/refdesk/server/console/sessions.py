@@ -30,7 +30,11 @@ FORMS = f"{FOLDER}do/"
 KEPT = f"{SIGN_IN}/kept/"
 """Where a form goes whose sender is not let in: it is shown again with what was written."""
 
+ARRIVED = f"{SIGN_IN}/arrived"
+"""Where a person goes who follows a link of another site: from there the browser asks again, and sends its cookies."""
+
 START = "/"
+_URL_CHARACTERS = ":/%#?=@[]!$&'()*+,;"
 _FORGET = (b"set-cookie", f'{COOKIE}=""; HttpOnly; Max-Age=0; Path=/; SameSite=strict'.encode())
 """The session stays: it may be renewed once the issuer answers again."""
 
@@ -42,6 +46,7 @@ class CookieKey:
     """Puts the key of the cookie where other callers have theirs, on the console's addresses.
 
     Who has none that counts is led to where one signs in; who has sent a form is shown it again, as it was filled in.
+    With a link of another site a browser sends no cookie, so whoever follows one is asked once more, from here.
 
     Attributes:
         people: Who is signed in with an issuer; `None` where nobody can be.
@@ -56,6 +61,12 @@ class CookieKey:
             await self.app(scope, receive, send)
             return
         headers, asked = Headers(scope=scope), scope
+        if _is_link_from_elsewhere(scope, headers):
+            query = urlencode({"next": _write_here(scope)}).encode()
+            await self.app(
+                {**scope, "path": ARRIVED, "raw_path": ARRIVED.encode(), "query_string": query}, receive, send
+            )
+            return
         # Where one signs in, what was kept before counts for nothing: what has expired must not stand in the way.
         counts = not scope["path"].startswith(f"{SIGN_IN}/")
         key, session = (read_key(headers), read_cookie(headers, SESSION)) if counts else (None, None)
@@ -100,11 +111,11 @@ class _Leading:
             return
         if message["type"] == "http.response.start" and message["status"] == 401:
             self.is_led = True
-            query = self.scope["query_string"].decode("latin-1")
-            here = self.scope["path"] + (f"?{query}" if query else "")
-            asked = {"next": here, **({"again": "1"} if self.has_key else {})}
+            asked = {"next": _write_here(self.scope), **({"again": "1"} if self.has_key else {})}
             address = f"{SIGN_IN}?{urlencode(asked)}"
-            headers = [(b"location", address.encode()), _FORGET, (b"content-length", b"0")]
+            # What was not sent was not refused: a browser keeps its key back from whoever comes from another site.
+            forgotten = [_FORGET] if self.has_key else []
+            headers = [(b"location", address.encode()), *forgotten, (b"content-length", b"0")]
             message = {"type": "http.response.start", "status": 303, "headers": headers}
         elif message["type"] == "http.response.start" and self.renewed is not None and not _sets_key(message):
             message = {**message, "headers": [*message["headers"], (b"set-cookie", self.renewed)]}
@@ -128,6 +139,18 @@ class _Forgetting:
 def _sets_key(message: Message) -> bool:
     """Return whether an answer says itself what the browser is to keep, as that to who signs out."""
     return any(name == b"set-cookie" and value.startswith(f"{COOKIE}=".encode()) for name, value in message["headers"])
+
+
+def _is_link_from_elsewhere(scope: Scope, headers: Headers) -> bool:
+    """Return whether a person followed a link of another site to a page, so that the browser kept its cookies back."""
+    is_page = scope["method"] == "GET" and not scope["path"].startswith(SIGN_IN)
+    is_followed = headers.get("sec-fetch-site") == "cross-site" and headers.get("sec-fetch-mode") == "navigate"
+    return is_page and is_followed and all(read_cookie(headers, name) is None for name in (COOKIE, SESSION))
+
+
+def _write_here(scope: Scope) -> str:
+    query = scope["query_string"].decode("latin-1")
+    return scope["path"] + (f"?{query}" if query else "")
 
 
 def is_console(path: str) -> bool:
@@ -155,6 +178,11 @@ def read_next(address: str | None) -> str:
     found = address or START
     path = found.partition("?")[0]
     return found if is_console(path) and not path.startswith(SIGN_IN) and "\\" not in found else START
+
+
+def quote_address(address: str) -> str:
+    """Return an address as it may stand in a header."""
+    return quote(address, safe=_URL_CHARACTERS)
 
 
 def keep_key(
