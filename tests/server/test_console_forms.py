@@ -98,6 +98,34 @@ async def test_an_entry_is_stored_with_what_the_form_says_and_a_form_sent_twice_
     assert (note["author"], note["expiresAt"][:10]) == ("ann", "2099-01-01")
 
 
+async def test_who_goes_back_to_a_form_that_was_sent_and_writes_something_else_stores_that_too(
+    browser: httpx2.AsyncClient,
+) -> None:
+    form = await browser.get("/console/do/store_knowledge")
+    data = {**read_fields(form.text), "title": "Refund limit", "body": "Up to 500 EUR."}
+    first = await browser.post("/console/do/store_knowledge", data=data, headers=OWN)
+    other = await browser.post("/console/do/store_knowledge", data={**data, "title": "Fees"}, headers=OWN)
+    assert (first.status_code, other.status_code) == (303, 303), other.text
+    assert first.headers["location"] != other.headers["location"]
+
+
+async def test_a_form_is_not_done_as_somebody_who_signed_in_since_it_was_opened(desk: Desk) -> None:
+    keys, scopes = (await desk.get_base()).keys, ("knowledge:read", "knowledge:write")
+    [ann, bob] = [(await keys.create(org=org, agent=a, scopes=scopes))[1] for a, org in (("ann", "acme"), ("bob", "x"))]
+    async with open_http(desk, None) as browser:
+        await browser.post("/console/sign-in", data={"key": ann})
+        form = (await browser.get("/console/do/store_knowledge")).text
+        mine = {**read_fields(form), "title": "For acme alone", "body": "Ours."}
+        await browser.post("/console/sign-in", data={"key": bob})
+        told = await browser.post("/console/do/store_knowledge", data=mine, headers=OWN)
+        assert told.status_code == 409
+        assert "opened as ann of acme, and now bob of x is signed in" in told.text
+        assert 'value="For acme alone"' in told.text
+        assert "0 notes" in (await browser.get("/console/browse/knowledge")).text
+        again = {**mine, **read_fields(told.text)}
+        assert (await browser.post("/console/do/store_knowledge", data=again, headers=OWN)).status_code == 303
+
+
 async def test_a_form_that_is_refused_says_why_and_keeps_what_was_filled_in(browser: httpx2.AsyncClient) -> None:
     form = await browser.get("/console/do/store_knowledge")
     data = {**read_fields(form.text), "title": "", "body": "Kept <b>text</b>"}

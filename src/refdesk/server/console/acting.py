@@ -5,10 +5,11 @@ A form is read from an address (`GET`) and does nothing until it is sent (`POST`
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlencode, urlsplit
-from uuid import uuid4
+from uuid import NAMESPACE_OID, uuid4, uuid5
 
 from starlette.responses import RedirectResponse
 
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 
     from refdesk.core.operations import Operation
     from refdesk.server.console.visits import Visit
+
+SENDER = "sender"
+"""The field of every form that says as whom it was opened: another tab may have signed somebody else in since."""
 
 MOST_FIELDS = 40
 MOST_FIELD_BYTES = 8 * 1024 * 1024
@@ -57,7 +61,9 @@ async def show_or_do(visit: Visit) -> Response:
         given = {field.name: value for field in act.fields if (value := visit.query.get(field.name)) is not None}
         return await _show_form(visit, act, operation, {**known, **given})
     require_own_page(visit)
-    given = await _read_sent(visit, act)
+    given, opened_by = await _read_sent(visit, act)
+    if opened_by and opened_by != _name_sender(visit):
+        return await _show_form(visit, act, operation, given, opened_by=opened_by)
     try:
         visit.caller.require_operation(operation)
         answer = await act.run(visit, operation.name, _read_form(act, operation, given))
@@ -74,7 +80,8 @@ async def keep(visit: Visit) -> Response:
     """Show a form as it was filled in by somebody who is not signed in any more, to be sent once more; do nothing."""
     act, operation = _find_act(visit)
     require_own_page(visit)
-    return await _show_form(visit, act, operation, await _read_sent(visit, act), is_signed_out=True)
+    given, opened_by = await _read_sent(visit, act)
+    return await _show_form(visit, act, operation, given, opened_by=opened_by, is_signed_out=True)
 
 
 def _find_act(visit: Visit) -> tuple[Act, Operation]:
@@ -85,9 +92,16 @@ def _find_act(visit: Visit) -> tuple[Act, Operation]:
     return act, operation
 
 
-async def _read_sent(visit: Visit, act: Act) -> dict[str, str]:
+async def _read_sent(visit: Visit, act: Act) -> tuple[dict[str, str], str]:
+    """Return what a form was filled in with, and as whom it was opened; empty where it does not say so."""
     sent = await visit.request.form(max_fields=MOST_FIELDS, max_files=0, max_part_size=MOST_FIELD_BYTES)
-    return {field.name: str(sent.get(field.name, "")).replace("\r\n", "\n") for field in act.fields}
+    given = {field.name: str(sent.get(field.name, "")).replace("\r\n", "\n") for field in act.fields}
+    return given, str(sent.get(SENDER, ""))
+
+
+def _name_sender(visit: Visit) -> str:
+    principal = visit.caller.principal
+    return f"{principal.agent} of {principal.org}"
 
 
 def require_own_page(visit: Visit) -> None:
@@ -113,6 +127,7 @@ async def _show_form(
     error: errors.RefdeskError | None = None,
     meanwhile: Mapping[str, Any] | None = None,
     *,
+    opened_by: str = "",
     is_signed_out: bool = False,
 ) -> Response:
     """Return a form that is filled in.
@@ -124,6 +139,7 @@ async def _show_form(
         given: What is in the fields.
         error: Why it was not done.
         meanwhile: What somebody else did, so that it was not done.
+        opened_by: As whom it was opened, where it was not done because of that.
         is_signed_out: Whether it was not done because nobody is signed in, of whom nothing can be asked.
     """
     subject = await act.describe(visit, given) if act.describe is not None and not is_signed_out else ""
@@ -135,9 +151,12 @@ async def _show_form(
         "error": error,
         "meanwhile": meanwhile,
         "is_signed_out": is_signed_out,
+        "opened_by": opened_by,
+        "sender": opened_by if is_signed_out else _name_sender(visit),
         "back": _find_back(visit),
     }
-    status = status_of(error) if error is not None else 409 if meanwhile is not None else 200
+    is_overtaken = meanwhile is not None or (opened_by and not is_signed_out)
+    status = status_of(error) if error is not None else 409 if is_overtaken else 200
     return visit.show("form.html", values, status)
 
 
@@ -175,11 +194,21 @@ def _read_form(act: Act, operation: Operation, given: Mapping[str, str]) -> dict
             words = [word.strip() for word in text.split(",") if word.strip()]
             if words or field.may_be_empty:
                 arguments[field.name] = words
+        elif field.kind == "token" and text:
+            arguments[field.name] = _make_token(given)
         elif field.kind == "check":
             arguments[field.name] = bool(text)
         elif text:
             arguments[field.name] = json_types.read_text(text, properties.get(field.name, {}))
     return arguments
+
+
+def _make_token(given: Mapping[str, str]) -> str:
+    """Return the idempotency token of a form: the same for the same form, filled in alike; another once it is changed.
+
+    Who goes back to a form that was sent finds it with the token it had, and may write something else into it.
+    """
+    return str(uuid5(NAMESPACE_OID, json.dumps(given, sort_keys=True)))
 
 
 def _find_back(visit: Visit) -> str:
