@@ -26,10 +26,12 @@ if TYPE_CHECKING:
 
 TAGS = {
     *("a", "blockquote", "br", "code", "del", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p", "pre"),
-    *("strong", "table", "tbody", "td", "th", "thead", "tr", "ul"),
+    *("strong", "table", "tbody", "td", "th", "thead", "tr", "ul", "div"),
 }
 """What text may become. Pictures are not among it: to fetch one tells its host who reads what, and when."""
 
+SCROLLED = {"pre": {"tabindex": "0"}, "div": {"tabindex": "0", "class": "wide", "role": "group", "aria-label": "Table"}}
+"""What may be wider than a page scrolls by itself, also by keys alone; text has no `div` but those of tables."""
 
 _SIGNS = re.compile(r"\*\*|`|(?:^|(?<=\s))#{1,6}(?=\s)")
 _WORD = re.compile(r"\w+")
@@ -78,6 +80,8 @@ def _environment() -> Environment:
 def _markdown() -> MarkdownIt:
     renderer = MarkdownIt("commonmark", {"html": False, "linkify": False}).enable(["table", "strikethrough"])
     renderer.add_render_rule("image", _link_image)
+    renderer.add_render_rule("table_open", lambda *_: Markup("<div><table>"))
+    renderer.add_render_rule("table_close", lambda *_: Markup("</table></div>"))
     return renderer
 
 
@@ -100,6 +104,7 @@ def show_markdown(text: str, below: int = 1) -> Markup:
         renderer.renderer.render(tokens, renderer.options, {}),
         tags=TAGS,
         attributes={"a": {"href"}},
+        set_tag_attribute_values=SCROLLED,
         url_schemes={"http", "https", "mailto"},
         link_rel="noopener noreferrer nofollow",
     )
