@@ -112,6 +112,11 @@ async def test_a_link_of_another_site_opens_for_who_is_signed_in_and_signs_nobod
     assert "set-cookie" not in (await locked.get(READ)).headers, "what a browser did not send was not refused"
 
 
+async def test_a_stream_of_nobody_ends_and_is_not_led_to_a_page(locked: httpx2.AsyncClient) -> None:
+    ended = await locked.get("/console/events")
+    assert (ended.status_code, ended.content, "location" in ended.headers) == (204, b"", False)
+
+
 async def test_no_link_signs_anybody_out(desk: Desk, locked: httpx2.AsyncClient) -> None:
     await sign_in(locked, await make_key(desk))
     for address in ("/console/sign-in?again=1", "/console/sign-in/arrived?next=/console/sign-in?again=1"):

@@ -140,7 +140,10 @@ const steps = {
   },
   wait: (page, selector) => page.waitForSelector(selector),
   // Whoever else writes; not from the page.
-  post: (page, url, body) => fetch(url, { method: "POST", headers: { "content-type": "application/json" }, body }),
+  post: (page, url, body, key) => {
+    const headers = { "content-type": "application/json", ...(key && { authorization: `Bearer ${key}` }) };
+    return fetch(url, { method: "POST", headers, body });
+  },
   keep: (page, name, value, url) => page.setCookie({ name, value, url, httpOnly: true, sameSite: "Strict" }),
   check: async (page) => (await judge(page)).map(({ id }) => id).join(" "),
   read: (page, selector) => page.$$eval(selector, (found) => found.map((each) => each.innerText).join("\n")),

@@ -39,6 +39,7 @@ if (address.searchParams.has("did")) {
 
 // A page that is looked at is told of changes, asks for itself again, and shows what is otherwise.
 const PAUSE = 3000;
+const LATER = 15000;
 let stream = null;
 let waiting = null;
 let shownAt = 0;
@@ -55,6 +56,8 @@ async function renew() {
   if (document.hidden || dialog.open || main.contains(document.activeElement.closest("input, textarea, select"))) return;
   shownAt = Date.now();
   const answer = await fetch(location.href);
+  // Who has signed out, perhaps in another tab, is not shown what they may not see.
+  if (answer.redirected && new URL(answer.url).pathname === "/console/sign-in") location.reload();
   if (!answer.ok || answer.redirected) return;
   const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("main");
   if (!fresh || say(fresh) === say(main)) return;
@@ -71,20 +74,32 @@ function hear() {
   waiting ??= setTimeout(() => renew().catch(() => {}), Math.max(200, shownAt + PAUSE - Date.now()));
 }
 
+function rest() {
+  stream?.close();
+  stream = null;
+}
+
 function follow() {
   if (document.hidden) {
-    stream?.close();
-    stream = null;
+    rest();
   } else if (!stream) {
     if (shownAt) hear();
     shownAt = Date.now();
-    stream = new EventSource("/console/events");
-    stream.onmessage = hear;
+    const opened = new EventSource("/console/events");
+    opened.onmessage = hear;
+    // A browser tries again by itself where nothing answers, but gives up where a proxy does instead.
+    opened.onerror = () => {
+      if (opened !== stream || opened.readyState !== EventSource.CLOSED) return;
+      stream = null;
+      setTimeout(follow, LATER);
+    };
+    stream = opened;
   }
 }
 
 if ("live" in main.dataset && "EventSource" in window) {
   document.addEventListener("visibilitychange", follow);
-  window.addEventListener("pagehide", () => stream?.close());
+  window.addEventListener("pagehide", rest);
+  window.addEventListener("pageshow", follow);
   follow();
 }

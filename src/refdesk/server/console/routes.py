@@ -75,7 +75,7 @@ class Console:
         return [
             Route("/", self._start),
             *(Route(path, self._guarded(show), methods=methods) for path, show, methods in pages),
-            Route("/console/events", self._guarded(self.changes.follow)),
+            Route(sessions.EVENTS, self._guarded(self.changes.follow)),
             Route("/console/sign-in", self._sign_in, methods=WRITE),
             Route(f"{sessions.KEPT}{{operation}}", self._guarded(acting.keep), methods=["POST"]),
             Route(sessions.ARRIVED, self._arrive),

@@ -27,6 +27,7 @@ SESSION = "refdesk_session"
 FOLDER = "/console/"
 SIGN_IN = f"{FOLDER}sign-in"
 FORMS = f"{FOLDER}do/"
+EVENTS = f"{FOLDER}events"
 KEPT = f"{SIGN_IN}/kept/"
 """Where a form goes whose sender is not let in: it is shown again with what was written."""
 
@@ -115,8 +116,11 @@ class _Leading:
             address = f"{SIGN_IN}?{urlencode(asked)}"
             # What was not sent was not refused: a browser keeps its key back from whoever comes from another site.
             forgotten = [_FORGET] if self.has_key else []
-            headers = [(b"location", address.encode()), *forgotten, (b"content-length", b"0")]
-            message = {"type": "http.response.start", "status": 303, "headers": headers}
+            # A stream is not led anywhere: with 204 the browser asks for it no more (HTML, section 9.2.3).
+            is_stream = self.scope["path"] == EVENTS
+            leading = [] if is_stream else [(b"location", address.encode()), (b"content-length", b"0")]
+            status = 204 if is_stream else 303
+            message = {"type": "http.response.start", "status": status, "headers": [*leading, *forgotten]}
         elif message["type"] == "http.response.start" and self.renewed is not None and not _sets_key(message):
             message = {**message, "headers": [*message["headers"], (b"set-cookie", self.renewed)]}
         elif self.is_led:
