@@ -393,3 +393,44 @@ def test_restoring_a_version_says_which_one_it_takes_the_place_of(tmp_path: Path
     assert f"refdesk knowledge restore {edit} brings it back" in ask(tmp_path, "knowledge", "restore", old)
     assert ask(tmp_path, "knowledge", "restore", edit) == f"{edit} holds again.\n"
     assert f"what holds now is {edit}" in ask(tmp_path, "knowledge", "get", old)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "code"),
+    [
+        (["search", "--json", "--nope"], 2, "INVALID_INPUT"),
+        (["search", "--json"], 2, "INVALID_INPUT"),
+        (["knowledge", "list", "--limit", "0", "--json"], 2, "INVALID_INPUT"),
+        (["knowledge", "get", "01930000-0000-7000-8000-000000000001", "--json"], 2, "NOT_FOUND"),
+        (["backup", "/nowhere/at/all", "--json"], 1, "CONFIGURATION_ERROR"),
+        (["articles", "search", "refunds", "--json"], 1, "AUTH_ERROR"),
+    ],
+)
+def test_who_asks_for_json_gets_errors_as_json_too(
+    tmp_path: Path, arguments: list[str], status: int, code: str
+) -> None:
+    done = refdesk(tmp_path, arguments)
+    told = json.loads(done.stdout)["error"]
+    assert (done.exit_code, told["code"]) == (status, code)
+    assert told["message"] in done.stderr
+
+
+def test_who_searches_for_json_asks_for_none(tmp_path: Path) -> None:
+    done = refdesk(tmp_path, ["search", "--nope", "--", "--json"])
+    assert (done.exit_code, done.stdout) == (2, "")
+
+
+def test_a_title_that_a_pipe_cannot_encode_is_shown_all_the_same(tmp_path: Path) -> None:
+    settings = {"REFDESK_HOME": str(tmp_path), "REFDESK_EMBEDDER": "hashing", "PYTHONIOENCODING": "latin-1"}
+    command = [sys.executable, "-m", "refdesk", "knowledge"]
+    for arguments in (["store", "--title", "退款 limit", "--body", "x"], ["list"]):
+        done = subprocess.run(
+            [*command, *arguments], env={**os.environ, **settings}, capture_output=True, timeout=120, check=True
+        )
+    assert rb"\u9000\u6b3e limit" in done.stdout
+
+
+def test_no_empty_path_means_the_folder_one_is_in(tmp_path: Path) -> None:
+    for arguments in (["skills", "export", ""], ["export", "azure-updates", "--output", ""], ["backup", ""]):
+        done = refdesk(tmp_path, arguments)
+        assert (done.exit_code, "it is empty" in done.stderr) == (2, True), arguments

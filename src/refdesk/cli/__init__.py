@@ -5,6 +5,9 @@ Only the command that is given is imported, and it imports what it needs when it
 
 from __future__ import annotations
 
+import contextlib
+import io
+import sys
 import traceback
 from importlib import import_module
 from typing import Any, cast
@@ -32,13 +35,24 @@ _COMMANDS = {
 """Each command's module here, and its name there."""
 
 
-class _CallerMistake(click.ClickException):
+_WANTS_JSON = f"{__name__}.wants_json"
+
+
+class _Told(click.ClickException):
+    """An error as it is told, with its code for programs."""
+
+    def __init__(self, message: str, code: str = errors.RefdeskError.code) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class _CallerMistake(_Told):
     exit_code = 2
 
 
 class _Commands(Group):
     """Imports a command when it is asked for, and ends every error in one sentence on stderr: exit status 2 when the
-    caller can mend it, else 1."""
+    caller can mend it, else 1; on stdout as well, as JSON, for who asks for JSON."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(_COMMANDS)
@@ -49,13 +63,20 @@ class _Commands(Group):
         module, _, name = _COMMANDS[cmd_name].partition(":")
         return cast("click.Command", getattr(import_module(f"{__name__}.{module}"), name))
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.meta[_WANTS_JSON] = "--json" in args[: args.index("--") if "--" in args else None]
+        return super().parse_args(ctx, args)
+
     def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - as click has it
         try:
             return super().invoke(ctx)
-        except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
+        except (click.exceptions.Exit, click.Abort, BrokenPipeError):
             raise
         except Exception as error:
-            raise _explain(_unwrap(error)) from None
+            told = error if isinstance(error, click.ClickException) else _explain(_unwrap(error))
+            if ctx.meta[_WANTS_JSON]:
+                _print_json(told)
+            raise told from None
 
 
 def _unwrap(error: Exception) -> Exception:
@@ -65,14 +86,14 @@ def _unwrap(error: Exception) -> Exception:
 
 
 def _explain(error: Exception) -> click.ClickException:
-    if isinstance(error, errors.CallerError):
-        return _CallerMistake(error.message)
-    if isinstance(error, errors.RefdeskError | UnreadableError):
-        return click.ClickException(str(error))
+    if isinstance(error, errors.RefdeskError):
+        return (_CallerMistake if isinstance(error, errors.CallerError) else _Told)(error.message, error.code)
+    if isinstance(error, UnreadableError):
+        return _Told(str(error), errors.ConfigurationError.code)
     if isinstance(error, OSError) and error.strerror:
         where = f": {error.filename}" if isinstance(error.filename, str) else ""
-        return click.ClickException(f"{error.strerror}{where}.")
-    return click.ClickException(_tell_bug(error))
+        return _Told(f"{error.strerror}{where}.")
+    return _Told(_tell_bug(error))
 
 
 def _tell_bug(error: Exception) -> str:
@@ -81,6 +102,15 @@ def _tell_bug(error: Exception) -> str:
     if load_settings().log_level == "debug":
         traceback.print_exception(error)
     return f"Internal error ({type(error).__name__}); REFDESK_LOG_LEVEL=debug shows where. Please report it."
+
+
+def _print_json(error: click.ClickException) -> None:
+    """Print an error in the form that it has over REST; where nothing can be printed, stderr alone has it."""
+    from refdesk.cli.invocation import print_json
+
+    code = error.code if isinstance(error, _Told) else errors.InvalidInputError.code
+    with contextlib.suppress(OSError):
+        print_json({"error": {"code": code, "message": error.format_message()}})
 
 
 @click.group(
@@ -104,6 +134,10 @@ def cli(context: click.Context) -> None:
 
 def main(no_desk: str | None = None) -> None:
     """Run the command line and exit; `no_desk` says why `serve` cannot leave it to a desk, where that is so."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # What a terminal's or a pipe's encoding lacks is written as an escape: no title ends a list.
+            stream.reconfigure(errors="backslashreplace")
     # A shell asks what completes a line before there is a command: this makes PowerShell one that may.
     import_module(f"{__name__}.completion")
     cli.main(prog_name="refdesk", obj=no_desk)

@@ -92,7 +92,9 @@ def show(
 
 @audit.command()
 @org_option
-@click.option("--output", type=click.Path(dir_okay=False, writable=True), help="A file. Default: standard output.")
+@click.option(
+    "--output", type=invocation.PathType(dir_okay=False, writable=True), help="A file. Default: standard output."
+)
 def export(org: str | None, output: str | None) -> None:
     """Write the log as JSON lines, and at the end of each org's the end to check against later."""
     from refdesk.core.keeping import acts

@@ -46,7 +46,7 @@ MOVED = (
 
 
 @click.command()
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=invocation.PathType(path_type=Path))
 @click.option("--force", is_flag=True, help="Replace a file that is there, once the new one is whole.")
 @invocation.json_option
 def backup(file: Path, force: bool, as_json: bool) -> None:
@@ -71,7 +71,7 @@ def backup(file: Path, force: bool, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=invocation.PathType(path_type=Path))
 @click.option(
     "--as-is",
     is_flag=True,

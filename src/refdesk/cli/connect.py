@@ -44,7 +44,9 @@ class _Server:
 @click.argument("client", metavar="CLIENT", type=click.Choice(list(CLIENTS)))
 @click.option("--url", metavar="URL", help="Connect to a server that runs there, such as https://desk.example.com/mcp.")
 @click.option("--project", is_flag=True, help="Write the configuration of the project in this folder, not the user's.")
-@click.option("--file", "path", type=click.Path(path_type=Path, dir_okay=False), help="Write this file instead.")
+@click.option(
+    "--file", "path", type=invocation.PathType(path_type=Path, dir_okay=False), help="Write this file instead."
+)
 @click.option("--name", default="refdesk", show_default=True, metavar="NAME", help="What the client calls the server.")
 @click.option("--toolset", multiple=True, metavar="TOOLSET", help="Serve only this; may be said more than once.")
 @click.option("--tools", metavar="NAME,…", help="The tools that it offers: by name, `all`, or `default`.")

@@ -70,7 +70,7 @@ async def _erase(settings: Settings, wanted: Erasable, is_sure: bool) -> tuple[i
         bases = [each.knowledge_base for each in (await desk.get_base()).each()]
         if not is_sure:
             counts = [len(ids) for base in bases for ids in (await erasing.find(base.store, wanted)).values()]
-            click.confirm(f"Erase {say_count(sum(counts), 'document')} of {wanted.org} for good?", abort=True)
+            click.confirm(f"Erase {say_count(sum(counts), 'document')} of {wanted.org} for good?", abort=True, err=True)
         erased = await erasing.erase_everywhere(bases, actor, wanted)
         moved = [await migrating.is_from_elsewhere(base.store, wanted.org) for base in bases]
     return erased.count, erased.is_scrubbed, any(moved)

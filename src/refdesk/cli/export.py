@@ -49,7 +49,7 @@ EXPORTERS = find_exporters()
     + ".",
 )
 @invocation.filter_option
-@click.option("--output", type=click.Path(path_type=Path), help="The file or folder; standard output without.")
+@click.option("--output", type=invocation.PathType(path_type=Path), help="The file or folder; standard output without.")
 @click.option("--org", metavar="ORG", type=invocation.ORG, help="Whose documents. Default: REFDESK_ORG, else local.")
 def export(
     name: str, form: str | None, query: str | None, filters: tuple[str, ...], output: Path | None, org: str | None

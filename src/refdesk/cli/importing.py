@@ -20,7 +20,7 @@ FORMATS = ["jsonl", "markdown", "mcp-memory", "mem0", "basic-memory"]
 
 @click.command("import")
 @click.argument("name", metavar="TOOLSET", type=click.Choice(["knowledge"]))
-@click.argument("path", metavar="PATH", type=click.Path(path_type=Path))
+@click.argument("path", metavar="PATH", type=invocation.PathType(path_type=Path))
 @click.option(
     "--format", "form", type=click.Choice(FORMATS), required=True, help="What it is; a folder for the Markdown ones."
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -29,6 +30,18 @@ class NameType(click.ParamType[str]):
         if not value.strip():
             self.fail("it is empty: say a name, or leave the option out.", param, ctx)
         return value
+
+
+class PathType(click.Path):
+    """A path that is not empty: that of a variable that is not set would be the folder one happens to be in."""
+
+    def convert(
+        self, value: str | os.PathLike[str], param: click.Parameter | None, ctx: click.Context | None
+    ) -> str | bytes | os.PathLike[str]:
+        """Return it as `click.Path` does."""
+        if not os.fspath(value):
+            self.fail("it is empty: say a path.", param, ctx)
+        return super().convert(value, param, ctx)
 
 
 class _PatternType(NameType):

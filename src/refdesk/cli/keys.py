@@ -99,7 +99,7 @@ def create(
     "--append",
     "file",
     metavar="FILE",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=invocation.PathType(path_type=Path, dir_okay=False),
     help="Add the line to this file, and print the key alone.",
 )
 @invocation.json_option

@@ -38,7 +38,9 @@ knowledge.add_command(make_search(TOOLSET, "Search entries for QUERY, in any wor
 @knowledge.command()
 @click.option("--title", required=True, help="What it is about, in one line.")
 @click.option("--body", metavar="TEXT", help="What was learned; - reads it from standard input.")
-@click.option("--body-file", type=click.Path(path_type=Path, dir_okay=False), help="What was learned, as a UTF-8 file.")
+@click.option(
+    "--body-file", type=invocation.PathType(path_type=Path, dir_okay=False), help="What was learned, as a UTF-8 file."
+)
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="A tag; say it once for each.")
 @click.option("--confidence", type=click.IntRange(0, 100), help="How sure you are, in percent. Default: 80.")
 @expiry_option
@@ -86,7 +88,9 @@ def store(
 @click.argument("id")
 @click.option("--title", help="What it is about, in one line.")
 @click.option("--body", metavar="TEXT", help="What was learned; - reads it from standard input.")
-@click.option("--body-file", type=click.Path(path_type=Path, dir_okay=False), help="What was learned, as a UTF-8 file.")
+@click.option(
+    "--body-file", type=invocation.PathType(path_type=Path, dir_okay=False), help="What was learned, as a UTF-8 file."
+)
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="All its tags from now on; say it once for each.")
 @click.option("--no-tags", is_flag=True, help="Take its tags away.")
 @click.option("--confidence", type=click.IntRange(0, 100), help="How sure you are, in percent.")

@@ -40,7 +40,7 @@ format_option = click.option(
 
 @click.command("export")
 @format_option
-@click.argument("folder", metavar="FOLDER", type=click.Path(path_type=Path, file_okay=False))
+@click.argument("folder", metavar="FOLDER", type=invocation.PathType(path_type=Path, file_okay=False))
 @click.option("--id", "ids", metavar="ID", multiple=True, help="Only this skill; say it once for each.")
 @invocation.caller_options
 def export(form: str, folder: Path, ids: tuple[str, ...], org: str | None, agent: str | None) -> None:
@@ -63,7 +63,9 @@ def export(form: str, folder: Path, ids: tuple[str, ...], org: str | None, agent
 
 @click.command("import")
 @format_option
-@click.argument("paths", metavar="FOLDER...", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.argument(
+    "paths", metavar="FOLDER...", nargs=-1, required=True, type=invocation.PathType(exists=True, path_type=Path)
+)
 @click.option("--dry-run", is_flag=True, help="Change nothing, only say what would become of each.")
 @invocation.caller_options
 @invocation.json_option

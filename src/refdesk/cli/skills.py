@@ -39,7 +39,7 @@ skills.add_command(skill_folders.import_)
     metavar="FILE...",
     nargs=-1,
     required=True,
-    type=click.Path(exists=True, path_type=Path),
+    type=invocation.PathType(exists=True, path_type=Path),
 )
 @click.option("--confirmed", is_flag=True, help="The customers confirmed that it was resolved.")
 @click.option("--dry-run", is_flag=True, help="Only show which skills would be learned from which conversations.")
@@ -241,8 +241,8 @@ def history(skill_id: str, org: str | None, agent: str | None, as_json: bool) ->
 
 @skills.command()
 @click.argument("skill_id", metavar="ID")
-@click.argument("old", metavar="[FROM", required=False, type=click.IntRange(1))
-@click.argument("new", metavar="TO]", required=False, type=click.IntRange(1))
+@click.argument("old", metavar="FROM", required=False, type=click.IntRange(1))
+@click.argument("new", metavar="TO", required=False, type=click.IntRange(1))
 @invocation.caller_options
 def diff(skill_id: str, old: int | None, new: int | None, org: str | None, agent: str | None) -> None:
     """Show how version TO of a skill differs from version FROM; by default, the present one from that before."""
