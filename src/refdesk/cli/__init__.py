@@ -39,7 +39,7 @@ _WANTS_JSON = f"{__name__}.wants_json"
 
 
 class _Told(click.ClickException):
-    """An error as it is told, with its code for programs."""
+    """An error as it is reported, with its code for programs."""
 
     def __init__(self, message: str, code: str = errors.RefdeskError.code) -> None:
         super().__init__(message)
