@@ -139,3 +139,13 @@ async def test_a_client_that_leaves_without_a_request_is_let_go(desk: Desk) -> N
         await peer.leave()
         with pytest.raises(anyio.EndOfStream):
             await peer.receive()
+
+
+@pytest.mark.parametrize("era", ["auto", "legacy"])
+async def test_a_request_before_the_handshake_is_told_what_comes_first(desk: Desk, era: StdioEra) -> None:
+    async with connect(desk, era) as peer:
+        for method in ("tools/list", "resources/list"):
+            refused = (await peer.ask(method, {}))["error"]
+            assert (refused["code"], refused["message"]) == (-32602, f"Send initialize first, then {method}.")
+        assert "result" in await peer.shake_hands()
+        assert len((await peer.ask("tools/list", {}))["result"]["tools"]) == 4

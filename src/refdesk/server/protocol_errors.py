@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from refdesk import errors
 
 MOST_PROBLEMS = 3
+_TOO_EARLY = (types.INVALID_PARAMS, "Invalid request parameters", "")
+"""The code, the words and the data of the SDK's refusal of a request that comes before the handshake."""
+
 LIMIT_EXCEEDED = -32000
 """A server's own error, as JSON-RPC has room for."""
 
@@ -32,7 +35,7 @@ async def explain(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> H
     """Answer a message, or say what is wrong with its parameters.
 
     Raises:
-        MCPError: They do not fit the method, or ask for a page that there is not.
+        MCPError: They do not fit the method, ask for a page that there is not, or come before the handshake.
     """
     if (refusal := _find_refusal(ctx)) is not None:
         return _refuse(ctx, refusal)
@@ -43,6 +46,10 @@ async def explain(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> H
     except ValidationError as error:
         words = _explain(error)
         raise MCPError(types.INVALID_PARAMS, f"These are no parameters of {ctx.method[:80]}: {words}") from None
+    except MCPError as error:
+        if (error.code, error.message, error.data) != _TOO_EARLY:
+            raise
+        raise MCPError(error.code, f"Send initialize first, then {ctx.method[:80]}.") from None
 
 
 def _find_refusal(ctx: ServerRequestContext[Any, Any]) -> errors.LimitExceededError | None:
