@@ -83,7 +83,8 @@ class Became:
 
     Attributes:
         answer: What answers it, as `toolset/id`; empty where nothing does.
-        by: Who judged it; empty where refdesk found the answer.
+        by: Who judged it; empty where refdesk found the answer, or who judged was erased.
+        is_judge_erased: Whether that is why.
         note: Why, as they said.
         at: When; `None` for what nothing became of.
     """
@@ -93,6 +94,7 @@ class Became:
     by: str = ""
     note: str = ""
     at: datetime | None = None
+    is_judge_erased: bool = False
 
 
 NOTHING = Became()
@@ -148,7 +150,8 @@ def make_key(org: str, id: str) -> MetadataKey:
 def write_became(org: str, id: str, became: Became) -> Metadata:
     """Return the record of what became of a gap."""
     value: dict[str, JsonValue] = {name: getattr(became, name) for name in ("state", "answer", "by", "note")}
-    return Metadata(make_key(org, id), {**value, "at": became.at.isoformat() if became.at is not None else None})
+    value |= {"at": became.at.isoformat() if became.at is not None else None}
+    return Metadata(make_key(org, id), {**value, "judge_erased": True} if became.is_judge_erased else value)
 
 
 def read_became(value: JsonObject | None) -> Became:
@@ -157,7 +160,8 @@ def read_became(value: JsonObject | None) -> Became:
         return NOTHING
     at = value["at"]
     texts = {name: str(value[name]) for name in ("answer", "by", "note")}
-    return Became(cast("State", value["state"]), **texts, at=datetime.fromisoformat(str(at)) if at else None)
+    when = datetime.fromisoformat(str(at)) if at else None
+    return Became(cast("State", value["state"]), **texts, at=when, is_judge_erased="judge_erased" in value)
 
 
 async def list_gaps(reader: Reader, org: str) -> list[Gap]:

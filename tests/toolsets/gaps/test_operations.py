@@ -228,3 +228,17 @@ async def test_pages_follow_each_other_and_the_most_asked_comes_first(desk: Desk
     assert [page["hasMore"] for page in pages] == [True, True, False]
     assert pages[0]["gaps"][0]["question"] == places[3]
     assert {gap["question"] for page in pages for gap in page["gaps"]} == set(places)
+
+
+async def test_of_an_erased_judge_it_is_said_that_it_was_erased(desk: Desk) -> None:
+    async with call_as(desk, "rest", "ann", *WRITER) as ann, call_as(desk, "rest", "bob", *WRITER, "admin") as bob:
+        await bob("search_knowledge", {"query": QUESTION})
+        await group(desk)
+        [gap] = await list_gaps(bob)
+        id = (await bob("store_knowledge", OTHER))[1]["id"]
+        answer = {"toolset": "knowledge", "answerId": id, "reason": "It says so."}
+        await ann("judge_gap", {"id": gap["id"], "verdict": "answer", **answer})
+        assert (await bob("erase", {"agent": "ann"}))[0] == ""
+        [answered] = await list_gaps(bob, status="answered")
+        assert (answered["answer"]["id"], answered["judgedBy"]) == (id, "(erased)")
+        assert "reason" not in answered

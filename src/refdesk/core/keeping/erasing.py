@@ -44,6 +44,9 @@ JUDGE = "by"
 """The field that says who judged what the record tells of, be it nested in others: with the agent go its name and its
 words. Each kind of record that holds who wrote something has one of these fields, or is named by its agent."""
 
+ERASED_JUDGE = "judge_erased"
+"""The field that says so where one of them was erased: nobody takes the judgement for refdesk's own."""
+
 _SAID = (JUDGE, "reason", "note")
 CHAIN = (supersession.SUPERSEDED_BY, supersession.HEAD)
 
@@ -302,7 +305,10 @@ async def _list_judged(store: Store, wanted: Erasable) -> AsyncIterator[Metadata
 
 
 def redact(record: Metadata, agent: str | None) -> Metadata:
-    """Return a record without the name of an agent as the one who judged (`by`), and without what it said of that."""
+    """Return a record without the name of an agent as the one who judged (`by`), and without what it said of that.
+
+    In its place it says that whoever judged was erased (`ERASED_JUDGE`).
+    """
     return replace(record, value=cast("dict[str, JsonValue]", _strip(record.value, agent)))
 
 
@@ -313,7 +319,8 @@ def _strip(value: object, agent: str | None) -> object:
         return value
     held = cast("dict[str, object]", value)
     said = {name for name in _SAID if name in held} if agent is not None and held.get(JUDGE) == agent else set[str]()
-    return {name: "" if name in said else _strip(each, agent) for name, each in held.items()}
+    left = {name: "" if name in said else _strip(each, agent) for name, each in held.items()}
+    return {**left, ERASED_JUDGE: True} if said else left
 
 
 def _is_meant(record: Metadata, wanted: Erasable, ids: set[str]) -> bool:

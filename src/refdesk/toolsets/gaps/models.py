@@ -55,7 +55,7 @@ class Gap(Message):
     nearest: Found | SkipJsonSchema[None] = Field(None, description="The best there was, which is no answer.")
     status: State
     answer: Answer | SkipJsonSchema[None] = Field(None, description="What answers it by now.")
-    judged_by: str | SkipJsonSchema[None] = Field(None, description="The agent that said so; else it was found.")
+    judged_by: str | SkipJsonSchema[None] = Field(None, description="The agent that said so, or `(erased)`; else it was found.")
     reason: str | SkipJsonSchema[None] = Field(None, description="Why, as it said.")
     judged_at: datetime | SkipJsonSchema[None] = Field(None, description="When it was answered or dismissed.")
 

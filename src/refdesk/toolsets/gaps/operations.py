@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from refdesk.model import Document
 
 MOST_WORDINGS, MOST_AGENTS = 5, 10
+ERASED = "(erased)"
+"""What stands for an agent that was erased."""
 
 _NO_SUCH_GAP = "There is no such gap: use an id that list_gaps returned."
 _NO_SUCH_ANSWER = "There is no such thing to answer it: give `toolset` and `answerId` of something that you can read."
@@ -209,7 +211,7 @@ def _show(gap: records.Gap, there: Mapping[str, Document]) -> Gap:
         nearest=_show_found(nearest, there),
         status=became.state,
         answer=_show_answer(became, there),
-        judged_by=became.by or None,
+        judged_by=became.by or (ERASED if became.is_judge_erased else None),
         reason=became.note or None,
         judged_at=became.at,
     )
