@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Generator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
 import anyio
@@ -106,6 +107,32 @@ async def test_the_primary_searches_where_the_standby_is_gone(pair: Pair) -> Non
         assert node.problem is not None
         assert str(pair.standby.port) in node.problem
         assert "postgres" not in node.problem, "no secret, no role"
+
+
+async def test_standbys_that_do_not_answer_are_asked_at_once(pair: Pair) -> None:
+    asked: list[int] = []
+    are_both_asked = anyio.Event()
+
+    async def stay_silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        # The one whose turn it is hangs up at once; of the others none does so before all of them have been asked.
+        del reader
+        port = writer.get_extra_info("sockname")[1]
+        asked.append(port)
+        if len(set(asked)) == 3:
+            are_both_asked.set()
+        if port != asked[0]:
+            await are_both_asked.wait()
+        writer.close()
+
+    async with AsyncExitStack() as stack:
+        servers = [
+            await stack.enter_async_context(await asyncio.start_server(stay_silent, "127.0.0.1", 0)) for _ in range(3)
+        ]
+        urls = [f"postgresql://refdesk@127.0.0.1:{each.sockets[0].getsockname()[1]}/refdesk" for each in servers]
+        async with open_store(pair.primary.get_url(), read=urls, patience_seconds=WAIT_SECONDS) as store:
+            await put(store, make_document("first", "apple pie"))
+            with anyio.fail_after(WAIT_SECONDS / 2):
+                assert await find_ids(store, asking("apple")) == ["first"]
 
 
 async def test_a_standby_takes_the_place_of_its_primary(pair: Pair) -> None:

@@ -1,9 +1,9 @@
 """Searches on standbys of the primary server: each is asked only where it has all that was written for the org.
 
-Before a search the primary says how far the org's change sequence has come, which takes a fraction of a search, and
-the standby how far it is. One that is behind, or does not answer, is passed over, and in the end the primary searches
-itself. So a search finds what anybody stored before it, in whatever process. While the primary does not answer, what
-this process saw of the sequence last has to do.
+Before a search the primary says how far the org's change sequence has come, which takes a fraction of a search, and a
+standby how far it is. Where that one is behind, or does not answer, all others are asked at once, so that a search
+waits no longer the more there are, and in the end the primary searches itself. So a search finds what anybody stored
+before it, in whatever process. While the primary does not answer, what this process saw of the sequence last has to do.
 """
 
 from __future__ import annotations
@@ -52,6 +52,10 @@ class Replica:
     searcher: Searcher
     rests_until: float = 0.0
 
+    def rest(self) -> None:
+        """Leave it alone for a while."""
+        self.rests_until = anyio.current_time() + REST_SECONDS
+
 
 @dataclass(slots=True)
 class Replicas:
@@ -73,14 +77,48 @@ class Replicas:
         if not awake:
             return None
         org, first, since = request.collection.org, next(self._turns) % len(awake), anyio.current_time()
-        needed = await self._get_needed(org)
-        for replica in (*awake[first:], *awake[:first]):
+        [chosen, *others] = [*awake[first:], *awake[:first]]
+        needed = 0
+
+        async def ask_primary() -> None:
+            nonlocal needed
+            needed = await self._get_needed(org)
+
+        # How far a standby is never shrinks, so that it may be asked before the primary says what is needed.
+        async with anyio.create_task_group() as group:
+            group.start_soon(ask_primary)
+            reached = await self._ask(org, [chosen])
+        found = await self._find_level(request, needed, reached)
+        if found is None and others:
+            found = await self._find_level(request, needed, await self._ask(org, others))
+        if found is None:
+            self.primary.pool.silence.check(since)
+        return found
+
+    async def _ask(self, org: str, replicas: Sequence[Replica]) -> list[tuple[Replica, int]]:
+        """Return how far the org is on each standby that answers, all asked at once; the others rest for a while."""
+        reached: dict[int, int] = {}
+
+        async def ask(place: int, replica: Replica) -> None:
             try:
-                if await self._get_changes(replica.connections, org) >= needed:
-                    return await replica.searcher.find(request)
+                reached[place] = await self._get_changes(replica.connections, org)
             except StoreError:
-                replica.rests_until = anyio.current_time() + REST_SECONDS
-        self.primary.pool.silence.check(since)
+                replica.rest()
+
+        async with anyio.create_task_group() as group:
+            for place, each in enumerate(replicas):
+                group.start_soon(ask, place, each)
+        return [(each, reached[place]) for place, each in enumerate(replicas) if place in reached]
+
+    async def _find_level(
+        self, request: FindRequest, needed: int, reached: Sequence[tuple[Replica, int]]
+    ) -> Found | None:
+        for replica, changes in reached:
+            if changes >= needed:
+                try:
+                    return await replica.searcher.find(request)
+                except StoreError:
+                    replica.rest()
         return None
 
     async def list_nodes(self) -> list[StoreNode]:
